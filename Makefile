@@ -1,0 +1,46 @@
+# `make help` lists the targets.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+DISTS  := libs/common services/watcher services/translator services/gateway services/console cli
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install up test check format lock bench clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## Make .venv with everything that is needed
+
+$(STAMP): requirements.lock $(DISTS:%=%/pyproject.toml)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation $(DISTS:%=-e %)
+	@touch $@
+
+up: $(STAMP) ## Serve examples/quickstart on ports 8080 and 8443, with two demo backends
+	@exec $(BIN)/headgate up --manifests examples/quickstart \
+		--demo-backend red=9101 --demo-backend blue=9102
+
+test: $(STAMP) ## Run all tests
+	$(BIN)/pytest
+
+check: $(STAMP) ## Everything that is checked without running: format, lint, types, layers, spelling, licences
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy libs/common/headgate services/watcher/headgate services/translator/headgate services/gateway/headgate cli/headgate
+	$(BIN)/lint-imports
+	$(BIN)/codespell
+	$(BIN)/python .ci/licences.py
+
+format: $(STAMP) ## Format the code and mend what the linter can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: $(STAMP) ## Resolve requirements.in to requirements.lock
+	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url \
+		--no-emit-trusted-host --no-header --output-file requirements.lock requirements.in
+
+clean: ## Remove the virtual environment and local state
+	rm -rf $(VENV) .headgate

@@ -1,0 +1,159 @@
+"""The delta log's vocabulary: what a watcher says and a translator hears.
+
+One delta is one object: applied whole, or deleted. The last delta of each object is the state of the world, so the
+log is a compacted table with an order, and replaying the last value of every subject is enough to start.
+
+Two other messages travel in the same stream, so that they keep their place among the deltas:
+
+- `ClusterAnnouncement`: a watcher says which kinds it is going to send for its cluster;
+- `SyncMarker`: the initial list of one kind is complete (or will never come: absent, forbidden).
+
+A table is built from a cluster only when every announced kind has its marker: nothing is ever built from half a
+cluster.
+"""
+
+import re
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from headgate.common.errors import DecodeError
+from headgate.common.resources import JsonObject, ObjectRef
+
+STREAM = "HEADGATE_DELTAS"
+DELTA_PREFIX = "headgate.delta"
+SYNC_PREFIX = "headgate.synced"
+CLUSTER_PREFIX = "headgate.cluster"
+
+_EMPTY_TOKEN = "=-"
+_UNSAFE = re.compile(rb"[^A-Za-z0-9_/-]")
+_ESCAPE = re.compile(r"=([0-9A-F]{2})")
+
+
+def escape_token(text: str) -> str:
+    """Make any text one token of a NATS subject, reversibly.
+
+    Letters, digits, `_`, `/` and `-` stay; every other byte of the UTF-8 form becomes `=XX`. The empty text becomes
+    `=-`, which no escape produces.
+    """
+    if not text:
+        return _EMPTY_TOKEN
+    return _UNSAFE.sub(lambda found: b"=%02X" % found[0][0], text.encode()).decode()
+
+
+def unescape_token(token: str) -> str:
+    """Undo `escape_token`."""
+    if token == _EMPTY_TOKEN:
+        return ""
+    raw = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), token)
+    return raw.encode("latin-1").decode()
+
+
+def delta_subject(ref: ObjectRef) -> str:
+    """Subject of an object's deltas: `headgate.delta.<cluster>.<group>.<resource>.<namespace>.<name>`."""
+    return ".".join((DELTA_PREFIX, *map(escape_token, ref)))
+
+
+def parse_delta_subject(subject: str) -> ObjectRef:
+    """Return the object that a delta's subject names.
+
+    Raises:
+        DecodeError: the subject is not one of `delta_subject`.
+    """
+    prefix, *tokens = subject.removeprefix(DELTA_PREFIX).split(".")
+    if prefix or len(tokens) != len(ObjectRef._fields) or not subject.startswith(DELTA_PREFIX):
+        raise DecodeError(f"{subject!r} is not the subject of a delta")
+    return ObjectRef(*map(unescape_token, tokens))
+
+
+def sync_subject(cluster: str, group: str, resource: str) -> str:
+    """Subject of the marker that one kind of one cluster is completely listed."""
+    return ".".join((SYNC_PREFIX, *map(escape_token, (cluster, group, resource))))
+
+
+def cluster_subject(cluster: str) -> str:
+    """Subject of a cluster's announcement."""
+    return f"{CLUSTER_PREFIX}.{escape_token(cluster)}"
+
+
+class Operation(StrEnum):
+    """What happened to the object."""
+
+    APPLY = "apply"
+    DELETE = "delete"
+
+
+class Delta(BaseModel):
+    """One change of one object."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    ref: ObjectRef
+    operation: Operation
+    uid: str
+    resource_version: str
+    """Opaque: compared for equality only."""
+    observed_at: datetime
+    """When the watcher saw the change."""
+    object: JsonObject | None = None
+    """The whole object, without managedFields and last-applied; None for a deletion."""
+    sequence: int = 0
+    """Position in the log; 0 until it is read from there."""
+    traceparent: str | None = None
+    """W3C trace context of the change."""
+
+    @property
+    def message_id(self) -> str:
+        """Identity for the log's deduplication: two watchers of one cluster say the same thing once."""
+        return f"{self.ref.cluster}/{self.uid}/{self.resource_version}/{self.operation}"
+
+
+class SyncState(StrEnum):
+    """How the initial list of a kind ended."""
+
+    SYNCED = "synced"
+    ABSENT = "absent"
+    """The API server does not know the kind."""
+    FORBIDDEN = "forbidden"
+    """The watcher's credentials may not list the kind."""
+
+
+class KindName(BaseModel):
+    """Group and plural of a kind, as in `ResourceKind`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    group: str
+    resource: str
+
+
+class ClusterAnnouncement(BaseModel):
+    """What a watcher is going to send for its cluster."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cluster: str
+    source: Literal["kubernetes", "manifests"]
+    instance: str
+    kinds: tuple[KindName, ...]
+    announced_at: datetime
+
+
+class SyncMarker(BaseModel):
+    """The initial list of one kind of one cluster is in the log before this message."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cluster: str
+    kind: KindName
+    state: SyncState = SyncState.SYNCED
+    message: str = ""
+    """For `absent` and `forbidden`: what the API server said."""
+    at: datetime
+    sequence: int = 0
+
+
+LogMessage = Delta | ClusterAnnouncement | SyncMarker
+"""Everything that the delta log carries."""

@@ -1,0 +1,50 @@
+"""The errors of the shared library.
+
+HeadgateError                    anything that we raise on purpose
+├── SettingsError                settings that cannot be used; the message says which and what would be right
+├── DecodeError                  bytes from the log or the store that are not what the contract says
+├── SealingError                 a value that cannot be sealed or opened
+└── StoreError                   the log or the snapshot store did not do what was asked
+    ├── StoreUnavailable         not now: retry later, keep the last good state
+    ├── NotFound                 the store answered, and has no such thing
+    ├── Conflict                 a compare-and-set lost: somebody wrote in between
+    └── LogReset                 the log was lost or recreated: rebuild from its beginning
+
+Errors of third-party libraries are wrapped where they enter and stay chained as `__cause__`.
+"""
+
+
+class HeadgateError(Exception):
+    """Base of all errors that Headgate raises on purpose."""
+
+
+class SettingsError(HeadgateError):
+    """Settings that cannot be used."""
+
+
+class DecodeError(HeadgateError):
+    """Bytes that do not follow the contract."""
+
+
+class SealingError(HeadgateError):
+    """A value that cannot be sealed or opened."""
+
+
+class StoreError(HeadgateError):
+    """The log or the snapshot store did not do what was asked."""
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be reached now; the last good state stays in force."""
+
+
+class NotFound(StoreError):
+    """The store answered that it has no such thing."""
+
+
+class Conflict(StoreError):
+    """A compare-and-set lost against another writer."""
+
+
+class LogReset(StoreError):
+    """The log was lost or recreated; sequences known so far mean nothing any more."""

@@ -1,0 +1,53 @@
+"""Names of Kubernetes resources: which kinds exist for us, and how one object is referred to.
+
+A kind is known by its API group and plural (`networking.k8s.io`, `ingresses`), never by its version: the watcher
+may read an object in any served version, and the translator decides what it understands.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+JsonObject = dict[str, Any]
+"""A decoded JSON object, as a Kubernetes manifest is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceKind:
+    """A kind of object that Headgate reads."""
+
+    group: str
+    """API group; empty for the core group."""
+    resource: str
+    """Plural in lower case, as in API paths: `ingresses`."""
+    kind: str
+    """Kind as in manifests: `Ingress`."""
+    versions: tuple[str, ...]
+    """Versions that we understand, preferred first."""
+    namespaced: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.resource}.{self.group}" if self.group else self.resource
+
+
+INGRESS = ResourceKind("networking.k8s.io", "ingresses", "Ingress", ("v1", "v1beta1"))
+LEGACY_INGRESS = ResourceKind("extensions", "ingresses", "Ingress", ("v1beta1",))
+INGRESS_CLASS = ResourceKind("networking.k8s.io", "ingressclasses", "IngressClass", ("v1", "v1beta1"), namespaced=False)
+SERVICE = ResourceKind("", "services", "Service", ("v1",))
+ENDPOINT_SLICE = ResourceKind("discovery.k8s.io", "endpointslices", "EndpointSlice", ("v1", "v1beta1"))
+ENDPOINTS = ResourceKind("", "endpoints", "Endpoints", ("v1",))
+NAMESPACE = ResourceKind("", "namespaces", "Namespace", ("v1",), namespaced=False)
+SECRET = ResourceKind("", "secrets", "Secret", ("v1",))
+
+
+class ObjectRef(NamedTuple):
+    """One object in one cluster. Namespace is empty for cluster-scoped objects."""
+
+    cluster: str
+    group: str
+    resource: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        where = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.cluster}: {self.resource} {where}"

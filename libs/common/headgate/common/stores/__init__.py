@@ -1,0 +1,167 @@
+"""The two stores between the services, as interfaces: the delta log and the snapshot store.
+
+`nats` holds the implementation on JetStream. Everything here is safe to call at any time: a store that cannot be
+reached raises `StoreUnavailable`, and the `follow` iterators never end, never raise and reconnect for ever.
+"""
+
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from headgate.common.deltas import ClusterAnnouncement, Delta, LogMessage, SyncMarker
+from headgate.common.heartbeats import Heartbeat
+from headgate.common.resources import ObjectRef
+from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, Version
+from headgate.common.status import StatusUpdate
+
+
+class LoggedObject(NamedTuple):
+    """The last delta of an object as the log has it, without its content."""
+
+    uid: str
+    resource_version: str
+    is_deleted: bool
+    sequence: int
+
+
+class LogPosition(NamedTuple):
+    """Where the log stands, and which incarnation of the log that is."""
+
+    incarnation: str
+    """Changes when the log was lost and made anew."""
+    last_sequence: int
+
+
+class DeltaLogWriter(Protocol):
+    """What a watcher needs of the log."""
+
+    async def read_state(self, cluster: str) -> Mapping[ObjectRef, LoggedObject]:
+        """Return the last delta of every object of a cluster, tombstones included."""
+        ...
+
+    async def append(self, delta: Delta, expected_last: int | None = None) -> int:
+        """Append one delta and return its sequence.
+
+        Args:
+            delta: what happened.
+            expected_last: sequence that the object's last delta must have (0: none); None does not check.
+
+        Raises:
+            Conflict: another delta of the object came in between.
+            StoreUnavailable: not confirmed; it may or may not be in the log.
+        """
+        ...
+
+    async def append_all(self, deltas: Sequence[Delta]) -> Sequence[int]:
+        """Append many deltas as fast as the log takes them (initial lists); return their sequences."""
+        ...
+
+    async def announce(self, announcement: ClusterAnnouncement) -> None:
+        """Say which kinds the cluster's deltas are going to have."""
+        ...
+
+    async def mark_synced(self, marker: SyncMarker) -> None:
+        """Say that a kind is completely in the log."""
+        ...
+
+
+class DeltaLogReader(Protocol):
+    """What a translator needs of the log."""
+
+    async def position(self) -> LogPosition:
+        """Return where the log stands."""
+        ...
+
+    def follow(self) -> "AsyncIterator[Sequence[LogMessage] | LogReplay]":
+        """Yield the log: the last message of each subject in order, then everything new, for ever.
+
+        Messages come in batches of at most a few hundred, in order of sequence. A `LogReplay` comes first, and again
+        whenever the log was lost, recreated or a gap was found: what follows starts from the beginning.
+        """
+        ...
+
+
+class LogReplay(NamedTuple):
+    """The log starts anew after this; the replay is complete when `position.last_sequence` is reached."""
+
+    position: LogPosition
+
+
+class SnapshotStore(Protocol):
+    """Where tables are kept: chunks, manifests and one pointer for each table."""
+
+    async def read_pointer(self, table: str) -> Pointer | None:
+        """Return the pointer as the store's leader has it; None if the table was never committed."""
+        ...
+
+    async def missing(self, digests: Collection[str]) -> set[str]:
+        """Return which chunks the store lacks."""
+        ...
+
+    async def put_chunks(self, chunks: Sequence[Chunk]) -> None:
+        """Store chunks; storing one twice does no harm."""
+        ...
+
+    async def get_chunk(self, name: ChunkName) -> bytes:
+        """Return a chunk's verified content.
+
+        Raises:
+            NotFound: the store has no such chunk.
+            DecodeError: what the store has is damaged.
+        """
+        ...
+
+    async def commit(self, manifest: Manifest, expected: Pointer | None) -> Pointer:
+        """Store the manifest, then move the pointer from `expected` to it in one compare-and-set.
+
+        Raises:
+            Conflict: the pointer is not `expected` any more.
+        """
+        ...
+
+    async def get_manifest(self, table: str, version: Version) -> Manifest:
+        """Return the manifest of a revision.
+
+        Raises:
+            NotFound: never there, or collected.
+        """
+        ...
+
+    async def versions(self, table: str) -> Sequence[Version]:
+        """Return the versions whose manifests are kept, oldest first."""
+        ...
+
+    async def collect_garbage(self, table: str, keep: int) -> int:
+        """Drop all but the newest `keep` manifests, and chunks that none names; return how many were dropped."""
+        ...
+
+    def follow(self, table: str) -> AsyncIterator[Pointer]:
+        """Yield the pointer now and at every change, for ever. A pointer may come more than once."""
+        ...
+
+
+class StatusBoard(Protocol):
+    """What the translator wants written to objects; the last update of each object counts."""
+
+    async def post(self, update: StatusUpdate) -> None:
+        """Replace what is wanted for an object."""
+        ...
+
+    def follow(self, cluster: str) -> AsyncIterator[StatusUpdate]:
+        """Yield the wanted status of every object of a cluster, then every change, for ever."""
+        ...
+
+
+class HeartbeatBoard(Protocol):
+    """Who serves which table, as the gateways themselves say; an entry expires when its worker falls silent."""
+
+    async def beat(self, heartbeat: Heartbeat) -> None:
+        """Announce a worker."""
+        ...
+
+    async def remove(self, heartbeat: Heartbeat) -> None:
+        """Take a worker's announcement back, as on shutdown."""
+        ...
+
+    async def live(self) -> Sequence[Heartbeat]:
+        """Return the announcements that have not expired."""
+        ...
