@@ -1,0 +1,49 @@
+"""Limits and habits of the proxy. All times are seconds, all sizes bytes."""
+
+from dataclasses import dataclass
+
+DEFAULT_MAX_HEAD = 64 * 1024
+"""nginx allows 4 buffers of 8 KiB, HAProxy 16 KiB, Envoy 60 KiB, Go 1 MiB."""
+
+
+@dataclass(frozen=True)
+class ProxyConfig:
+    """Settings of one `ProxyServer`; the defaults follow nginx where it has the setting."""
+
+    trust_forwarded: bool = False
+    """Keep the `X-Forwarded-*` and `X-Real-IP` of clients (another proxy is in front) instead of replacing them."""
+
+    max_head: int = DEFAULT_MAX_HEAD
+    """Longest head of a request (431) or an answer (502)."""
+    max_target: int = 16 * 1024
+    """Longest request target (414)."""
+    max_header_count: int = 128
+    """Most header fields in a request (431) or an answer (502)."""
+    max_body: int | None = None
+    """Longest request body (413); None is no limit."""
+    max_pipelined: int = 64 * 1024
+    """Bytes of further requests kept while one is being served; beyond it the connection is not read."""
+    buffer_high: int = 64 * 1024
+    """Unsent bytes to one peer at which reading from the other pauses."""
+
+    header_timeout_s: float = 15.0
+    """From a request's first byte to the end of its head (408); also the wait for a new connection's first byte."""
+    idle_timeout_s: float = 75.0
+    """How long a client's connection may rest between two requests."""
+    body_timeout_s: float = 60.0
+    """Between two reads of a request's body (408), and between two successful writes to a client."""
+    keep_alive_requests: int = 100_000
+    """Requests on one client connection before it is closed."""
+
+    connect_timeout_s: float = 5.0
+    send_timeout_s: float = 60.0
+    """Between two successful writes to an upstream (504)."""
+    read_timeout_s: float = 60.0
+    """Between two successful reads from an upstream while its answer is awaited (504)."""
+    lingering_s: float = 2.0
+    """How long what a refused client still sends is read and dropped, so that it can read our answer."""
+
+    def __post_init__(self) -> None:
+        for name in ("max_head", "max_target", "max_header_count", "buffer_high", "max_pipelined"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be positive, not {getattr(self, name)}")

@@ -1,0 +1,68 @@
+"""What the proxy asks of the route table, and nothing more.
+
+The proxy knows neither hosts nor paths nor balancing: per request it asks the current `Router` for a `RouteTarget`, and
+the target for an `EndpointPool`. The table's compiler implements these protocols; tests implement them in ten lines.
+Everything here is called on the event loop for every request, so implementations must neither block nor await.
+"""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from headgate.gateway.proxy.pool import EndpointPool
+
+
+class RouteTarget(Protocol):
+    """What a matched request may use. Immutable for the proxy; outlives the table while a request holds it."""
+
+    @property
+    def name(self) -> str:
+        """`host|route name`, for logs and metrics."""
+
+    @property
+    def upstream_label(self) -> str:
+        """Key of the upstream, for logs and metrics."""
+
+    @property
+    def connect_timeout_s(self) -> float | None:
+        """Bound of one connection attempt in seconds; None: the proxy's own."""
+
+    @property
+    def send_timeout_s(self) -> float | None:
+        """Bound in seconds between two successful writes to the upstream; None: the proxy's own."""
+
+    @property
+    def read_timeout_s(self) -> float | None:
+        """Bound in seconds between two successful reads from the upstream; None: the proxy's own."""
+
+    @property
+    def unavailable(self) -> str:
+        """Why `choose` gave None, for the 503's log line and its `x-headgate-reason` header."""
+
+    def choose(self, tried: Collection["EndpointPool"]) -> "EndpointPool | None":
+        """Balanced choice of an endpoint, one that was tried already only if there is no other; None: there is none."""
+
+
+class Router(Protocol):
+    """The current table, immutable."""
+
+    @property
+    def version_label(self) -> str:
+        """`epoch.revision`, for logs."""
+
+    def match(self, host: bytes, path: bytes) -> RouteTarget | None:
+        """Find the route of a request; None is a 404.
+
+        `host` is lower case without port and without trailing dot (empty if the request named none), `path` is as the
+        client sent it, without the query.
+        """
+
+
+class RouterHolder:
+    """Where the current router is. A hot swap is one attribute store; requests keep the target that they began with."""
+
+    __slots__ = ("router",)
+
+    def __init__(self, router: Router | None = None) -> None:
+        self.router: Router | None = router
+        """None: no table yet, every request is answered with 503."""
