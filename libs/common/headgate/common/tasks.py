@@ -1,0 +1,37 @@
+"""Tasks that stand and fall together.
+
+Rejected: bare `create_task` (an exception in it is heard of when the program ends, if at all) and `asyncio.TaskGroup`
+for the long-running parts of a service: it waits for all, while a service must end when any of its parts ends.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+
+async def run_together(*coroutines: Coroutine[Any, Any, object]) -> None:
+    """Run coroutines until one returns or raises, then cancel the others, wait for them and re-raise.
+
+    Of several that raise at once the first as given is raised; the others are its context. Cancelling the caller
+    cancels all.
+    """
+    tasks = [asyncio.create_task(coroutine, name=_name(coroutine)) for coroutine in coroutines]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await cancel(*tasks)
+    failures = [error for task in tasks if not task.cancelled() and (error := task.exception()) is not None]
+    if failures:
+        raise failures[0]
+
+
+async def cancel(*tasks: "asyncio.Task[Any]") -> None:
+    """Cancel tasks and wait until they have ended, whatever they end with."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
+
+
+def _name(coroutine: Coroutine[Any, Any, object]) -> str:
+    return getattr(coroutine, "__qualname__", type(coroutine).__name__)
