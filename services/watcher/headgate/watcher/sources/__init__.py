@@ -1,0 +1,69 @@
+"""Where objects come from: the seam between the sources and the publisher.
+
+A source reports what it sees and interprets nothing. `Listed` is complete, so that whoever follows can find out by
+comparison what is gone; `Applied` and `Deleted` are changes since then. A source may report `Listed` again at any
+time (a watch that broke, an expired version, a restored store): the publisher sends only what differs.
+
+Rejected: sources that publish differences themselves. Only the log knows what was published before a restart.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from headgate.common.deltas import SyncState
+from headgate.common.resources import JsonObject, ResourceKind
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The complete present state of one kind; what is not in it is gone."""
+
+    kind: ResourceKind
+    objects: Sequence[JsonObject]
+    """Each complete, with `apiVersion` and `kind`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """An object was created or changed."""
+
+    kind: ResourceKind
+    object: JsonObject
+    """Complete, with `apiVersion` and `kind`."""
+    traceparent: str | None = None
+    """W3C trace context of the change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """An object is gone."""
+
+    kind: ResourceKind
+    object: JsonObject
+    """Its last known state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """A kind cannot be read now; the source tries again slowly, and a `Listed` follows once it can."""
+
+    kind: ResourceKind
+    state: SyncState
+    """`absent` or `forbidden`."""
+    message: str
+    """What the API server said, and where it helps, what would be right."""
+
+
+SourceEvent = Listed | Applied | Deleted | Unavailable
+
+
+class Source(Protocol):
+    """Something that objects are read from, for as long as the watcher runs."""
+
+    kinds: Sequence[ResourceKind]
+    """What it reports on; each gets at least one `Listed` or `Unavailable`."""
+
+    def events(self) -> AsyncIterator[SourceEvent]:
+        """Yield what is seen, for ever; never raises because of the API server or the disk."""
+        ...
