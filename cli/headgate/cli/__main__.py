@@ -1,0 +1,102 @@
+"""Entry point of the `headgate` command."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from headgate.cli.errors import CommandError, ExitCode
+from headgate.cli.group import LazyCommand, LazyGroup
+from headgate.common.errors import HeadgateError
+
+SECTIONS = {
+    "Run": {
+        "up": LazyCommand("headgate.cli.up.command:up", "Run everything on this machine, NATS server included."),
+        "watcher": LazyCommand("headgate.cli.services:watcher", "Run a watcher: changes of one cluster or of folders."),
+        "translator": LazyCommand("headgate.cli.services:translator", "Run a translator: changes become route tables."),
+        "gateway": LazyCommand("headgate.cli.services:gateway", "Run a gateway: serve traffic by the route table."),
+        "demo-backend": LazyCommand("headgate.cli.demo_backend:demo_backend", "Run a small server that echoes JSON."),
+    },
+    "Ask about manifests (nothing needs to run)": {
+        "check": LazyCommand("headgate.cli.check:check", "Find mistakes in manifests: file, object, field and reason."),
+    },
+    "Ask a running Headgate": {
+        "explain": LazyCommand("headgate.cli.explain:explain", "Say which route takes a request and why."),
+        "routes": LazyCommand("headgate.cli.routes:routes", "List what is served: hosts, paths, backends, sources."),
+        "history": LazyCommand("headgate.cli.history:history", "List the revisions of the table and their causes."),
+        "status": LazyCommand("headgate.cli.status:status", "Say what runs, which revision is applied, what is wrong."),
+    },
+}
+
+HELP = """Headgate: an ingress controller and API gateway that can explain and undo every routing change.
+
+Start with:  headgate up --manifests examples/quickstart
+"""
+
+EPILOG = (
+    "Exit codes: 0 done; 1 the answer is no (errors in manifests, no route); 2 the command line must be changed; "
+    "3 a gateway or store did not answer. Read more: docs/cli.md"
+)
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"headgate {version('headgate')}")
+        ctx.exit()
+
+
+def build() -> click.Group:
+    """Make the command."""
+    group = LazyGroup(sections=SECTIONS, help=HELP, epilog=EPILOG)
+    group.params.append(
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            callback=_print_version,
+            help="Print the version and exit.",
+        )
+    )
+    return group
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code; every expected failure is one line on stderr."""
+    try:
+        result = build().main(
+            args=list(sys.argv[1:] if argv is None else argv), prog_name="headgate", standalone_mode=False
+        )
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return ExitCode.OK
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else "headgate"
+        return _fail(f"{error.format_message()} See: {where} --help", ExitCode.USAGE)
+    except click.ClickException as error:
+        return _fail(error.format_message(), ExitCode.USAGE)
+    except click.Abort:
+        return ExitCode.INTERRUPTED
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough. The interpreter would complain when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except CommandError as error:
+        return _fail(str(error), error.exit_code)
+    except HeadgateError as error:
+        return _fail(str(error), ExitCode.USAGE)
+    return result if isinstance(result, int) else ExitCode.OK
+
+
+def _fail(message: str, code: ExitCode) -> int:
+    click.echo(f"headgate: {message}", err=True)
+    return code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""`headgate up`: everything on one machine, as separate processes under one supervisor."""

@@ -1,0 +1,187 @@
+"""`headgate up`: flags, and the order of what happens."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+from headgate.cli.errors import ExitCode
+from headgate.cli.group import TeachingCommand
+from headgate.cli.up.banner import Banner
+from headgate.cli.up.data_dir import NATS_FOLDER, UpState, locked, nats_port, write_state
+from headgate.cli.up.log_output import LogOutput
+from headgate.cli.up.options import AccessLog, LogLevel, UpOptions, parse_demo_backend
+from headgate.cli.up.plan import Plan, make_plan
+from headgate.cli.up.ports import require_free
+from headgate.cli.up.process import ProcessSpec
+from headgate.cli.up.readiness import wait_for_nats, wait_until_ready
+from headgate.cli.up.supervisor import Supervisor
+
+PORT = click.IntRange(1, 65535)
+FOLDER = click.Path(path_type=Path)
+
+
+@click.command(
+    cls=TeachingCommand,
+    examples=[
+        "headgate up --manifests examples/quickstart --demo-backend red=9101 --demo-backend blue=9102",
+        "headgate up --kubeconfig ~/.kube/config --context staging --cluster staging",
+    ],
+    read_more="docs/quickstart.md, docs/cli.md",
+)
+@click.option("--manifests", type=FOLDER, multiple=True, metavar="DIR", help="Folder of manifests; repeatable.")
+@click.option("--kubeconfig", type=FOLDER, metavar="FILE", help="Follow the cluster of this kubeconfig instead.")
+@click.option(
+    "--context",
+    default="",
+    show_default=False,
+    metavar="NAME",
+    help="Context of the kubeconfig; default: its current one.",
+)
+@click.option("--cluster", default="local", metavar="NAME", help="What the cluster is called here.")
+@click.option("--http-port", type=PORT, metavar="PORT", default=8080, help="Port for plain HTTP.")
+@click.option("--https-port", type=PORT, metavar="PORT", default=8443, help="Port for HTTPS.")
+@click.option(
+    "--admin-port",
+    type=PORT,
+    metavar="PORT",
+    default=9080,
+    help="The gateway's /readyz and /metrics.",
+)
+@click.option("--console-port", type=PORT, metavar="PORT", default=None, help="Reserved: there is no console yet.")
+@click.option("--data-dir", type=FOLDER, default=".headgate", metavar="DIR", help="Keeps the state.")
+@click.option("--workers", type=click.IntRange(1, 256), metavar="N", default=1, help="Processes for traffic.")
+@click.option(
+    "--nats-url", default="", show_default=False, metavar="URL", help="Use this NATS server instead of starting one."
+)
+@click.option("--access-log", type=click.Choice(["combined", "json", "off"]), default="combined", help="Form.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    help="Least severity that the services log.",
+)
+@click.option("--demo-backend", multiple=True, metavar="NAME=PORT", help="Start a demo backend too; repeatable.")
+def up(
+    manifests: tuple[Path, ...],
+    kubeconfig: Path | None,
+    context: str,
+    cluster: str,
+    http_port: int,
+    https_port: int,
+    admin_port: int,
+    console_port: int | None,
+    data_dir: Path,
+    workers: int,
+    nats_url: str,
+    access_log: AccessLog,
+    log_level: LogLevel,
+    demo_backend: tuple[str, ...],
+) -> int:
+    """Run all services on this machine, each a process of its own, until Ctrl-C.
+
+    Serves what a folder of manifests or a Kubernetes cluster says, and follows every change. A service that dies is
+    started again. Settings that have no flag here are taken from HEADGATE_* variables, as `headgate gateway --help`
+    and the others list them.
+    """
+    options = UpOptions(
+        manifests=manifests,
+        kubeconfig=kubeconfig,
+        context=context,
+        cluster=cluster,
+        http_port=http_port,
+        https_port=https_port,
+        admin_port=admin_port,
+        data_dir=data_dir.absolute(),
+        workers=workers,
+        nats_url=nats_url,
+        access_log=access_log,
+        log_level=log_level,
+        demo_backends=tuple(parse_demo_backend(text) for text in demo_backend),
+    )
+    options.check()
+    if console_port is not None:
+        click.echo("headgate: --console-port is reserved: there is no console yet", err=True)
+    return run(options)
+
+
+def run(options: UpOptions) -> int:
+    """Run everything until a signal asks to end.
+
+    Raises:
+        UsageMistake: a port is taken, or the data directory is in use; nothing was started then.
+    """
+    from headgate.common.sealing import load_or_create_key_pair
+
+    with locked(options.data_dir):
+        host = os.environ.get("HEADGATE_HOST", "0.0.0.0")  # noqa: S104 - where the gateway listens by default, too
+        for flag, port in options.ports():
+            require_free(flag, port, "127.0.0.1" if flag.startswith("--demo-backend") else host)
+        load_or_create_key_pair(options.data_dir)
+        broker, nats_url = _broker(options)
+        asyncio.run(_run(options, make_plan(options, nats_url, broker), nats_url))
+    return ExitCode.OK
+
+
+def _broker(options: UpOptions) -> tuple[ProcessSpec | None, str]:
+    if options.nats_url:
+        return None, options.nats_url
+    from headgate.common.embedded_nats import EmbeddedNats
+
+    server = EmbeddedNats(options.data_dir / NATS_FOLDER, nats_port(options.data_dir))
+    return ProcessSpec("nats", server.prepare()), server.url
+
+
+async def _run(options: UpOptions, plan: Plan, nats_url: str) -> None:
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    output = LogOutput(sys.stdout.buffer, width=max(map(len, [*plan.names, "headgate"])), colour=sys.stdout.isatty())
+    own = output.channel("headgate")
+    state = _StateFile(options, nats_url)
+    supervisor = Supervisor(plan, output, state.processes_changed)
+
+    async def announce() -> None:
+        await wait_until_ready(state.admin_url)
+        state.became_ready()
+        for line in await Banner(options, state.admin_url, nats_url).lines():
+            own.say(line)
+
+    announcement = asyncio.create_task(announce(), name="announcement")
+    own.say("starting " + ", ".join(plan.names))
+    try:
+        await supervisor.run(lambda: wait_for_nats(nats_url), stopping)
+    finally:
+        announcement.cancel()
+    own.say("everything has ended")
+
+
+class _StateFile:
+    """Keeps `up.json` true."""
+
+    def __init__(self, options: UpOptions, nats_url: str) -> None:
+        self._data_dir = options.data_dir
+        self.admin_url = f"http://127.0.0.1:{options.admin_port}"
+        self._state = UpState(
+            pid=os.getpid(),
+            nats_url=nats_url,
+            admin_url=self.admin_url,
+            http_port=options.http_port,
+            https_port=options.https_port,
+            processes={},
+        )
+
+    def processes_changed(self, running: dict[str, int], restarts: dict[str, int]) -> None:
+        """Write what runs now."""
+        self._write(self._state.model_copy(update={"processes": running, "restarts": restarts}))
+
+    def became_ready(self) -> None:
+        """Write that a table is served."""
+        self._write(self._state.model_copy(update={"is_ready": True}))
+
+    def _write(self, state: UpState) -> None:
+        self._state = state
+        write_state(self._data_dir, state)

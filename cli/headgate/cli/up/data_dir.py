@@ -1,0 +1,98 @@
+"""What `up` keeps in its data directory besides what the services keep there.
+
+up.lock      held while an `up` uses the directory
+up.json      what runs now: process ids, addresses; read by `status` and `history`, removed at the end
+nats.port    the port that the embedded NATS server got, so that it comes back on the same one
+nats/        the embedded NATS server's files
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from headgate.cli.errors import UsageMistake
+from headgate.cli.up.ports import choose_free, why_taken
+
+LOCK_FILE = "up.lock"
+STATE_FILE = "up.json"
+NATS_PORT_FILE = "nats.port"
+NATS_FOLDER = "nats"
+
+
+class UpState(BaseModel):
+    """What a running `up` says about itself."""
+
+    model_config = ConfigDict(frozen=True)
+
+    pid: int
+    nats_url: str
+    admin_url: str
+    http_port: int
+    https_port: int
+    processes: dict[str, int]
+    """Name of each service to its process id; absent while it is being restarted."""
+    restarts: dict[str, int] = {}
+    """How often each service was started again."""
+    is_ready: bool = False
+    """Whether a table is served."""
+
+
+@contextmanager
+def locked(data_dir: Path) -> Iterator[None]:
+    """Use a data directory alone; it is made if absent.
+
+    Raises:
+        UsageMistake: another `up` uses it, or it cannot be written.
+    """
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(data_dir / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise UsageMistake(f"--data-dir {data_dir}: cannot be written: {error.strerror}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        holder = read_state(data_dir)
+        who = f" (process {holder.pid})" if holder else ""
+        raise UsageMistake(f"another `headgate up`{who} uses {data_dir}; stop it or give another --data-dir") from error
+    try:
+        yield
+    finally:
+        (data_dir / STATE_FILE).unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def write_state(data_dir: Path, state: UpState) -> None:
+    """Replace the state file in one step."""
+    draft = data_dir / (STATE_FILE + ".new")
+    draft.write_text(state.model_dump_json(indent=2) + "\n")
+    draft.replace(data_dir / STATE_FILE)
+
+
+def read_state(data_dir: Path) -> UpState | None:
+    """Return what a running `up` wrote; None if there is none or it is not readable."""
+    try:
+        content: Any = json.loads((data_dir / STATE_FILE).read_text())
+        return UpState.model_validate(content)
+    except (OSError, ValueError, ValidationError):
+        return None
+
+
+def nats_port(data_dir: Path) -> int:
+    """Return the embedded NATS server's port: the one it had before if that is free, else a new one."""
+    kept = data_dir / NATS_PORT_FILE
+    try:
+        port = int(kept.read_text())
+    except (OSError, ValueError):
+        port = 0
+    if not 0 < port < 65536 or why_taken(port, "127.0.0.1"):
+        port = choose_free()
+        kept.write_text(f"{port}\n")
+    return port

@@ -1,0 +1,102 @@
+"""What `headgate up` was asked to do."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from headgate.cli.errors import UsageMistake
+
+AccessLog = Literal["combined", "json", "off"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+@dataclass(frozen=True)
+class DemoBackend:
+    """A demo backend to start."""
+
+    name: str
+    port: int
+
+
+@dataclass(frozen=True)
+class UpOptions:
+    """The flags of `headgate up`, checked."""
+
+    manifests: tuple[Path, ...] = ()
+    kubeconfig: Path | None = None
+    context: str = ""
+    cluster: str = "local"
+    http_port: int = 8080
+    https_port: int = 8443
+    admin_port: int = 9080
+    data_dir: Path = Path(".headgate")
+    workers: int = 1
+    nats_url: str = ""
+    """Empty: start a NATS server in the data directory."""
+    access_log: AccessLog = "combined"
+    log_level: LogLevel = "info"
+    demo_backends: tuple[DemoBackend, ...] = ()
+
+    def check(self) -> None:
+        """Find mistakes that one flag alone does not show.
+
+        Raises:
+            UsageMistake: says which flags, and what would be right.
+        """
+        if not self.manifests and self.kubeconfig is None:
+            raise UsageMistake(
+                "nothing to serve: give --manifests DIR (such as examples/quickstart) or --kubeconfig FILE"
+            )
+        if self.manifests and self.kubeconfig is not None:
+            raise UsageMistake("--manifests and --kubeconfig exclude each other: one `up` serves one source")
+        if self.context and self.kubeconfig is None:
+            raise UsageMistake("--context chooses a context of a kubeconfig: give --kubeconfig FILE too")
+        if not _NAME.fullmatch(self.cluster):
+            raise UsageMistake(
+                f"--cluster {self.cluster!r} is not a name: lower case letters, digits and '-', at most 63"
+            )
+        self._check_files()
+        self._check_ports()
+
+    def _check_files(self) -> None:
+        for folder in self.manifests:
+            if not folder.is_dir():
+                raise UsageMistake(f"--manifests {folder}: no such folder")
+        if self.kubeconfig is not None and not os.access(self.kubeconfig, os.R_OK):
+            raise UsageMistake(f"--kubeconfig {self.kubeconfig}: no such file, or not readable")
+
+    def _check_ports(self) -> None:
+        taken: dict[int, str] = {}
+        for flag, port in self.ports():
+            if port in taken:
+                raise UsageMistake(f"{taken[port]} and {flag} both say {port}: choose different ports")
+            taken[port] = flag
+        names = [backend.name for backend in self.demo_backends]
+        if len(set(names)) != len(names):
+            raise UsageMistake(f"--demo-backend: the names must differ, these do not: {', '.join(names)}")
+
+    def ports(self) -> list[tuple[str, int]]:
+        """Every port that will be listened on, with the flag that chose it."""
+        demo = [(f"--demo-backend {backend.name}", backend.port) for backend in self.demo_backends]
+        services = [
+            ("--http-port", self.http_port),
+            ("--https-port", self.https_port),
+            ("--admin-port", self.admin_port),
+        ]
+        return services + demo
+
+
+def parse_demo_backend(text: str) -> DemoBackend:
+    """Read `NAME=PORT`.
+
+    Raises:
+        UsageMistake: it is not of this form.
+    """
+    name, _, port = text.partition("=")
+    if not _NAME.fullmatch(name) or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise UsageMistake(f"--demo-backend {text!r}: expected NAME=PORT, such as red=9101")
+    return DemoBackend(name, int(port))

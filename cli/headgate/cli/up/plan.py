@@ -1,0 +1,88 @@
+"""Which processes `up` runs, and with which flags: a pure function of what was asked."""
+
+import sys
+from dataclasses import dataclass
+
+from headgate.cli.up.options import DemoBackend, UpOptions
+from headgate.cli.up.process import ProcessSpec
+from headgate.common.sealing import PUBLIC_KEY_FILE
+
+DRAIN_S = 10.0
+"""Seconds that requests in flight get when `up` ends: someone waits at the terminal."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to start, in this order; it is ended in the order of `stop_groups`."""
+
+    broker: ProcessSpec | None
+    """The NATS server, unless an existing one is used."""
+    watcher: ProcessSpec
+    translator: ProcessSpec
+    gateway: ProcessSpec
+    demo_backends: tuple[ProcessSpec, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all processes."""
+        return [spec.name for group in self.stop_groups for spec in group]
+
+    @property
+    def stop_groups(self) -> list[list[ProcessSpec]]:
+        """The order of ending: traffic first, then what feeds it, then what it all stands on."""
+        broker = [self.broker] if self.broker else []
+        return [[self.gateway], [self.watcher, self.translator, *self.demo_backends], broker]
+
+
+def make_plan(options: UpOptions, nats_url: str, broker: ProcessSpec | None) -> Plan:
+    """Decide what runs.
+
+    Args:
+        options: what was asked for.
+        nats_url: of the server that all services use.
+        broker: the embedded server, if there is one.
+    """
+    return Plan(
+        broker=broker,
+        watcher=_service("watcher", options, nats_url, _watcher_flags(options)),
+        translator=_service("translator", options, nats_url, []),
+        gateway=_service("gateway", options, nats_url, _gateway_flags(options), stop_within_s=DRAIN_S + 3),
+        demo_backends=tuple(map(_demo_backend, options.demo_backends)),
+    )
+
+
+def _demo_backend(backend: DemoBackend) -> ProcessSpec:
+    flags = ("demo-backend", f"--name={backend.name}", f"--port={backend.port}")
+    return ProcessSpec(backend.name, _headgate("cli", *flags))
+
+
+def _service(
+    name: str, options: UpOptions, nats_url: str, flags: list[str], *, stop_within_s: float = 5.0
+) -> ProcessSpec:
+    shared = [f"--nats-url={nats_url}", f"--data-dir={options.data_dir}", f"--log-level={options.log_level}"]
+    return ProcessSpec(name, _headgate(name, *shared, *flags), stop_within_s=stop_within_s)
+
+
+def _headgate(package: str, *flags: str) -> tuple[str, ...]:
+    # -P: a file named like a module in the user's folder must not be imported in its place.
+    return (sys.executable, "-P", "-m", f"headgate.{package}", *flags)
+
+
+def _watcher_flags(options: UpOptions) -> list[str]:
+    flags = [f"--cluster={options.cluster}", f"--sealing-public-keys={options.data_dir / PUBLIC_KEY_FILE}"]
+    flags += [f"--manifests={folder}" for folder in options.manifests]
+    if options.kubeconfig:
+        flags += [f"--kubeconfig={options.kubeconfig}"]
+        flags += [f"--context={options.context}"] if options.context else []
+    return flags
+
+
+def _gateway_flags(options: UpOptions) -> list[str]:
+    return [
+        f"--http-port={options.http_port}",
+        f"--https-port={options.https_port}",
+        f"--admin-port={options.admin_port}",
+        f"--workers={options.workers}",
+        f"--access-log={options.access_log}",
+        f"--grace-s={DRAIN_S:g}",
+    ]

@@ -1,0 +1,1 @@
+"""Reserved for the web console. There is none yet; this package only keeps the name."""
