@@ -39,7 +39,7 @@ FOLDER = click.Path(path_type=Path)
     default="",
     show_default=False,
     metavar="NAME",
-    help="Context of the kubeconfig; default: its current one.",
+    help="Of the kubeconfig; default: its current.",
 )
 @click.option("--cluster", default="local", metavar="NAME", help="What the cluster is called here.")
 @click.option("--http-port", type=PORT, metavar="PORT", default=8080, help="Port for plain HTTP.")
@@ -55,7 +55,7 @@ FOLDER = click.Path(path_type=Path)
 @click.option("--data-dir", type=FOLDER, default=".headgate", metavar="DIR", help="Keeps the state.")
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N", default=1, help="Processes for traffic.")
 @click.option(
-    "--nats-url", default="", show_default=False, metavar="URL", help="Use this NATS server instead of starting one."
+    "--nats-url", default="", show_default=False, metavar="URL", help="Use this NATS server; start none."
 )
 @click.option("--access-log", type=click.Choice(["combined", "json", "off"]), default="combined", help="Form.")
 @click.option(

@@ -1,0 +1,192 @@
+"""The whole stack as a user starts it: `headgate up` as a process of its own, on free ports and a folder of its own."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+
+from headgate.cli.up.data_dir import UpState, read_state
+
+START_S = 40.0
+"""Bound of a start on a busy machine; two seconds are usual."""
+POLL_S = 0.02
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a client got."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback interface that nothing uses at the moment."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+class Stack:
+    """`async with Stack(manifests=folder) as stack: answer = await stack.get("demo.localhost", "/")`."""
+
+    def __init__(
+        self,
+        *,
+        manifests: Path | None = None,
+        kubeconfig: Path | None = None,
+        data_dir: Path | None = None,
+        workers: int = 1,
+        publish_address: str = "",
+        extra: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+        wait_until_ready: bool = True,
+    ) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="headgate-stack-") if data_dir is None else None
+        self.data_dir = data_dir or Path(self._temporary.name if self._temporary else "")
+        self.http_port, self.https_port, self.admin_port = free_ports(3)
+        source = [f"--manifests={manifests}"] if manifests else [f"--kubeconfig={kubeconfig}"]
+        self._flags = [*source, f"--workers={workers}", *extra]
+        self._environment = dict(environment or {})
+        if publish_address:
+            self._environment["HEADGATE_PUBLISH_ADDRESSES"] = publish_address
+        self._wait_until_ready = wait_until_ready
+        self._process: asyncio.subprocess.Process | None = None
+        self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def command(self) -> list[str]:
+        """The command line that the stack is started with."""
+        return [
+            *(sys.executable, "-m", "headgate.cli", "up", *self._flags),
+            f"--http-port={self.http_port}",
+            f"--https-port={self.https_port}",
+            f"--admin-port={self.admin_port}",
+            f"--data-dir={self.data_dir}",
+        ]
+
+    @property
+    def process(self) -> asyncio.subprocess.Process:
+        assert self._process is not None
+        return self._process
+
+    @property
+    def log(self) -> str:
+        """Everything that `up` and its services printed."""
+        return self._log_file.read_text(errors="replace") if self._log_file.exists() else ""
+
+    @property
+    def _log_file(self) -> Path:
+        return self.data_dir / "test-output.log"
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.start()
+        except BaseException:
+            await self._end()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            print(self.log)
+        await self._end()
+
+    async def _end(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+        if self._process is not None:
+            await self.stop()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    async def start(self) -> None:
+        """Start, and wait until a table is served."""
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        with self._log_file.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *self.command, stdout=log, stderr=log, env={**os.environ, **self._environment}
+            )
+        if self._wait_until_ready:
+            await self.wait_for_state(lambda state: state.is_ready)
+
+    async def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal to `up`, wait until it has ended and return its exit code."""
+        if self.process.returncode is None:
+            self.process.send_signal(number)
+        async with asyncio.timeout(START_S):
+            return await self.process.wait()
+
+    def state(self) -> UpState:
+        """What `up` says about itself, with the process ids of the services."""
+        state = read_state(self.data_dir)
+        assert state is not None, "up.json is absent"
+        return state
+
+    async def wait_for_state(self, is_reached: Any) -> UpState:
+        """Wait until `up.json` satisfies a condition."""
+        end = time.monotonic() + START_S
+        while time.monotonic() < end:
+            state = read_state(self.data_dir)
+            if state is not None and is_reached(state):
+                return state
+            if self.process.returncode is not None:
+                raise AssertionError(f"up ended with exit code {self.process.returncode}:\n{self.log}")
+            await asyncio.sleep(POLL_S)
+        raise AssertionError(f"up.json is {read_state(self.data_dir)}:\n{self.log}")
+
+    async def get(
+        self, host: str, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> Answer:
+        """Make one request over plain HTTP on a kept connection.
+
+        Raises:
+            aiohttp.ClientError: there was no answer.
+        """
+        if self._session is None:
+            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=10))
+        url = f"http://127.0.0.1:{self.http_port}{path}"
+        async with self._session.request(
+            method, url, headers={"Host": host, **(headers or {})}, data=body or None, allow_redirects=False
+        ) as answer:
+            return Answer(answer.status, answer.headers, await answer.read())
+
+    async def wait_for_answer(
+        self, host: str, path: str, status: int = 200, *, name: str | None = None, within_s: float = 15.0
+    ) -> Answer:
+        """Ask until the answer has a status and, if given, comes from the demo backend of a name."""
+        last: Answer | Exception | None = None
+        end = time.monotonic() + within_s
+        while time.monotonic() < end:
+            try:
+                last = await self.get(host, path)
+            except aiohttp.ClientError as error:
+                last = error
+            else:
+                if last.status == status and (name is None or last.json["name"] == name):
+                    return last
+            await asyncio.sleep(POLL_S)
+        raise AssertionError(f"{host}{path} did not answer {status} {name or ''} but {last}:\n{self.log}")
