@@ -1,0 +1,160 @@
+"""Making a revision the one that is served: fetch what is missing, compile in slices, swap.
+
+Between any two chunks the event loop gets to run traffic; the swap itself is one synchronous step. Whatever goes wrong
+before it leaves the last good table as it was.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from headgate.common.errors import HeadgateError
+from headgate.common.snapshot import ChunkName, Manifest, Version
+from headgate.common.telemetry import span_from
+from headgate.gateway.balancing.endpoints import EndpointDirectory
+from headgate.gateway.errors import TableRefused
+from headgate.gateway.last_good import StoredTable
+from headgate.gateway.metrics import Stopwatch, TableMetrics
+from headgate.gateway.proxy.seam import RouterHolder
+from headgate.gateway.table.certificates import OpenedCertificate
+from headgate.gateway.table.compiler import TableCompiler, TableUpdate
+
+_log = logging.getLogger(__name__)
+
+FETCHES_AT_ONCE = 16
+"""Chunks asked for at a time: hides the store's latency, holds at most 16 x 4 MiB."""
+Fetch = Callable[[ChunkName], Awaitable[bytes]]
+"""Returns a chunk's verified content; raises a HeadgateError."""
+
+
+class TableApplier:
+    """Applies manifests one after the other.
+
+    Args:
+        compiler: compiled state of the table.
+        directory: endpoints, for the metrics.
+        holder: where requests find the current table.
+        metrics: what to tell about it.
+        on_certificates: takes all certificates whenever one changed.
+        on_applied: called after each swap.
+    """
+
+    def __init__(
+        self,
+        compiler: TableCompiler,
+        directory: EndpointDirectory,
+        holder: RouterHolder,
+        metrics: TableMetrics,
+        on_certificates: Callable[[Sequence[OpenedCertificate]], None],
+        on_applied: Iterable[Callable[[Manifest], None]] = (),
+    ) -> None:
+        self._compiler = compiler
+        self._directory = directory
+        self._holder = holder
+        self._metrics = metrics
+        self._on_certificates = on_certificates
+        self._on_applied = tuple(on_applied)
+        self.manifest: Manifest | None = None
+        """Of the table that is served."""
+
+    @property
+    def version(self) -> Version | None:
+        """Version that is served; None before the first table."""
+        return self.manifest.version if self.manifest else None
+
+    def stored_table(self) -> StoredTable | None:
+        """Return what is served in the form for the disk."""
+        if self.manifest is None:
+            return None
+        return StoredTable(self.manifest, {name.digest: stored for name, stored in self._compiler.stored_chunks()})
+
+    async def apply(self, manifest: Manifest, fetch: Fetch) -> None:
+        """Serve a revision from now on.
+
+        Raises:
+            HeadgateError: it cannot be fetched or compiled; what was served still is.
+        """
+        started = time.perf_counter()
+        watch = Stopwatch()
+        with span_from(manifest.traceparent, "gateway.apply_table"):
+            try:
+                update = self._compiler.stage(manifest.version, manifest.chunks)
+                await _fill(update, fetch, watch)
+                self._swap(update, manifest, watch)
+            except HeadgateError:
+                self._metrics.refusals.inc()
+                raise
+        took_s = time.perf_counter() - started
+        self._show(manifest, took_s, watch.longest_s)
+        _log.info(
+            "table applied",
+            extra={
+                "table": manifest.table,
+                "version": str(manifest.version),
+                "chunks": len(update.needed),
+                "ms": round(took_s * 1000, 1),
+                "longest_step_ms": round(watch.longest_s * 1000, 1),
+            },
+        )
+        for notify in self._on_applied:
+            notify(manifest)
+
+    def _swap(self, update: TableUpdate, manifest: Manifest, watch: Stopwatch) -> None:
+        watch.begin()
+        table = update.commit()
+        self._holder.router = table
+        self.manifest = manifest
+        watch.end()
+        if update.changes_certificates:
+            watch.begin()
+            certificates = [opened for _, opened in self._compiler.certificates.compiled()]
+            for opened in certificates:
+                if opened.problem:
+                    _log.error("certificate refused", extra={"certificate": opened.key, "problem": opened.problem})
+            self._metrics.refused_certificates.set(sum(bool(opened.problem) for opened in certificates))
+            self._on_certificates(certificates)
+            watch.end()
+
+    def _show(self, manifest: Manifest, took_s: float, longest_step_s: float) -> None:
+        metrics = self._metrics
+        metrics.show_version(manifest.version)
+        metrics.swaps.inc()
+        metrics.apply_s.observe(took_s)
+        metrics.longest_step_s.set(longest_step_s)
+        metrics.hosts.set(len(self._compiler.table or ()))
+        metrics.endpoints.set(len(self._directory))
+
+
+async def _fill(update: TableUpdate, fetch: Fetch, watch: Stopwatch) -> None:
+    """Add every chunk that is needed, letting traffic run after each."""
+    for start in range(0, len(update.needed), FETCHES_AT_ONCE):
+        names = update.needed[start : start + FETCHES_AT_ONCE]
+        async with asyncio.TaskGroup() as group:
+            fetches = [group.create_task(_quietly(fetch(name))) for name in names]
+        for name, fetched in zip(names, fetches, strict=True):
+            content = fetched.result()
+            if isinstance(content, HeadgateError):
+                raise content
+            watch.begin()
+            _add(update, name, content)
+            watch.end()
+            await asyncio.sleep(0)
+
+
+async def _quietly(fetching: Awaitable[bytes]) -> bytes | HeadgateError:
+    """Hand an expected failure on as a value: a task group would wrap it."""
+    try:
+        return await fetching
+    except HeadgateError as error:
+        return error
+
+
+def _add(update: TableUpdate, name: ChunkName, content: bytes) -> None:
+    try:
+        update.add(name, content)
+    except HeadgateError:
+        raise
+    except Exception as error:
+        # Whatever an entry makes the compiler trip over must cost this revision only, never the gateway.
+        raise TableRefused(f"chunk {name.digest[:12]} of {name.kind} cannot be compiled: {error!r}") from error

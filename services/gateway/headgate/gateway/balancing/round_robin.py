@@ -1,0 +1,100 @@
+"""Smooth weighted round robin over anything.
+
+Each turn raises every item's credit by its weight, takes the item with the most credit and lowers it by the sum of the
+weights (nginx, `ngx_http_upstream_round_robin.c`). Over one period every item gets exactly its weight, and the turns of
+a heavy item are spread rather than bunched. Equal weights, which are nearly all there are, reduce to an index.
+
+Rejected: a precomputed sequence (its length is the sum of the weights, up to 65,535 for each item).
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+MAX_OFFSET = 64
+"""Turns that a weighted ring is advanced by at most on start: enough to tell workers apart, cheap to compute."""
+
+
+class SmoothRoundRobin(Generic[T]):
+    """Items that take turns by weight.
+
+    Args:
+        items: hashable items with weights; those of weight 0 never get a turn.
+        offset: how many turns to begin with, so that the rings of several workers do not march in step.
+    """
+
+    __slots__ = ("_credits", "_items", "_next", "_total", "_weights")
+
+    def __init__(self, items: Iterable[tuple[T, int]], offset: int = 0) -> None:
+        weighted = [(item, weight) for item, weight in items if weight > 0]
+        divisor = math.gcd(*(weight for _, weight in weighted)) or 1
+        self._items = tuple(item for item, _ in weighted)
+        weights = tuple(weight // divisor for _, weight in weighted)
+        self._next = offset % len(self._items) if self._items else 0
+        self._weights: tuple[int, ...] | None = None if max(weights, default=1) == 1 else weights
+        self._total = sum(weights)
+        self._credits = [] if self._weights is None else [0] * len(weights)
+        if self._weights is not None:
+            for _ in range(offset % min(self._total, MAX_OFFSET)):
+                self._take_turn(self._weights)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @property
+    def items(self) -> tuple[T, ...]:
+        """Items that get turns, in the order given."""
+        return self._items
+
+    def choose(self, is_skipped: Callable[[T], bool] | None = None) -> T | None:
+        """Return whose turn it is; a skipped item only if all are skipped, None if there is no item."""
+        if not self._items:
+            return None
+        if is_skipped is not None:
+            return self._choose_skipping(is_skipped)
+        if self._weights is not None:
+            return self._take_turn(self._weights)
+        turn = self._next
+        self._next = turn + 1 if turn + 1 < len(self._items) else 0
+        return self._items[turn]
+
+    def adopt(self, previous: "SmoothRoundRobin[T]") -> None:
+        """Go on where another ring stood, as far as they share items."""
+        if self._weights is None:
+            self._adopt_position(previous)
+        elif previous._weights is not None:
+            known = dict(zip(previous._items, previous._credits, strict=True))
+            self._credits = [known.get(item, 0) for item in self._items]
+
+    def _adopt_position(self, previous: "SmoothRoundRobin[T]") -> None:
+        positions = {item: position for position, item in enumerate(self._items)}
+        for item in previous._items[previous._next :] + previous._items[: previous._next]:
+            if item in positions:
+                self._next = positions[item]
+                return
+
+    def _take_turn(self, weights: tuple[int, ...]) -> T:
+        credits = self._credits
+        best = 0
+        for index, weight in enumerate(weights):
+            credits[index] += weight
+            if credits[index] > credits[best]:
+                best = index
+        credits[best] -= self._total
+        return self._items[best]
+
+    def _choose_skipping(self, is_skipped: Callable[[T], bool]) -> T | None:
+        left = [index for index, item in enumerate(self._items) if not is_skipped(item)]
+        if not left or len(left) == len(self._items):
+            return self.choose()
+        if self._weights is None:
+            best = next((index for index in left if index >= self._next), left[0])
+            self._next = (best + 1) % len(self._items)
+            return self._items[best]
+        for index in left:
+            self._credits[index] += self._weights[index]
+        best = max(left, key=self._credits.__getitem__)
+        self._credits[best] -= sum(self._weights[index] for index in left)
+        return self._items[best]

@@ -1,0 +1,72 @@
+"""What a gateway says about its table. Traffic is counted by the proxy."""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.metrics_core import Metric
+
+from headgate.common.snapshot import Version
+
+
+class TableMetrics:
+    """The metrics of one worker's table."""
+
+    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        def gauge(name: str, text: str) -> Gauge:
+            return Gauge(name, text, registry=registry)
+
+        self._epoch = gauge("headgate_table_epoch", "Epoch of the table that is served")
+        self._revision = gauge("headgate_table_revision", "Revision, within its epoch, of the table that is served")
+        self.age_s = gauge(
+            "headgate_table_age_seconds", "Time since the store last confirmed that the table is current"
+        )
+        self.in_sync = gauge(
+            "headgate_table_in_sync", "1 while the store can be read and names the table that is served"
+        )
+        self.hosts = gauge("headgate_table_hosts", "Virtual hosts in the table")
+        self.endpoints = gauge("headgate_table_endpoints", "Distinct endpoint addresses in the table")
+        self.refused_certificates = gauge(
+            "headgate_table_refused_certificates", "Certificates whose newest version cannot be used by this gateway"
+        )
+        self.refusals = Counter("headgate_table_refusals", "Snapshots that could not be applied", registry=registry)
+        self.swaps = Counter("headgate_table_swaps", "Snapshots that were applied", registry=registry)
+        self.apply_s = Histogram(
+            "headgate_table_apply_seconds",
+            "Time from a pointer to the swap: fetching, decoding, compiling",
+            registry=registry,
+            buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+        )
+        self.longest_step_s = gauge(
+            "headgate_table_longest_step_seconds", "Longest time that the last swap kept the event loop from traffic"
+        )
+
+    def show_version(self, version: Version) -> None:
+        """Set epoch and revision."""
+        self._epoch.set(version.epoch)
+        self._revision.set(version.revision)
+
+
+class Stopwatch:
+    """The longest of several steps, in seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._started = clock()
+        self.longest_s = 0.0
+
+    def begin(self) -> None:
+        """Begin a step."""
+        self._started = self._clock()
+
+    def end(self) -> None:
+        """End the step."""
+        self.longest_s = max(self.longest_s, self._clock() - self._started)
+
+
+class Collects(Protocol):
+    """Anything that yields metric families, as the proxy's counters do."""
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the families."""

@@ -1,0 +1,94 @@
+"""The gateway's own pages on the admin site.
+
+GET /version                                    table, version and listeners of this worker
+GET /table                                      all routes
+GET /explain?url=URL[&method=GET][&header=Name: value]...    why a request goes where it goes
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from headgate.common.admin import AdminSite
+from headgate.common.table import Route, VirtualHost
+from headgate.gateway.table.explain import explain
+from headgate.gateway.table.view import TableView
+
+HOSTS_AT_ONCE = 64
+"""Hosts written between two turns of the event loop, so that a page of 10,000 does not hold up traffic."""
+
+
+class TablePages:
+    """Pages about one worker's table."""
+
+    def __init__(self, view: TableView, table: str, listeners: Callable[[], Sequence[str]]) -> None:
+        self._view = view
+        self._table = table
+        self._listeners = listeners
+
+    def add_to(self, admin: AdminSite) -> None:
+        """Add the pages to a site that has not started."""
+        admin.add_route("GET", "/version", self.show_version)
+        admin.add_route("GET", "/table", self.show_table)
+        admin.add_route("GET", "/explain", self.show_explanation)
+
+    async def show_version(self, request: web.Request) -> web.StreamResponse:
+        """Say what is served."""
+        return web.json_response(self._about())
+
+    async def show_table(self, request: web.Request) -> web.StreamResponse:
+        """Stream all routes: `{"table", "version", "listeners", "hosts": [{"host", "routes": [...]}]}`."""
+        response = web.StreamResponse(headers={"Content-Type": "application/json; charset=utf-8"})
+        await response.prepare(request)
+        head = json.dumps(self._about())
+        await response.write(head[:-1].encode() + b', "hosts": [\n')
+        async for piece in _in_slices(self._view):
+            await response.write(piece)
+        await response.write(b"\n]}\n")
+        return response
+
+    async def show_explanation(self, request: web.Request) -> web.StreamResponse:
+        """Answer with an `Explanation`; 400 if the URL is missing or none."""
+        url = urlsplit(request.query.get("url", ""))
+        if url.scheme not in ("http", "https") or not url.netloc:
+            text = "say which request: /explain?url=http://host/path, and method=, header=Name: value if you like"
+            raise web.HTTPBadRequest(text=text)
+        headers = dict(_split_header(text) for text in request.query.getall("header", []))
+        method = request.query.get("method", "GET")
+        explanation = explain(self._view, method, url.netloc.rpartition("@")[2], url.path or "/", headers)
+        return web.json_response(text=explanation.model_dump_json())
+
+    def _about(self) -> dict[str, object]:
+        return {"table": self._table, "version": self._view.version_label or None, "listeners": [*self._listeners()]}
+
+
+def _split_header(text: str) -> tuple[str, str]:
+    name, _, value = text.partition(":")
+    return name.strip(), value.strip()
+
+
+async def _in_slices(view: TableView) -> AsyncIterator[bytes]:
+    separator = ""
+    for count, virtual_host in enumerate(view.virtual_hosts()):
+        yield (separator + json.dumps(_describe_host(virtual_host))).encode()
+        separator = ",\n"
+        if count % HOSTS_AT_ONCE == 0:
+            await asyncio.sleep(0)
+
+
+def _describe_host(virtual_host: VirtualHost) -> dict[str, object]:
+    return {"host": virtual_host.host, "routes": [_describe_route(route) for route in virtual_host.routes]}
+
+
+def _describe_route(route: Route) -> dict[str, object]:
+    return {
+        "name": route.name,
+        "path_type": route.path.type,
+        "path": route.path.value,
+        "backends": [{"upstream": backend.upstream, "weight": backend.weight} for backend in route.backends],
+        "timeouts": route.timeouts.model_dump(exclude_none=True),
+        "provenance": route.provenance.model_dump(),
+    }

@@ -1,0 +1,115 @@
+"""What a gateway can be told."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from headgate.common.sealing import PRIVATE_KEY_FILE
+from headgate.common.settings import ServiceSettings
+from headgate.common.table import DEFAULT_TABLE
+from headgate.gateway.proxy.config import ProxyConfig
+
+_PROXY = ProxyConfig()
+_MARGIN_S = 1.0
+"""Of the grace period, kept for closing the bus and the files."""
+
+
+class GatewaySettings(ServiceSettings):
+    """Settings of one gateway replica."""
+
+    http_host: str = Field(
+        default="0.0.0.0",  # noqa: S104 - a gateway is there to be reached
+        description="Address to listen on for clients; all IPv4 addresses by default, :: for IPv6 as well.",
+    )
+    http_port: int = Field(
+        default=8080, ge=0, le=65535, description="Port for HTTP; 8080 needs no privileges, 0 takes a free one."
+    )
+    https: bool = Field(default=True, description="Listen for HTTPS too; the default, as every table may have TLS.")
+    https_port: int = Field(
+        default=8443, ge=0, le=65535, description="Port for HTTPS; 8443 needs no privileges, 0 takes a free one."
+    )
+    workers: int = Field(
+        default=1, ge=1, le=256, description="Processes that share the ports; 1 by default, at most one for each core."
+    )
+    table: str = Field(
+        default=DEFAULT_TABLE, min_length=1, description="Name of the table to serve; the default is the translator's."
+    )
+    cluster: str = Field(default="", description="Cluster that this gateway runs in; unknown by default.")
+    zone: str = Field(default="", description="Zone that this gateway runs in; unknown by default.")
+    publish_addresses: tuple[str, ...] = Field(
+        default=(), description="Addresses or host names that go into Ingress status; none by default."
+    )
+    access_log: Literal["combined", "json", "off"] = Field(
+        default="off",
+        description="Format of the access log on standard output; off by default, as it costs throughput.",
+    )
+    drain_delay_s: float = Field(
+        default=0.0,
+        ge=0,
+        description="Seconds to go on accepting after readiness fails, for load balancers to notice; 0 by default, "
+        "5 is usual in Kubernetes.",
+    )
+    trust_forwarded: bool = Field(
+        default=_PROXY.trust_forwarded,
+        description="Keep clients' X-Forwarded-* headers, as another proxy is in front; off by default: they lie.",
+    )
+    connect_timeout_s: float = Field(
+        default=_PROXY.connect_timeout_s, gt=0, description="Seconds to connect to an endpoint; 5 as in ingress-nginx."
+    )
+    send_timeout_s: float = Field(
+        default=_PROXY.send_timeout_s, gt=0, description="Seconds between two writes to an endpoint; 60 as in nginx."
+    )
+    read_timeout_s: float = Field(
+        default=_PROXY.read_timeout_s,
+        gt=0,
+        description="Seconds between two reads of an endpoint's answer; 60 as in nginx.",
+    )
+    header_timeout_s: float = Field(
+        default=_PROXY.header_timeout_s,
+        gt=0,
+        description="Seconds for a client to send a request's head; 15 by default.",
+    )
+    body_timeout_s: float = Field(
+        default=_PROXY.body_timeout_s,
+        gt=0,
+        description="Seconds between two reads of a request's body; 60 as in nginx.",
+    )
+    idle_timeout_s: float = Field(
+        default=_PROXY.idle_timeout_s, gt=0, description="Seconds that a client's connection may rest; 75 as in nginx."
+    )
+    max_head: int = Field(
+        default=_PROXY.max_head, gt=0, description="Bytes of the longest head; 65536, about what Envoy allows."
+    )
+    max_body: int | None = Field(
+        default=_PROXY.max_body, ge=0, description="Bytes of the longest request body; no limit by default."
+    )
+    sealing_private_keys: tuple[Path, ...] = Field(
+        default=(),
+        description="Files with the private keys that certificates are sealed to; by default "
+        f"{PRIVATE_KEY_FILE} in the data folder, made on first use.",
+    )
+
+    def proxy_config(self) -> ProxyConfig:
+        """Return the part that concerns the proxy."""
+        return ProxyConfig(
+            trust_forwarded=self.trust_forwarded,
+            connect_timeout_s=self.connect_timeout_s,
+            send_timeout_s=self.send_timeout_s,
+            read_timeout_s=self.read_timeout_s,
+            header_timeout_s=self.header_timeout_s,
+            body_timeout_s=self.body_timeout_s,
+            idle_timeout_s=self.idle_timeout_s,
+            max_head=self.max_head,
+            max_body=self.max_body,
+        )
+
+    @property
+    def last_good_path(self) -> Path:
+        """File of the last good table, one for each table that gateways with this data folder serve."""
+        return self.data_dir / f"table-{self.table.replace('/', '_')}.last-good"
+
+    @property
+    def drain_s(self) -> float:
+        """Seconds that requests get to finish after SIGTERM and the drain delay."""
+        return max(0.0, self.grace_s - self.drain_delay_s - _MARGIN_S)

@@ -1,0 +1,140 @@
+"""From table entries to what requests use.
+
+`CompiledTable` is immutable: a request keeps the route that it was matched to, whatever is swapped in meanwhile. Routes
+refer to upstreams through holders, so an endpoint change recompiles one upstream and stores one attribute.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from headgate.common.snapshot import Version
+from headgate.common.table import Route, VirtualHost
+from headgate.gateway.balancing.round_robin import SmoothRoundRobin
+from headgate.gateway.balancing.upstream import UpstreamHolder
+from headgate.gateway.table.match import PathIndex, PathRule, find_host
+
+if TYPE_CHECKING:
+    from headgate.gateway.proxy.pool import EndpointPool
+
+
+class CompiledRoute:
+    """A route that requests are matched to; the proxy's `RouteTarget`."""
+
+    __slots__ = (
+        "__weakref__",
+        "_only",
+        "_split",
+        "connect_timeout_s",
+        "name",
+        "position",
+        "read_timeout_s",
+        "send_timeout_s",
+        "upstream_label",
+    )
+
+    def __init__(self, host: str, route: Route, position: int, backends: Sequence[tuple[UpstreamHolder, int]]) -> None:
+        self.name = f"{host}|{route.name}"
+        self.position = position
+        """Within `VirtualHost.routes`."""
+        self.connect_timeout_s = route.timeouts.connect_s
+        self.send_timeout_s = route.timeouts.send_s
+        self.read_timeout_s = route.timeouts.read_s
+        self.upstream_label = (
+            backends[0][0].key if len(backends) == 1 else ",".join(holder.key for holder, _ in backends)
+        )
+        split = SmoothRoundRobin(backends)
+        self._only: UpstreamHolder | None = split.items[0] if len(split) == 1 else None
+        self._split = None if self._only else split
+
+    def choose(self, tried: "Collection[EndpointPool]") -> "EndpointPool | None":
+        """Choose a backend by weight, then an endpoint of it; tried endpoints only if there is no other.
+
+        A backend that has nobody available fails its share of the requests: sending that share to the other backends
+        would make 5 % of a canary the load of all.
+        """
+        only = self._only
+        if only is not None:
+            return only.balancer.choose(tried)
+        holder = self._split.choose() if self._split else None
+        return None if holder is None else holder.balancer.choose(tried)
+
+    @property
+    def unavailable(self) -> str:
+        """Why `choose` found nothing."""
+        holders = [self._only] if self._only else list(self._split.items if self._split else ())
+        if not holders:
+            return f"all backends of {self.name} have weight 0"
+        return "; ".join(holder.balancer.unavailable for holder in holders if holder.balancer.unavailable)
+
+
+CompiledHost = PathIndex[CompiledRoute]
+
+
+class UpstreamHolders:
+    """One holder for each upstream key that any live route or table names; collected with the last of them."""
+
+    def __init__(self) -> None:
+        self._holders: WeakValueDictionary[str, UpstreamHolder] = WeakValueDictionary()
+
+    def __len__(self) -> int:
+        return len(self._holders)
+
+    def holder(self, key: str) -> UpstreamHolder:
+        """Return the holder of a key, making an empty one on first use."""
+        holder = self._holders.get(key)
+        if holder is None:
+            holder = self._holders[key] = UpstreamHolder(key)
+        return holder
+
+
+def compile_host(virtual_host: VirtualHost, holders: UpstreamHolders) -> CompiledHost:
+    """Index the routes of one host by path."""
+    return PathIndex(
+        (path_rule(route, position), compile_route(virtual_host.host, route, position, holders))
+        for position, route in enumerate(virtual_host.routes)
+    )
+
+
+def path_rule(route: Route, position: int) -> PathRule:
+    """Return how a route matches."""
+    return PathRule(route.path.type, route.path.value.encode(), position)
+
+
+def compile_route(host: str, route: Route, position: int, holders: UpstreamHolders) -> CompiledRoute:
+    """Bind a route to the holders of its upstreams."""
+    backends = [(holders.holder(backend.upstream), backend.weight) for backend in route.backends]
+    return CompiledRoute(host, route, position, backends)
+
+
+class CompiledTable:
+    """All hosts of one revision; the proxy's `Router`."""
+
+    __slots__ = ("__weakref__", "_hosts", "version", "version_label")
+
+    def __init__(self, version: Version, hosts: Mapping[bytes, CompiledHost]) -> None:
+        self.version = version
+        self.version_label = str(version)
+        self._hosts = hosts
+
+    def __len__(self) -> int:
+        return len(self._hosts)
+
+    @property
+    def hosts(self) -> Mapping[bytes, CompiledHost]:
+        """Virtual hosts by name."""
+        return self._hosts
+
+    def match(self, host: bytes, path: bytes) -> CompiledRoute | None:
+        """Find the route of a request; None is a 404.
+
+        Args:
+            host: lower case, without port and trailing dot; empty if the request named none.
+            path: raw, without the query.
+        """
+        found = self._hosts.get(host)
+        if found is None:
+            found = find_host(self._hosts, host)
+            if found is None:
+                return None
+        return found.match(path)

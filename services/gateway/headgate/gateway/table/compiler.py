@@ -1,0 +1,135 @@
+"""Turning one revision into the next: staged chunk by chunk, made current in one synchronous step.
+
+`TableCompiler.stage` names the chunks that are missing; each is decoded and compiled by `TableUpdate.add`, between
+which the caller lets traffic run; `TableUpdate.commit` swaps balancers and returns the new table, without a point in
+between at which a request could see half of it. An update that fails is dropped.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from headgate.common.sealing import SealedValue
+from headgate.common.secret import Secret
+from headgate.common.snapshot import ChunkName, Version
+from headgate.common.table import Certificate, Upstream, VirtualHost
+from headgate.gateway.balancing.endpoints import EndpointDirectory
+from headgate.gateway.balancing.upstream import UpstreamBalancer, UpstreamHolder, compile_upstream, missing_balancer
+from headgate.gateway.table.certificates import OpenedCertificate, open_certificate
+from headgate.gateway.table.chunks import ChunkSet
+from headgate.gateway.table.compile import CompiledHost, CompiledTable, UpstreamHolders, compile_host
+
+
+class BoundUpstream(NamedTuple):
+    """A compiled upstream and the holder that routes find it in."""
+
+    holder: UpstreamHolder
+    balancer: UpstreamBalancer
+
+
+class TableCompiler:
+    """The compiled state of one table.
+
+    Args:
+        directory: where endpoints and their pools are found.
+        unseal: opens a certificate's private key; raises SealingError.
+        next_offset: how many turns a new upstream begins with, for workers not to march in step.
+    """
+
+    def __init__(
+        self,
+        directory: EndpointDirectory,
+        unseal: Callable[[SealedValue], Secret[bytes]],
+        next_offset: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self._directory = directory
+        self._unseal = unseal
+        self._next_offset = next_offset
+        self._holders = UpstreamHolders()
+        self.hosts: ChunkSet[VirtualHost, CompiledHost] = ChunkSet("hosts", self._compile_host)
+        self.upstreams: ChunkSet[Upstream, BoundUpstream] = ChunkSet("upstreams", self._bind_upstream)
+        self.certificates: ChunkSet[Certificate, OpenedCertificate] = ChunkSet("certificates", self._open_certificate)
+        self.table: CompiledTable | None = None
+
+    def _compile_host(self, virtual_host: VirtualHost, previous: CompiledHost | None) -> CompiledHost:
+        return compile_host(virtual_host, self._holders)
+
+    def _bind_upstream(self, upstream: Upstream, previous: BoundUpstream | None) -> BoundUpstream:
+        balancer = compile_upstream(upstream, self._directory, self._next_offset())
+        if previous is not None:
+            balancer.adopt(previous.balancer)
+        return BoundUpstream(self._holders.holder(upstream.key), balancer)
+
+    def _open_certificate(self, certificate: Certificate, previous: OpenedCertificate | None) -> OpenedCertificate:
+        return open_certificate(certificate, previous, self._unseal)
+
+    def stage(self, version: Version, names: Sequence[ChunkName]) -> "TableUpdate":
+        """Begin an update to a revision that consists of these chunks."""
+        return TableUpdate(self, version, names)
+
+    def forget_upstream(self, key: str) -> None:
+        """Leave routes that still refer to a removed upstream with a reason instead of its last endpoints."""
+        self._holders.holder(key).balancer = missing_balancer(key)
+
+    def replace_table(self, version: Version, *, hosts_changed: bool) -> CompiledTable:
+        """Make the table of the chunks held now; one that shares all hosts shares their map."""
+        if self.table is not None and not hosts_changed:
+            hosts = self.table.hosts
+        else:
+            hosts = {host.encode(): compiled for host, compiled in self.hosts.compiled()}
+        self.table = CompiledTable(version, hosts)
+        return self.table
+
+    def stored_chunks(self) -> Iterable[tuple[ChunkName, bytes]]:
+        """Yield the current chunks, compressed, as the store has them."""
+        for chunks in (self.hosts, self.upstreams, self.certificates):
+            for held in chunks.held.values():
+                yield held.name, held.stored
+
+
+class TableUpdate:
+    """The way to one revision."""
+
+    def __init__(self, compiler: TableCompiler, version: Version, names: Sequence[ChunkName]) -> None:
+        self._compiler = compiler
+        self._version = version
+        self._hosts = compiler.hosts.stage(names)
+        self._upstreams = compiler.upstreams.stage(names)
+        self._certificates = compiler.certificates.stage(names)
+        self.needed = self._upstreams.needed + self._hosts.needed + self._certificates.needed
+        """Chunks that the compiler lacks, to be added in any order."""
+
+    def add(self, name: ChunkName, content: bytes) -> None:
+        """Decode and compile one chunk; its content is verified against its digest already.
+
+        Raises:
+            DecodeError: the chunk does not follow the contract.
+        """
+        match name.kind:
+            case "hosts":
+                self._hosts.add(name, content)
+            case "upstreams":
+                self._upstreams.add(name, content)
+            case "certificates":
+                self._certificates.add(name, content)
+
+    @property
+    def changes_certificates(self) -> bool:
+        """Whether the TLS listener needs to hear of it."""
+        return self._certificates.is_changed
+
+    def commit(self) -> CompiledTable:
+        """Make the revision current. Synchronous: no request runs in between.
+
+        Raises:
+            LookupError: a needed chunk was not added; nothing is changed.
+        """
+        for stage in (self._upstreams, self._hosts, self._certificates):
+            stage.check_complete()
+        bound, gone = self._upstreams.commit()
+        for upstream in bound.values():
+            upstream.holder.balancer = upstream.balancer
+        for key in gone:
+            self._compiler.forget_upstream(key)
+        self._certificates.commit()
+        self._hosts.commit()
+        return self._compiler.replace_table(self._version, hosts_changed=self._hosts.is_changed)
