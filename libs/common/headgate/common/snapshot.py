@@ -202,13 +202,13 @@ class TableImage:
         for entry in entries:
             self.put(entry)
 
-    def put(self, entry: TableEntry) -> None:
-        """Add an entry, or replace the one with its key."""
-        self._tries[entry_kind(entry)].put(entry_key(entry), encode_entry(entry))
+    def put(self, entry: TableEntry) -> bool:
+        """Add an entry, or replace the one with its key; return whether anything changed by it."""
+        return self._tries[entry_kind(entry)].put(entry_key(entry), encode_entry(entry))
 
-    def discard(self, kind: EntryKind, key: str) -> None:
-        """Remove an entry if it is there."""
-        self._tries[kind].discard(key)
+    def discard(self, kind: EntryKind, key: str) -> bool:
+        """Remove an entry; return whether it was there."""
+        return self._tries[kind].discard(key)
 
     def chunks(self) -> list[Chunk]:
         """Return all chunks in a fixed order: by kind, then by prefix. Empty leaves have none."""
@@ -256,14 +256,15 @@ class _Trie:
             depth += 1
         return bits[:depth]
 
-    def put(self, key: str, content: bytes) -> None:
+    def put(self, key: str, content: bytes) -> bool:
         prefix = self._locate(key)
         leaf = self._leaves[prefix]
         if leaf.entries.get(key) == content:
-            return
+            return False
         leaf.put(key, content)
         if leaf.is_full():
             self._split(prefix)
+        return True
 
     def _split(self, prefix: str) -> None:
         entries = self._leaves.pop(prefix).entries
@@ -276,13 +277,14 @@ class _Trie:
             if self._leaves[branch].is_full():
                 self._split(branch)
 
-    def discard(self, key: str) -> None:
+    def discard(self, key: str) -> bool:
         prefix = self._locate(key)
         if key not in self._leaves[prefix].entries:
-            return
+            return False
         self._leaves[prefix].discard(key)
         while prefix and self._merge(prefix[:-1]):
             prefix = prefix[:-1]
+        return True
 
     def _merge(self, fork: str) -> bool:
         low, high = self._leaves.get(fork + "0"), self._leaves.get(fork + "1")

@@ -1,0 +1,242 @@
+"""Assembly: fragments, upstreams and certificates merged into the entries of one table, change by change.
+
+Only hosts and server names that a changed fragment claims are merged again. Upstreams and certificates are in the table
+while a fragment refers to them. Entries go into the `TableImage`, which holds them encoded, so nothing is kept twice.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Generic, NamedTuple, TypeVar
+
+from headgate.common.problems import Problem
+from headgate.common.resources import ObjectRef
+from headgate.common.snapshot import TableImage
+from headgate.common.table import Certificate, EntryKind, TableEntry, VirtualHost, entry_key, entry_kind
+from headgate.translator.conflicts import award_name, merge_host
+from headgate.translator.fragment import CertificateRef, Fragment, UpstreamRef
+from headgate.translator.upstreams import BackendFault, ResolvedUpstream
+
+K = TypeVar("K", bound=Hashable)
+
+
+class ChangedEntry(NamedTuple):
+    """An entry that was put or discarded."""
+
+    kind: EntryKind
+    key: str
+
+
+class Needs(NamedTuple):
+    """Upstreams and certificates that came into use, or fell out of it."""
+
+    demanded: tuple[UpstreamRef | CertificateRef, ...]
+    released: tuple[UpstreamRef | CertificateRef, ...]
+
+
+class Users(Generic[K]):
+    """Which objects use what; knows the first user and the last."""
+
+    def __init__(self) -> None:
+        self._users: dict[K, set[ObjectRef]] = {}
+
+    def of(self, key: K) -> Iterable[ObjectRef]:
+        """Return the users of something."""
+        return self._users.get(key, ())
+
+    def replace(self, ref: ObjectRef, before: Iterable[K], after: Iterable[K]) -> tuple[list[K], list[K]]:
+        """Say what an object used and uses now; return what is used from now on, and what is no longer."""
+        old, new = dict.fromkeys(before), dict.fromkeys(after)
+        gone = [key for key in old if key not in new and self._drop(ref, key)]
+        return [key for key in new if key not in old and self._add(ref, key)], gone
+
+    def _add(self, ref: ObjectRef, key: K) -> bool:
+        users = self._users.setdefault(key, set())
+        users.add(ref)
+        return len(users) == 1
+
+    def _drop(self, ref: ObjectRef, key: K) -> bool:
+        users = self._users[key]
+        users.discard(ref)
+        if not users:
+            del self._users[key]
+        return not users
+
+
+class Assembly:
+    """The entries of a table and where they come from."""
+
+    def __init__(self) -> None:
+        self.image = TableImage()
+        self.changed: dict[ChangedEntry, None] = {}
+        """Entries that were put or discarded since the caller last cleared this."""
+        self.touched: dict[ObjectRef, None] = {}
+        """Objects whose conditions may have changed since the caller last cleared this."""
+        self._fragments: dict[ObjectRef, Fragment] = {}
+        self._host_users: Users[str] = Users()
+        self._name_users: Users[str] = Users()
+        self._upstream_users: Users[UpstreamRef] = Users()
+        self._certificate_users: Users[CertificateRef] = Users()
+        self._faults: dict[UpstreamRef, BackendFault] = {}
+        self._certificates: dict[CertificateRef, Certificate] = {}
+        self._names: dict[str, CertificateRef] = {}
+        self._won: dict[CertificateRef, set[str]] = {}
+        self._lost: dict[tuple[str, str], Mapping[ObjectRef, tuple[Problem, ...]]] = {}
+        self._dirty_hosts: dict[str, None] = {}
+        self._dirty_names: dict[str, None] = {}
+        self._dirty_certificates: dict[CertificateRef, None] = {}
+
+    @property
+    def fragments(self) -> Mapping[ObjectRef, Fragment]:
+        """Fragments of all objects that are ours."""
+        return self._fragments
+
+    def put_fragment(self, ref: ObjectRef, fragment: Fragment | None) -> Needs:
+        """Take an object's contribution in place of the one before; None takes it away."""
+        old = self._fragments.get(ref)
+        if old == fragment:
+            return Needs((), ())
+        self.touched[ref] = None
+        if fragment is None:
+            del self._fragments[ref]
+        else:
+            self._fragments[ref] = fragment
+        self._replace_claims(ref, old, fragment)
+        return self._replace_needs(ref, old, fragment)
+
+    def _replace_claims(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> None:
+        hosts_before, hosts_now = _hosts(old), _hosts(new)
+        names_before, names_now = _names(old), _names(new)
+        self._host_users.replace(ref, hosts_before, hosts_now)
+        self._name_users.replace(ref, names_before, names_now)
+        self._dirty_hosts.update(hosts_before | hosts_now)
+        self._dirty_names.update(names_before | names_now)
+
+    def _replace_needs(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> Needs:
+        upstreams = self._upstream_users.replace(ref, _upstreams(old), _upstreams(new))
+        certificates = self._certificate_users.replace(ref, _certificates(old), _certificates(new))
+        return Needs((*upstreams[0], *certificates[0]), (*upstreams[1], *certificates[1]))
+
+    def put_upstream(self, ref: UpstreamRef, resolved: ResolvedUpstream) -> None:
+        """Take an upstream's present state."""
+        self._put(resolved.entry)
+        self._set_fault(ref, resolved.fault)
+
+    def discard_upstream(self, ref: UpstreamRef) -> None:
+        """Drop an upstream that nobody refers to any more."""
+        self._discard("upstreams", ref.key)
+        self._set_fault(ref, None)
+
+    def _set_fault(self, ref: UpstreamRef, fault: BackendFault | None) -> None:
+        if self._faults.get(ref) == fault:
+            return
+        if fault is None:
+            del self._faults[ref]
+        else:
+            self._faults[ref] = fault
+        self.touched.update(dict.fromkeys(self._upstream_users.of(ref)))
+
+    def put_certificate(self, ref: CertificateRef, certificate: Certificate | None) -> None:
+        """Take a certificate's present state, without server names; None where it is unusable or unused."""
+        if certificate is None:
+            self._certificates.pop(ref, None)
+        else:
+            self._certificates[ref] = certificate
+        self._dirty_certificates[ref] = None
+
+    def assemble(self) -> Iterator[None]:
+        """Merge what was touched; yields after each entry, so that a caller may do it in portions."""
+        for host in _take(self._dirty_hosts):
+            self._assemble_host(host)
+            yield
+        for name in _take(self._dirty_names):
+            self._assemble_name(name)
+            yield
+        for ref in _take(self._dirty_certificates):
+            self._assemble_certificate(ref)
+            yield
+
+    def _assemble_host(self, host: str) -> None:
+        users = self._host_users.of(host)
+        routes, lost = merge_host(host, (self._fragments[ref] for ref in users))
+        self._set_lost(("host", host), lost)
+        if users:
+            self._put(VirtualHost(host=host, routes=routes))
+        else:
+            self._discard("hosts", host)
+
+    def _assemble_name(self, name: str) -> None:
+        winner, lost = award_name(name, (self._fragments[ref] for ref in self._name_users.of(name)))
+        self._set_lost(("name", name), lost)
+        before = self._names.get(name)
+        if winner == before:
+            return
+        if before is not None:
+            self._won[before].discard(name)
+            self._dirty_certificates[before] = None
+            del self._names[name]
+        if winner is not None:
+            self._won.setdefault(winner, set()).add(name)
+            self._dirty_certificates[winner] = None
+            self._names[name] = winner
+
+    def _assemble_certificate(self, ref: CertificateRef) -> None:
+        certificate, names = self._certificates.get(ref), self._won.get(ref)
+        if certificate is not None and names:
+            self._put(certificate.model_copy(update={"server_names": tuple(sorted(names))}))
+        else:
+            self._discard("certificates", ref.key)
+        if not names:
+            self._won.pop(ref, None)
+
+    def _put(self, entry: TableEntry) -> None:
+        if self.image.put(entry):
+            self.changed[ChangedEntry(entry_kind(entry), entry_key(entry))] = None
+
+    def _discard(self, kind: EntryKind, key: str) -> None:
+        if self.image.discard(kind, key):
+            self.changed[ChangedEntry(kind, key)] = None
+
+    def _set_lost(self, where: tuple[str, str], lost: Mapping[ObjectRef, tuple[Problem, ...]]) -> None:
+        before = self._lost.get(where, {})
+        self.touched.update({ref: None for ref in before.keys() | lost.keys() if before.get(ref) != lost.get(ref)})
+        if lost:
+            self._lost[where] = lost
+        else:
+            self._lost.pop(where, None)
+
+    def lost_by(self, fragment: Fragment) -> Iterator[Problem]:
+        """Yield what an object claimed in vain, in order of its claims."""
+        ref = fragment.identity.ref
+        for where in (*(("host", host) for host in _hosts(fragment)), *(("name", name) for name in _names(fragment))):
+            yield from self._lost.get(where, {}).get(ref, ())
+
+    def faults_of(self, fragment: Fragment) -> Iterator[tuple[str, UpstreamRef, BackendFault]]:
+        """Yield what is wrong with an object's backends, each with the field that is at fault."""
+        for use in fragment.backends:
+            fault = self._faults.get(use.upstream)
+            if fault is not None:
+                yield (use.port_field if fault.is_about_port else use.name_field), use.upstream, fault
+
+
+def _take(waiting: dict[K, None]) -> Iterator[K]:
+    while waiting:
+        key = next(iter(waiting))
+        del waiting[key]
+        yield key
+
+
+def _hosts(fragment: Fragment | None) -> dict[str, None]:
+    if fragment is None:
+        return {}
+    return dict.fromkeys((*fragment.hosts, *(claim.host for claim in fragment.routes)))
+
+
+def _names(fragment: Fragment | None) -> dict[str, None]:
+    return {} if fragment is None else dict.fromkeys(claim.name for claim in fragment.names)
+
+
+def _upstreams(fragment: Fragment | None) -> Iterator[UpstreamRef]:
+    return iter(()) if fragment is None else (use.upstream for use in fragment.backends)
+
+
+def _certificates(fragment: Fragment | None) -> Iterator[CertificateRef]:
+    return iter(()) if fragment is None else (claim.certificate for claim in fragment.names)

@@ -1,0 +1,108 @@
+"""Who gets what several objects claim.
+
+The oldest object wins (Gateway API's rule, and ingress-nginx' too); absent creation times count as oldest; ties go by
+namespace, name and cluster. The loser hears which object won; nothing changes for the winner. A default backend gives
+way to every rule for the same path, whatever their age.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from headgate.common.problems import Problem, Severity
+from headgate.common.resources import ObjectRef
+from headgate.common.table import ANY_HOST, PathType, Route
+from headgate.translator.fragment import CertificateRef, Fragment, Identity, NameClaim, RouteClaim
+from headgate.translator.manifest import shown
+
+
+class Verdict(NamedTuple):
+    """The routes of a host, and what the losers hear."""
+
+    routes: tuple[Route, ...]
+    lost: dict[ObjectRef, tuple[Problem, ...]]
+
+
+def merge_host(host: str, fragments: Iterable[Fragment]) -> Verdict:
+    """Merge what fragments claim at one host.
+
+    Routes come in the order in which a gateway prefers them: longer path, exact before prefix.
+    """
+    claims = [
+        (claim.is_default, fragment.identity.seniority, claim, fragment.identity)
+        for fragment in fragments
+        for claim in fragment.routes
+        if claim.host == host
+    ]
+    claims.sort(key=lambda each: each[:2])
+    winners: dict[tuple[PathType, str], tuple[RouteClaim, Identity]] = {}
+    lost: dict[ObjectRef, list[Problem]] = {}
+    for _, _, claim, identity in claims:
+        winner, owner = winners.setdefault((claim.route.path.type, claim.route.path.value), (claim, identity))
+        if owner.ref != identity.ref:
+            lost.setdefault(identity.ref, []).append(_lost_path(host, claim, winner, owner))
+    routes = sorted((claim.route for claim, _ in winners.values()), key=_preference)
+    return Verdict(tuple(routes), {ref: tuple(problems) for ref, problems in lost.items()})
+
+
+def _preference(route: Route) -> tuple[int, bool, str]:
+    return -len(route.path.value), route.path.type is not PathType.EXACT, route.path.value
+
+
+def _lost_path(host: str, claim: RouteClaim, winner: RouteClaim, owner: Identity) -> Problem:
+    where = "every host" if host == ANY_HOST else f"host {host}"
+    path = f"{claim.route.path.type} path {claim.route.path.value}"
+    is_shadowed = claim.is_default and not winner.is_default
+    return Problem(
+        severity=Severity.WARNING if is_shadowed else Severity.ERROR,
+        reason="PathConflict",
+        field=claim.field,
+        value=shown(claim.route.path.value),
+        message=f"{path} of {where} belongs to {describe(owner)} ({winner.field}), {_why(is_shadowed)}",
+    )
+
+
+def _why(is_shadowed: bool) -> str:
+    return "whose rule goes before a default backend" if is_shadowed else "which is older"
+
+
+def describe(identity: Identity) -> str:
+    """Return an object as a message names it."""
+    ref = identity.ref
+    return f"{identity.kind} {ref.namespace}/{ref.name} in cluster {ref.cluster}"
+
+
+class NameVerdict(NamedTuple):
+    """The certificate of a server name, and what the losers hear."""
+
+    certificate: CertificateRef | None
+    lost: dict[ObjectRef, tuple[Problem, ...]]
+
+
+def award_name(name: str, fragments: Iterable[Fragment]) -> NameVerdict:
+    """Decide which certificate is presented for a server name. Several claims of one Secret are no conflict."""
+    claims = [
+        (fragment.identity.seniority, position, claim, fragment.identity)
+        for fragment in fragments
+        for position, claim in enumerate(fragment.names)
+        if claim.name == name
+    ]
+    if not claims:
+        return NameVerdict(None, {})
+    claims.sort(key=lambda each: each[:2])
+    _, _, winner, owner = claims[0]
+    lost: dict[ObjectRef, list[Problem]] = {}
+    for _, _, claim, identity in claims:
+        if claim.certificate != winner.certificate:
+            lost.setdefault(identity.ref, []).append(_lost_name(claim, winner, owner))
+    return NameVerdict(winner.certificate, {ref: tuple(problems) for ref, problems in lost.items()})
+
+
+def _lost_name(claim: NameClaim, winner: NameClaim, owner: Identity) -> Problem:
+    secret = f"{winner.certificate.namespace}/{winner.certificate.secret}"
+    return Problem(
+        severity=Severity.WARNING,
+        reason="CertificateConflict",
+        field=claim.field,
+        value=shown(claim.name),
+        message=f"{claim.name} is presented the certificate of Secret {secret}, as {describe(owner)} is older",
+    )

@@ -1,0 +1,24 @@
+"""The one place where an unexpected exception is caught.
+
+Translation of one object must never stop that of the others. What users write wrongly is reported by ordinary values
+(`Problem`); an exception that arrives here is a mistake of ours, so it is logged with its traceback, and a
+fallback stands in for the one value that could not be computed.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+F = TypeVar("F")
+
+
+def contain(compute: Callable[[], T], fallback: Callable[[Exception], F], what: str) -> T | F:
+    """Return `compute()`, or `fallback(error)` where that raises; `what` names the work in the log."""
+    try:
+        return compute()
+    except Exception as error:
+        logger.exception("internal error: %s", what)
+        return fallback(error)

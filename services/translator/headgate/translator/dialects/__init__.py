@@ -1,0 +1,44 @@
+"""Dialects: the resources that people route with, each translated into fragments of one vocabulary.
+
+A dialect is a folder here. It names the kinds that it translates and all that it looks up, and is otherwise one pure
+function from an object to a `Fragment`. None imports another; what two need goes into the table's vocabulary or beside
+this folder.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from headgate.common.resources import ObjectRef
+from headgate.translator.fragment import Fragment
+from headgate.translator.graph import Lookups
+from headgate.translator.world import StoredKind
+
+
+class Dialect(Protocol):
+    """One vocabulary of routing resources."""
+
+    @property
+    def name(self) -> str:
+        """The dialect's name."""
+        ...
+
+    @property
+    def roots(self) -> Sequence[StoredKind[Any]]:
+        """Kinds whose objects become fragments."""
+        ...
+
+    @property
+    def reads(self) -> Sequence[StoredKind[Any]]:
+        """Kinds that are looked up beside those that every table needs (Services and their endpoints)."""
+        ...
+
+    def translate(self, ref: ObjectRef, lookups: Lookups) -> Fragment | None:
+        """Return what an object contributes; None where it is gone or another controller's.
+
+        Pure: what it depends on is looked up through `lookups`, so that a change of any of it runs this again.
+        """
+        ...
+
+    def refuse(self, ref: ObjectRef, stored: Any, error: Exception) -> Fragment:
+        """Return the fragment that stands in for an object whose translation failed for a reason of ours."""
+        ...

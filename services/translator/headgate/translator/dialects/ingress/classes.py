@@ -1,0 +1,91 @@
+"""Which Ingress objects are ours.
+
+Order of the rules (Kubernetes "Ingress class", and what ingress-nginx made customary):
+
+1. `spec.ingressClassName` names an IngressClass: ours if its `spec.controller` is;
+2. else the annotation `kubernetes.io/ingress.class` names one, in the same way;
+3. where no IngressClass of that name exists: ours if the name is one of the configured class names;
+4. neither is given: ours if the default class is ours, if the cluster has no IngressClass at all, or by the setting
+   `watch_without_class`.
+
+Of several default classes the newest counts, then the lower name, as in the API server's admission (kubernetes#110974).
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from headgate.common.resources import INGRESS_CLASS, JsonObject
+from headgate.translator.graph import Lookups, Rule
+from headgate.translator.manifest import as_object, as_text, creation_time, metadata
+from headgate.translator.world import StoredKind
+
+CONTROLLER_NAME = "headgate.dev/ingress-controller"
+DEFAULT_CLASS_ANNOTATION = "ingressclass.kubernetes.io/is-default-class"
+_ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassSettings:
+    """Which classes are ours beside our own."""
+
+    controller_names: frozenset[str] = frozenset()
+    """Controllers whose classes are adopted: `k8s.io/ingress-nginx`."""
+    class_names: frozenset[str] = frozenset({"headgate"})
+    """Names that count as ours where no IngressClass of that name exists."""
+    watch_without_class: bool = False
+    """Whether every object without a class is ours."""
+
+    def owns(self, controller: str) -> bool:
+        """Whether classes of a controller are ours."""
+        return controller == CONTROLLER_NAME or controller in self.controller_names
+
+
+class IngressClass(NamedTuple):
+    """What translation needs of an IngressClass."""
+
+    name: str
+    controller: str
+    is_default: bool
+    created_at: str
+
+
+def read_ingress_class(manifest: JsonObject) -> IngressClass:
+    """Strip an IngressClass. `spec.parameters` are ignored: we define none."""
+    meta = metadata(manifest)
+    return IngressClass(
+        name=as_text(meta.get("name")),
+        controller=as_text(as_object(manifest.get("spec")).get("controller")),
+        is_default=as_object(meta.get("annotations")).get(DEFAULT_CLASS_ANNOTATION) == "true",
+        created_at=creation_time(manifest),
+    )
+
+
+INGRESS_CLASSES = StoredKind(INGRESS_CLASS, read_ingress_class, index=lambda _: _ALL)
+
+
+class ClassQuestion(NamedTuple):
+    """Whether Ingress objects with this class, or without one, are ours."""
+
+    cluster: str
+    name: str | None
+    settings: ClassSettings
+
+
+def _decide(lookups: Lookups, question: ClassQuestion) -> bool:
+    settings = question.settings
+    if question.name is not None:
+        found = lookups.get(INGRESS_CLASSES, "", question.name)
+        return question.name in settings.class_names if found is None else settings.owns(found.controller)
+    if settings.watch_without_class:
+        return True
+    classes = lookups.find(INGRESS_CLASSES, "", _ALL)
+    default = _default_class(classes)
+    return not classes if default is None else settings.owns(default.controller)
+
+
+def _default_class(classes: tuple[IngressClass, ...]) -> IngressClass | None:
+    defaults = sorted((each for each in classes if each.is_default), key=lambda each: each.name)
+    return max(defaults, key=lambda each: each.created_at, default=None)
+
+
+CLASS_IS_OURS: Rule[ClassQuestion, bool] = Rule("ingress class", 0, _decide, lambda *_: False, is_memo=True)

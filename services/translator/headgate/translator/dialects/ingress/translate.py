@@ -1,0 +1,153 @@
+"""One Ingress to one fragment: https://kubernetes.io/docs/concepts/services-networking/ingress/.
+
+Services are not looked up here: what is wrong with a backend is known to its upstream, and comes back to the object
+from there. So neither a Service nor an endpoint ever runs this again.
+"""
+
+from collections.abc import Callable, Iterator
+from sys import intern
+
+from headgate.common.problems import Problem, Severity
+from headgate.common.resources import JsonObject, ObjectRef
+from headgate.common.table import ANY_HOST, PathMatch, PathType, Provenance, Route, WeightedBackend
+from headgate.translator.certificates import SECRETS, covers
+from headgate.translator.dialects.ingress.legacy import is_legacy, restore_field, restore_problems, upgrade
+from headgate.translator.dialects.ingress.parse import (
+    Backend,
+    IngressSpec,
+    ResourceBackend,
+    TlsRule,
+    parse_ingress,
+)
+from headgate.translator.fragment import (
+    BackendUse,
+    CertificateRef,
+    Fragment,
+    Identity,
+    NameClaim,
+    ResourceRef,
+    RouteClaim,
+    ServicePortRef,
+    UpstreamRef,
+)
+from headgate.translator.graph import Lookups
+from headgate.translator.manifest import as_text, creation_time, metadata, shown
+
+KIND = "Ingress"
+_CATCH_ALL = PathMatch(type=PathType.PREFIX, value="/")
+
+
+def identify(ref: ObjectRef, manifest: JsonObject) -> Identity:
+    """Return who an Ingress is."""
+    api_version = as_text(manifest.get("apiVersion"))
+    return Identity(ref, api_version, KIND, as_text(metadata(manifest).get("uid")), creation_time(manifest))
+
+
+def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Fragment:
+    """Return what an Ingress that is ours contributes."""
+    legacy = is_legacy(manifest)
+    problems: list[Problem] = []
+    spec = parse_ingress(upgrade(manifest) if legacy else manifest, problems)
+    if legacy:
+        problems = restore_problems(problems)
+    written: Callable[[str], str] = restore_field if legacy else str
+    routes = [*_rule_routes(ref, spec, written, problems), *_default_routes(ref, spec, written)]
+    return Fragment(
+        identity=identify(ref, manifest),
+        hosts=tuple(dict.fromkeys(rule.host for rule in spec.rules)),
+        routes=tuple(routes),
+        backends=tuple(_backend_uses(ref, spec, written, problems)),
+        names=tuple(claim for entry in spec.tls for claim in _claim_names(ref, entry, lookups, problems)),
+        problems=tuple(problems),
+    )
+
+
+def _rule_routes(
+    ref: ObjectRef, spec: IngressSpec, written: Callable[[str], str], problems: list[Problem]
+) -> Iterator[RouteClaim]:
+    seen: dict[tuple[str, PathType, str], str] = {}
+    for rule in spec.rules:
+        for path in rule.paths:
+            first = seen.setdefault((rule.host, path.type, path.path), path.field)
+            if first != path.field:
+                message = f"the same host, path and path type are taken by {first} of this object"
+                field = f"{path.field}.path"
+                problems.append(Problem(reason="DuplicatePath", field=field, value=shown(path.path), message=message))
+                continue
+            match = PathMatch(type=path.type, value=path.path)
+            yield _claim(ref, rule.host, match, path.backend, written(path.field))
+
+
+def _default_routes(ref: ObjectRef, spec: IngressSpec, written: Callable[[str], str]) -> Iterator[RouteClaim]:
+    """The defaultBackend: everything of every host where there are no rules, else what is left of the rules' hosts."""
+    if spec.default_backend is None:
+        return
+    field = intern(written("spec.defaultBackend"))
+    own = {rule.host for rule in spec.rules for path in rule.paths if (path.type, path.path) == (PathType.PREFIX, "/")}
+    for host in dict.fromkeys(rule.host for rule in spec.rules) or (ANY_HOST,):
+        if host not in own:
+            yield _claim(ref, host, _CATCH_ALL, spec.default_backend, field, is_default=True)
+
+
+def _claim(
+    ref: ObjectRef, host: str, match: PathMatch, backend: Backend, field: str, is_default: bool = False
+) -> RouteClaim:
+    route = Route(
+        name=f"{ref.cluster}/{ref.namespace}/{ref.name} {match.type} {match.value}",
+        path=match,
+        backends=(WeightedBackend(upstream=_upstream(ref, backend).key),),
+        provenance=Provenance(cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=field),
+    )
+    return RouteClaim(host, route, intern(field), is_default)
+
+
+def _upstream(ref: ObjectRef, backend: Backend) -> UpstreamRef:
+    if isinstance(backend, ResourceBackend):
+        return ResourceRef(ref.cluster, ref.namespace, backend.api_group, backend.kind, backend.name)
+    return ServicePortRef(ref.cluster, ref.namespace, backend.service, backend.port)
+
+
+def _backend_uses(
+    ref: ObjectRef, spec: IngressSpec, written: Callable[[str], str], problems: list[Problem]
+) -> Iterator[BackendUse]:
+    backends = [path.backend for rule in spec.rules for path in rule.paths]
+    for backend in [spec.default_backend, *backends] if spec.default_backend else backends:
+        upstream = _upstream(ref, backend)
+        if isinstance(backend, ResourceBackend):
+            yield BackendUse(upstream, intern(backend.field), intern(backend.field))
+            continue
+        port = "name" if isinstance(backend.port, str) else "number"
+        name_field, port_field = written(f"{backend.field}.name"), written(f"{backend.field}.port.{port}")
+        yield BackendUse(upstream, intern(name_field), intern(port_field))
+
+
+def _claim_names(ref: ObjectRef, entry: TlsRule, lookups: Lookups, problems: list[Problem]) -> Iterator[NameClaim]:
+    """The server names of one TLS entry. Hosts of an unusable Secret get the gateway's fallback certificate."""
+    if entry.secret is None:
+        return
+    field = f"{entry.field}.secretName"
+    secret = lookups.get(SECRETS, ref.namespace, entry.secret)
+    fault = "not found; it must be of type kubernetes.io/tls" if secret is None else secret.problem
+    if secret is None or fault:
+        reason = "SecretNotFound" if secret is None else "InvalidCertificate"
+        message = f"Secret {ref.namespace}/{entry.secret} {fault}; the fallback certificate is presented instead"
+        problems.append(Problem(reason=reason, field=field, value=shown(entry.secret), message=message))
+        return
+    certificate = CertificateRef(ref.cluster, ref.namespace, entry.secret)
+    if entry.names_all:
+        yield from (NameClaim(name, certificate, field) for name in secret.names)
+    for host in entry.hosts:
+        if not any(covers(name, host.name) for name in secret.names):
+            problems.append(_uncovered(ref, entry.secret, host.name, host.field, secret.names))
+        yield NameClaim(host.name, certificate, host.field)
+
+
+def _uncovered(ref: ObjectRef, secret: str, host: str, field: str, names: tuple[str, ...]) -> Problem:
+    valid_for = ", ".join(names[:5]) or "no name"
+    return Problem(
+        severity=Severity.WARNING,
+        reason="CertificateNameMismatch",
+        field=field,
+        value=shown(host),
+        message=f"the certificate of Secret {ref.namespace}/{secret} is not valid for {host}, only for {valid_for}",
+    )

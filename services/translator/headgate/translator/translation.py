@@ -1,0 +1,120 @@
+"""The pure core put together: deltas in, table image and conditions out.
+
+`apply` takes changes, `activate` admits a cluster, `settle` brings everything up to date in portions, so that a caller
+with an event loop can breathe in between. Equal inputs give equal bytes, in whatever order and portions they came.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from headgate.common.deltas import Delta
+from headgate.common.resources import ObjectRef
+from headgate.translator.assembly import Assembly, Needs
+from headgate.translator.certificates import CERTIFICATE
+from headgate.translator.conditions import Condition, judge
+from headgate.translator.dialects import Dialect
+from headgate.translator.endpoints import ENDPOINT_SLICES, LEGACY_ENDPOINTS
+from headgate.translator.fragment import CertificateRef, Fragment, UpstreamRef
+from headgate.translator.graph import Graph, Lookups, Node, Output, Rule
+from headgate.translator.services import SERVICES
+from headgate.translator.upstreams import UPSTREAM
+from headgate.translator.world import KindKey, StoredKind, World
+
+_TABLE_KINDS = (SERVICES, ENDPOINT_SLICES, LEGACY_ENDPOINTS)
+
+
+class Translation:
+    """Translates the objects of active clusters into one table."""
+
+    def __init__(self, dialects: Sequence[Dialect]) -> None:
+        kinds: list[StoredKind[Any]] = [*_TABLE_KINDS]
+        for dialect in dialects:
+            kinds += [*dialect.roots, *dialect.reads]
+        self.world = World(kinds)
+        self.graph = Graph(self.world)
+        self.assembly = Assembly()
+        self._active: set[str] = set()
+        self._roots = {
+            root.name: rule for dialect in dialects for rule in [self._rule(dialect)] for root in dialect.roots
+        }
+
+    def _rule(self, dialect: Dialect) -> "Rule[ObjectRef, Fragment | None]":
+        def translate(lookups: Lookups, ref: ObjectRef) -> Fragment | None:
+            return dialect.translate(ref, lookups)
+
+        def refuse(ref: ObjectRef, error: Exception) -> Fragment | None:
+            stored = self.world.get(ref)
+            return None if stored is None else dialect.refuse(ref, stored, error)
+
+        return Rule(f"{dialect.name} fragment", 1, translate, refuse)
+
+    @property
+    def active_clusters(self) -> frozenset[str]:
+        """Clusters whose objects are in the table."""
+        return frozenset(self._active)
+
+    def activate(self, cluster: str) -> None:
+        """Admit a cluster whose objects are all here."""
+        if cluster in self._active:
+            return
+        self._active.add(cluster)
+        for ref in self.world.refs(cluster, self._roots):
+            self._demand_root(ref)
+
+    def apply(self, delta: Delta) -> bool:
+        """Take in one delta; return whether anything that translation reads changed by it."""
+        changed = self.world.apply(delta)
+        self.graph.touch(changed)
+        if changed and delta.ref.cluster in self._active:
+            self._demand_root(delta.ref)
+        return bool(changed)
+
+    def _demand_root(self, ref: ObjectRef) -> None:
+        rule = self._roots.get(KindKey(ref.group, ref.resource))
+        if rule is not None and self.world.get(ref) is not None:
+            self.graph.demand(Node(rule, ref))
+
+    @property
+    def pending(self) -> int:
+        """Nodes that wait to run."""
+        return self.graph.pending
+
+    def settle(self) -> Iterator[None]:
+        """Bring everything up to date; yields after each piece of work, some microseconds to a millisecond each.
+
+        The image and the conditions mean something only when this has ended.
+        """
+        for output in self.graph.settle():
+            self._take(output)
+            yield
+        yield from self.assembly.assemble()
+
+    def _take(self, output: Output) -> None:
+        rule, argument = output.node
+        if rule is UPSTREAM:
+            self.assembly.put_upstream(argument, output.value)
+        elif rule is CERTIFICATE:
+            self.assembly.put_certificate(argument, output.value)
+        else:
+            self._supply(self.assembly.put_fragment(argument, output.value))
+            if self.world.get(argument) is None:
+                self.graph.release(output.node)
+
+    def _supply(self, needs: Needs) -> None:
+        for ref in needs.released:
+            self.graph.release(_need(ref))
+            if isinstance(ref, CertificateRef):
+                self.assembly.put_certificate(ref, None)
+            else:
+                self.assembly.discard_upstream(ref)
+        for ref in needs.demanded:
+            self.graph.demand(_need(ref))
+
+    def condition(self, ref: ObjectRef) -> Condition | None:
+        """Return how an object stands; None where it is gone or not ours."""
+        fragment = self.assembly.fragments.get(ref)
+        return None if fragment is None else judge(fragment, self.assembly)
+
+
+def _need(ref: UpstreamRef | CertificateRef) -> Node:
+    return Node(CERTIFICATE if isinstance(ref, CertificateRef) else UPSTREAM, ref)
