@@ -1,0 +1,13 @@
+"""Objects from a Kubernetes API server, by list and watch.
+
+- `config`: which server, and as whom (kubeconfig or service account; tokens and certificates rotate)
+- `transport`: requests and streams of lines; errors as our own
+- `wire`: what answers mean: Status objects, lists, watch events
+- `backoff`: how long to wait before asking again
+- `kinds`: which group and version a server has of each kind
+- `reflector`: one kind in one scope, kept up to date for ever
+- `source`: all kinds together, as the publisher wants them
+
+The library `kubernetes_asyncio` gives configuration, credentials and TLS. Its `Watch` and its models are not used:
+they hang on half-open connections, repeat an expired version and decode every event three times.
+"""

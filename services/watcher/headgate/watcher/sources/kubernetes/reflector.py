@@ -1,0 +1,310 @@
+"""One kind in one scope, kept up to date for ever by list and watch, as client-go's Reflector does it.
+
+A cycle lists if nothing is known, then watches from the version of the list until the watch ends, for whatever reason.
+Every way into the next cycle passes the backoff. What is left of the last cycle is one thing: the version to go on
+from, or None if only a new list can tell what is true.
+
+Versions are opaque: they are only ever handed back. Lists ask for the newest state (no resourceVersion): a server that
+was restored from a backup answers with what it has now, and a watch from a version that such a server has not reached
+yet, which is silent, ends by the silence.
+
+Rejected: lists at the last version seen (client-go's way of sparing etcd; it needs a second path for versions that are
+too old or too new, and saves one quorum read at each relist).
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from random import Random
+
+from headgate.common.deltas import SyncState
+from headgate.common.resources import JsonObject
+from headgate.common.telemetry import current_traceparent, span_from
+from headgate.watcher.errors import (
+    Absent,
+    ApiError,
+    ApiStatusError,
+    ApiUnreachable,
+    ClusterConfigError,
+    Expired,
+    Forbidden,
+    Throttled,
+    Unauthorized,
+    WatcherError,
+)
+from headgate.watcher.sources import Applied, Deleted, Listed, SourceEvent, Unavailable
+from headgate.watcher.sources.kubernetes.backoff import Backoff, slow_backoff
+from headgate.watcher.sources.kubernetes.kinds import Target
+from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
+from headgate.watcher.sources.kubernetes.trouble import TroubleLog
+from headgate.watcher.sources.kubernetes.wire import LineSplitter, WatchEvent, decode_event, decode_list, event_error
+
+log = logging.getLogger(__name__)
+
+Emit = Callable[[SourceEvent], Awaitable[None]]
+
+PAGE = 500
+SILENCE_S = 70.0
+"""A healthy server sends a bookmark about every 60 s."""
+INITIAL_SILENCE_S = 10.0
+"""A streaming list that says nothing for this long is not one: some servers ignore the parameters."""
+INITIAL_LIMIT_S = 60.0
+WATCH_S = (300, 600)
+RELIST_S = (6 * 3600.0, 12 * 3600.0)
+"""A safety net: a list finds what any mistake in a watch has missed."""
+LONG_LIVED_S = 30.0
+"""A watch that lived for this long and ended cleanly may be followed by the next at once."""
+OUTAGE_S = 30.0
+"""After this long without a server it may come back with another store: list instead of going on."""
+_KEEPS_VERSION = (401, 429, 502, 503, 504)
+"""Answers that say nothing about the version."""
+
+
+class _NotStreaming(ApiError):
+    """The server does not do streaming lists."""
+
+
+class Reflector:
+    """Reports one target's objects through `emit`, which may wait: nothing is read meanwhile."""
+
+    def __init__(
+        self, target: Target, transport: KubernetesTransport, emit: Emit, *, rng: Random, trouble: TroubleLog
+    ) -> None:
+        """Prepare; `run` does the work."""
+        self._target = target
+        self._transport = transport
+        self._emit = emit
+        self._rng = rng
+        self._trouble = trouble
+        self._backoff = Backoff(rng)
+        self._slow_backoff = slow_backoff(rng)
+        self._version: str | None = None
+        self._relist_at = 0.0
+        self._may_stream = True
+        self._failing_since: float | None = None
+        self._is_forbidden = False
+
+    async def run(self) -> None:
+        """Report for ever.
+
+        Raises:
+            Absent: the server does not have the kind in this version (any more).
+        """
+        while True:
+            started = _now()
+            try:
+                await self._cycle()
+            except Absent:
+                raise
+            except Forbidden as error:
+                await self._report_forbidden(error)
+                await self._slow_backoff.wait()
+            except WatcherError as error:
+                self._judge(error)
+                self._trouble.report(str(self._target), error, self._transport.description)
+                await self._backoff.wait(error.retry_after_s if isinstance(error, ApiStatusError) else None)
+            else:
+                if _now() - started < LONG_LIVED_S:
+                    await self._backoff.wait()
+
+    async def _cycle(self) -> None:
+        if _now() >= self._relist_at:
+            self._version, self._may_stream = None, True
+        if self._has_been_away():
+            self._version = None
+        if self._version is None and self._may_stream:
+            try:
+                return await self._stream_list()
+            except _NotStreaming as refusal:
+                log.debug("%s: %s; listing in pages", self._target, refusal)
+                self._may_stream = False
+        if self._version is None:
+            await self._list()
+        await self._watch()
+
+    def _has_been_away(self) -> bool:
+        return self._failing_since is not None and _now() - self._failing_since >= OUTAGE_S
+
+    def _judge(self, error: WatcherError) -> None:
+        """Decide whether the version may be gone on from."""
+        if isinstance(error, ApiUnreachable | ClusterConfigError):
+            self._failing_since = _now() if self._failing_since is None else self._failing_since
+        elif isinstance(error, ApiStatusError) and error.status not in _KEEPS_VERSION:
+            self._version = None
+
+    async def _report_forbidden(self, error: Forbidden) -> None:
+        self._version, self._may_stream = None, True
+        self._trouble.report(str(self._target), error, self._transport.description)
+        if not self._is_forbidden:
+            self._is_forbidden = True
+            await self._emit(Unavailable(self._target.kind, SyncState.FORBIDDEN, error.message))
+
+    # Lists
+
+    async def _list(self) -> None:
+        try:
+            objects, version = await self._read_pages(PAGE)
+        except Expired:
+            # Pages of a version that was compacted between two of them: one answer cannot expire.
+            objects, version = await self._read_pages(None)
+        await self._report_list(objects, version)
+
+    async def _read_pages(self, limit: int | None) -> tuple[list[JsonObject], str]:
+        objects: list[JsonObject] = []
+        query = self._target.selectors | ({"limit": str(limit)} if limit else {})
+        while True:
+            page = decode_list(await self._transport.request("GET", self._target.path, query=query))
+            self._failing_since = None
+            objects.extend(map(self._complete, page.items or ()))
+            if not page.metadata.continue_token:
+                return objects, page.metadata.resource_version
+            query["continue"] = page.metadata.continue_token
+
+    def _complete(self, item: JsonObject) -> JsonObject:
+        """Items of typed lists do not say what they are."""
+        return {"apiVersion": self._target.api_version, "kind": self._target.kind.kind, **item}
+
+    async def _report_list(self, objects: list[JsonObject], version: str) -> None:
+        await self._emit(Listed(self._target.kind, objects))
+        self._is_forbidden = False
+        self._version = version
+        self._relist_at = _now() + self._rng.uniform(*RELIST_S)
+
+    async def _stream_list(self) -> None:
+        """List and watch in one stream: the present state as ADDED events, a special BOOKMARK, then changes."""
+        query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        try:
+            async with self._open_watch("", query) as events:
+                await self._report_list(*await self._read_initial(events))
+                await self._follow(events)
+        except ApiStatusError as error:
+            if self._version is not None or isinstance(error, Unauthorized | Throttled):
+                raise
+            raise _NotStreaming(f"the server refuses a streaming list ({error})") from error
+
+    async def _read_initial(self, events: "_Events") -> tuple[list[JsonObject], str]:
+        # The version is not touched before the end: half of a state is nothing to go on from.
+        found: dict[tuple[str, str], JsonObject] = {}
+        try:
+            async with asyncio.timeout(INITIAL_LIMIT_S):
+                while event := await events.next(INITIAL_SILENCE_S):
+                    if event.ends_initial_events:
+                        return list(found.values()), event.resource_version
+                    if event.type == "DELETED":
+                        found.pop(_name(event.object), None)
+                    elif event.type in ("ADDED", "MODIFIED"):
+                        found[_name(event.object)] = self._complete(event.object)
+        except (TimeoutError, _Silence) as error:
+            raise _NotStreaming("no end of the initial state in time") from error
+        raise ApiUnreachable("the streaming list ended before the initial state was complete")
+
+    # Watches
+
+    async def _watch(self) -> None:
+        assert self._version is not None
+        async with self._open_watch(self._version, {}) as events:
+            await self._follow(events)
+
+    def _open_watch(self, version: str, more: Mapping[str, str]) -> "_Watch":
+        seconds = self._rng.randint(*WATCH_S)
+        query = {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(seconds),
+            "resourceVersion": version,
+            **more,
+            **self._target.selectors,
+        }
+        return _Watch(self._transport, self._target.path, query, seconds)
+
+    async def _follow(self, events: "_Events") -> None:
+        self._failing_since = None
+        try:
+            while event := await events.next(SILENCE_S):
+                await self._report(event)
+                # Only now: what was not handed on is asked for again.
+                self._version = event.resource_version or self._version
+        except (_Silence, _Garbled):
+            self._version = None
+            raise
+
+    async def _report(self, event: WatchEvent) -> None:
+        kind = self._target.kind
+        if event.type in ("ADDED", "MODIFIED"):
+            with span_from(None, "kubernetes change"):
+                await self._emit(Applied(kind, self._complete(event.object), current_traceparent()))
+        elif event.type == "DELETED":
+            await self._emit(Deleted(kind, self._complete(event.object)))
+        elif event.type != "BOOKMARK":
+            raise _Garbled(f"a watch event of type {event.type!r}")
+
+
+class _Silence(ApiUnreachable):
+    """The watch says nothing, not even a bookmark: a dead connection, or a version that the store has not reached."""
+
+
+class _Garbled(ApiUnreachable):
+    """A line of the watch is not what an API server sends."""
+
+
+class _Events:
+    """The events of one open watch."""
+
+    def __init__(self, chunks: AsyncIterator[bytes], ends_at: float) -> None:
+        self._chunks = chunks
+        self._ends_at = ends_at
+        self._splitter = LineSplitter()
+        self._lines: list[bytes] = []
+
+    async def next(self, silence_s: float) -> WatchEvent | None:
+        """Return the next event, or None at the end of the watch.
+
+        Raises:
+            ApiStatusError: the next event is an ERROR.
+            ApiUnreachable: the watch broke off; `_Silence`: it says nothing; `_Garbled`: it says nonsense.
+        """
+        while not self._lines:
+            try:
+                async with asyncio.timeout(silence_s):
+                    chunk = await anext(self._chunks, None)
+            except TimeoutError as error:
+                raise _Silence(f"the watch said nothing for {silence_s:.0f} s") from error
+            if chunk is None or _now() >= self._ends_at:
+                return None  # half a line may be left over: the next watch repeats it
+            self._lines = list(self._splitter.feed(chunk))[::-1]
+        return _decode(self._lines.pop())
+
+
+def _decode(line: bytes) -> WatchEvent:
+    try:
+        event = decode_event(line)
+    except ApiUnreachable as error:
+        raise _Garbled(str(error)) from error
+    if event.type == "ERROR":
+        raise event_error(event)
+    return event
+
+
+class _Watch:
+    """An open watch as a context manager that gives its events."""
+
+    def __init__(self, transport: KubernetesTransport, path: str, query: Mapping[str, str], seconds: int) -> None:
+        self._stream = transport.stream(path, query, silence_s=SILENCE_S)
+        self._seconds = seconds
+
+    async def __aenter__(self) -> _Events:
+        chunks = await self._stream.__aenter__()
+        # A server that does not end the watch in time is left; the lines that came last are asked for again.
+        return _Events(chunks, _now() + self._seconds + LONG_LIVED_S)
+
+    async def __aexit__(self, *reason: object) -> bool | None:
+        return await self._stream.__aexit__(*reason)  # type: ignore[arg-type]
+
+
+def _name(item: JsonObject) -> tuple[str, str]:
+    metadata = item.get("metadata") or {}
+    return metadata.get("namespace", ""), metadata.get("name", "")
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,100 @@
+"""All kinds of one cluster, as one stream of events."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from headgate.common.resources import INGRESS, LEGACY_INGRESS, ResourceKind
+from headgate.common.tasks import cancel, run_together
+from headgate.watcher.sources import SourceEvent
+from headgate.watcher.sources.kubernetes.follower import KindFollower
+from headgate.watcher.sources.kubernetes.kinds import FIELD_SELECTORS, KIND_CHOICES, Discovery, KindChoice, Target
+from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
+from headgate.watcher.sources.kubernetes.trouble import TroubleLog
+
+log = logging.getLogger(__name__)
+
+QUEUE = 256
+"""Events that wait for the publisher; when there are more nothing is read from the API server."""
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesScope:
+    """Which objects of a cluster are read."""
+
+    namespaces: tuple[str, ...] = ()
+    """Only these; empty for all. With a list, namespaced Roles are enough."""
+    ingress_selector: str = ""
+    """Label selector for Ingresses, as kubectl takes it; empty for all."""
+
+
+class KubernetesSource:
+    """Reads a cluster through its API server."""
+
+    def __init__(
+        self,
+        scope: KubernetesScope = KubernetesScope(),
+        kubeconfig: Path | None = None,
+        context: str | None = None,
+        *,
+        transport: KubernetesTransport | None = None,
+        choices: Sequence[KindChoice] = KIND_CHOICES,
+        rng: Random | None = None,
+    ) -> None:
+        """Choose what is read; nothing is asked for before `events` is iterated.
+
+        Args:
+            scope: which objects.
+            kubeconfig: file that names the server; None looks where kubectl looks, and for a service account.
+            context: one of the file's contexts; None takes its current one.
+            transport: used instead of what `kubeconfig` and `context` say, as to share it with a status writer.
+            choices: which kinds.
+            rng: for jitter.
+        """
+        self.kinds: Sequence[ResourceKind] = [kind for choice in choices for kind in choice]
+        self.transport = transport or KubernetesTransport(kubeconfig, context)
+        self._owns_transport = transport is None
+        self._scope = scope
+        self._choices = choices
+        self._rng = rng or Random()  # noqa: S311 - jitter
+
+    async def events(self) -> AsyncIterator[SourceEvent]:
+        """Yield what the cluster has and what changes, for ever; errors of the server are logged and outwaited."""
+        queue: asyncio.Queue[SourceEvent] = asyncio.Queue(QUEUE)
+        trouble = TroubleLog()
+        discovery = Discovery(self.transport)
+        followers = [
+            KindFollower(choice, self._targets_of, self.transport, discovery, queue.put, rng=self._rng, trouble=trouble)
+            for choice in self._choices
+        ]
+        working = asyncio.create_task(run_together(*(follower.run() for follower in followers)), name="kubernetes")
+        try:
+            while True:
+                yield await _get(queue, working)
+        finally:
+            await cancel(working)
+            if self._owns_transport:
+                await self.transport.close()
+
+    def _targets_of(self, kind: ResourceKind, version: str) -> list[Target]:
+        labels = self._scope.ingress_selector if kind in (INGRESS, LEGACY_INGRESS) else ""
+        namespaces = self._scope.namespaces if kind.namespaced and self._scope.namespaces else ("",)
+        return [Target(kind, version, namespace, labels, FIELD_SELECTORS.get(kind, "")) for namespace in namespaces]
+
+
+async def _get(queue: asyncio.Queue[SourceEvent], working: "asyncio.Task[None]") -> SourceEvent:
+    """Wait for an event, or for the mistake of ours that ended the work."""
+    if not queue.empty():
+        return queue.get_nowait()
+    getting = asyncio.create_task(queue.get())
+    try:
+        await asyncio.wait((getting, working), return_when=asyncio.FIRST_COMPLETED)
+        if getting.done():
+            return getting.result()
+        working.result()
+        raise AssertionError("following a cluster never ends by itself")
+    finally:
+        getting.cancel()
