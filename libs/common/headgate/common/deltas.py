@@ -44,11 +44,20 @@ def escape_token(text: str) -> str:
 
 
 def unescape_token(token: str) -> str:
-    """Undo `escape_token`."""
+    """Undo `escape_token`.
+
+    Raises:
+        DecodeError: the token was not made by `escape_token`.
+    """
+    if "=" not in token:
+        return token
     if token == _EMPTY_TOKEN:
         return ""
     raw = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), token)
-    return raw.encode("latin-1").decode()
+    try:
+        return raw.encode("latin-1").decode()
+    except UnicodeError as error:
+        raise DecodeError(f"{token!r} is not an escaped token") from error
 
 
 def delta_subject(ref: ObjectRef) -> str:

@@ -8,6 +8,7 @@ HeadgateError                    anything that we raise on purpose
     ├── StoreUnavailable         not now: retry later, keep the last good state
     ├── NotFound                 the store answered, and has no such thing
     ├── Conflict                 a compare-and-set lost: somebody wrote in between
+    ├── TooLarge                 one value is larger than the store takes; others are not concerned
     └── LogReset                 the log was lost or recreated: rebuild from its beginning
 
 Errors of third-party libraries are wrapped where they enter and stay chained as `__cause__`.
@@ -44,6 +45,10 @@ class NotFound(StoreError):
 
 class Conflict(StoreError):
     """A compare-and-set lost against another writer."""
+
+
+class TooLarge(StoreError):
+    """One value is larger than the store takes: nothing but that value can mend it."""
 
 
 class LogReset(StoreError):

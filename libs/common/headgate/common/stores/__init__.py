@@ -13,6 +13,9 @@ from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, Version
 from headgate.common.status import StatusUpdate
 
+TOMBSTONE_AGE_S = 7 * 24 * 3600.0
+"""Longer than any reader is away and then goes on where it was, instead of reading anew."""
+
 
 class LoggedObject(NamedTuple):
     """The last delta of an object as the log has it, without its content."""
@@ -47,12 +50,19 @@ class DeltaLogWriter(Protocol):
 
         Raises:
             Conflict: another delta of the object came in between.
+            TooLarge: the log does not take an object of this size; trying again does not help.
             StoreUnavailable: not confirmed; it may or may not be in the log.
         """
         ...
 
     async def append_all(self, deltas: Sequence[Delta]) -> Sequence[int]:
-        """Append many deltas as fast as the log takes them (initial lists); return their sequences."""
+        """Append many deltas as fast as the log takes them (initial lists); return their sequences.
+
+        A delta that is too large for the log is left out and logged; its sequence is 0.
+
+        Raises:
+            StoreUnavailable: not all confirmed; any of them may be in the log.
+        """
         ...
 
     async def announce(self, announcement: ClusterAnnouncement) -> None:
@@ -61,6 +71,10 @@ class DeltaLogWriter(Protocol):
 
     async def mark_synced(self, marker: SyncMarker) -> None:
         """Say that a kind is completely in the log."""
+        ...
+
+    async def purge_tombstones(self, cluster: str, older_than_s: float = TOMBSTONE_AGE_S) -> int:
+        """Forget deletions that are older than this; return how many."""
         ...
 
 

@@ -1,0 +1,280 @@
+"""The connection to NATS that never gives up.
+
+nats-py reconnects by itself, but a client can still be lost for good: the server closes it (expired credentials, an
+authorization error), or its read loop or its reconnecting dies of an exception. So a supervisor watches the client and
+makes it anew; whoever holds subscriptions is told by `on_reconnect`, as a subscription lives on one client only and an
+ephemeral consumer does not survive the server.
+
+nats-py's own defaults print a traceback for every failed attempt and stop after 60 of them; here each outage is two
+lines in the log, and waits grow from 50 ms to 2 s with jitter: a local server that is restarted is back at once, and
+a fleet does not return in step.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Mapping
+
+import nats.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext
+
+from headgate.common.errors import StoreUnavailable
+from headgate.common.tasks import cancel
+
+_log = logging.getLogger(__name__)
+
+_FIRST_WAIT_S, _LAST_WAIT_S = 0.05, 2.0
+_PING_S, _PINGS_OUTSTANDING = 3, 2
+"""A peer that is silent for about 9 s is taken for dead."""
+_WATCH_S = 0.5
+_STUCK_S = 15.0
+"""A client that was not connected for this long is made anew, in case that its reconnecting died."""
+
+Callback = Callable[[], Awaitable[None] | None]
+
+
+class Bus:
+    """A supervised client. Make one with `Bus.connect`."""
+
+    def __init__(self, url: str, name: str, user: str = "", password: str = "") -> None:
+        self._servers = [server.strip() for server in url.split(",") if server.strip()]
+        self._name, self._user, self._password = name, user, password
+        self._wait_s = _FIRST_WAIT_S
+        self._client = Client()
+        self._js: JetStreamContext | None = None
+        self._callbacks: list[Callback] = []
+        self._disturbed: list[Callback] = []
+        self._background: set[asyncio.Future[None]] = set()
+        self._requests: set[asyncio.Timeout] = set()
+        self._supervisor: asyncio.Task[None] | None = None
+        self._connected_once = asyncio.Event()
+        self._is_closing = False
+        self._outage_logged = False
+
+    @classmethod
+    async def connect(
+        cls, url: str, *, name: str, user: str = "", password: str = "", wait_s: float | None = None
+    ) -> "Bus":
+        """Return a bus, connected unless `wait_s` ran out.
+
+        Args:
+            url: server or servers, separated by commas.
+            name: shown by NATS' monitoring.
+            user: empty for no authentication.
+            password: of the user.
+            wait_s: seconds to wait for the connection; None waits for as long as it takes, 0 connects behind the
+                scenes for a service that can begin without the bus.
+        """
+        bus = cls(url, name, user, password)
+        bus._supervisor = asyncio.create_task(bus._supervise(), name="bus supervisor")
+        try:
+            async with asyncio.timeout(wait_s):
+                await bus._connected_once.wait()
+        except TimeoutError:
+            _log.info("going on without NATS for now", extra={"nats": bus.address})
+        except asyncio.CancelledError:
+            await bus.close()
+            raise
+        return bus
+
+    @property
+    def nc(self) -> Client:
+        """The client of now; another one after it was lost. Do not keep it."""
+        return self._client
+
+    @property
+    def js(self) -> JetStreamContext:
+        """JetStream on the client of now. Do not keep it."""
+        if self._js is None:
+            raise StoreUnavailable(f"not connected to NATS at {self.address}")
+        return self._js
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether requests can be sent now."""
+        return self._client.is_connected and not self._is_closing
+
+    @property
+    def address(self) -> str:
+        """The servers as configured, without credentials."""
+        return ",".join(server.rsplit("@", 1)[-1] for server in self._servers)
+
+    def readiness(self) -> str | None:
+        """Readiness check for the admin site."""
+        return None if self.is_connected else f"not connected to NATS at {self.address}"
+
+    def on_reconnect(self, callback: Callback) -> Callable[[], None]:
+        """Call back after every reconnection, also when the client was made anew; return what undoes this."""
+        return _register(self._callbacks, callback)
+
+    def on_disturbance(self, callback: Callback) -> Callable[[], None]:
+        """Call back whenever messages may have been lost: reconnections and slow-consumer errors."""
+        return _register(self._disturbed, callback)
+
+    async def request(
+        self, subject: str, payload: bytes = b"", *, headers: Mapping[str, str] | None = None, timeout_s: float = 5.0
+    ) -> Msg:
+        """Ask and return the answer; fails as soon as the connection is lost, which nats-py's own request sits out.
+
+        Raises:
+            TimeoutError: no answer in time, or the connection was lost: it may or may not have been heard.
+            nats.errors.Error: what nats-py says.
+        """
+        async with asyncio.timeout(timeout_s) as scope:
+            self._requests.add(scope)
+            try:
+                return await self._client.request(
+                    subject, payload, timeout=timeout_s * 2, headers=dict(headers) if headers else None
+                )
+            finally:
+                self._requests.discard(scope)
+
+    def _end_requests(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for scope in self._requests:
+            scope.reschedule(now)
+
+    async def close(self) -> None:
+        """Close for good."""
+        self._is_closing = True
+        if self._supervisor:
+            await cancel(self._supervisor)
+        if self._background:
+            await cancel(*(task for task in self._background if isinstance(task, asyncio.Task)))
+        await self._discard_client()
+
+    async def _make_client(self) -> None:
+        client = Client()
+        self._client, self._js = client, client.jetstream()
+        self._wait_s = _FIRST_WAIT_S
+
+        async def report(error: Exception) -> None:
+            self._on_error(client, error)
+
+        async def disconnected() -> None:
+            if client is self._client:
+                self._end_requests()
+
+        async def reconnected() -> None:
+            if client is self._client:
+                self._on_connected()
+
+        await client.connect(
+            self._servers,
+            name=self._name,
+            user=self._user or None,
+            password=self._password or None,
+            error_cb=report,
+            disconnected_cb=disconnected,
+            reconnected_cb=reconnected,
+            closed_cb=_ignore,
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=_FIRST_WAIT_S,  # type: ignore[arg-type]
+            connect_timeout=2,
+            ping_interval=_PING_S,
+            max_outstanding_pings=_PINGS_OUTSTANDING,
+            pending_size=16 * 1024 * 1024,
+            flush_timeout=5.0,
+        )
+
+    def _on_error(self, client: Client, error: Exception) -> None:
+        if isinstance(error, nats.errors.SlowConsumerError):
+            _log.warning("messages were dropped on our side: reading again", extra={"subject": error.subject})
+            self._notify(self._disturbed)
+            return
+        if client is not self._client or self._is_closing:
+            return
+        if not client.is_connected:
+            self._back_off(client)
+            if not self._outage_logged:
+                self._outage_logged = True
+                _log.warning("no connection to NATS, trying on", extra={"nats": self.address, "reason": _reason(error)})
+        else:
+            _log.debug("NATS reports an error", extra={"nats": self.address, "reason": _reason(error)})
+
+    def _back_off(self, client: Client) -> None:
+        # nats-py reads this option before each attempt; its own wait is one constant.
+        self._wait_s = min(_LAST_WAIT_S, self._wait_s * 1.6)
+        client.options["reconnect_time_wait"] = self._wait_s * random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
+
+    def _on_connected(self) -> None:
+        self._settle()
+        self._connected_once.set()
+        self._notify(self._callbacks)
+        self._notify(self._disturbed)
+
+    def _settle(self) -> None:
+        self._wait_s = _FIRST_WAIT_S
+        self._client.options["reconnect_time_wait"] = _FIRST_WAIT_S
+        if self._outage_logged:
+            self._outage_logged = False
+            _log.info("connected to NATS", extra={"nats": self.address})
+
+    def _notify(self, callbacks: list[Callback]) -> None:
+        for callback in tuple(callbacks):
+            try:
+                outcome = callback()
+            except Exception:
+                _log.exception("a callback of the bus failed")
+                continue
+            if outcome is not None:
+                task = asyncio.ensure_future(outcome)
+                self._background.add(task)
+                task.add_done_callback(self._forget)
+
+    def _forget(self, task: "asyncio.Future[None]") -> None:
+        self._background.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            _log.error("a callback of the bus failed", exc_info=error)
+
+    async def _supervise(self) -> None:
+        loop = asyncio.get_running_loop()
+        await self._renew()
+        seen = loop.time()
+        while True:
+            await asyncio.sleep(_WATCH_S)
+            if self._client.is_connected:
+                seen = loop.time()
+            elif self._client.is_closed or loop.time() - seen > _STUCK_S:
+                _log.warning("the NATS client was lost: making it anew", extra={"nats": self.address})
+                self._outage_logged = True
+                await self._discard_client()
+                await self._renew()
+                seen = loop.time()
+
+    async def _renew(self) -> None:
+        try:
+            async with asyncio.timeout(_STUCK_S):
+                await self._make_client()
+        except (TimeoutError, OSError, nats.errors.Error) as error:
+            _log.debug("no NATS client yet", extra={"reason": _reason(error)})
+        else:
+            self._on_connected()
+
+    async def _discard_client(self) -> None:
+        try:
+            async with asyncio.timeout(2.0):
+                await self._client.close()
+        except (TimeoutError, OSError, nats.errors.Error, AssertionError) as error:
+            # AssertionError: nats-py's complaint about a client that never connected.
+            _log.debug("closing the NATS client failed", extra={"reason": _reason(error)})
+
+
+async def _ignore() -> None:
+    return
+
+
+def _register(callbacks: list[Callback], callback: Callback) -> Callable[[], None]:
+    callbacks.append(callback)
+
+    def remove() -> None:
+        if callback in callbacks:
+            callbacks.remove(callback)
+
+    return remove
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) or type(error).__name__

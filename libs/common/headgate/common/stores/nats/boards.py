@@ -1,0 +1,95 @@
+"""The boards on JetStream: wanted statuses, and who serves what."""
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+
+from headgate.common.bus import Bus
+from headgate.common.deltas import escape_token
+from headgate.common.heartbeats import TTL_S, Heartbeat
+from headgate.common.resources import JsonObject
+from headgate.common.status import STATUS_PREFIX, STATUS_STREAM, StatusUpdate, status_subject
+from headgate.common.stores.nats.following import Restarted, follow, read_last
+from headgate.common.stores.nats.jetstream import Outgoing, Stream, StreamMissing
+from headgate.common.stores.nats.snapshots import bucket_config
+
+_log = logging.getLogger(__name__)
+
+GATEWAYS_BUCKET = "HEADGATE_GATEWAYS"
+_NANO = 1_000_000_000
+
+
+def status_stream(bus: Bus, replicas: int = 1) -> Stream:
+    """The stream of wanted statuses: the last of each object."""
+    config: JsonObject = {
+        "name": STATUS_STREAM,
+        "subjects": [f"{STATUS_PREFIX}.>"],
+        "description": "What is wanted to be written to the objects of all clusters",
+        "storage": "file",
+        "discard": "old",
+        "num_replicas": replicas,
+        "max_msgs_per_subject": 1,
+        "allow_direct": True,
+    }
+    return Stream(bus, config)
+
+
+def gateways_stream(bus: Bus, replicas: int = 1) -> Stream:
+    """The bucket of announcements; each expires `TTL_S` seconds after it was made."""
+    config = bucket_config(GATEWAYS_BUCKET, "Gateway workers and the revisions that they serve", replicas)
+    return Stream(bus, config | {"max_age": int(TTL_S * _NANO), "duplicate_window": int(TTL_S * _NANO)})
+
+
+class NatsStatusBoard:
+    """`StatusBoard` on JetStream."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    async def post(self, update: StatusUpdate) -> None:
+        """Replace what is wanted for an object."""
+        await self._stream.publish(Outgoing(status_subject(update.ref), update.model_dump_json().encode()))
+
+    async def follow(self, cluster: str) -> AsyncIterator[StatusUpdate]:
+        """Yield what is wanted for every object of a cluster, then every change, for ever."""
+        async for item in follow(self._stream, [f"{STATUS_PREFIX}.{escape_token(cluster)}.>"]):
+            if isinstance(item, Restarted):
+                continue
+            for message in item:
+                try:
+                    update = StatusUpdate.model_validate_json(message.data)
+                except ValueError as error:
+                    _log.error("a status cannot be read", extra={"subject": message.subject, "reason": str(error)})
+                else:
+                    yield update
+
+
+class NatsHeartbeatBoard:
+    """`HeartbeatBoard` on JetStream."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    async def beat(self, heartbeat: Heartbeat) -> None:
+        """Announce a worker."""
+        await self._stream.publish(Outgoing(_key(heartbeat), heartbeat.model_dump_json().encode()))
+
+    async def remove(self, heartbeat: Heartbeat) -> None:
+        """Take a worker's announcement back."""
+        try:
+            await self._stream.purge(_key(heartbeat))
+        except StreamMissing:
+            await self._stream.confirm_missing()
+
+    async def live(self) -> Sequence[Heartbeat]:
+        """Return the announcements that have not expired, sorted by replica and worker."""
+        found = []
+        for message in await read_last(self._stream, f"$KV.{GATEWAYS_BUCKET}.>"):
+            try:
+                found.append(Heartbeat.model_validate_json(message.data))
+            except ValueError as error:
+                _log.error("a heartbeat cannot be read", extra={"subject": message.subject, "reason": str(error)})
+        return sorted(found, key=lambda heartbeat: (heartbeat.replica, heartbeat.worker))
+
+
+def _key(heartbeat: Heartbeat) -> str:
+    return f"$KV.{GATEWAYS_BUCKET}.{escape_token(heartbeat.replica)}.{heartbeat.worker}"

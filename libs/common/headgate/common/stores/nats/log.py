@@ -1,0 +1,206 @@
+"""The delta log on a JetStream stream: a compacted table with an order.
+
+Eight messages of each subject are kept: the last is the state, those before it the object's recent history.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from headgate.common.bus import Bus
+from headgate.common.deltas import (
+    CLUSTER_PREFIX,
+    DELTA_PREFIX,
+    STREAM,
+    SYNC_PREFIX,
+    ClusterAnnouncement,
+    Delta,
+    LogMessage,
+    SyncMarker,
+    escape_token,
+    parse_delta_subject,
+)
+from headgate.common.errors import Conflict, DecodeError, TooLarge
+from headgate.common.resources import JsonObject, ObjectRef
+from headgate.common.stores import TOMBSTONE_AGE_S, LoggedObject, LogPosition, LogReplay
+from headgate.common.stores.nats.encoding import (
+    decode_message,
+    decode_state,
+    encode_announcement,
+    encode_delta,
+    encode_marker,
+)
+from headgate.common.stores.nats.following import Message, Restarted, follow, read_last, read_position
+from headgate.common.stores.nats.jetstream import (
+    BATCH_BYTES,
+    BATCH_MESSAGES,
+    Ack,
+    BatchRefused,
+    Outgoing,
+    Stream,
+)
+
+_log = logging.getLogger(__name__)
+
+HISTORY = 8
+DUPLICATE_WINDOW_S = 120
+_NANO = 1_000_000_000
+_REPEATS = 5
+
+
+def delta_stream(bus: Bus, replicas: int = 1) -> Stream:
+    """The log's stream."""
+    config: JsonObject = {
+        "name": STREAM,
+        "subjects": [f"{DELTA_PREFIX}.>", f"{SYNC_PREFIX}.>", f"{CLUSTER_PREFIX}.>"],
+        "description": "What happened to the objects of all clusters",
+        "storage": "file",
+        "retention": "limits",
+        "discard": "old",
+        "num_replicas": replicas,
+        "max_msgs_per_subject": HISTORY,
+        "duplicate_window": DUPLICATE_WINDOW_S * _NANO,
+        "allow_direct": True,
+        "allow_atomic": True,
+    }
+    return Stream(bus, config)
+
+
+class NatsDeltaLogWriter:
+    """`DeltaLogWriter` on JetStream."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    async def read_state(self, cluster: str) -> Mapping[ObjectRef, LoggedObject]:
+        """Return the last delta of every object of a cluster, tombstones included; reads headers only."""
+        return {
+            parse_delta_subject(message.subject): decode_state(message.sequence, message.headers)
+            for message in await self._last_of(cluster)
+        }
+
+    async def _last_of(self, cluster: str) -> list[Message]:
+        return await read_last(self._stream, f"{DELTA_PREFIX}.{escape_token(cluster)}.>", headers_only=True)
+
+    async def append(self, delta: Delta, expected_last: int | None = None) -> int:
+        """Append one delta and return its sequence.
+
+        The same delta again, as from the second of two watchers, is stored once. It is stored again if something
+        else was said about the object in between: an object may return to what it was.
+        """
+        message = encode_delta(delta, expected_last)
+        return await self._settle(delta, message, await self._stream.publish(message))
+
+    async def _settle(self, delta: Delta, message: Outgoing, ack: Ack) -> int:
+        for _ in range(_REPEATS):
+            if not ack.is_duplicate:
+                return ack.sequence
+            last = await self._stream.last(message.subject)
+            if last is None or last.sequence <= ack.sequence:
+                return ack.sequence
+            try:
+                ack = await self._stream.publish(encode_delta(delta, again_after=last.sequence))
+            except Conflict:
+                continue
+        raise Conflict(f"{delta.ref}: others write about this object all the time")
+
+    async def append_all(self, deltas: Sequence[Delta]) -> Sequence[int]:
+        """Append many deltas, in atomic batches of up to 1,000.
+
+        The server takes no batch that has a message id which it knows within the last two minutes (as when two
+        watchers list the same cluster at once), and servers before 2.12 take no batch at all: such a batch is
+        published message by message, where a known id is no error.
+        """
+        sequences = [0] * len(deltas)
+        places: list[int] = []
+        messages: list[Outgoing] = []
+        size = 0
+        for place, delta in enumerate(deltas):
+            message = encode_delta(delta)
+            if not self._fits(delta, message):
+                continue
+            if len(messages) == BATCH_MESSAGES or size + message.size > BATCH_BYTES:
+                await self._append_group(deltas, places, messages, sequences)
+                places, messages, size = [], [], 0
+            places.append(place)
+            messages.append(message)
+            size += message.size
+            if place % 256 == 0:
+                await asyncio.sleep(0)
+        if messages:
+            await self._append_group(deltas, places, messages, sequences)
+        return sequences
+
+    def _fits(self, delta: Delta, message: Outgoing) -> bool:
+        try:
+            self._stream.check_size(message)
+        except TooLarge as error:
+            _log.error("an object is too large for the log and is left out", extra={"reason": str(error)})
+            return False
+        return True
+
+    async def _append_group(
+        self, deltas: Sequence[Delta], places: Sequence[int], messages: Sequence[Outgoing], sequences: list[int]
+    ) -> None:
+        try:
+            stored: Sequence[int] = await self._stream.publish_batch(messages)
+        except BatchRefused as error:
+            _log.debug("a batch was refused, publishing one by one", extra={"reason": str(error)})
+            acks = await self._stream.publish_pipelined(messages)
+            stored = [
+                await self._settle(deltas[place], message, ack)
+                for place, message, ack in zip(places, messages, acks, strict=True)
+            ]
+        for place, sequence in zip(places, stored, strict=True):
+            sequences[place] = sequence
+
+    async def announce(self, announcement: ClusterAnnouncement) -> None:
+        """Say which kinds the cluster's deltas are going to have."""
+        await self._stream.publish(encode_announcement(announcement))
+
+    async def mark_synced(self, marker: SyncMarker) -> None:
+        """Say that a kind is completely in the log."""
+        await self._stream.publish(encode_marker(marker))
+
+    async def purge_tombstones(self, cluster: str, older_than_s: float = TOMBSTONE_AGE_S) -> int:
+        """Forget deletions that are older than this, with their objects' history; return how many.
+
+        A delta that comes meanwhile stays: only messages up to the tombstone are removed.
+        """
+        limit_us = (time.time() - older_than_s) * 1_000_000
+        count = 0
+        for message in await self._last_of(cluster):
+            if message.time_us < limit_us and decode_state(message.sequence, message.headers).is_deleted:
+                await self._stream.purge(message.subject, before=message.sequence + 1)
+                count += 1
+        return count
+
+
+class NatsDeltaLogReader:
+    """`DeltaLogReader` on JetStream."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    async def position(self) -> LogPosition:
+        """Return the stream's creation time as incarnation, and the sequence of its last message."""
+        return await read_position(self._stream)
+
+    async def follow(self) -> AsyncIterator[Sequence[LogMessage] | LogReplay]:
+        """Yield the log for ever; see `DeltaLogReader.follow`. A message that cannot be read is logged and skipped."""
+        async for item in follow(self._stream, [">"]):
+            if isinstance(item, Restarted):
+                yield LogReplay(item.position)
+            elif messages := _decode(item):
+                yield messages
+
+
+def _decode(batch: Sequence[Message]) -> list[LogMessage]:
+    decoded: list[LogMessage] = []
+    for message in batch:
+        try:
+            decoded.append(decode_message(message.subject, message.sequence, message.headers, message.data))
+        except DecodeError as error:
+            _log.error("a message of the log cannot be read", extra={"reason": str(error)})
+    return decoded

@@ -1,0 +1,292 @@
+"""The snapshot store in a key-value bucket.
+
+    chunk.<sha256>                          compressed chunk, written once
+    manifest.<table>.<epoch>.<revision>     compressed manifest
+    pointer.<table>                         JSON of `Pointer`: what readers follow
+
+Manifest and pointer are written in one atomic batch (NATS 2.12), the pointer with the sequence that its predecessor
+must have: a writer that loses the race leaves nothing behind, not even a manifest under the winner's version.
+
+A reader watches for speed and reads for correctness: the pointer itself is read on every reconnection, after every
+disturbance and every five seconds.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+
+from headgate.common.bus import Bus
+from headgate.common.deltas import escape_token
+from headgate.common.errors import Conflict, DecodeError, NotFound, StoreError
+from headgate.common.resources import JsonObject
+from headgate.common.snapshot import (
+    Chunk,
+    ChunkName,
+    Manifest,
+    Pointer,
+    Version,
+    compress,
+    digest_of,
+    open_chunk,
+)
+from headgate.common.stores.nats.following import Restarted, follow
+from headgate.common.stores.nats.jetstream import (
+    EXPECTED_LAST,
+    BatchRefused,
+    Outgoing,
+    Stored,
+    Stream,
+    StreamMissing,
+)
+from headgate.common.tasks import cancel
+
+_log = logging.getLogger(__name__)
+
+TABLES_BUCKET = "HEADGATE_TABLES"
+_PREFIX = f"$KV.{TABLES_BUCKET}"
+POLL_S = 5.0
+CHUNK_GRACE_S = 300.0
+"""An unused chunk is dropped when it was already found unused this long ago: a commit under way may count on it."""
+_FEW = 16
+_PURGES = 64
+
+
+def bucket_config(bucket: str, description: str, replicas: int) -> JsonObject:
+    """A stream that every NATS tool shows as a key-value bucket (ADR-8), with one value for each key."""
+    return {
+        "name": f"KV_{bucket}",
+        "subjects": [f"$KV.{bucket}.>"],
+        "description": description,
+        "storage": "file",
+        "discard": "new",
+        "num_replicas": replicas,
+        "max_msgs_per_subject": 1,
+        "allow_rollup_hdrs": True,
+        "allow_direct": True,
+        "allow_atomic": True,
+    }
+
+
+def tables_stream(bus: Bus, replicas: int = 1) -> Stream:
+    """The bucket's stream."""
+    return Stream(bus, bucket_config(TABLES_BUCKET, "Route tables: chunks, manifests, pointers", replicas))
+
+
+class NatsSnapshotStore:
+    """`SnapshotStore` on JetStream."""
+
+    def __init__(self, stream: Stream, chunk_grace_s: float = CHUNK_GRACE_S) -> None:
+        self._stream = stream
+        self._chunk_grace_s = chunk_grace_s
+        self._unused_since: dict[str, float] = {}
+        self._used: dict[tuple[str, Version], frozenset[str]] = {}
+
+    async def read_pointer(self, table: str) -> Pointer | None:
+        """Return the pointer as the stream's leader has it; None if there is none."""
+        stored = await self._stored_pointer(table)
+        return _decode_pointer(stored.data) if stored else None
+
+    async def _stored_pointer(self, table: str) -> Stored | None:
+        try:
+            return await self._stream.last(_pointer_key(table))
+        except StreamMissing:
+            await self._stream.confirm_missing()
+            return None
+
+    async def missing(self, digests: Collection[str]) -> set[str]:
+        """Return which chunks the store lacks: one request however many are asked for."""
+        for digest in digests:
+            self._unused_since.pop(digest, None)
+        if len(digests) > _FEW:
+            return set(digests) - await self._chunks()
+        found = await asyncio.gather(*(self._stream.subjects(_chunk_key(digest)) for digest in digests))
+        return {digest for digest, subjects in zip(digests, found, strict=True) if not subjects}
+
+    async def _chunks(self) -> set[str]:
+        return {subject.rsplit(".", 1)[1] for subject in await self._stream.subjects(f"{_PREFIX}.chunk.*")}
+
+    async def put_chunks(self, chunks: Sequence[Chunk]) -> None:
+        """Store chunks; storing one twice does no harm."""
+        for chunk in chunks:
+            self._unused_since.pop(chunk.digest, None)
+        await self._stream.publish_pipelined(
+            [Outgoing(_chunk_key(chunk.digest), compress(chunk.content)) for chunk in chunks]
+        )
+
+    async def get_chunk(self, name: ChunkName) -> bytes:
+        """Return a chunk's verified content; any replica may answer, the leader is asked when that one lacks it."""
+        try:
+            data = await self._stream.last_direct(_chunk_key(name.digest))
+            if data is None:
+                stored = await self._stream.last(_chunk_key(name.digest))
+                data = stored.data if stored else None
+        except StreamMissing:
+            await self._stream.confirm_missing()
+            data = None
+        if data is None:
+            raise NotFound(f"chunk {name.digest[:12]} is not in the store")
+        return open_chunk(name, data)
+
+    async def commit(self, manifest: Manifest, expected: Pointer | None) -> Pointer:
+        """Store the manifest and move the pointer to it, both or neither.
+
+        A commit that was made but not confirmed may be repeated: it returns the pointer as it stands.
+        """
+        table, encoded = manifest.table, manifest.encode()
+        wanted = Pointer(
+            table=table,
+            version=manifest.version,
+            manifest_digest=digest_of(encoded),
+            committed_at=manifest.created_at,
+        )
+        stored = await self._stored_pointer(table)
+        current = _decode_pointer(stored.data) if stored else None
+        if current is not None and current == wanted:
+            return current
+        if current != expected:
+            raise Conflict(f"table {table}: expected {_name(expected)}, found {_name(current)}")
+        sequence = stored.sequence if stored else 0
+        try:
+            await self._stream.publish_batch(
+                (
+                    Outgoing(_manifest_key(table, manifest.version), encoded),
+                    Outgoing(_pointer_key(table), wanted.model_dump_json().encode(), {EXPECTED_LAST: str(sequence)}),
+                )
+            )
+        except BatchRefused as error:
+            raise StoreError(f"table {table} cannot be committed (NATS 2.12 or newer is needed): {error}") from error
+        self._used[escape_token(table), manifest.version] = _digests(manifest)
+        return wanted
+
+    async def get_manifest(self, table: str, version: Version) -> Manifest:
+        """Return the manifest of a revision."""
+        try:
+            stored = await self._stream.last(_manifest_key(table, version))
+        except StreamMissing:
+            await self._stream.confirm_missing()
+            stored = None
+        if stored is None:
+            raise NotFound(f"table {table} has no revision {version}: never committed, or collected since")
+        return Manifest.decode(stored.data)
+
+    async def versions(self, table: str) -> Sequence[Version]:
+        """Return the versions whose manifests are kept, oldest first."""
+        subjects = await self._stream.subjects(f"{_PREFIX}.manifest.{escape_token(table)}.*.*")
+        return sorted(_version_of(subject) for subject in subjects)
+
+    async def collect_garbage(self, table: str, keep: int) -> int:
+        """Drop all but the newest `keep` manifests, and chunks that no table's manifest names.
+
+        The manifest that the pointer names is always kept. An unused chunk goes some minutes after it was first
+        found unused. Returns how many manifests and chunks were dropped.
+        """
+        pointer = await self.read_pointer(table)
+        old = [v for v in (await self.versions(table))[: -keep or None] if pointer is None or v != pointer.version]
+        await self._purge_all(_manifest_key(table, version) for version in old)
+        for version in old:
+            self._used.pop((escape_token(table), version), None)
+        idle = self._idle_chunks(await self._chunks() - await self._named_chunks())
+        await self._purge_all(_chunk_key(digest) for digest in idle)
+        for digest in idle:
+            del self._unused_since[digest]
+        return len(old) + len(idle)
+
+    async def _named_chunks(self) -> set[str]:
+        named: set[str] = set()
+        kept = set()
+        for subject in await self._stream.subjects(f"{_PREFIX}.manifest.>"):
+            kept.add(key := (subject.split(".")[3], _version_of(subject)))
+            if key not in self._used:
+                stored = await self._stream.last(subject)
+                if stored is None:
+                    continue
+                self._used[key] = _digests(Manifest.decode(stored.data))
+            named |= self._used[key]
+        return named
+
+    def _idle_chunks(self, unused: set[str]) -> list[str]:
+        now = time.monotonic()
+        self._unused_since = {digest: self._unused_since.get(digest, now) for digest in unused}
+        return [digest for digest, since in self._unused_since.items() if now - since >= self._chunk_grace_s]
+
+    async def _purge_all(self, subjects: Iterable[str]) -> None:
+        pending = list(subjects)
+        for start in range(0, len(pending), _PURGES):
+            await asyncio.gather(*map(self._stream.purge, pending[start : start + _PURGES]))
+
+    async def follow(self, table: str) -> AsyncIterator[Pointer]:
+        """Yield the pointer now and whenever its version or manifest changes, for ever."""
+        news: asyncio.Queue[Pointer | None] = asyncio.Queue()
+        undo = self._stream.bus.on_disturbance(lambda: news.put_nowait(None))
+        watch = asyncio.create_task(self._watch(table, news.put_nowait), name=f"watch of table {table}")
+        known: Pointer | None = None
+        news.put_nowait(None)
+        try:
+            while True:
+                pointer = await self._next_pointer(table, news)
+                if pointer is not None and not _is_same(pointer, known):
+                    known = pointer
+                    yield pointer
+        finally:
+            undo()
+            await cancel(watch)
+
+    async def _next_pointer(self, table: str, news: "asyncio.Queue[Pointer | None]") -> Pointer | None:
+        try:
+            async with asyncio.timeout(POLL_S):
+                if (announced := await news.get()) is not None:
+                    return announced
+        except TimeoutError:
+            pass
+        try:
+            return await self.read_pointer(table)
+        except (StoreError, DecodeError) as error:
+            _log.debug("the pointer cannot be read now", extra={"table": table, "reason": str(error)})
+            return None
+
+    async def _watch(self, table: str, tell: Callable[[Pointer | None], None]) -> None:
+        async for item in follow(self._stream, [_pointer_key(table)]):
+            if isinstance(item, Restarted):
+                tell(None)
+                continue
+            try:
+                tell(_decode_pointer(item[-1].data))
+            except DecodeError as error:
+                _log.error("a pointer cannot be read", extra={"table": table, "reason": str(error)})
+
+
+def _pointer_key(table: str) -> str:
+    return f"{_PREFIX}.pointer.{escape_token(table)}"
+
+
+def _manifest_key(table: str, version: Version) -> str:
+    return f"{_PREFIX}.manifest.{escape_token(table)}.{version.epoch}.{version.revision}"
+
+
+def _chunk_key(digest: str) -> str:
+    return f"{_PREFIX}.chunk.{digest}"
+
+
+def _version_of(subject: str) -> Version:
+    epoch, revision = subject.rsplit(".", 2)[1:]
+    return Version(int(epoch), int(revision))
+
+
+def _digests(manifest: Manifest) -> frozenset[str]:
+    return frozenset(chunk.digest for chunk in manifest.chunks)
+
+
+def _decode_pointer(data: bytes) -> Pointer:
+    try:
+        return Pointer.model_validate_json(data)
+    except ValueError as error:
+        raise DecodeError(f"a pointer cannot be read: {error}") from error
+
+
+def _is_same(pointer: Pointer, known: Pointer | None) -> bool:
+    return known is not None and (pointer.version, pointer.manifest_digest) == (known.version, known.manifest_digest)
+
+
+def _name(pointer: Pointer | None) -> str:
+    return f"revision {pointer.version}" if pointer else "no revision"
