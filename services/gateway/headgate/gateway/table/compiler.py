@@ -41,7 +41,7 @@ class TableCompiler:
         unseal: Callable[[SealedValue], Secret[bytes]],
         next_offset: Callable[[], int] = lambda: 0,
     ) -> None:
-        self._directory = directory
+        self.directory = directory
         self._unseal = unseal
         self._next_offset = next_offset
         self._holders = UpstreamHolders()
@@ -54,7 +54,7 @@ class TableCompiler:
         return compile_host(virtual_host, self._holders)
 
     def _bind_upstream(self, upstream: Upstream, previous: BoundUpstream | None) -> BoundUpstream:
-        balancer = compile_upstream(upstream, self._directory, self._next_offset())
+        balancer = compile_upstream(upstream, self.directory, self._next_offset())
         if previous is not None:
             balancer.adopt(previous.balancer)
         return BoundUpstream(self._holders.holder(upstream.key), balancer)

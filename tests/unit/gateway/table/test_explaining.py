@@ -1,0 +1,113 @@
+"""What `headgate explain` says."""
+
+import pytest
+from fakes.gateway_table import compiled, endpoint, host, route, upstream
+from headgate.common.table import TableEntry
+from headgate.gateway.table.explain import Explanation, bare_host, explain
+from headgate.gateway.table.view import CompilerView, EntryView
+from hypothesis import given
+from hypothesis import strategies as st
+
+ENTRIES: list[TableEntry] = [
+    host(
+        "a.foo.com",
+        route("/", name="root"),
+        route("/foo", name="short"),
+        route("/foo/bar", "prefix", ("up", 3), ("gone", 1), name="long"),
+        route("/foo/bar", "exact", name="exact"),
+        route("/foo/bar", name="late"),
+        route("/down", "prefix", "gone", name="down"),
+    ),
+    host("*.foo.com", route("/", name="wild")),
+    host("*", route("/", name="any")),
+    upstream("up", endpoint(1), endpoint(2, ready=False, serving=True, terminating=True), endpoint(3, ready=False)),
+    upstream("gone"),
+]
+
+
+def ask(path: str, host_name: str = "a.foo.com", **headers: str) -> Explanation:
+    return explain(EntryView(ENTRIES), "get", host_name, path, headers)
+
+
+def test_the_winner_comes_first_and_every_loser_says_why() -> None:
+    reasons = {item.route or item.host: item.reason for item in ask("/foo/bar/x").candidates}
+    assert list(reasons)[0] == "long"
+    assert reasons["short"] == "takes the path, but /foo/bar of long is longer"
+    assert reasons["late"] == "takes the path, but long is the same match and comes first"
+    assert reasons["exact"] == "the path is not equal to it"
+    assert reasons["down"] == "the path is neither it nor below it, by elements between slashes"
+    assert reasons["*.foo.com"] == "a.foo.com matches a.foo.com better, and hosts go first"
+
+
+def test_exact_goes_before_an_equal_prefix() -> None:
+    explanation = ask("/foo/bar")
+    assert explanation.winner == "a.foo.com|exact"
+    assert {item.reason for item in explanation.candidates if item.route == "long"} == {
+        "takes the path, but exact matches it exactly"
+    }
+
+
+def test_backends_show_shares_and_what_is_down() -> None:
+    explanation = ask("/foo/bar/x")
+    assert [(item.upstream, item.share, item.unavailable) for item in explanation.backends] == [
+        ("up", 0.75, ""),
+        ("gone", 0.25, "gone has no endpoints"),
+    ]
+    assert explanation.verdict == "long sends it to up (75%), gone (25%); 503 for the share of gone"
+
+
+def test_endpoints_show_their_state() -> None:
+    (backend,) = ask("/").backends
+    assert [(item.state, item.gets_requests) for item in backend.endpoints] == [
+        ("ready", True),
+        ("draining", False),
+        ("not ready", False),
+    ]
+
+
+def test_a_route_without_endpoints_is_a_503_that_says_why() -> None:
+    assert ask("/down/x").verdict == "503: gone has no endpoints"
+
+
+def test_a_path_that_nobody_takes_is_a_404_of_that_host() -> None:
+    explanation = explain(EntryView([host("foo.com", route("/a"))]), "GET", "foo.com", "/b")
+    assert explanation.verdict == "404: foo.com takes the host, none of its 1 routes takes the path"
+    assert explanation.winner is None
+
+
+def test_a_host_that_nobody_takes_names_what_was_looked_for() -> None:
+    explanation = explain(EntryView([]), "GET", "x.foo.com", "/b")
+    assert explanation.verdict == "404: no virtual host takes 'x.foo.com' (looked for x.foo.com, *.foo.com, *)"
+
+
+def test_a_host_header_goes_before_the_urls_host() -> None:
+    assert ask("/", "127.0.0.1:8080", Host="B.foo.com:8080").winner == "*.foo.com|wild"
+
+
+def test_provenance_is_shown() -> None:
+    assert str(ask("/").candidates[0].provenance) == "Ingress default/web spec.rules[0]"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Foo.COM:80", "foo.com"),
+        ("foo.com.", "foo.com"),
+        ("[::1]:80", "[::1]"),
+        ("[::1]", "[::1]"),
+        ("::1", "::1"),
+        ("", ""),
+    ],
+)
+def test_hosts_are_bared(text: str, expected: str) -> None:
+    assert bare_host(text) == expected
+
+
+@given(st.sampled_from(["/", "/foo", "/foo/", "/foo/bar", "/foo/bar/", "/foobar", "/down/", "/x/y"]))
+def test_explanations_agree_with_the_gateway(path: str) -> None:
+    compiler = compiled(ENTRIES)
+    assert compiler.table is not None
+    found = compiler.table.match(b"a.foo.com", path.encode())
+    offline, online = ask(path), explain(CompilerView(compiler), "GET", "a.foo.com", path)
+    assert online == offline.model_copy(update={"version": "1.1"})
+    assert offline.winner == (found.name if found else None)

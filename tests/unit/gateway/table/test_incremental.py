@@ -1,0 +1,240 @@
+"""From one revision to the next: only what changed is compiled, and the result is that of compiling everything."""
+
+import gc
+import weakref
+
+import pytest
+from fakes.gateway_table import (
+    FakePools,
+    certificate,
+    compiled,
+    endpoint,
+    host,
+    load,
+    new_compiler,
+    publish,
+    route,
+    upstream,
+)
+from headgate.common.errors import DecodeError
+from headgate.common.sealing import Unsealer, seal
+from headgate.common.snapshot import TableImage, Version
+from headgate.common.table import TableEntry
+from headgate.gateway.table.compiler import TableCompiler
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nacl.public import PrivateKey
+
+
+def entry(kind: str, number: int, variant: int) -> TableEntry:
+    if kind == "upstream":
+        return upstream(f"up{number}", *(endpoint(n) for n in range(1, variant + 1)))
+    return host(f"h{number}.com", route("/", "prefix", f"up{variant}"))
+
+
+def behaviour(compiler: TableCompiler, hosts: int) -> list[object]:
+    """Where each host's requests go: all that a client can tell tables apart by."""
+    assert compiler.table is not None
+    result: list[object] = []
+    for number in range(hosts):
+        found = compiler.table.match(f"h{number}.com".encode(), b"/x")
+        result.append(found and (found.name, found.unavailable, {str(found.choose(())) for _ in range(5)}))
+    return result
+
+
+CHANGES = st.lists(
+    st.tuples(st.sampled_from(["upstream", "host"]), st.integers(0, 9), st.integers(0, 4), st.booleans()), max_size=12
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(CHANGES, min_size=1, max_size=4))
+def test_incremental_compilation_equals_full_compilation(revisions: list[list[tuple[str, int, int, bool]]]) -> None:
+    image, compiler = TableImage(), new_compiler()
+    for revision, changes in enumerate(revisions, 1):
+        for kind, number, variant, is_removed in changes:
+            if is_removed:
+                image.discard("upstreams" if kind == "upstream" else "hosts", f"up{number}")
+                image.discard("hosts", f"h{number}.com")
+            else:
+                image.put(entry(kind, number, variant))
+        load(compiler, image, (1, revision))
+    fresh = new_compiler()
+    load(fresh, image)
+    assert behaviour(compiler, 10) == behaviour(fresh, 10)
+
+
+def test_incremental_compilation_survives_chunks_that_split_and_merge() -> None:
+    image = TableImage(entry(kind, number, 1) for kind in ("upstream", "host") for number in range(40))
+    compiler = new_compiler()
+    load(compiler, image, (1, 1))
+    for number in range(40, 200):
+        image.put(entry("host", number, 2))
+    load(compiler, image, (1, 2))
+    for number in range(20, 190):
+        image.discard("hosts", f"h{number}.com")
+    load(compiler, image, (1, 3))
+    fresh = new_compiler()
+    load(fresh, image)
+    assert behaviour(compiler, 200) == behaviour(fresh, 200)
+
+
+def test_an_endpoint_change_compiles_one_upstream_and_no_host() -> None:
+    image = TableImage([entry("host", 1, 1), entry("host", 2, 2), entry("upstream", 1, 1), entry("upstream", 2, 1)])
+    compiler = new_compiler()
+    load(compiler, image, (1, 1))
+    before = dict(compiler.upstreams.compiled())
+    assert compiler.table is not None
+    hosts = compiler.table.hosts
+    image.put(entry("upstream", 2, 3))
+    assert load(compiler, image, (1, 2)) == 1
+    after = dict(compiler.upstreams.compiled())
+    assert after["up1"] is before["up1"]
+    assert after["up2"].balancer is not before["up2"].balancer
+    assert compiler.table.hosts is hosts
+
+
+def test_a_request_that_holds_a_route_sees_new_endpoints() -> None:
+    image = TableImage([entry("host", 1, 1), entry("upstream", 1, 1)])
+    compiler = new_compiler()
+    load(compiler, image, (1, 1))
+    assert compiler.table is not None
+    held = compiler.table.match(b"h1.com", b"/")
+    assert held is not None
+    image.put(upstream("up1", endpoint(9)))
+    load(compiler, image, (1, 2))
+    assert str(held.choose(())) == "10.0.0.9:80"
+
+
+def test_a_changed_host_keeps_the_compiled_hosts_beside_it() -> None:
+    image = TableImage([entry("host", 1, 1), entry("host", 2, 1)])
+    compiler = new_compiler()
+    load(compiler, image, (1, 1))
+    before = dict(compiler.hosts.compiled())
+    image.put(host("h1.com", route("/new")))
+    load(compiler, image, (1, 2))
+    after = dict(compiler.hosts.compiled())
+    assert after["h2.com"] is before["h2.com"]
+    assert after["h1.com"] is not before["h1.com"]
+
+
+def test_balancing_goes_on_over_a_swap() -> None:
+    image = TableImage([entry("host", 1, 1), entry("upstream", 1, 4)])
+    compiler = new_compiler()
+    load(compiler, image, (1, 1))
+    assert compiler.table is not None
+    held = compiler.table.match(b"h1.com", b"/")
+    assert held is not None
+    before = [str(held.choose(())) for _ in range(2)]
+    image.put(upstream("up1", *(endpoint(n) for n in range(1, 6))))
+    load(compiler, image, (1, 2))
+    after = [str(held.choose(())) for _ in range(3)]
+    assert before + after == [f"10.0.0.{n}:80" for n in range(1, 6)]
+
+
+def test_nothing_is_served_before_the_commit() -> None:
+    image = TableImage([entry("host", 1, 1), entry("upstream", 1, 1)])
+    compiler = new_compiler()
+    load(compiler, image, (1, 1))
+    before = behaviour(compiler, 1)
+    image.put(upstream("up1"))
+    image.discard("hosts", "h1.com")
+    manifest, chunks = publish(image, (1, 2))
+    update = compiler.stage(manifest.version, manifest.chunks)
+    for name in update.needed:
+        update.add(name, next(chunk.content for chunk in chunks if chunk.digest == name.digest))
+    assert behaviour(compiler, 1) == before
+    assert compiler.table is not None
+    assert compiler.table.version == Version(1, 1)
+
+
+def test_an_incomplete_update_changes_nothing() -> None:
+    image = TableImage([entry("host", 1, 1), entry("upstream", 1, 1)])
+    compiler = new_compiler()
+    load(compiler, image, (1, 1))
+    before = behaviour(compiler, 2)
+    image.put(upstream("up1"))
+    image.put(entry("host", 0, 1))
+    manifest, chunks = publish(image, (1, 2))
+    update = compiler.stage(manifest.version, manifest.chunks)
+    name = next(name for name in update.needed if name.kind == "upstreams")
+    update.add(name, next(chunk.content for chunk in chunks if chunk.digest == name.digest))
+    with pytest.raises(LookupError):
+        update.commit()
+    assert behaviour(compiler, 2) == before
+
+
+def test_a_chunk_with_a_bad_entry_is_refused() -> None:
+    image = TableImage([entry("host", 1, 1)])
+    compiler = new_compiler()
+    manifest, chunks = publish(image, (1, 1))
+    update = compiler.stage(manifest.version, manifest.chunks)
+    with pytest.raises(DecodeError):
+        update.add(update.needed[0], chunks[0].content.replace(b'"prefix"', b'"glob"'))
+
+
+def test_the_old_table_and_its_endpoints_are_freed_after_a_swap() -> None:
+    pools = FakePools()
+    image = TableImage([entry("host", 1, 1), entry("upstream", 1, 3)])
+    compiler = new_compiler(pools)
+    load(compiler, image, (1, 1))
+    assert compiler.table is not None
+    old = weakref.ref(compiler.table)
+    old_route = weakref.ref(compiler.table.match(b"h1.com", b"/"))
+    gc.disable()
+    try:
+        image.put(host("h1.com", route("/new", "prefix", "up2")))
+        image.discard("upstreams", "up1")
+        load(compiler, image, (1, 2))
+        assert old() is None
+        assert old_route() is None
+    finally:
+        gc.enable()
+
+
+def test_pools_of_endpoints_that_are_gone_are_not_live() -> None:
+    image = TableImage([entry("host", 1, 1), entry("upstream", 1, 2)])
+    compiler = new_compiler(pools := FakePools())
+    load(compiler, image, (1, 1))
+    assert compiler.table is not None
+    held = compiler.table.match(b"h1.com", b"/")
+    assert held is not None
+    for _ in range(2):
+        held.choose(())
+    image.put(upstream("up1", endpoint(2)))
+    load(compiler, image, (1, 2))
+    assert compiler.directory.live_pools() == {pools.pools["10.0.0.2", 80, "http"]}
+
+
+def test_certificates_are_opened_and_kept() -> None:
+    key = PrivateKey.generate()
+    compiler = new_compiler(unsealer=Unsealer([key]))
+    image = TableImage([certificate("c1/ns/a", seal(b"secret key", [key.public_key]), "a.com")])
+    load(compiler, image, (1, 1))
+    opened = dict(compiler.certificates.compiled())["c1/ns/a"]
+    assert opened.private_key is not None
+    assert opened.private_key.reveal() == b"secret key"
+    image.put(certificate("c1/ns/b", seal(b"other", [key.public_key]), "b.com"))
+    load(compiler, image, (1, 2))
+    assert dict(compiler.certificates.compiled())["c1/ns/a"] is opened
+
+
+def test_a_certificate_that_cannot_be_opened_leaves_its_last_good_version() -> None:
+    ours, theirs = PrivateKey.generate(), PrivateKey.generate()
+    compiler = new_compiler(unsealer=Unsealer([ours]))
+    image = TableImage([certificate("a", seal(b"good", [ours.public_key]), "a.com", fingerprint="old")])
+    load(compiler, image, (1, 1))
+    image.put(certificate("a", seal(b"bad", [theirs.public_key]), "a.com", fingerprint="new"))
+    image.put(certificate("b", seal(b"fine", [ours.public_key]), "b.com"))
+    load(compiler, image, (1, 2))
+    opened = dict(compiler.certificates.compiled())
+    assert opened["a"].fingerprint == "old"
+    assert "cannot be opened" in opened["a"].problem
+    assert opened["b"].problem == ""
+
+
+def test_a_certificate_that_was_never_good_is_left_out() -> None:
+    sealed = seal(b"bad", [PrivateKey.generate().public_key])
+    opened = dict(compiled([certificate("a", sealed, "a.com")]).certificates.compiled())["a"]
+    assert opened.private_key is None
+    assert "this gateway holds no key" in opened.problem
