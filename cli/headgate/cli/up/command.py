@@ -10,7 +10,7 @@ import click
 
 from headgate.cli.errors import ExitCode
 from headgate.cli.group import TeachingCommand
-from headgate.cli.up.banner import Banner
+from headgate.cli.up.banner import banner
 from headgate.cli.up.data_dir import NATS_FOLDER, UpState, locked, nats_port, write_state
 from headgate.cli.up.log_output import LogOutput
 from headgate.cli.up.options import AccessLog, LogLevel, UpOptions, parse_demo_backend
@@ -54,9 +54,7 @@ FOLDER = click.Path(path_type=Path)
 @click.option("--console-port", type=PORT, metavar="PORT", default=None, help="Reserved: there is no console yet.")
 @click.option("--data-dir", type=FOLDER, default=".headgate", metavar="DIR", help="Keeps the state.")
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N", default=1, help="Processes for traffic.")
-@click.option(
-    "--nats-url", default="", show_default=False, metavar="URL", help="Use this NATS server; start none."
-)
+@click.option("--nats-url", default="", show_default=False, metavar="URL", help="Use this NATS server; start none.")
 @click.option("--access-log", type=click.Choice(["combined", "json", "off"]), default="combined", help="Form.")
 @click.option(
     "--log-level",
@@ -117,7 +115,7 @@ def run(options: UpOptions) -> int:
     from headgate.common.sealing import load_or_create_key_pair
 
     with locked(options.data_dir):
-        host = os.environ.get("HEADGATE_HOST", "0.0.0.0")  # noqa: S104 - where the gateway listens by default, too
+        host = os.environ.get("HEADGATE_HTTP_HOST", "0.0.0.0")  # noqa: S104 - where the gateway listens by default, too
         for flag, port in options.ports():
             require_free(flag, port, "127.0.0.1" if flag.startswith("--demo-backend") else host)
         load_or_create_key_pair(options.data_dir)
@@ -147,7 +145,7 @@ async def _run(options: UpOptions, plan: Plan, nats_url: str) -> None:
     async def announce() -> None:
         await wait_until_ready(state.admin_url)
         state.became_ready()
-        for line in await Banner(options, state.admin_url, nats_url).lines():
+        for line in await banner(options, state.admin_url, nats_url):
             own.say(line)
 
     announcement = asyncio.create_task(announce(), name="announcement")

@@ -1,0 +1,133 @@
+"""`headgate explain`: why a request goes where it goes, asked of a running gateway or of manifests."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+import click
+
+from headgate.cli.errors import CommandError, ExitCode, Unreachable, UsageMistake
+from headgate.cli.group import TeachingCommand
+from headgate.cli.rendering import count_of, print_json, print_table
+
+ASK_S = 10.0
+
+
+@click.command(
+    cls=TeachingCommand,
+    examples=[
+        "headgate explain GET http://demo.localhost/red",
+        "headgate explain GET http://127.0.0.1:8080/red -H 'Host: demo.localhost'",
+        "headgate explain GET http://demo.localhost/red --manifests examples/quickstart",
+    ],
+    read_more="docs/cli.md",
+)
+@click.argument("method")
+@click.argument("url")
+@click.option("--header", "-H", "headers", multiple=True, metavar="'NAME: VALUE'", help="Of the request; repeatable.")
+@click.option("--admin-url", default="http://127.0.0.1:9080", metavar="URL", help="Admin site of the gateway to ask.")
+@click.option(
+    *("--manifests",),
+    type=click.Path(path_type=Path, exists=True),
+    multiple=True,
+    metavar="PATH",
+    help="Decide by these manifests instead of asking a gateway; repeatable.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+def explain(
+    method: str, url: str, headers: tuple[str, ...], admin_url: str, manifests: tuple[Path, ...], as_json: bool
+) -> int:
+    """Say which route takes a request, which others lost and why, and which backends it is sent to.
+
+    Exit code 1 if no route takes the request or its backends cannot answer.
+    """
+    from headgate.gateway.table.explain import Explanation
+
+    request = _parse_url(url)
+    pairs = [_parse_header(text) for text in headers]
+    if manifests:
+        explanation = _explain_offline(manifests, method, request, pairs)
+    else:
+        answer = asyncio.run(_ask(admin_url, method, request.geturl(), pairs))
+        explanation = Explanation.model_validate(answer)
+    if as_json:
+        print_json(explanation.model_dump(mode="json"))
+    else:
+        _print(explanation)
+    return ExitCode.OK if _is_answered(explanation) else ExitCode.NEGATIVE
+
+
+def _parse_url(text: str) -> SplitResult:
+    url = urlsplit(text if "://" in text else f"http://{text}")
+    if url.scheme not in ("http", "https") or not url.netloc:
+        raise UsageMistake(f"{text!r} is not a URL: expected http://HOST/PATH")
+    return url
+
+
+def _parse_header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not colon or not name.strip():
+        raise UsageMistake(f"-H {text!r}: expected 'NAME: VALUE'")
+    return name.strip(), value.strip()
+
+
+def _explain_offline(manifests: tuple[Path, ...], method: str, url: SplitResult, headers: list[tuple[str, str]]) -> Any:
+    from headgate.cli.offline import translate_paths
+
+    from headgate.gateway.table.explain import explain as explain_by
+    from headgate.gateway.table.view import EntryView
+
+    view = EntryView(translate_paths(manifests).entries, version_label="manifests")
+    return explain_by(view, method, url.netloc.rpartition("@")[2], url.path or "/", dict(headers))
+
+
+async def _ask(admin_url: str, method: str, url: str, headers: list[tuple[str, str]]) -> Any:
+    import aiohttp
+
+    query = [("method", method), ("url", url), *(("header", f"{name}: {value}") for name, value in headers)]
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ASK_S)) as session,
+            session.get(f"{admin_url.rstrip('/')}/explain", params=query) as answer,
+        ):
+            if answer.status != 200:
+                raise CommandError(f"{admin_url} answered {answer.status}: {(await answer.text()).strip()[:200]}")
+            return await answer.json()
+    except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+        raise Unreachable(
+            f"no gateway answers at {admin_url} ({error or 'timeout'}): start one, give --admin-url URL, "
+            "or decide by files with --manifests PATH"
+        ) from error
+
+
+def _is_answered(explanation: Any) -> bool:
+    return explanation.winner is not None and any(not backend.unavailable for backend in explanation.backends)
+
+
+def _print(explanation: Any) -> None:
+    click.echo(f"{explanation.method} {explanation.host}{explanation.path}   (table {explanation.version})")
+    click.echo(click.style(explanation.verdict, bold=True))
+    if explanation.candidates:
+        click.echo()
+        print_table(
+            ("", "HOST", "TYPE", "PATH", "WHY", "SOURCE"),
+            (
+                (
+                    "wins" if candidate.wins else "-",
+                    candidate.host,
+                    candidate.path_type or "",
+                    candidate.path,
+                    candidate.reason,
+                    candidate.provenance or "",
+                )
+                for candidate in explanation.candidates
+            ),
+        )
+    for backend in explanation.backends:
+        click.echo()
+        ready = sum(endpoint.gets_requests for endpoint in backend.endpoints)
+        told = backend.unavailable or f"{ready} of {count_of(len(backend.endpoints), 'endpoint')} get requests"
+        click.echo(f"{backend.upstream} ({backend.share:.0%}): {told}")
+        for endpoint in backend.endpoints:
+            click.echo(f"  {endpoint.address}:{endpoint.port} {endpoint.state}")

@@ -1,0 +1,153 @@
+"""`headgate status`: what runs, who serves which revision, which clusters are known, and what is wrong with objects."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headgate.cli.errors import CommandError, ExitCode
+from headgate.cli.group import TeachingCommand
+from headgate.cli.rendering import age, count_of, print_json, print_table
+from headgate.cli.store import ask_stores, current_manifest, store_options
+from headgate.cli.up.data_dir import UpState, read_state
+from headgate.common.heartbeats import Heartbeat
+from headgate.common.problems import Severity
+from headgate.common.snapshot import Manifest
+from headgate.common.status import StatusUpdate
+from headgate.common.stores.nats import NatsStores
+
+BOARD_QUIET_S = 0.5
+"""The board replays what it has and then waits for news; this long without any is its end."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that `status` knows."""
+
+    table: str
+    manifest: Manifest | None
+    """None: never published."""
+    heartbeats: tuple[Heartbeat, ...]
+    updates: tuple[StatusUpdate, ...]
+    """Of objects with problems."""
+    up: UpState | None
+    """None: not started by `headgate up` on this data directory."""
+
+
+@click.command(cls=TeachingCommand, examples=["headgate status", "headgate status --json"], read_more="docs/cli.md")
+@store_options
+def status(nats_url: str, data_dir: Path, table: str, as_json: bool) -> int:
+    """Say what runs, which revision is published and applied, which clusters are known, and what is wrong.
+
+    Exit code 1 if no table is published, a gateway lags behind, or an object has errors.
+    """
+    up = read_state(data_dir) if not nats_url else None
+    report = ask_stores(nats_url, data_dir, lambda stores: _read(stores, table, up))
+    if as_json:
+        print_json(as_document(report))
+    else:
+        _print(report)
+    return ExitCode.OK if is_well(report) else ExitCode.NEGATIVE
+
+
+async def _read(stores: NatsStores, table: str, up: UpState | None) -> Report:
+    try:
+        _, manifest = await current_manifest(stores.snapshots, table)
+    except CommandError:
+        manifest = None
+    clusters = sorted(manifest.inputs) if manifest else []
+    boards = await asyncio.gather(*(_problems(stores, cluster) for cluster in clusters))
+    heartbeats = [beat for beat in await stores.heartbeats.live() if beat.table == table]
+    return Report(
+        table=table,
+        manifest=manifest,
+        heartbeats=tuple(sorted(heartbeats, key=lambda beat: (beat.replica, beat.worker))),
+        updates=tuple(update for board in boards for update in board),
+        up=up,
+    )
+
+
+async def _problems(stores: NatsStores, cluster: str) -> list[StatusUpdate]:
+    latest: dict[Any, StatusUpdate] = {}
+    follower = aiter(stores.statuses.follow(cluster))
+    try:
+        while True:
+            async with asyncio.timeout(BOARD_QUIET_S):
+                update = await anext(follower)
+            latest[update.ref] = update
+    except TimeoutError:
+        return [latest[ref] for ref in sorted(latest) if latest[ref].problems]
+
+
+def is_well(report: Report) -> bool:
+    """Whether everything is served as it is written."""
+    return (
+        report.manifest is not None
+        and bool(report.heartbeats)
+        and all(beat.version == report.manifest.version for beat in report.heartbeats)
+        and not any(problem.severity is Severity.ERROR for update in report.updates for problem in update.problems)
+    )
+
+
+def as_document(report: Report) -> dict[str, Any]:
+    """Return the report as JSON data."""
+    manifest = report.manifest
+    return {
+        "is_well": is_well(report),
+        "table": report.table,
+        "published": manifest
+        and manifest.model_dump(mode="json", include={"version", "created_at", "inputs", "cause_count"}),
+        "gateways": [beat.model_dump(mode="json") for beat in report.heartbeats],
+        "objects": [update.model_dump(mode="json", include={"ref", "kind", "problems"}) for update in report.updates],
+        "up": report.up and report.up.model_dump(mode="json"),
+    }
+
+
+def _print(report: Report) -> None:
+    manifest = report.manifest
+    if manifest is None:
+        click.echo(f"table {report.table}: never published")
+    else:
+        click.echo(f"table {report.table}: revision {manifest.version}, published {age(manifest.created_at)} ago")
+        click.echo(f"clusters: {', '.join(sorted(manifest.inputs)) or 'none'}")
+    if report.up:
+        _section("services", ("SERVICE", "PROCESS", "RESTARTS"), _services(report.up))
+    _section(
+        "gateways",
+        ("REPLICA", "WORKER", "APPLIED", "CONNECTIONS", "REQUESTS", "SEEN"),
+        (
+            (beat.replica, beat.worker, _applied(beat, manifest), beat.connections, beat.requests_total, age(beat.at))
+            for beat in report.heartbeats
+        ),
+    )
+    _section(
+        "problems",
+        ("OBJECT", "SEVERITY", "REASON", "WHAT"),
+        (
+            (f"{update.kind} {update.ref.namespace}/{update.ref.name}", problem.severity, problem.reason, problem)
+            for update in report.updates
+            for problem in update.problems
+        ),
+    )
+
+
+def _section(heading: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    found = list(rows)
+    click.echo(f"\n{heading}: {len(found) or 'none'}")
+    if found:
+        print_table(columns, found)
+
+
+def _services(up: UpState) -> list[tuple[str, object, int]]:
+    names = sorted({*up.processes, *up.restarts})
+    return [(name, up.processes.get(name, "being restarted"), up.restarts.get(name, 0)) for name in names]
+
+
+def _applied(beat: Heartbeat, manifest: Manifest | None) -> str:
+    if beat.version is None:
+        return "nothing yet"
+    behind = manifest.version.revision - beat.version.revision if manifest else 0
+    return str(beat.version) if behind <= 0 else f"{beat.version} ({count_of(behind, 'revision')} behind)"
