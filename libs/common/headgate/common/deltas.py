@@ -148,6 +148,8 @@ class ClusterAnnouncement(BaseModel):
     instance: str
     kinds: tuple[KindName, ...]
     announced_at: datetime
+    sequence: int = 0
+    """Position in the log; 0 until it is read from there."""
 
 
 class SyncMarker(BaseModel):

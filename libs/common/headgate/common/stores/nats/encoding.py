@@ -102,7 +102,7 @@ def decode_state(sequence: int, headers: Mapping[str, str]) -> LoggedObject:
 
 def encode_announcement(announcement: ClusterAnnouncement) -> Outgoing:
     """Encode a cluster's announcement."""
-    return Outgoing(cluster_subject(announcement.cluster), announcement.model_dump_json().encode())
+    return Outgoing(cluster_subject(announcement.cluster), announcement.model_dump_json(exclude={"sequence"}).encode())
 
 
 def encode_marker(marker: SyncMarker) -> Outgoing:
@@ -123,7 +123,7 @@ def decode_message(subject: str, sequence: int, headers: Mapping[str, str], data
         if subject.startswith(SYNC_PREFIX):
             return SyncMarker.model_validate_json(data).model_copy(update={"sequence": sequence})
         if subject.startswith(CLUSTER_PREFIX):
-            return ClusterAnnouncement.model_validate_json(data)
+            return ClusterAnnouncement.model_validate_json(data).model_copy(update={"sequence": sequence})
     except ValueError as error:
         raise DecodeError(f"message {sequence} on {subject} cannot be read: {error}") from error
     raise DecodeError(f"message {sequence} on {subject} is of an unknown kind")

@@ -1,0 +1,341 @@
+"""The stores in one process, without NATS: for tests and for commands that work on files alone.
+
+The same semantics as the real ones: compare-and-set, deduplication, replay before news, verified chunks. Each `follow`
+is a reader of its own; all must be on one event loop.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+
+from headgate.common.deltas import (
+    ClusterAnnouncement,
+    Delta,
+    LogMessage,
+    Operation,
+    SyncMarker,
+    cluster_subject,
+    delta_subject,
+    sync_subject,
+)
+from headgate.common.errors import Conflict, NotFound
+from headgate.common.heartbeats import TTL_S, Heartbeat
+from headgate.common.resources import ObjectRef
+from headgate.common.snapshot import (
+    Chunk,
+    ChunkName,
+    Manifest,
+    Pointer,
+    Version,
+    compress,
+    digest_of,
+    open_chunk,
+)
+from headgate.common.status import StatusUpdate, status_subject
+from headgate.common.stores import (
+    TOMBSTONE_AGE_S,
+    DeltaLogReader,
+    DeltaLogWriter,
+    HeartbeatBoard,
+    LoggedObject,
+    LogPosition,
+    LogReplay,
+    SnapshotStore,
+    StatusBoard,
+)
+
+BATCH = 256
+Clock = Callable[[], float]
+
+
+class MemoryStores:
+    """All stores, empty."""
+
+    log_writer: DeltaLogWriter
+    log_reader: DeltaLogReader
+    snapshots: SnapshotStore
+    statuses: StatusBoard
+    heartbeats: HeartbeatBoard
+
+    def __init__(self, clock: Clock = time.time) -> None:
+        """Make empty stores; `clock` (seconds) decides what is old."""
+        self.log = MemoryDeltaLog(clock)
+        self.log_writer = self.log_reader = self.log
+        self.snapshots = MemorySnapshotStore()
+        self.statuses = MemoryStatusBoard()
+        self.heartbeats = MemoryHeartbeatBoard(clock)
+
+
+class _Changes:
+    """Wakes every waiter at every change."""
+
+    def __init__(self) -> None:
+        self._waiters: set[asyncio.Event] = set()
+
+    def tell(self) -> None:
+        for waiter in self._waiters:
+            waiter.set()
+
+    def listen(self) -> asyncio.Event:
+        waiter = asyncio.Event()
+        self._waiters.add(waiter)
+        return waiter
+
+    def forget(self, waiter: asyncio.Event) -> None:
+        self._waiters.discard(waiter)
+
+
+class MemoryDeltaLog:
+    """`DeltaLogWriter` and `DeltaLogReader` on a dictionary of the last message of each subject."""
+
+    def __init__(self, clock: Clock = time.time) -> None:
+        self._clock = clock
+        self._changes = _Changes()
+        self._incarnation = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self._incarnation += 1
+        self._last_sequence = 0
+        self._messages: dict[str, tuple[int, LogMessage, float]] = {}
+        """Subject to sequence, message, time; in order of sequence."""
+
+    def lose(self) -> None:
+        """Lose everything, as a server does whose disk was replaced: readers see a replay."""
+        self._clear()
+        self._changes.tell()
+
+    async def read_state(self, cluster: str) -> Mapping[ObjectRef, LoggedObject]:
+        """Return the last delta of every object of a cluster, tombstones included."""
+        return {
+            delta.ref: LoggedObject(delta.uid, delta.resource_version, _is_deletion(delta), sequence)
+            for sequence, delta, _ in self._messages.values()
+            if isinstance(delta, Delta) and delta.ref.cluster == cluster
+        }
+
+    async def append(self, delta: Delta, expected_last: int | None = None) -> int:
+        """Append one delta; what is the object's last delta already is not stored again."""
+        last, before, _ = self._messages.get(delta_subject(delta.ref), (0, None, 0.0))
+        if isinstance(before, Delta) and before.message_id == delta.message_id:
+            return last
+        if expected_last is not None and expected_last != last:
+            raise Conflict(f"{delta.ref}: expected sequence {expected_last}, found {last}")
+        return self._store(delta_subject(delta.ref), delta)
+
+    async def append_all(self, deltas: Sequence[Delta]) -> Sequence[int]:
+        """Append many deltas."""
+        return [await self.append(delta) for delta in deltas]
+
+    async def announce(self, announcement: ClusterAnnouncement) -> None:
+        """Say which kinds the cluster's deltas are going to have."""
+        self._store(cluster_subject(announcement.cluster), announcement)
+
+    async def mark_synced(self, marker: SyncMarker) -> None:
+        """Say that a kind is completely in the log."""
+        self._store(sync_subject(marker.cluster, marker.kind.group, marker.kind.resource), marker)
+
+    def _store(self, subject: str, message: LogMessage) -> int:
+        self._last_sequence += 1
+        sequence = self._last_sequence
+        if not isinstance(message, ClusterAnnouncement):
+            message = message.model_copy(update={"sequence": sequence})
+        self._messages.pop(subject, None)
+        self._messages[subject] = (sequence, message, self._clock())
+        self._changes.tell()
+        return sequence
+
+    async def purge_tombstones(self, cluster: str, older_than_s: float = TOMBSTONE_AGE_S) -> int:
+        """Forget deletions that are older than this; return how many."""
+        limit = self._clock() - older_than_s
+        old = [
+            subject
+            for subject, (_, message, at) in self._messages.items()
+            if isinstance(message, Delta) and _is_deletion(message) and message.ref.cluster == cluster and at < limit
+        ]
+        for subject in old:
+            del self._messages[subject]
+        return len(old)
+
+    async def position(self) -> LogPosition:
+        """Return where the log stands."""
+        last = next(reversed(self._messages.values()), (0,))[0]
+        return LogPosition(str(self._incarnation), last)
+
+    async def follow(self) -> AsyncIterator[Sequence[LogMessage] | LogReplay]:
+        """Yield the log for ever; see `DeltaLogReader.follow`."""
+        changed = self._changes.listen()
+        incarnation = seen = 0
+        try:
+            while True:
+                changed.clear()
+                if incarnation != self._incarnation:
+                    incarnation, seen = self._incarnation, 0
+                    yield LogReplay(await self.position())
+                while batch := self._after(seen, incarnation):
+                    seen = batch[-1][0]
+                    yield [message for _, message in batch]
+                if incarnation == self._incarnation:
+                    await changed.wait()
+        finally:
+            self._changes.forget(changed)
+
+    def _after(self, seen: int, incarnation: int) -> list[tuple[int, LogMessage]]:
+        if incarnation != self._incarnation:
+            return []
+        # From the newest backwards: a follower that keeps up looks at a few messages, not at the whole log.
+        found: list[tuple[int, LogMessage]] = []
+        for sequence, message, _ in reversed(self._messages.values()):
+            if sequence <= seen:
+                break
+            found.append((sequence, message))
+        found.reverse()
+        return found[:BATCH]
+
+
+def _is_deletion(delta: Delta) -> bool:
+    return delta.operation is Operation.DELETE
+
+
+class MemorySnapshotStore:
+    """`SnapshotStore` on dictionaries."""
+
+    def __init__(self) -> None:
+        self._changes = _Changes()
+        self.lose()
+
+    def lose(self) -> None:
+        """Lose everything."""
+        self._chunks: dict[str, bytes] = {}
+        self._manifests: dict[tuple[str, Version], bytes] = {}
+        self._pointers: dict[str, Pointer] = {}
+        self._changes.tell()
+
+    async def read_pointer(self, table: str) -> Pointer | None:
+        """Return the pointer; None if there is none."""
+        return self._pointers.get(table)
+
+    async def missing(self, digests: Collection[str]) -> set[str]:
+        """Return which chunks the store lacks."""
+        return set(digests) - self._chunks.keys()
+
+    async def put_chunks(self, chunks: Sequence[Chunk]) -> None:
+        """Store chunks."""
+        for chunk in chunks:
+            self._chunks[chunk.digest] = compress(chunk.content)
+
+    async def get_chunk(self, name: ChunkName) -> bytes:
+        """Return a chunk's verified content."""
+        if name.digest not in self._chunks:
+            raise NotFound(f"chunk {name.digest[:12]} is not in the store")
+        return open_chunk(name, self._chunks[name.digest])
+
+    async def commit(self, manifest: Manifest, expected: Pointer | None) -> Pointer:
+        """Store the manifest and move the pointer to it, both or neither."""
+        encoded, current = manifest.encode(), self._pointers.get(manifest.table)
+        pointer = Pointer(
+            table=manifest.table,
+            version=manifest.version,
+            manifest_digest=digest_of(encoded),
+            committed_at=manifest.created_at,
+        )
+        if current is not None and current == pointer:
+            return current
+        if current != expected:
+            raise Conflict(f"table {manifest.table}: the pointer is not the expected one")
+        self._manifests[manifest.table, manifest.version] = encoded
+        self._pointers[manifest.table] = pointer
+        self._changes.tell()
+        return pointer
+
+    async def get_manifest(self, table: str, version: Version) -> Manifest:
+        """Return the manifest of a revision."""
+        try:
+            return Manifest.decode(self._manifests[table, version])
+        except KeyError:
+            raise NotFound(f"table {table} has no revision {version}: never committed, or collected since") from None
+
+    async def versions(self, table: str) -> Sequence[Version]:
+        """Return the versions whose manifests are kept, oldest first."""
+        return sorted(version for name, version in self._manifests if name == table)
+
+    async def collect_garbage(self, table: str, keep: int) -> int:
+        """Drop all but the newest `keep` manifests and the pointer's, and chunks that none names."""
+        pointer = self._pointers.get(table)
+        old = [v for v in (await self.versions(table))[: -keep or None] if pointer is None or v != pointer.version]
+        for version in old:
+            del self._manifests[table, version]
+        named = {chunk.digest for encoded in self._manifests.values() for chunk in Manifest.decode(encoded).chunks}
+        unused = self._chunks.keys() - named
+        for digest in unused:
+            del self._chunks[digest]
+        return len(old) + len(unused)
+
+    async def follow(self, table: str) -> AsyncIterator[Pointer]:
+        """Yield the pointer now and at every change, for ever."""
+        changed = self._changes.listen()
+        known: Pointer | None = None
+        try:
+            while True:
+                changed.clear()
+                pointer = self._pointers.get(table)
+                if pointer is not None and pointer != known:
+                    known = pointer
+                    yield pointer
+                else:
+                    await changed.wait()
+        finally:
+            self._changes.forget(changed)
+
+
+class MemoryStatusBoard:
+    """`StatusBoard` on a dictionary."""
+
+    def __init__(self) -> None:
+        self._changes = _Changes()
+        self._updates: dict[str, tuple[int, StatusUpdate]] = {}
+        self._sequence = 0
+
+    async def post(self, update: StatusUpdate) -> None:
+        """Replace what is wanted for an object."""
+        self._sequence += 1
+        self._updates.pop(status_subject(update.ref), None)
+        self._updates[status_subject(update.ref)] = (self._sequence, update)
+        self._changes.tell()
+
+    async def follow(self, cluster: str) -> AsyncIterator[StatusUpdate]:
+        """Yield what is wanted for every object of a cluster, then every change, for ever."""
+        changed = self._changes.listen()
+        seen = 0
+        try:
+            while True:
+                changed.clear()
+                for sequence, update in list(self._updates.values()):
+                    if sequence > seen:
+                        seen = sequence
+                        if update.ref.cluster == cluster:
+                            yield update
+                if seen == self._sequence:
+                    await changed.wait()
+        finally:
+            self._changes.forget(changed)
+
+
+class MemoryHeartbeatBoard:
+    """`HeartbeatBoard` on a dictionary."""
+
+    def __init__(self, clock: Clock = time.time) -> None:
+        self._clock = clock
+        self._beats: dict[tuple[str, int], tuple[float, Heartbeat]] = {}
+
+    async def beat(self, heartbeat: Heartbeat) -> None:
+        """Announce a worker."""
+        self._beats[heartbeat.replica, heartbeat.worker] = (self._clock(), heartbeat)
+
+    async def remove(self, heartbeat: Heartbeat) -> None:
+        """Take a worker's announcement back."""
+        self._beats.pop((heartbeat.replica, heartbeat.worker), None)
+
+    async def live(self) -> Sequence[Heartbeat]:
+        """Return the announcements that have not expired, sorted by replica and worker."""
+        limit = self._clock() - TTL_S
+        return [heartbeat for _, (at, heartbeat) in sorted(self._beats.items()) if at > limit]
