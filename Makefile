@@ -34,6 +34,9 @@ check: $(STAMP) ## Everything that is checked without running: format, lint, typ
 	$(BIN)/codespell
 	$(BIN)/python .ci/licences.py
 
+bench: $(STAMP) ## Measure beside nginx, HAProxy and Envoy; ARGS='--quick' is short, ARGS=--help says more
+	$(BIN)/python -m bench $(ARGS)
+
 format: $(STAMP) ## Format the code and mend what the linter can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .

@@ -1,0 +1,97 @@
+"""Closed-loop load by wrk: one thread, so many connections, each sending its next request when the answer is in.
+
+`status` counts answers of 400 and above; together with the check before the rounds, that every host answers 200 with
+the right body, a round without errors is a round of right answers.
+"""
+
+import json
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.errors import BenchError
+from bench.processes import cpu_seconds, need_program
+from bench.workload import DOMAIN
+
+_SCRIPT = Path(__file__).with_name("load.lua")
+_ERRORS = ("connect", "read", "write", "status", "timeout")
+
+
+@dataclass(frozen=True)
+class Load:
+    """One round of load."""
+
+    url: str
+    path: str
+    hosts: int
+    connections: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class LoadResult:
+    """What a round measured."""
+
+    requests_per_s: float
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    p999_ms: float
+    max_ms: float
+    megabytes_per_s: float
+    """Of 10^6 bytes, response heads included."""
+    errors: dict[str, int]
+    """By kind; only kinds that occurred."""
+    busy: float
+    """Share of one core that the measured processes used, 0 to 1."""
+
+
+def missing_wrk() -> str | None:
+    """None if wrk is there, else what to install."""
+    return need_program("wrk", "wrk")
+
+
+def run_load(load: Load, *, core: int, measured: Sequence[int] = ()) -> LoadResult:
+    """Run one round with wrk on `core`, and measure the processor time of the processes `measured` meanwhile.
+
+    Raises:
+        BenchError: wrk failed.
+    """
+    argv = ["taskset", "--cpu-list", str(core), "wrk", "--threads", "1", "--connections", str(load.connections)]
+    argv += ["--duration", f"{max(1, round(load.seconds))}s", "--timeout", "10s", "--script", str(_SCRIPT)]
+    argv += [load.url, "--", load.path, str(load.hosts), DOMAIN]
+    cpu, clock = cpu_seconds(measured), time.monotonic()
+    ran = subprocess.run(argv, capture_output=True, text=True)
+    busy = (cpu_seconds(measured) - cpu) / (time.monotonic() - clock)
+    if ran.returncode != 0:
+        raise BenchError(f"wrk ended with code {ran.returncode}: {ran.stderr or ran.stdout}")
+    return parse_result(ran.stdout, busy)
+
+
+def parse_result(output: str, busy: float) -> LoadResult:
+    """Read the JSON line that the script writes last.
+
+    Raises:
+        BenchError: there is none, or no request was answered.
+    """
+    line = output.strip().rpartition("\n")[2]
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        raise BenchError(f"wrk said no figures: {output[-300:]}") from error
+    if found["requests"] == 0:
+        raise BenchError(f"no request was answered: {line}")
+    seconds = found["duration_us"] / 1e6
+    return LoadResult(
+        requests_per_s=found["requests"] / seconds,
+        p50_ms=found["p50_us"] / 1e3,
+        p90_ms=found["p90_us"] / 1e3,
+        p99_ms=found["p99_us"] / 1e3,
+        p999_ms=found["p999_us"] / 1e3,
+        max_ms=found["max_us"] / 1e3,
+        megabytes_per_s=found["bytes"] / seconds / 1e6,
+        errors={kind: found[kind] for kind in _ERRORS if found[kind]},
+        busy=busy,
+    )

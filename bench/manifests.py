@@ -1,0 +1,156 @@
+"""Kubernetes manifests that Headgate is measured on, written as text: tens of thousands of documents in a second."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bench.workload import TLS_SERVER_NAME, Workload
+
+_CLASS = """\
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: headgate}
+spec: {controller: headgate.dev/ingress-controller}
+"""
+_INGRESS = """\
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {{name: {name}, namespace: bench}}
+spec:
+  ingressClassName: headgate{tls}
+  rules:
+  - host: {host}
+    http:
+      paths:{paths}
+"""
+_PATH = """
+      - path: {path}
+        pathType: Prefix
+        backend: {{service: {{name: {service}, port: {{number: 80}}}}}}"""
+_TLS = """
+  tls:
+  - hosts: [{host}]
+    secretName: bench"""
+_SERVICE = """\
+apiVersion: v1
+kind: Service
+metadata: {{name: {name}, namespace: bench}}
+spec:
+  selector: {{app: {name}}}
+  ports:
+  - {{name: http, port: 80, targetPort: http}}
+"""
+_SLICE = """\
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata:
+  name: {name}-1
+  namespace: bench
+  labels: {{kubernetes.io/service-name: {name}}}
+addressType: IPv4
+ports:
+- {{name: http, port: {port}, protocol: TCP}}
+endpoints:
+- addresses: [127.0.0.1]
+  conditions: {{ready: true, serving: true, terminating: false}}
+"""
+_SECRET = """\
+apiVersion: v1
+kind: Secret
+metadata: {{name: bench, namespace: bench}}
+type: kubernetes.io/tls
+stringData:
+  tls.crt: |
+{certificate}
+  tls.key: |
+{key}
+"""
+_SEPARATOR = "---\n"
+
+
+def ingress(name: str, host: str, service: str, *, paths: Sequence[str] = ("/",), has_tls: bool = False) -> str:
+    """An Ingress of one host whose paths all lead to one Service."""
+    return _INGRESS.format(
+        name=name,
+        host=host,
+        tls=_TLS.format(host=host) if has_tls else "",
+        paths="".join(_PATH.format(path=path, service=service) for path in paths),
+    )
+
+
+def service(name: str) -> str:
+    """A Service with the port 80, named `http`."""
+    return _SERVICE.format(name=name)
+
+
+def endpoint_slice(name: str, port: int) -> str:
+    """The one EndpointSlice of a Service, with one ready endpoint on the loopback interface."""
+    return _SLICE.format(name=name, port=port)
+
+
+def site_name(index: int) -> str:
+    """Name of a site's three objects."""
+    return f"site-{index:05d}"
+
+
+def site_host(index: int) -> str:
+    """Host of a site."""
+    return f"{site_name(index)}.bench.example"
+
+
+def site(index: int, port: int) -> tuple[str, str, str]:
+    """A host of its own with a Service and an EndpointSlice of its own."""
+    name = site_name(index)
+    return service(name), endpoint_slice(name, port), ingress(name, site_host(index), name)
+
+
+def write_class(folder: Path) -> None:
+    """Write the IngressClass."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "class.yaml").write_text(_CLASS)
+
+
+def write_sites(folder: Path, count: int, ports: Sequence[int], documents_per_file: int) -> None:
+    """Write so many sites, the ports given to them in turn."""
+    documents = (document for index in range(count) for document in site(index, ports[index % len(ports)]))
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, group in enumerate(_grouped(documents, documents_per_file)):
+        (folder / f"sites-{number:05d}.yaml").write_text(_SEPARATOR.join(group))
+
+
+def _grouped(documents: Iterator[str], size: int) -> Iterator[list[str]]:
+    group: list[str] = []
+    for document in documents:
+        group.append(document)
+        if len(group) == size:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def write_workload(folder: Path, workload: Workload) -> None:
+    """Write what the proxies of a comparison serve, all hosts over TLS too."""
+    write_class(folder)
+    for index, port in enumerate(workload.origin_ports):
+        name = f"service-{index}"
+        (folder / f"{name}.yaml").write_text(_SEPARATOR.join((service(name), endpoint_slice(name, port))))
+    hosts = (*workload.hosts, TLS_SERVER_NAME)
+    routes = (
+        ingress(f"route-{index:04d}", host, f"service-{workload.service_of(index)}", has_tls=True)
+        for index, host in enumerate(hosts)
+    )
+    (folder / "routes.yaml").write_text(_SEPARATOR.join(routes))
+    secret = _SECRET.format(certificate=_indented(workload.certificate), key=_indented(workload.key))
+    (folder / "secret.yaml").write_text(secret)
+
+
+def _indented(pem: Path) -> str:
+    return "\n".join("    " + line for line in pem.read_text().splitlines())
+
+
+def replace_file(path: Path, content: str) -> None:
+    """Put new content in place in one step, as editors and Kubernetes' own volumes do."""
+    draft = path.with_name(f".{path.name}.new")
+    draft.write_text(content)
+    os.replace(draft, path)

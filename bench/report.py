@@ -1,0 +1,222 @@
+"""The report of a run: Markdown for people, JSON for comparison over time."""
+
+import dataclasses
+import datetime
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.figures import Distribution
+from bench.machine import Machine
+from bench.propagation import STAGES, PropagationResult
+from bench.scale import ScaleResult
+from bench.throughput import DIRECT, Row, ThroughputResult
+
+
+@dataclass
+class Report:
+    """Everything that one run found."""
+
+    started: datetime.datetime
+    command: str
+    machine: Machine
+    load_before: float
+    """Runnable processes in the minute before the run."""
+    stolen: float = 0.0
+    """Share of processor time that the hypervisor gave to others during the run."""
+    took_s: float = 0.0
+    throughput: ThroughputResult | None = None
+    propagation: list[PropagationResult] = field(default_factory=list)
+    scale: list[ScaleResult] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    """Parts that could not be measured."""
+
+    @property
+    def failures(self) -> list[str]:
+        """All that went wrong; a run with any is not to be quoted."""
+        found = list(self.throughput.failures) if self.throughput else []
+        found += [failure for part in self.propagation for failure in part.failures]
+        found += [failure for part in self.scale for failure in part.failures]
+        return found + self.errors
+
+
+def write_report(report: Report, folder: Path, suffix: str) -> tuple[Path, Path]:
+    """Write `<date>-<machine><suffix>.md` and `.json`, replacing those of the same day; return both paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = f"{report.started:%Y-%m-%d}-{report.machine.slug}{suffix}"
+    text, data = folder / f"{stem}.md", folder / f"{stem}.json"
+    text.write_text(markdown(report))
+    found = {**dataclasses.asdict(report), "failures": report.failures}
+    data.write_text(json.dumps(found, indent=1, default=str) + "\n")
+    return text, data
+
+
+def markdown(report: Report) -> str:
+    """The whole report as Markdown."""
+    parts = [_head(report)]
+    if report.failures:
+        parts.append("**This run failed; do not quote it.**\n\n" + "\n".join(f"- {each}" for each in report.failures))
+    if report.throughput:
+        parts.append(_throughput(report.throughput))
+    if report.propagation:
+        parts.append(_propagation(report.propagation))
+    if report.scale:
+        parts.append(_scale(report.scale))
+    return "\n\n".join(parts) + "\n"
+
+
+def _head(report: Report) -> str:
+    machine = report.machine
+    versions = report.throughput.versions if report.throughput else {}
+    lines = [
+        f"# Measured on {report.started:%Y-%m-%d %H:%M} UTC",
+        "",
+        f"- machine: {machine.processor}, {machine.cores} cores, {machine.memory_gb:g} GB, Linux {machine.kernel}",
+        f"- Python {machine.python}" + "".join(f", {name} {version}" for name, version in versions.items()),
+        f"- commit {machine.commit}; command `{report.command}`; took {report.took_s / 60:.1f} minutes",
+        f"- load average before: {report.load_before:.2f}; stolen by the hypervisor: {report.stolen:.1%}",
+        "",
+        "How each figure comes about: docs/bench.md.",
+    ]
+    return "\n".join(lines)
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table, aligned so that it reads well as text too; all columns but the first to the right."""
+    widths = [max(len(cell) for cell in column) for column in zip(heads, *rows, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        )
+        return "| " + " | ".join(padded) + " |"
+
+    rule = (
+        "|"
+        + "|".join(("-" * (width + 1) + ":") if column else "-" * (width + 2) for column, width in enumerate(widths))
+        + "|"
+    )
+    return "\n".join([line(heads), rule, *(line(row) for row in rows)])
+
+
+_THROUGHPUT_HEADS = (
+    "", "requests/s", "spread", "of nginx", "of Envoy", "p50 ms", "p99 ms", "MB/s", "busy", "per busy core", "errors",
+)  # fmt: skip
+
+
+def _throughput(result: ThroughputResult) -> str:
+    parts = ["## Throughput, one core for the proxy, keep-alive on both sides"]
+    for title, rows in result.rows.items():
+        parts.append(f"### {title}\n\n" + table(_THROUGHPUT_HEADS, [_throughput_row(row) for row in rows]))
+    memory = [
+        [name, f"{before:.0f}", f"{result.rss_after_mb.get(name, 0):.0f}"]
+        for name, before in result.rss_before_mb.items()
+    ]
+    parts.append("### Memory of what carries traffic, MB\n\n" + table(("", "before", "after the load"), memory))
+    parts.append(_ceiling(result))
+    parts += [f"{name} was left out: {reason}." for name, reason in result.left_out.items()]
+    return "\n\n".join(parts)
+
+
+def _throughput_row(row: Row) -> list[str]:
+    spread = row.requests_per_s
+    is_proxy = row.proxy != DIRECT
+    return [
+        row.proxy,
+        f"{spread.median:,.0f}",
+        f"{spread.low:,.0f} to {spread.high:,.0f}" if is_proxy else "",
+        f"{row.of_nginx:.2f}" if row.of_nginx is not None else "",
+        f"{row.of_envoy:.2f}" if row.of_envoy is not None else "",
+        f"{row.p50_ms:.2f}",
+        f"{row.p99_ms.median:.2f}",
+        f"{row.megabytes_per_s:,.0f}",
+        f"{row.busy:.0%}" if is_proxy else "",
+        f"{row.per_core:,.0f}" if is_proxy else "",
+        str(row.errors),
+    ]
+
+
+_IDLE = 0.95
+
+
+def _ceiling(result: ThroughputResult) -> str:
+    """Whether the origin and the load were fast enough for the figures to be the proxies' own."""
+    bounded = [
+        f"{row.proxy} ({title}: {row.busy:.0%} busy)"
+        for title, rows in result.rows.items()
+        for row in rows
+        if row.proxy != DIRECT and row.busy < _IDLE
+    ]
+    if not bounded:
+        return "Every proxy used its whole core: the origin and the load were not the bottleneck."
+    return (
+        "The load or the origin, not the proxy, was the bottleneck of: "
+        + "; ".join(bounded)
+        + ". Their throughput is a lower bound; compare `per busy core`."
+    )
+
+
+def _times(values: Distribution) -> list[str]:
+    return [f"{values.p50:.1f}", f"{values.p99:.1f}", f"{values.max:.1f}"]
+
+
+def _propagation(results: Sequence[PropagationResult]) -> str:
+    heads = ("", "changes", "p50", "p99", "max", "failed requests", "stale answers", "client p99 before", "during")
+    rows = [
+        [
+            *(each.title, str(each.took.count), *_times(each.took)),
+            *(f"{each.failed} of {each.steady.count:,}", str(each.stale)),
+            *(f"{each.quiet.p99:.2f}", f"{each.steady.p99:.2f}"),
+        ]
+        for each in results
+    ]
+    parts = ["## Endpoint change on disk to the first request on it, ms", table(heads, rows)]
+    stages = [
+        [f"{each.title}, {stage}", str(each.stages[stage].count), *_times(each.stages[stage])]
+        for each in results
+        for stage in STAGES
+        if stage in each.stages
+    ]
+    if stages:
+        parts.append("Where the time goes:\n\n" + table(("", "changes", "p50", "p99", "max"), stages))
+    return "\n\n".join(parts)
+
+
+def _scale(results: Sequence[ScaleResult]) -> str:
+    starts = (
+        "",
+        "cold start s",
+        "warm start s",
+        "longest answer ms, changes",
+        "without",
+        "p99 changes",
+        "without",
+        "failed",
+    )
+    start_rows = [
+        [
+            *(each.title, f"{each.cold_start_s:.1f}", f"{each.warm_start_s:.1f}"),
+            *(f"{each.traffic.changing.max:.1f}", f"{each.traffic.quiet.max:.1f}"),
+            *(f"{each.traffic.changing.p99:.2f}", f"{each.traffic.quiet.p99:.2f}", str(each.traffic.failed)),
+        ]
+        for each in results
+    ]
+    changes = [
+        [f"{each.title}, {what}", str(values.count), *_times(values)]
+        for each in results
+        for what, values in (("endpoint", each.traffic.endpoint_change), ("route", each.traffic.route_change))
+    ]
+    services = list(dict.fromkeys(name for each in results for name in each.memory_mb))
+    memory = [
+        [each.title, *(f"{each.memory_mb.get(name, 0):.0f} ({each.peak_mb.get(name, 0):.0f})" for name in services)]
+        for each in results
+    ]
+    parts = [
+        "## Scale",
+        table(starts, start_rows),
+        "One change, file to traffic, ms:\n\n" + table(("", "changes", "p50", "p99", "max"), changes),
+        "Memory in MB, in brackets the most of the main process:\n\n" + table(("", *services), memory),
+    ]
+    return "\n\n".join(parts)

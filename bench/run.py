@@ -1,0 +1,161 @@
+"""The command: which parts are measured, how long, and where the report goes.
+
+python -m bench                                  everything, under 25 minutes
+python -m bench --quick                          everything, short, for development: under 4 minutes
+python -m bench throughput --rounds 2 --peers nginx,headgate
+python -m bench propagation --changes 50
+python -m bench scale --ingresses 1000 --documents-per-file 1
+"""
+
+import argparse
+import datetime
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from bench.errors import BenchError
+from bench.machine import StolenTime, describe_machine, load_average
+from bench.peers import Peer
+from bench.peers.envoy import Envoy
+from bench.peers.haproxy import HAProxy
+from bench.peers.headgate import Headgate
+from bench.peers.nginx import Nginx
+from bench.propagation import PropagationPlan, measure_propagation
+from bench.report import Report, markdown, write_report
+from bench.scale import ScalePlan, measure_scale
+from bench.throughput import measure_throughput, scenarios
+from bench.tools import BENCH, WORK
+
+PARTS = ("throughput", "propagation", "scale")
+PEERS: tuple[Peer, ...] = (Nginx(), HAProxy(), Envoy(), Headgate())
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much is measured unless flags say otherwise."""
+
+    connections: tuple[int, ...]
+    rounds: int
+    seconds: float
+    changes: int
+    propagation_ingresses: tuple[int, ...]
+    scale_ingresses: tuple[int, ...]
+    scale_changes: int
+
+
+FULL = Extent((32, 256), 5, 5.0, 200, (0, 1000), (1000, 10_000), 25)
+QUICK = Extent((32,), 2, 1.0, 30, (0,), (300,), 5)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure what was asked for; return 0, or 1 if anything went wrong."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    options = _parser().parse_args(words)
+    extent = QUICK if options.quick else FULL
+    report = Report(
+        started=datetime.datetime.now(datetime.UTC),
+        command=shlex.join(["python", "-m", "bench", *words]),
+        machine=describe_machine(),
+        load_before=load_average(),
+    )
+    began, stolen = time.monotonic(), StolenTime()
+    try:
+        _measure(report, options, extent)
+    except KeyboardInterrupt:
+        report.errors.append("interrupted")
+    finally:
+        report.took_s, report.stolen = time.monotonic() - began, stolen.share()
+        _write(report, options)
+    return 1 if report.failures else 0
+
+
+def _write(report: Report, options: argparse.Namespace) -> None:
+    parts = options.parts or PARTS
+    suffix = "" if set(parts) == set(PARTS) else "-" + "-".join(parts)
+    folder = options.out or (WORK / "results" if options.quick else BENCH / "results")
+    text, data = write_report(report, folder, suffix)
+    print(markdown(report))
+    print(f"written to {text} and {data.name}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description="Measure Headgate beside nginx, HAProxy and Envoy, its propagation of changes, and its scale.",
+        epilog="docs/bench.md says how each figure comes about and how to read it.",
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="short, for development; written to bench/.work/results")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the report; default bench/results")
+    parser.add_argument("--peers", type=_peers, metavar="NAMES", help="throughput: proxies, separated by commas")
+    parser.add_argument("--connections", type=_numbers, metavar="N,...", help="throughput: default 32,256")
+    parser.add_argument("--rounds", type=int, metavar="N", help="throughput: rounds of each proxy, default 5")
+    parser.add_argument("--seconds", type=float, metavar="S", help="throughput: of a round, default 5")
+    parser.add_argument("--no-extras", action="store_true", help="throughput: leave out TLS and 64 KB bodies")
+    parser.add_argument("--changes", type=int, metavar="N", help="propagation: default 200")
+    parser.add_argument("--ingresses", type=_numbers, metavar="N,...", help="propagation: 0,1000; scale: 1000,10000")
+    parser.add_argument("--documents-per-file", type=int, default=100, metavar="N", help="scale: default 100")
+    return parser
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in text.split(","))
+
+
+def _peers(text: str) -> tuple[Peer, ...]:
+    wanted = [name.strip().lower() for name in text.split(",")]
+    known = {peer.name.lower(): peer for peer in PEERS}
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: not one of {', '.join(known)}")
+    return tuple(known[name] for name in wanted)
+
+
+def _measure(report: Report, options: argparse.Namespace, extent: Extent) -> None:
+    parts = options.parts or PARTS
+    if unknown := set(parts) - set(PARTS):
+        raise SystemExit(f"{', '.join(sorted(unknown))}: not one of {', '.join(PARTS)}")
+    folder = WORK / "run"
+    shutil.rmtree(folder, ignore_errors=True)
+    if "throughput" in parts:
+        _guarded(report, "throughput", partial(_throughput, report, options, extent, folder / "throughput"))
+    if "propagation" in parts:
+        for count in options.ingresses or extent.propagation_ingresses:
+            plan = PropagationPlan(count, options.changes or extent.changes)
+            _guarded(report, f"propagation, {count}", partial(_propagation, report, plan, folder / "propagation"))
+    if "scale" in parts:
+        for count in options.ingresses or extent.scale_ingresses:
+            size = ScalePlan(count, options.documents_per_file, extent.scale_changes)
+            _guarded(report, f"scale, {count}", partial(_scale, report, size, folder / "scale"))
+
+
+def _guarded(report: Report, what: str, measure: Callable[[], None]) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
+    try:
+        measure()
+    except BenchError as error:
+        report.errors.append(f"{what}: {error}")
+        print(f"failed: {error}", file=sys.stderr)
+
+
+def _throughput(report: Report, options: argparse.Namespace, extent: Extent, folder: Path) -> None:
+    wanted = scenarios(
+        options.connections or extent.connections,
+        options.rounds or extent.rounds,
+        options.seconds or extent.seconds,
+        extras=not options.no_extras,
+    )
+    report.throughput = measure_throughput(options.peers or PEERS, wanted, folder)
+
+
+def _propagation(report: Report, plan: PropagationPlan, folder: Path) -> None:
+    report.propagation.append(measure_propagation(plan, folder))
+
+
+def _scale(report: Report, plan: ScalePlan, folder: Path) -> None:
+    report.scale.append(measure_scale(plan, folder))

@@ -1,0 +1,145 @@
+"""Many Ingresses: cold start, memory of each service, one change, and the longest stall of traffic.
+
+Each Ingress has a host, a Service and an EndpointSlice of its own. The stall is the slowest answer of a client that
+asks every millisecond on 64 connections, with changes of endpoints and of routes going on, beside the same without.
+"""
+
+import random
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.changes import CHANGING_HOST, ChangingSite, make_changes
+from bench.errors import BenchError
+from bench.figures import Distribution
+from bench.manifests import site_host, write_sites
+from bench.origin import start_origin
+from bench.probe import Probe
+from bench.processes import free_ports
+from bench.stack import Stack
+from bench.steady import Answer, SteadyClient
+
+ENDPOINTS = 8
+STEADY_RATE = 1000
+STEADY_CONNECTIONS = 64
+SAMPLED_HOSTS = 200
+SETTLE_S = 2.0
+PAUSE_S = 0.4
+READY_S = 300.0
+
+
+@dataclass(frozen=True)
+class ScalePlan:
+    """What to measure."""
+
+    ingresses: int
+    documents_per_file: int
+    """Three documents for each Ingress; 1 makes three files for each."""
+    changes: int
+
+    @property
+    def title(self) -> str:
+        """Heading of the row."""
+        files = -(-self.ingresses * 3 // self.documents_per_file)
+        return f"{self.ingresses:,} Ingresses in {files:,} files"
+
+
+@dataclass(frozen=True)
+class ScaleResult:
+    """One plan, measured."""
+
+    title: str
+    cold_start_s: float
+    """From the start of `headgate up` with an empty data folder to the right answer of the last host."""
+    warm_start_s: float
+    """The same with the data folder of the run before: the gateway begins with the table that it kept."""
+    memory_mb: dict[str, float]
+    """By service, settled after the start."""
+    peak_mb: dict[str, float]
+    traffic: "Traffic"
+    failures: list[str]
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Changes and what a client noticed of them, in milliseconds."""
+
+    endpoint_change: Distribution
+    """From file to traffic."""
+    route_change: Distribution
+    """The same with the Ingress rewritten at the same moment."""
+    quiet: Distribution
+    """Latency of the steady client without changes; its maximum is the longest stall."""
+    changing: Distribution
+    """The same with changes."""
+    failed: int
+
+
+def measure_scale(plan: ScalePlan, folder: Path) -> ScaleResult:
+    """Start Headgate on so many Ingresses, look at it, change something, start it again.
+
+    Raises:
+        BenchError: it does not start, a sampled host answers wrongly, or a change is not served.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    manifests = folder / "manifests"
+    ports = free_ports(ENDPOINTS)
+    write_sites(manifests, plan.ingresses, ports, plan.documents_per_file)
+    site = ChangingSite(manifests, ports)
+    last = plan.ingresses - 1
+    with start_origin(folder / "origin", [], named_ports=ports):
+        with Stack(manifests, folder) as stack:
+            cold_start_s = stack.wait_until_serving(site_host(last), str(ports[last % ENDPOINTS]), READY_S)
+            check_sample(stack.http_port, plan.ingresses, ports)
+            time.sleep(SETTLE_S)
+            memory_mb, peak_mb = stack.memory_mb(), stack.peak_mb()
+            traffic = _measure_traffic(plan, folder, stack, site)
+            restarts = stack.restarts
+        with Stack(manifests, folder) as stack:
+            warm_start_s = stack.wait_until_serving(CHANGING_HOST, str(site.endpoint), READY_S)
+    failures = [f"{plan.title}: {traffic.failed} requests of the steady client failed"] if traffic.failed else []
+    if restarts:
+        failures.append(f"{plan.title}: services had to be started again: {restarts}")
+    return ScaleResult(plan.title, cold_start_s, warm_start_s, memory_mb, peak_mb, traffic, failures)
+
+
+def _measure_traffic(plan: ScalePlan, folder: Path, stack: Stack, site: ChangingSite) -> Traffic:
+    hosts = [CHANGING_HOST, *(site_host(index) for index in range(0, plan.ingresses, max(1, plan.ingresses // 7)))]
+    list(make_changes(site, stack.http_port, 2, PAUSE_S))
+
+    def client() -> SteadyClient:
+        return SteadyClient(folder, stack.http_port, hosts, rate=STEADY_RATE, connections=STEADY_CONNECTIONS)
+
+    with client() as changing:
+        started = time.monotonic()
+        moves = list(make_changes(site, stack.http_port, plan.changes, PAUSE_S))
+        routes = list(make_changes(site, stack.http_port, plan.changes, PAUSE_S, also=site.change_routes))
+        lasted = time.monotonic() - started
+    with client() as quiet:
+        time.sleep(lasted)
+    return Traffic(
+        endpoint_change=Distribution.of([change.took_ms for change in moves]),
+        route_change=Distribution.of([change.took_ms for change in routes]),
+        quiet=_latency(quiet.answers),
+        changing=_latency(changing.answers),
+        failed=sum(answer.status != 200 for answer in (*quiet.answers, *changing.answers)),
+    )
+
+
+def check_sample(port: int, ingresses: int, ports: list[int]) -> None:
+    """Ask some hosts, chosen at random, and compare what answers with what their Service names.
+
+    Raises:
+        BenchError: a host answers wrongly.
+    """
+    for index in random.sample(range(ingresses), min(SAMPLED_HOSTS, ingresses)):
+        probe = Probe(port, site_host(index))
+        status, body = probe.ask()
+        probe.close()
+        if (status, body) != (200, str(ports[index % len(ports)])):
+            raise BenchError(f"{site_host(index)} answers {status} {body[:100]!r} instead of its own endpoint")
+
+
+def _latency(answers: list[Answer]) -> Distribution:
+    return Distribution.of([answer.latency_ms for answer in answers])
