@@ -74,7 +74,6 @@ def _parse_header(text: str) -> tuple[str, str]:
 
 def _explain_offline(manifests: tuple[Path, ...], method: str, url: SplitResult, headers: list[tuple[str, str]]) -> Any:
     from headgate.cli.offline import translate_paths
-
     from headgate.gateway.table.explain import explain as explain_by
     from headgate.gateway.table.view import EntryView
 
@@ -96,8 +95,7 @@ async def _ask(admin_url: str, method: str, url: str, headers: list[tuple[str, s
             return await answer.json()
     except (aiohttp.ClientError, TimeoutError, ValueError) as error:
         raise Unreachable(
-            f"no gateway answers at {admin_url} ({error or 'timeout'}): start one, give --admin-url URL, "
-            "or decide by files with --manifests PATH"
+            f"no gateway answers at {admin_url}: start one, give --admin-url URL, or decide by files with --manifests PATH"
         ) from error
 
 

@@ -1,6 +1,7 @@
 """Reading from the store and the boards of a running Headgate: where it is, and never waiting for ever."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -49,6 +50,8 @@ def ask_stores(nats_url: str, data_dir: Path, question: Callable[[NatsStores], A
     Raises:
         Unreachable: no server there, or no answer in time.
     """
+    # What goes wrong is told in one line by the error; the bus would tell it in its own words before.
+    logging.getLogger("headgate").setLevel(logging.CRITICAL)
     return asyncio.run(_ask(nats_url or _url_of(data_dir), question))
 
 

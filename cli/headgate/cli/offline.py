@@ -1,0 +1,104 @@
+"""Manifests to a table without any service: what the watcher would read and the translator make of it."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from nacl.public import PublicKey
+
+from headgate.common.deltas import Delta, Operation
+from headgate.common.problems import Problem, Severity
+from headgate.common.resources import JsonObject
+from headgate.common.table import TableEntry
+from headgate.translator.dialects.ingress import ClassSettings
+from headgate.translator.offline import Offline, translate_all
+from headgate.watcher.objects import prepare
+from headgate.watcher.secrets import throwaway_recipients
+from headgate.watcher.sources.manifest_files import FileObject, read_paths
+
+CLUSTER = "manifests"
+
+
+class Finding(NamedTuple):
+    """Something wrong, and where it stands."""
+
+    file: str
+    line: int
+    """From 1; 0 if it is about the whole file."""
+    object: str
+    """`Ingress default/web`; empty if it is about the whole file."""
+    problem: Problem
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        what = f"{self.object}: " if self.object else ""
+        return f"{where}: {self.problem.severity}: {what}{self.problem} [{self.problem.reason}]"
+
+    def as_json(self) -> JsonObject:
+        """Return it as JSON data."""
+        return {"file": self.file, "line": self.line, "object": self.object, **self.problem.model_dump(mode="json")}
+
+    @property
+    def is_error(self) -> bool:
+        """Whether a part of what is written is not served."""
+        return self.problem.severity is Severity.ERROR
+
+
+class OfflineTable(NamedTuple):
+    """What some manifests make."""
+
+    entries: tuple[TableEntry, ...]
+    findings: tuple[Finding, ...]
+    """Sorted by file and line."""
+    object_count: int
+    files: int
+
+
+def translate_paths(paths: Sequence[Path], classes: ClassSettings | None = None) -> OfflineTable:
+    """Read files and folders and translate what is in them.
+
+    Args:
+        paths: files and folders of manifests.
+        classes: which Ingress classes count as ours beside our own.
+    """
+    read = read_paths(paths, cluster=CLUSTER)
+    recipients = throwaway_recipients()
+    made = [delta for one in read.objects if (delta := _delta(one, recipients))]
+    offline = translate_all(made, classes)
+    findings = [Finding(one.file, one.line, one.object, one.problem) for one in read.problems]
+    findings += _located(offline, read.objects)
+    return OfflineTable(
+        entries=offline.entries,
+        findings=tuple(sorted(findings, key=lambda one: (one.file, one.line))),
+        object_count=len(read.objects),
+        files=len({one.file for one in read.objects} | {one.file for one in read.problems}),
+    )
+
+
+def _delta(one: FileObject, recipients: Sequence[PublicKey]) -> Delta | None:
+    published = prepare(one.object, recipients)
+    if published is None:
+        return None
+    return Delta(
+        ref=one.ref,
+        operation=Operation.APPLY,
+        uid=str(one.object["metadata"].get("uid", "")),
+        resource_version=one.version,
+        observed_at=datetime.now(UTC),
+        object=published,
+    )
+
+
+def _located(offline: Offline, objects: Sequence[FileObject]) -> list[Finding]:
+    places = {one.ref: one for one in objects}
+    return [
+        Finding(places[ref].file, places[ref].line, _name(places[ref]), problem)
+        for ref, problems in offline.problems.items()
+        for problem in problems
+    ]
+
+
+def _name(one: FileObject) -> str:
+    where = f"{one.ref.namespace}/{one.ref.name}" if one.ref.namespace else one.ref.name
+    return f"{one.kind.kind} {where}"
