@@ -40,8 +40,28 @@ class ProxyConfig:
     """Between two successful writes to an upstream (504)."""
     read_timeout_s: float = 60.0
     """Between two successful reads from an upstream while its answer is awaited (504)."""
+    upstream_max_idle: int = 512
+    """Idle connections kept per endpoint."""
+    upstream_idle_timeout_s: float = 55.0
+    """How long one is kept; under the 60 s or more after which most servers close."""
+    verify_upstream_tls: bool = False
+    """Check the certificates of `https` endpoints. Pods rarely have one that their address would match."""
     lingering_s: float = 2.0
     """How long what a refused client still sends is read and dropped, so that it can read our answer."""
+
+    @property
+    def tick_s(self) -> float:
+        """Seconds between two looks at all deadlines: a quarter of the shortest, at most half a second."""
+        shortest = min(
+            self.header_timeout_s,
+            self.idle_timeout_s,
+            self.body_timeout_s,
+            self.send_timeout_s,
+            self.read_timeout_s,
+            self.upstream_idle_timeout_s,
+            self.lingering_s,
+        )
+        return max(0.01, min(0.5, shortest / 4))
 
     def __post_init__(self) -> None:
         for name in ("max_head", "max_target", "max_header_count", "buffer_high", "max_pipelined"):

@@ -1,0 +1,153 @@
+"""The access log: a line per request, written off the hot path.
+
+A finished request appends one tuple. Batches are formatted a few hundred at a time, so that no batch holds the loop for
+long, and written by a thread, so that a slow reader of our output delays nobody; lines that pile up behind one are
+dropped and counted. A closed output costs its lines, never a request.
+"""
+
+import asyncio
+import json
+import os
+import queue
+import threading
+from collections.abc import Callable
+from typing import Literal
+
+from headgate.gateway.proxy.head import RequestFields, logged_fields
+
+LogFormat = Literal["combined", "json", "off"]
+LogRecord = tuple[bytes, bytes, bytes, bytes, int, int, int, float, RequestFields, bytes, str, str, str, str]
+"""Time, client address, method, target, minor version, status, body bytes, seconds, fields, request id, route name,
+upstream, endpoint, reason."""
+
+_BATCH = 256
+_FLUSH_S = 0.25
+_MAX_BACKLOG = 256
+"""Batches that may wait for the thread."""
+
+
+class AccessLog:
+    """Takes records on the event loop and writes lines to a file descriptor."""
+
+    def __init__(self, log_format: Literal["combined", "json"], descriptor: int = 1) -> None:
+        self._format: Callable[[LogRecord], bytes] = _combined if log_format == "combined" else _json
+        self._descriptor = descriptor
+        self._records: list[LogRecord] = []
+        self._batches: queue.Queue[bytes | None] = queue.Queue(_MAX_BACKLOG)
+        self._timer: asyncio.TimerHandle | None = None
+        self._thread = threading.Thread(target=self._write_batches, name="access log", daemon=True)
+        self._started = False
+        self.dropped = 0
+        """Lines lost to a slow or closed output."""
+
+    def append(self, record: LogRecord) -> None:
+        """Note one finished request."""
+        records = self._records
+        records.append(record)
+        if len(records) >= _BATCH:
+            self.flush()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_FLUSH_S, self.flush)
+
+    def flush(self) -> None:
+        """Format what is there and hand it to the thread."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        records, self._records = self._records, []
+        if not records:
+            return
+        if not self._started:
+            self._started = True
+            self._thread.start()
+        try:
+            self._batches.put_nowait(b"".join(map(self._format, records)))
+        except queue.Full:
+            self.dropped += len(records)
+
+    def close(self) -> None:
+        """Write what is there; waits for the thread, at most a second."""
+        self.flush()
+        if self._started:
+            try:
+                self._batches.put(None, timeout=1.0)
+            except queue.Full:
+                return
+            self._thread.join(timeout=1.0)
+
+    def _write_batches(self) -> None:
+        while (batch := self._batches.get()) is not None:
+            try:
+                view = memoryview(batch)
+                while view:
+                    view = view[os.write(self._descriptor, view) :]
+            except OSError:
+                # Nobody reads any more (EPIPE, EBADF) or no space is left: the lines are lost, the service goes on.
+                self.dropped += batch.count(b"\n")
+
+
+def _combined(record: LogRecord) -> bytes:
+    """Format as Apache and nginx do, with the seconds, the route and the request id behind."""
+    when, client, method, target, minor, status, sent, seconds, fields, request_id, route, _, endpoint, reason = record
+    referer, agent = fields.logged or logged_fields(fields)
+    line = b'%b - - [%b] "%b %b HTTP/1.%d" %d %d "%b" "%b" %.3f "%b" "%b" %b' % (
+        client,
+        when,
+        method,
+        target if b'"' not in target else _escape(target),
+        minor,
+        status,
+        sent,
+        referer,
+        agent,
+        seconds,
+        route.encode() or b"-",
+        endpoint.encode() or b"-",
+        request_id,
+    )
+    return b'%b "%b"\n' % (line, _escape(reason.encode())) if reason else line + b"\n"
+
+
+def _json(record: LogRecord) -> bytes:
+    """Format as one JSON object."""
+    (
+        when,
+        client,
+        method,
+        target,
+        minor,
+        status,
+        sent,
+        seconds,
+        fields,
+        request_id,
+        route,
+        upstream,
+        endpoint,
+        reason,
+    ) = record
+    referer, agent = fields.logged or logged_fields(fields)
+    entry = {
+        "time": when.decode(),
+        "client": client.decode(),
+        "method": method.decode("latin-1"),
+        "host": fields.host.decode("latin-1"),
+        "target": target.decode("latin-1"),
+        "version": f"1.{minor}",
+        "status": status,
+        "bytes": sent,
+        "seconds": round(seconds, 6),
+        "referer": referer.decode("latin-1"),
+        "agent": agent.decode("latin-1"),
+        "request_id": request_id.decode("latin-1"),
+        "route": route,
+        "upstream": upstream,
+        "endpoint": endpoint,
+    }
+    if reason:
+        entry["reason"] = reason
+    return json.dumps(entry, separators=(",", ":")).encode() + b"\n"
+
+
+def _escape(text: bytes) -> bytes:
+    return text.replace(b"\\", b"\\x5c").replace(b'"', b"\\x22")

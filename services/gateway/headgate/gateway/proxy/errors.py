@@ -1,0 +1,50 @@
+"""What can be wrong with a message, and the answers that the proxy gives by itself.
+
+    BadMessage             a message that we refuse; carries the status for the client
+        FramingError       the grammar or the framing is wrong: 400 from a client, 502 from an upstream
+        LimitExceeded      within the grammar but over a limit: 413, 414, 417, 431
+
+Refused is refused: nothing of a bad message is repaired or forwarded, and its connection is closed.
+"""
+
+from http import HTTPStatus
+
+
+class BadMessage(Exception):
+    """A message that is refused. `status` is what a client is told."""
+
+    def __init__(self, reason: str, status: int = 400) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.status = status
+
+
+class FramingError(BadMessage):
+    """Where the message ends, or what it says, could be read in two ways."""
+
+
+class LimitExceeded(BadMessage):
+    """The message is longer than we are willing to take, or asks for what we do not do."""
+
+
+def phrase(status: int) -> str:
+    """Reason phrase of a status code: `Not Found`."""
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Unknown"
+
+
+def own_answer(status: int, reason: str, *, head_only: bool, lines: bytes) -> bytes:
+    """Build a whole answer of our own: plain text that names the reason, the same in `x-headgate-reason`.
+
+    `reason` may hold names that users chose; what is not printable ASCII is replaced. `lines` are further whole header
+    lines.
+    """
+    text = "".join(char if " " <= char <= "~" else "?" for char in reason)
+    body = f"{status} {phrase(status)}: {text}\n".encode("ascii")
+    head = (
+        f"HTTP/1.1 {status} {phrase(status)}\r\nServer: headgate\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        f"Content-Length: {len(body)}\r\nx-headgate-reason: {text}\r\n"
+    ).encode("ascii")
+    return b"".join((head, lines, b"\r\n", b"" if head_only else body))

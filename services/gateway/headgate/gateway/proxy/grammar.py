@@ -1,0 +1,96 @@
+r"""The grammar of HTTP/1.1 heads as we accept it, one regular expression per production.
+
+RFC 9112 section 2 to 5 without everything that it allows a recipient to tolerate: no bare CR or LF, no folded lines, no
+space around names, no control characters. A head that one of these expressions does not match as a whole is refused, so
+whatever passed may be cut and joined again without ever emitting a byte that was not checked.
+
+All quantifiers are possessive: matching is linear in the length of the input, whatever the input is.
+
+The alternative was llhttp through httptools. It takes longer for a head of a browser than these expressions (a callback
+per field), tolerates some of what we refuse so that the same check would be needed besides, and cannot be told that an
+answer belongs to HEAD. It is the other opinion in the differential tests.
+"""
+
+import re
+
+TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]"
+_VALUE = rb"[\t\x20-\x7e\x80-\xff]*+"
+_CANONICAL_VALUE = rb" [\x21-\x7e\x80-\xff][\t\x20-\x7e\x80-\xff]*+"
+
+REQUEST_LINE = re.compile(rb"(" + TOKEN + rb"++) ([\x21\x22\x24-\x7e]++) HTTP/1\.([01])\r\n")
+"""Method, target (visible ASCII without `#`), minor version."""
+
+STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: (" + _VALUE + rb"))?+\r\n")
+"""Minor version, status, reason phrase. Many servers leave out the space before an empty phrase, harmlessly."""
+
+ABSOLUTE_TARGET = re.compile(rb"(?i:https?)://([^/?@]*+)([/?].*+)?+", re.DOTALL)
+"""Authority, then path and query. User information has no business here (RFC 9110 section 4.2.4)."""
+
+HOST = re.compile(rb"([0-9A-Za-z._~-]++|\[[0-9A-Fa-f:.]++\])(?::([0-9]{1,5}))?+")
+"""Name or address literal, port. Percent-encoded bytes and sub-delimiters are legal in a URI, never meant well here."""
+
+CONTENT_LENGTH = re.compile(rb"[0-9]{1,18}")
+CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})((?:[ \t]*+;[\t\x20-\x7e\x80-\xff]*+)?+)\r\n")
+"""Size, extensions. Extensions are read over and never forwarded."""
+
+PARTIAL_HEAD_FAULT = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|(?<!\r)\n|\r(?!\n|\Z)")
+"""What no continuation of an incomplete head can mend: a control character, a bare LF, a bare CR."""
+
+
+def _name(name: str) -> bytes:
+    """Expression for a field name in any case, in which `_` is taken for `-` too, as CGI-style servers do."""
+    spell = {"-": "[-_]"}
+    return "".join(spell.get(char) or (f"[{char}{char.upper()}]" if char.isalpha() else char) for char in name).encode()
+
+
+def field_pattern(special: tuple[str, ...], families: tuple[str, ...] = ()) -> re.Pattern[bytes]:
+    """Expression that cuts a block of header lines into runs to keep and fields to look at.
+
+    Used with `findall` it gives tuples of (run of canonical lines, special name, its value, name of a field that is not
+    written canonically, its value, garbage): exactly one of run, special name, other name and garbage is not empty.
+    Every byte of the block is in exactly one of them. `families` are prefixes of special names.
+    """
+    names = [_name(name) for name in special] + [_name(prefix) + TOKEN + rb"++" for prefix in families]
+    specials = rb"|".join(names)
+    initials = "".join(sorted({initial for name in (*special, *families) for initial in (name[0], name[0].upper())}))
+    plain = rb"(?:(?![%b])|(?!(?:%b):))%b++:%b\r\n" % (initials.encode(), specials, TOKEN, _CANONICAL_VALUE)
+    return re.compile(rb"((?:%b)++)|(%b):(%b)\r\n|(%b++):(%b)\r\n|(?s:(.))" % (plain, specials, _VALUE, TOKEN, _VALUE))
+
+
+def fault_of_block(block: bytes) -> str:
+    """Name what is wrong with a block of header lines that the field expression did not match."""
+    for fault, text in _BLOCK_FAULTS:
+        if fault.search(block):
+            return text
+    return "malformed header line"
+
+
+_BLOCK_FAULTS = (
+    (re.compile(rb"\x00"), "NUL in a header"),
+    (re.compile(rb"\r(?!\n)"), "bare CR in a header"),
+    (re.compile(rb"(?<!\r)\n"), "bare LF in a header"),
+    (re.compile(rb"(?:\A|\n)[ \t]"), "folded header line"),
+    (re.compile(rb"(?:\A|\n)" + TOKEN + rb"++[ \t]"), "space before the colon of a header"),
+    (re.compile(rb"(?:\A|\n):"), "header without a name"),
+    (re.compile(rb"(?:\A|\n)[^:\r\n]*+\r"), "header line without a colon"),
+    (re.compile(rb"(?:\A|\n)(?!" + TOKEN + rb"++:)"), "malformed header name"),
+    (re.compile(rb"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]"), "control character in a header"),
+)
+
+
+def fault_of_request_line(head: bytes) -> str:
+    """Name what is wrong with a request line that `REQUEST_LINE` did not match."""
+    line, _, _ = head.partition(b"\n")
+    line = line.removesuffix(b"\r")
+    parts = line.split(b" ")
+    if not line:
+        return "empty line instead of a request"
+    if len(parts) != 3 or not all(parts):
+        return "request line is not `method target version`"
+    if not re.fullmatch(TOKEN + rb"++", parts[0]):
+        return "malformed method"
+    if not re.fullmatch(rb"[\x21\x22\x24-\x7e]++", parts[1]):
+        return "target with a fragment, a control character or a byte outside ASCII"
+    if parts[2] not in (b"HTTP/1.0", b"HTTP/1.1"):
+        return "version is neither HTTP/1.0 nor HTTP/1.1"
+    return "request line does not end with CRLF"

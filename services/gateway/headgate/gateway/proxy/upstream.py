@@ -1,0 +1,215 @@
+"""One connection to an endpoint: sends requests, reads answers, and knows whether it may be used again.
+
+It may be, only if the answer ended where its framing said, the whole request was sent, and nothing surprising came: a
+connection about which there is doubt is closed, for on it the next client could read the answer to somebody else.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from headgate.gateway.proxy.errors import BadMessage
+from headgate.gateway.proxy.framing import BodyReader, ChunkedReader, EndReader, LengthReader
+from headgate.gateway.proxy.grammar import PARTIAL_HEAD_FAULT
+from headgate.gateway.proxy.head import AnswerHead, parse_answer_head
+
+if TYPE_CHECKING:
+    from headgate.gateway.proxy.exchange import Exchange
+    from headgate.gateway.proxy.pool import EndpointPool
+
+_MAX_INFORMATIONAL = 16
+_MEMO_LIMIT = 4096
+
+
+class UpstreamConnection(asyncio.Protocol):
+    """Serves one exchange at a time; between two it rests in its pool."""
+
+    __slots__ = (
+        "_buffer",
+        "_informational",
+        "_reader",
+        "_reading_paused",
+        "_surprised",
+        "exchange",
+        "idle_since",
+        "pool",
+        "reused",
+        "seen",
+        "transport",
+        "write_paused",
+    )
+
+    def __init__(self, pool: "EndpointPool") -> None:
+        self.pool = pool
+        self.transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self.exchange: Exchange | None = None
+        self.reused = False
+        """Has answered before, so that it may have died of old age."""
+        self.seen = False
+        """Something came back for the current request."""
+        self.write_paused = False
+        self.idle_since = 0.0
+        self._buffer = b""
+        self._reader: BodyReader | None = None
+        self._reading_paused = False
+        self._surprised = False
+        self._informational = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport."""
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.set_write_buffer_limits(high=self.pool.config.buffer_high)
+
+    def begin(self, exchange: "Exchange", data: bytes) -> None:
+        """Send the first bytes of a request."""
+        self.exchange = exchange
+        self.seen = False
+        self._reader = None
+        self._surprised = False
+        self._informational = 0
+        self.pool.in_flight += 1
+        self.transport.write(data)
+
+    def discard(self) -> None:
+        """Part with the current exchange, if any, and close: the connection is not to be used again."""
+        if self.exchange is not None:
+            self.exchange = None
+            self.pool.in_flight -= 1
+        self.transport.abort()
+
+    def pause_reading(self) -> None:
+        """Take no more of the answer for now, as the client is slow."""
+        if not self._reading_paused and not self.transport.is_closing():
+            self._reading_paused = True
+            self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Go on taking the answer."""
+        if self._reading_paused:
+            self._reading_paused = False
+            if not self.transport.is_closing():
+                self.transport.resume_reading()
+
+    # asyncio.Protocol
+
+    def data_received(self, data: bytes) -> None:
+        """Read the head, then the body, of the current answer."""
+        exchange = self.exchange
+        if exchange is None:
+            # Nobody asked: whatever it is must not become the answer to the next request.
+            self.pool.forget(self)
+            self.transport.abort()
+            return
+        self.seen = True
+        try:
+            if self._reader is None:
+                self._read_head(exchange, data)
+            else:
+                self._read_body(exchange, self._reader, data)
+        except BadMessage as bad:
+            self.discard()
+            exchange.upstream_failed(f"invalid answer: {bad.reason}")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the pool, and the exchange that was under way."""
+        exchange, self.exchange = self.exchange, None
+        if exchange is None:
+            self.pool.forget(self)
+            return
+        self.pool.in_flight -= 1
+        if isinstance(self._reader, EndReader) and exc is None:
+            exchange.answer_data(b"", done=True, trailers=b"")
+        else:
+            exchange.upstream_lost(self)
+
+    def pause_writing(self) -> None:
+        """Stop taking the request's body from the client."""
+        self.write_paused = True
+        if self.exchange is not None:
+            self.exchange.client.update_reading()
+
+    def resume_writing(self) -> None:
+        """Go on taking the request's body."""
+        self.write_paused = False
+        if self.exchange is not None:
+            self.exchange.upstream_resumed()
+
+    # Reading
+
+    def _read_head(self, exchange: "Exchange", data: bytes) -> None:
+        if self._buffer:
+            data, self._buffer = self._buffer + data, b""
+        end = data.find(b"\r\n\r\n")
+        if end < 0 or end > self.pool.config.max_head:
+            self._keep_partial(data, end)
+            return
+        pool = self.pool
+        head = data[: end + 2]
+        if head == pool.memo_head:
+            answer = pool.memo_answer
+        else:
+            answer = parse_answer_head(head, pool.config.max_header_count)
+            if end < _MEMO_LIMIT:
+                pool.memo_head, pool.memo_answer = head, answer
+        if answer.status < 200:
+            self._read_informational(exchange, answer, data[end + 4 :])
+        else:
+            self._begin_answer(exchange, answer, data[end + 4 :])
+
+    def _keep_partial(self, data: bytes, end: int) -> None:
+        limit = self.pool.config.max_head
+        if end > limit or len(data) > limit:
+            raise BadMessage(f"head longer than {limit} bytes", 502)
+        if PARTIAL_HEAD_FAULT.search(data):
+            raise BadMessage("malformed head", 502)
+        self._buffer = data
+
+    def _read_informational(self, exchange: "Exchange", answer: AnswerHead, rest: bytes) -> None:
+        """Pass 1xx on, except what we never asked for: 100 is dropped, 101 refused."""
+        self._informational += 1
+        if answer.status == 101 or self._informational > _MAX_INFORMATIONAL:
+            raise BadMessage(f"unexpected {answer.status}", 502)
+        if answer.content_length >= 0:
+            raise BadMessage(f"Content-Length in an answer {answer.status}", 502)
+        if answer.status == 100:
+            self._surprised = True
+        else:
+            exchange.informational(answer)
+        if rest and self.exchange is exchange:
+            self._read_head(exchange, rest)
+
+    def _begin_answer(self, exchange: "Exchange", answer: AnswerHead, rest: bytes) -> None:
+        length = answer.content_length
+        bodiless = exchange.head_only or answer.status == 204 or answer.status == 304
+        if bodiless or length == len(rest):
+            surplus = bodiless and bool(rest)
+            payload = b"" if bodiless else rest
+            self._end(exchange, reusable=not (answer.closes or surplus))
+            exchange.answer(answer, payload, bodiless=bodiless, done=True, trailers=b"")
+            return
+        reader: BodyReader
+        reader = ChunkedReader() if answer.chunked else LengthReader(length) if length >= 0 else EndReader()
+        self._surprised |= answer.closes
+        self._reader = reader
+        payload = reader.feed(rest)
+        if reader.done:
+            self._end(exchange, reusable=not reader.rest)
+        exchange.answer(answer, payload, bodiless=False, done=reader.done, trailers=reader.trailers)
+
+    def _read_body(self, exchange: "Exchange", reader: BodyReader, data: bytes) -> None:
+        payload = reader.feed(data)
+        if reader.done:
+            self._end(exchange, reusable=not reader.rest)
+        exchange.answer_data(payload, done=reader.done, trailers=reader.trailers)
+
+    def _end(self, exchange: "Exchange", *, reusable: bool) -> None:
+        """Part with the exchange before its answer is passed on, as that may start the client's next request."""
+        self.exchange = None
+        exchange.upstream = None
+        self.pool.in_flight -= 1
+        self._reader = None
+        if reusable and exchange.request_done and not self._surprised and not self.write_paused:
+            self.reused = True
+            self.resume_reading()
+            self.pool.release(self)
+        else:
+            self.transport.close()
