@@ -1,0 +1,72 @@
+"""What is published of an object: without bookkeeping, and without anything secret."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from nacl.public import PublicKey
+
+from headgate.common.resources import INGRESS, INGRESS_CLASS, NAMESPACE, JsonObject
+from headgate.watcher.secrets import TLS_TYPE, seal_secret
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+MAX_OBJECT_BYTES = 1024 * 1024 - 16 * 1024
+"""An object in JSON: the bus takes messages of 1 MiB, and the rest of the delta needs some of that."""
+
+_BOOKKEEPING = frozenset({"managedFields", "selfLink"})
+_STATUS_UNREAD = frozenset({INGRESS.kind, INGRESS_CLASS.kind, NAMESPACE.kind})
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+
+
+def encode(value: Any) -> bytes:
+    """Encode as JSON; equal values give equal bytes."""
+    return _ENCODER.encode(value)
+
+
+def strip(manifest: JsonObject) -> JsonObject:
+    """Return the object without managedFields, the last-applied annotation and a status that nobody reads.
+
+    The status of Services stays (their load balancer's addresses are used); that of Ingresses is ours to write. What
+    is handed in is not changed.
+    """
+    dropped = {"status"} if manifest.get("kind") in _STATUS_UNREAD else set()
+    stripped = {name: value for name, value in manifest.items() if name not in dropped}
+    metadata = stripped.get("metadata")
+    if isinstance(metadata, dict):
+        stripped["metadata"] = _strip_metadata(metadata)
+    return stripped
+
+
+def _strip_metadata(metadata: JsonObject) -> JsonObject:
+    kept = {name: value for name, value in metadata.items() if name not in _BOOKKEEPING}
+    annotations = kept.get("annotations")
+    if isinstance(annotations, dict) and LAST_APPLIED in annotations:
+        kept["annotations"] = {name: text for name, text in annotations.items() if name != LAST_APPLIED}
+    if not kept.get("annotations", True):
+        del kept["annotations"]
+    return kept
+
+
+def is_published(manifest: JsonObject) -> bool:
+    """Whether the object goes to the log at all: of Secrets only those that hold a TLS certificate."""
+    return manifest.get("kind") != "Secret" or manifest.get("type") == TLS_TYPE
+
+
+def prepare(manifest: JsonObject, recipients: Sequence[PublicKey]) -> JsonObject | None:
+    """Return the object as it stands in a delta: stripped, a Secret's `data` replaced by `sealed`.
+
+    Args:
+        manifest: complete object, from an API server or a file.
+        recipients: public keys of the gateways; offline, `headgate.watcher.secrets.throwaway_recipients()`.
+
+    Returns:
+        None if objects like this one are not published (see `is_published`).
+
+    Raises:
+        SealingError: there is a Secret to seal and no recipient.
+    """
+    if not is_published(manifest):
+        return None
+    stripped = strip(manifest)
+    return seal_secret(stripped, recipients) if stripped.get("kind") == "Secret" else stripped

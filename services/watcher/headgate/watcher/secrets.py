@@ -1,0 +1,68 @@
+"""Secrets on their way to the log: values sealed to the gateways, and beside them only what is public."""
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+
+from nacl.public import PrivateKey, PublicKey
+
+from headgate.common.resources import JsonObject
+from headgate.common.sealing import SealedSecret, seal
+from headgate.watcher.certificates import read_certificate_facts
+
+TLS_TYPE = "kubernetes.io/tls"
+CERTIFICATE_KEY = "tls.crt"
+PRIVATE_KEY_KEY = "tls.key"
+_READABLE_PARTS = frozenset({"data", "stringData"})
+
+
+def throwaway_recipients() -> tuple[PublicKey, ...]:
+    """Return a recipient that nobody holds the private half of: for translation offline."""
+    return (PrivateKey.generate().public_key,)
+
+
+def seal_secret(secret: JsonObject, recipients: Sequence[PublicKey]) -> JsonObject:
+    """Return a Secret with `sealed` (a `SealedSecret` in JSON) in place of `data` and `stringData`.
+
+    A value that is not base64 is left out and named in the certificate's problem; API servers never hold one.
+    """
+    values, unreadable = decode_data(secret)
+    sealed = SealedSecret(
+        values={name: seal(value, recipients) for name, value in sorted(values.items())},
+        certificate=read_certificate_facts(values.get(CERTIFICATE_KEY, b""), values.get(PRIVATE_KEY_KEY, b""))
+        if secret.get("type") == TLS_TYPE
+        else None,
+    )
+    if unreadable and sealed.certificate:
+        problem = f"{', '.join(unreadable)} is not base64"
+        certificate = sealed.certificate.model_copy(update={"problem": problem})
+        sealed = sealed.model_copy(update={"certificate": certificate})
+    kept = {name: value for name, value in secret.items() if name not in _READABLE_PARTS}
+    return {**kept, "sealed": sealed.model_dump(mode="json")}
+
+
+def decode_data(secret: JsonObject) -> tuple[dict[str, bytes], list[str]]:
+    """Return a Secret's values, and the names of those that are not base64."""
+    data = secret.get("data")
+    values: dict[str, bytes] = {}
+    unreadable: list[str] = []
+    for name, text in data.items() if isinstance(data, Mapping) else ():
+        try:
+            values[name] = decode_value(text)
+        except ValueError:
+            unreadable.append(name)
+    return values, unreadable
+
+
+def decode_value(text: object) -> bytes:
+    """Decode base64 as the API server does: line breaks are ignored, nothing else is.
+
+    Raises:
+        ValueError: it is not base64; says nothing of the content.
+    """
+    if not isinstance(text, str):
+        raise ValueError("not text")
+    try:
+        return base64.b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError("not base64") from None
