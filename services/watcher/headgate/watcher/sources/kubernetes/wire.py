@@ -4,7 +4,7 @@ Only what we need is decoded into types; objects stay as they are.
 """
 
 from collections.abc import Iterator
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -25,6 +25,8 @@ _T = TypeVar("_T")
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 LINE_LIMIT = 64 * 1024 * 1024
 """No object in etcd is larger than a few MB; more than this is not a line."""
+LONGEST_RETRY_AFTER_S = 120.0
+"""Nobody puts us to sleep for longer than this."""
 
 _ERROR_TYPES: dict[int, type[ApiStatusError]] = {
     401: Unauthorized,
@@ -37,7 +39,7 @@ _ERROR_TYPES: dict[int, type[ApiStatusError]] = {
 
 
 class _Details(msgspec.Struct):
-    retry_after_s: Annotated[float | None, msgspec.Meta(ge=0)] = msgspec.field(default=None, name="retryAfterSeconds")
+    retry_after_s: float | None = msgspec.field(default=None, name="retryAfterSeconds")
 
 
 class Status(msgspec.Struct):
@@ -106,6 +108,8 @@ def status_error(status: int, body: bytes, retry_after: str | None = None) -> Ap
     seconds = float(retry_after) if retry_after and retry_after.strip().isdecimal() else None
     if seconds is None and found.details is not None:
         seconds = found.details.retry_after_s
+    if seconds is not None:
+        seconds = min(max(seconds, 0.0), LONGEST_RETRY_AFTER_S)
     return _ERROR_TYPES.get(status, ApiStatusError)(status, found.reason, found.message, seconds)
 
 

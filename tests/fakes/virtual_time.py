@@ -1,0 +1,52 @@
+"""An event loop whose clock jumps: minutes of timeouts pass in milliseconds, and every test run is the same.
+
+When no callback is ready and no socket has data, time moves to the next timer. Real sockets work, as long as both ends
+are in the same loop.
+"""
+
+import asyncio
+import functools
+import selectors
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec
+
+_P = ParamSpec("_P")
+_SETTLE_S = 0.003
+"""What was sent over loopback arrives within this; only then is it certain that nobody has anything to do."""
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    def __init__(self) -> None:
+        super().__init__()
+        self.jumped_s = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None or timeout <= 0:
+            return super().select(timeout)
+        ready = super().select(min(timeout, _SETTLE_S))
+        if not ready:
+            self.jumped_s += timeout
+        return ready
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """A loop that never waits."""
+
+    def __init__(self) -> None:
+        self._jumping = _JumpingSelector()
+        super().__init__(self._jumping)
+
+    def time(self) -> float:
+        """Virtual seconds; they begin at 0."""
+        return self._jumping.jumped_s
+
+
+def in_virtual_time(test: Callable[_P, Coroutine[Any, Any, None]]) -> Callable[_P, None]:
+    """Run an async test in a `VirtualTimeLoop`."""
+
+    @functools.wraps(test)
+    def run(*args: _P.args, **kwargs: _P.kwargs) -> None:
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            runner.run(test(*args, **kwargs))
+
+    return run
