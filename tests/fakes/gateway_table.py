@@ -70,7 +70,9 @@ def upstream(key: str, *endpoints: Endpoint, unavailable: str | None = None) -> 
     return Upstream(key=key, endpoints=endpoints, unavailable=unavailable, provenance=ORIGIN)
 
 
-def certificate(key: str, sealed: SealedValue, *names: str, chain: str = "chain", fingerprint: str = "aa") -> Certificate:
+def certificate(
+    key: str, sealed: SealedValue, *names: str, chain: str = "chain", fingerprint: str = "aa"
+) -> Certificate:
     return Certificate(
         key=key, server_names=names, chain_pem=chain, private_key=sealed, fingerprint=fingerprint, provenance=ORIGIN
     )
@@ -85,7 +87,9 @@ def publish(image: TableImage, version: tuple[int, int], table: str = "default")
     """What a translator would commit for the image as it is now."""
     chunks = image.chunks()
     names = tuple(ChunkName(kind=chunk.kind, prefix=chunk.prefix, digest=chunk.digest) for chunk in chunks)
-    manifest = Manifest(table=table, version=Version(*version), created_at=datetime.now(UTC), chunks=names)
+    manifest = Manifest(
+        table=table, version=Version(*version), created_at=datetime(2026, 1, 1, tzinfo=UTC), chunks=names
+    )
     return manifest, chunks
 
 

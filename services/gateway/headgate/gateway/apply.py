@@ -18,6 +18,7 @@ from headgate.gateway.last_good import StoredTable
 from headgate.gateway.metrics import Stopwatch, TableMetrics
 from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.table.certificates import OpenedCertificate
+from headgate.gateway.table.compile import CompiledTable
 from headgate.gateway.table.compiler import TableCompiler, TableUpdate
 
 _log = logging.getLogger(__name__)
@@ -81,12 +82,12 @@ class TableApplier:
             try:
                 update = self._compiler.stage(manifest.version, manifest.chunks)
                 await _fill(update, fetch, watch)
-                self._swap(update, manifest, watch)
+                table = self._swap(update, manifest, watch)
             except HeadgateError:
                 self._metrics.refusals.inc()
                 raise
         took_s = time.perf_counter() - started
-        self._show(manifest, took_s, watch.longest_s)
+        self._show(manifest, table, took_s, watch.longest_s)
         _log.info(
             "table applied",
             extra={
@@ -100,7 +101,7 @@ class TableApplier:
         for notify in self._on_applied:
             notify(manifest)
 
-    def _swap(self, update: TableUpdate, manifest: Manifest, watch: Stopwatch) -> None:
+    def _swap(self, update: TableUpdate, manifest: Manifest, watch: Stopwatch) -> CompiledTable:
         watch.begin()
         table = update.commit()
         self._holder.router = table
@@ -115,14 +116,15 @@ class TableApplier:
             self._metrics.refused_certificates.set(sum(bool(opened.problem) for opened in certificates))
             self._on_certificates(certificates)
             watch.end()
+        return table
 
-    def _show(self, manifest: Manifest, took_s: float, longest_step_s: float) -> None:
+    def _show(self, manifest: Manifest, table: CompiledTable, took_s: float, longest_step_s: float) -> None:
         metrics = self._metrics
         metrics.show_version(manifest.version)
         metrics.swaps.inc()
         metrics.apply_s.observe(took_s)
         metrics.longest_step_s.set(longest_step_s)
-        metrics.hosts.set(len(self._compiler.table or ()))
+        metrics.hosts.set(len(table.hosts))
         metrics.endpoints.set(len(self._directory))
 
 

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from headgate.common.snapshot import Version
 
@@ -70,3 +71,14 @@ class Collects(Protocol):
 
     def collect(self) -> Iterable[Metric]:
         """Return the families."""
+
+
+class ProxyCollector(Collector):
+    """The proxy's counters for a registry."""
+
+    def __init__(self, source: Collects) -> None:
+        self._source = source
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the families."""
+        return self._source.collect()

@@ -4,9 +4,10 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-from headgate.gateway.balancing.round_robin import SmoothRoundRobin
 from hypothesis import given
 from hypothesis import strategies as st
+
+from headgate.gateway.balancing.round_robin import SmoothRoundRobin
 
 WEIGHTS = st.lists(st.integers(0, 12), min_size=1, max_size=6)
 

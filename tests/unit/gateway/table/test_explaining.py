@@ -1,12 +1,13 @@
 """What `headgate explain` says."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from fakes.gateway_table import compiled, endpoint, host, route, upstream
 from headgate.common.table import TableEntry
 from headgate.gateway.table.explain import Explanation, bare_host, explain
 from headgate.gateway.table.view import CompilerView, EntryView
-from hypothesis import given
-from hypothesis import strategies as st
 
 ENTRIES: list[TableEntry] = [
     host(
@@ -31,7 +32,7 @@ def ask(path: str, host_name: str = "a.foo.com", **headers: str) -> Explanation:
 
 def test_the_winner_comes_first_and_every_loser_says_why() -> None:
     reasons = {item.route or item.host: item.reason for item in ask("/foo/bar/x").candidates}
-    assert list(reasons)[0] == "long"
+    assert next(iter(reasons)) == "long"
     assert reasons["short"] == "takes the path, but /foo/bar of long is longer"
     assert reasons["late"] == "takes the path, but long is the same match and comes first"
     assert reasons["exact"] == "the path is not equal to it"

@@ -4,6 +4,10 @@ import gc
 import weakref
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nacl.public import PrivateKey
+
 from fakes.gateway_table import (
     FakePools,
     certificate,
@@ -21,9 +25,6 @@ from headgate.common.sealing import Unsealer, seal
 from headgate.common.snapshot import TableImage, Version
 from headgate.common.table import TableEntry
 from headgate.gateway.table.compiler import TableCompiler
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from nacl.public import PrivateKey
 
 
 def entry(kind: str, number: int, variant: int) -> TableEntry:

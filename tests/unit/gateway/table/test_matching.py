@@ -1,12 +1,13 @@
 """Hosts and paths as Ingress v1 and its conformance suite have them, on compiled tables."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from fakes.gateway_table import compiled, host, load, new_compiler, route
 from headgate.common.snapshot import TableImage
 from headgate.common.table import PathType, Route, VirtualHost
 from headgate.gateway.table.compile import path_rule
-from hypothesis import given
-from hypothesis import strategies as st
 
 HOST = b"foo.com"
 

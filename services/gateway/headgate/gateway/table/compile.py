@@ -117,9 +117,6 @@ class CompiledTable:
         self.version_label = str(version)
         self._hosts = hosts
 
-    def __len__(self) -> int:
-        return len(self._hosts)
-
     @property
     def hosts(self) -> Mapping[bytes, CompiledHost]:
         """Virtual hosts by name."""

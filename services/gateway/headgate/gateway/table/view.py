@@ -58,7 +58,8 @@ class CompilerView:
     @property
     def version_label(self) -> str:
         """Version of the current table; empty before the first."""
-        return self._compiler.table.version_label if self._compiler.table else ""
+        table = self._compiler.table
+        return "" if table is None else table.version_label
 
     def virtual_host(self, host: str) -> VirtualHost | None:
         """Return a virtual host by name."""

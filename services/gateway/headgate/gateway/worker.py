@@ -1,0 +1,249 @@
+"""One worker: the table, the proxy, the admin pages and the heartbeats of one process.
+
+Order on start: the last good table from disk, which is served at once; then the store is followed, whenever it can be
+reached. Losing the bus changes nothing for traffic.
+"""
+
+import asyncio
+import logging
+import random
+import signal
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from prometheus_client import REGISTRY
+
+from headgate.common.admin import AdminSite
+from headgate.common.errors import HeadgateError, SettingsError
+from headgate.common.heartbeats import Heartbeat
+from headgate.common.sealing import Unsealer, load_or_create_key_pair, read_private_key
+from headgate.common.service import ServiceContext
+from headgate.common.snapshot import ChunkName, Manifest
+from headgate.common.tasks import run_together
+from headgate.gateway import memory
+from headgate.gateway.access_log import AccessLog
+from headgate.gateway.apply import TableApplier
+from headgate.gateway.balancing.endpoints import EndpointDirectory
+from headgate.gateway.follower import Follower
+from headgate.gateway.heartbeat import Announcer
+from headgate.gateway.last_good import LastGoodWriter, read_last_good
+from headgate.gateway.metrics import ProxyCollector, TableMetrics
+from headgate.gateway.pages import TablePages
+from headgate.gateway.proxy.pool import PoolRegistry
+from headgate.gateway.proxy.seam import RouterHolder
+from headgate.gateway.proxy.server import ProxyServer
+from headgate.gateway.proxy.stats import ProxyStats
+from headgate.gateway.role import WorkerRole
+from headgate.gateway.settings import GatewaySettings
+from headgate.gateway.store_link import OpenStores, open_nats_stores
+from headgate.gateway.table.certificates import OpenedCertificate
+from headgate.gateway.table.compiler import TableCompiler
+from headgate.gateway.table.view import CompilerView
+from headgate.gateway.tls import CertificateStore
+
+_log = logging.getLogger(__name__)
+
+RETIRE_S = 5.0
+"""Between two looks for pools of endpoints that are gone; their connections are idle by then."""
+
+
+class Worker:
+    """The parts of one worker, wired."""
+
+    def __init__(self, settings: GatewaySettings, role: WorkerRole) -> None:
+        self._settings = settings
+        self._role = role
+        config = settings.proxy_config()
+        self._pools = PoolRegistry(config)
+        self._directory = EndpointDirectory(self._pools)
+        self._compiler = TableCompiler(self._directory, _unsealer(settings).open, _random_offset)
+        self._certificates = CertificateStore()
+        self._metrics = TableMetrics()
+        holder = RouterHolder()
+        self._announcer = Announcer(self._describe)
+        self._applier = TableApplier(
+            self._compiler,
+            self._directory,
+            holder,
+            self._metrics,
+            self._present_certificates,
+            on_applied=(self._note_applied,),
+        )
+        self._last_good = LastGoodWriter(settings.last_good_path, self._applier.stored_table)
+        self._stats = ProxyStats()
+        self._access_log = None if settings.access_log == "off" else AccessLog(settings.access_log)
+        self._server = ProxyServer(holder, self._pools, config, self._stats, self._access_log)
+        self._collector = ProxyCollector(self._stats)
+        self._listeners: tuple[str, ...] = ()
+        self._swapped = asyncio.Event()
+        self._is_heap_frozen = False
+
+    async def run(self, context: ServiceContext, open_stores: OpenStores) -> None:
+        """Serve until told to stop, then drain."""
+        context.health.add_readiness("table", self._why_not_ready)
+        admin = self._admin_site(context)
+        if admin:
+            await _start_admin(admin, self._settings)
+        REGISTRY.register(self._collector)
+        try:
+            await self._load_last_good()
+            await self._listen()
+            await run_together(
+                self._serve_until(context.stopping),
+                self._follow(open_stores),
+                self._retire_pools(),
+                *([self._last_good.run()] if self._role.writes_last_good else []),
+            )
+            if self._role.writes_last_good:
+                await self._last_good.flush()
+        finally:
+            REGISTRY.unregister(self._collector)
+            if self._access_log:
+                self._access_log.close()
+            if admin:
+                await admin.stop()
+
+    async def _listen(self) -> None:
+        settings, role = self._settings, self._role
+        shared = not role.is_alone
+        port = await self._server.listen_http(
+            settings.http_host, role.http_port or settings.http_port, reuse_port=shared
+        )
+        listeners = [f"http://{settings.http_host}:{port}"]
+        if settings.https:
+            port = await self._server.listen_https(
+                settings.http_host, role.https_port or settings.https_port, self._certificates, reuse_port=shared
+            )
+            listeners.append(f"https://{settings.http_host}:{port}")
+        self._listeners = tuple(listeners)
+        _log.info("listening", extra={"listeners": " ".join(listeners), "worker": role.index})
+
+    async def _serve_until(self, stopping: asyncio.Event) -> None:
+        """Serve until told to stop; readiness fails from then on, accepting goes on for the drain delay."""
+        await stopping.wait()
+        await asyncio.sleep(self._settings.drain_delay_s)
+        await self._server.drain(self._settings.drain_s)
+
+    async def _follow(self, open_stores: OpenStores) -> None:
+        async with open_stores() as stores:
+            follower = Follower(stores.snapshots, self._settings.table, self._applier, self._metrics)
+            try:
+                await run_together(follower.run(), self._announcer.run(stores.heartbeats))
+            finally:
+                await self._announcer.leave(stores.heartbeats)
+
+    async def _load_last_good(self) -> None:
+        """Serve the table on disk, if there is one that can be used."""
+        try:
+            stored = await asyncio.to_thread(read_last_good, self._settings.last_good_path)
+            if stored is None:
+                return
+
+            async def read_chunk(name: ChunkName) -> bytes:
+                return stored.open_chunk(name)
+
+            await self._applier.apply(stored.manifest, read_chunk)
+        except HeadgateError as error:
+            _log.error("the table on disk is not used", extra={"error": str(error)})
+
+    def _note_applied(self, manifest: Manifest) -> None:
+        if not self._is_heap_frozen:
+            self._is_heap_frozen = True
+            memory.freeze_heap()
+        self._announcer.announce_soon()
+        self._last_good.note_change()
+        self._swapped.set()
+
+    async def _retire_pools(self) -> None:
+        """Close the connections to endpoints that no table names any more."""
+        while True:
+            await self._swapped.wait()
+            await asyncio.sleep(RETIRE_S)
+            self._swapped.clear()
+            self._pools.retain(self._directory.live_pools())
+
+    def _present_certificates(self, certificates: Sequence[OpenedCertificate]) -> None:
+        self._certificates.set_certificates(
+            (opened.server_names, opened.chain_pem, opened.private_key, opened.fingerprint)
+            for opened in certificates
+            if opened.private_key is not None
+        )
+
+    def _why_not_ready(self) -> str | None:
+        return None if self._applier.version else f"no revision of table {self._settings.table} was applied yet"
+
+    def _describe(self) -> Heartbeat:
+        settings = self._settings
+        return Heartbeat(
+            replica=settings.instance,
+            worker=self._role.index,
+            cluster=settings.cluster,
+            zone=settings.zone,
+            table=settings.table,
+            version=self._applier.version,
+            listeners=self._listeners,
+            addresses=settings.publish_addresses,
+            connections=self._server.connections,
+            requests_total=self._stats.requests,
+            at=datetime.now(UTC),
+        )
+
+    def _admin_site(self, context: ServiceContext) -> AdminSite | None:
+        settings, role = self._settings, self._role
+        if role.admin_socket is not None:
+            admin = AdminSite(port=None, unix_socket=role.admin_socket, health=context.health)
+        elif settings.admin_port:
+            admin = AdminSite(settings.admin_host, settings.admin_port, health=context.health)
+        else:
+            return None
+        TablePages(CompilerView(self._compiler), settings.table, lambda: self._listeners).add_to(admin)
+        return admin
+
+
+async def _start_admin(admin: AdminSite, settings: GatewaySettings) -> None:
+    try:
+        await admin.start()
+    except OSError as error:
+        raise SettingsError(
+            f"admin_port: {settings.admin_port} cannot be bound on {settings.admin_host}: {error.strerror or error}"
+        ) from error
+
+
+def _random_offset() -> int:
+    return random.randrange(1 << 16)  # noqa: S311 - spreads load, guards nothing
+
+
+def _unsealer(settings: GatewaySettings) -> Unsealer:
+    if settings.sealing_private_keys:
+        return Unsealer([read_private_key(path) for path in settings.sealing_private_keys])
+    return Unsealer([load_or_create_key_pair(settings.data_dir)])
+
+
+async def run_worker(context: ServiceContext, settings: GatewaySettings, role: WorkerRole) -> None:
+    """Run one worker on NATS until it is told to stop."""
+    memory.relax_collector()
+    name = f"gateway {settings.instance}/{role.index}"
+    work = Worker(settings, role).run(context, lambda: open_nats_stores(settings, name))
+    if role.is_alone:
+        await work
+    else:
+        # Ctrl-C in a terminal reaches the whole process group; the parent passes it on as SIGTERM.
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        await run_together(work, stop_with_parent(context.stopping))
+
+
+async def stop_with_parent(stopping: asyncio.Event) -> None:
+    """Ask the worker to stop when the parent is gone: its end of our standard input closes. Never returns."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    try:
+        await reader.read()
+        if not stopping.is_set():
+            _log.warning("the parent process is gone: stopping")
+            stopping.set()
+        await asyncio.Event().wait()
+    finally:
+        transport.close()

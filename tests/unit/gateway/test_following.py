@@ -1,0 +1,297 @@
+"""What a gateway does with what the store says, and when the store says nothing."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from nacl.public import PrivateKey
+from prometheus_client import CollectorRegistry
+
+from fakes.gateway_table import FakePools, certificate, endpoint, host, publish, route, upstream
+from headgate.common.errors import StoreUnavailable
+from headgate.common.sealing import Unsealer, seal
+from headgate.common.snapshot import ChunkName, Manifest, Pointer, TableImage, Version
+from headgate.common.stores.memory import MemorySnapshotStore
+from headgate.common.tasks import cancel
+from headgate.gateway.apply import TableApplier
+from headgate.gateway.balancing.endpoints import EndpointDirectory
+from headgate.gateway.follower import Follower
+from headgate.gateway.last_good import read_last_good, write_last_good
+from headgate.gateway.metrics import TableMetrics
+from headgate.gateway.proxy.seam import RouterHolder
+from headgate.gateway.table.certificates import OpenedCertificate
+from headgate.gateway.table.compiler import TableCompiler
+
+BOUND_S = 5.0
+KEY = PrivateKey.generate()
+
+
+class Shakable(MemorySnapshotStore):
+    """A store that can be away, and can hold damaged bytes."""
+
+    def __init__(self) -> None:
+        self.is_away = False
+        self.fetched: list[ChunkName] = []
+        self.refused_fetches = 0
+        super().__init__()
+
+    def _check(self) -> None:
+        if self.is_away:
+            raise StoreUnavailable("away")
+
+    async def read_pointer(self, table: str) -> Pointer | None:
+        self._check()
+        return await super().read_pointer(table)
+
+    async def get_manifest(self, table: str, version: Version) -> Manifest:
+        self._check()
+        return await super().get_manifest(table, version)
+
+    async def get_chunk(self, name: ChunkName) -> bytes:
+        self._check()
+        self.fetched.append(name)
+        return await super().get_chunk(name)
+
+    def damage(self, digest: str) -> None:
+        self._chunks[digest] = self._chunks[digest][:-3] + b"xyz"
+
+
+class Gateway:
+    """The table's half of a worker."""
+
+    def __init__(self, store: MemorySnapshotStore) -> None:
+        self.registry = CollectorRegistry()
+        self.holder = RouterHolder()
+        self.certificates: list[OpenedCertificate] = []
+        directory = EndpointDirectory(FakePools())
+        metrics = TableMetrics(self.registry)
+        compiler = TableCompiler(directory, Unsealer([KEY]).open)
+        self.applier = TableApplier(compiler, directory, self.holder, metrics, self._present)
+        self.follower = Follower(store, "default", self.applier, metrics, poll_s=0.02, first_retry_s=0.01)
+
+    def _present(self, certificates: object) -> None:
+        self.certificates = list(certificates)  # type: ignore[call-overload]
+
+    @asynccontextmanager
+    async def following(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self.follower.run())
+        try:
+            yield
+        finally:
+            await cancel(task)
+
+    def served(self) -> str | None:
+        return self.holder.router.version_label if self.holder.router else None
+
+    def reaches(self, host_name: bytes = b"foo.com") -> str | None:
+        assert self.holder.router is not None
+        found = self.holder.router.match(host_name, b"/")
+        return str(found.choose(())) if found else None
+
+    def metric(self, name: str) -> float | None:
+        return self.registry.get_sample_value(name)
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(BOUND_S):
+        while not condition():  # noqa: ASYNC110 - conditions on ordinary attributes
+            await asyncio.sleep(0.002)
+
+
+async def commit(store: MemorySnapshotStore, image: TableImage, version: tuple[int, int]) -> None:
+    manifest, chunks = publish(image, version)
+    await store.put_chunks(chunks)
+    await store.commit(manifest, await MemorySnapshotStore.read_pointer(store, "default"))
+
+
+def small_image(number: int = 1) -> TableImage:
+    return TableImage([host("foo.com", route("/", "prefix", "up")), upstream("up", endpoint(number))])
+
+
+async def test_every_revision_is_served_and_only_new_chunks_are_fetched() -> None:
+    store, image = Shakable(), small_image()
+    gateway = Gateway(store)
+    await commit(store, image, (1, 1))
+    async with gateway.following():
+        await eventually(lambda: gateway.served() == "1.1")
+        assert gateway.reaches() == "10.0.0.1:80"
+        store.fetched.clear()
+        image.put(upstream("up", endpoint(2)))
+        await commit(store, image, (1, 2))
+        await eventually(lambda: gateway.served() == "1.2")
+    assert gateway.reaches() == "10.0.0.2:80"
+    assert [name.kind for name in store.fetched] == ["upstreams"]
+
+
+async def test_a_requests_route_outlives_the_swap() -> None:
+    store, image = Shakable(), small_image()
+    gateway = Gateway(store)
+    await commit(store, image, (1, 1))
+    async with gateway.following():
+        await eventually(lambda: gateway.served() == "1.1")
+        assert gateway.holder.router is not None
+        held = gateway.holder.router.match(b"foo.com", b"/")
+        assert held is not None
+        image.discard("hosts", "foo.com")
+        await commit(store, image, (1, 2))
+        await eventually(lambda: gateway.served() == "1.2")
+    assert held.name == "foo.com|prefix /"
+    assert held.choose(()) is not None
+
+
+async def test_a_store_that_went_back_is_not_followed(caplog: pytest.LogCaptureFixture) -> None:
+    store = Shakable()
+    gateway = Gateway(store)
+    await commit(store, small_image(1), (1, 5))
+    async with gateway.following():
+        await eventually(lambda: gateway.served() == "1.5")
+        store.lose()
+        await commit(store, small_image(2), (1, 2))
+        await eventually(lambda: "store is behind" in caplog.text)
+        assert gateway.reaches() == "10.0.0.1:80"
+        assert gateway.metric("headgate_table_in_sync") == 0
+        await commit(store, small_image(3), (2, 1))
+        await eventually(lambda: gateway.served() == "2.1")
+    assert gateway.reaches() == "10.0.0.3:80"
+
+
+async def test_a_damaged_chunk_is_refused_and_the_next_revision_applied(caplog: pytest.LogCaptureFixture) -> None:
+    store, image = Shakable(), small_image()
+    gateway = Gateway(store)
+    await commit(store, image, (1, 1))
+    async with gateway.following():
+        await eventually(lambda: gateway.served() == "1.1")
+        image.put(upstream("up", endpoint(2)))
+        manifest, chunks = publish(image, (1, 2))
+        await store.put_chunks(chunks)
+        store.damage(next(chunk.digest for chunk in chunks if chunk.kind == "upstreams"))
+        await store.commit(manifest, await store.read_pointer("default"))
+        await eventually(lambda: (gateway.metric("headgate_table_refusals_total") or 0) >= 2)
+        assert gateway.served() == "1.1"
+        assert "the last good table stays" in caplog.text
+        image.put(upstream("up", endpoint(3)))
+        await commit(store, image, (1, 3))
+        await eventually(lambda: gateway.served() == "1.3")
+    assert sum("revision not applied" in record.message for record in caplog.records) == 1
+
+
+async def test_a_chunk_that_is_mended_is_applied_without_another_revision() -> None:
+    store, image = Shakable(), small_image()
+    gateway = Gateway(store)
+    manifest, chunks = publish(image, (1, 1))
+    await store.put_chunks(chunks)
+    store.damage(chunks[0].digest)
+    await store.commit(manifest, None)
+    async with gateway.following():
+        await eventually(lambda: (gateway.metric("headgate_table_refusals_total") or 0) >= 1)
+        await store.put_chunks(chunks)
+        await eventually(lambda: gateway.served() == "1.1")
+
+
+async def test_a_certificate_that_cannot_be_opened_costs_only_itself(caplog: pytest.LogCaptureFixture) -> None:
+    store, image = Shakable(), small_image()
+    image.put(certificate("good", seal(b"key", [KEY.public_key]), "foo.com"))
+    image.put(certificate("bad", seal(b"key", [PrivateKey.generate().public_key]), "bar.com"))
+    gateway = Gateway(store)
+    await commit(store, image, (1, 1))
+    async with gateway.following():
+        await eventually(lambda: gateway.served() == "1.1")
+    assert [item.key for item in gateway.certificates if item.private_key] == ["good"]
+    assert gateway.metric("headgate_table_refused_certificates") == 1
+    assert "certificate refused" in caplog.text
+
+
+async def test_losing_the_store_changes_nothing_but_the_tables_age() -> None:
+    store = Shakable()
+    gateway = Gateway(store)
+    await commit(store, small_image(), (1, 1))
+    async with gateway.following():
+        await eventually(lambda: gateway.metric("headgate_table_in_sync") == 1)
+        store.is_away = True
+        age = gateway.metric("headgate_table_age_seconds") or 0
+        await eventually(lambda: (gateway.metric("headgate_table_age_seconds") or 0) > age + 0.1)
+        assert gateway.reaches() == "10.0.0.1:80"
+        store.is_away = False
+        await eventually(lambda: (gateway.metric("headgate_table_age_seconds") or 1) < 0.1)
+
+
+async def test_the_poll_alone_finds_a_revision_that_no_watch_told_of() -> None:
+    store, image = Shakable(), small_image()
+    gateway = Gateway(store)
+    await commit(store, image, (1, 1))
+    async with gateway.following():
+        await eventually(lambda: gateway.served() == "1.1")
+        store._changes.tell = lambda: None  # type: ignore[method-assign]
+        await commit(store, small_image(2), (1, 2))
+        await eventually(lambda: gateway.served() == "1.2")
+
+
+async def test_a_burst_of_revisions_ends_at_the_last() -> None:
+    store, image = Shakable(), small_image()
+    gateway = Gateway(store)
+    async with gateway.following():
+        for revision in range(1, 30):
+            image.put(upstream("up", endpoint(revision)))
+            await commit(store, image, (1, revision))
+        await eventually(lambda: gateway.served() == "1.29")
+    assert gateway.reaches() == "10.0.0.29:80"
+
+
+async def test_a_manifest_of_another_revision_is_refused() -> None:
+    class Confused(Shakable):
+        async def get_manifest(self, table: str, version: Version) -> Manifest:
+            manifest = await super().get_manifest(table, version)
+            return manifest.model_copy(update={"version": Version(9, 9)})
+
+    store = Confused()
+    gateway = Gateway(store)
+    await commit(store, small_image(), (1, 1))
+    async with gateway.following():
+        await asyncio.sleep(0.1)
+    assert gateway.served() is None
+
+
+async def test_a_table_from_disk_is_served_until_the_store_has_a_greater_one(tmp_path: Path) -> None:
+    store, first = Shakable(), Gateway(Shakable())
+    manifest, chunks = publish(small_image(1), (3, 7))
+    contents = {chunk.digest: chunk.content for chunk in chunks}
+
+    async def fetch(name: ChunkName) -> bytes:
+        return contents[name.digest]
+
+    await first.applier.apply(manifest, fetch)
+    stored = first.applier.stored_table()
+    assert stored is not None
+    write_last_good(tmp_path / "table", stored)
+    second = Gateway(store)
+    read = read_last_good(tmp_path / "table")
+    assert read is not None
+
+    async def read_chunk(name: ChunkName) -> bytes:
+        return read.open_chunk(name)
+
+    await second.applier.apply(read.manifest, read_chunk)
+    assert second.reaches() == "10.0.0.1:80"
+    await commit(store, small_image(2), (3, 6))
+    async with second.following():
+        await asyncio.sleep(0.1)
+        assert second.served() == "3.7"
+        await commit(store, small_image(2), (4, 1))
+        await eventually(lambda: second.served() == "4.1")
+
+
+async def test_traffic_runs_between_the_chunks_of_a_large_table(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    store = Shakable()
+    gateway = Gateway(store)
+    image = TableImage(host(f"h{number}.com", route("/", "prefix", f"up{number}")) for number in range(1000))
+    await commit(store, image, (1, 1))
+    turns = 0
+    async with gateway.following():
+        while gateway.served() is None:
+            await asyncio.sleep(0)
+            turns += 1
+    assert turns > len(image.chunks())

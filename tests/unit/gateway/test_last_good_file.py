@@ -1,0 +1,88 @@
+"""The last good table on disk."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fakes.gateway_table import endpoint, host, publish, upstream
+from headgate.common.snapshot import TableImage, compress
+from headgate.common.tasks import cancel
+from headgate.gateway.errors import DamagedFile
+from headgate.gateway.last_good import LastGoodWriter, StoredTable, read_last_good, write_last_good
+
+
+def stored(revision: int = 1) -> StoredTable:
+    manifest, chunks = publish(TableImage([host("foo.com"), upstream("up", endpoint(revision))]), (1, revision))
+    return StoredTable(manifest, {chunk.digest: compress(chunk.content) for chunk in chunks})
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    table = stored()
+    write_last_good(tmp_path / "new folder" / "table", table)
+    read = read_last_good(tmp_path / "new folder" / "table")
+    assert read == table
+    assert all(read.open_chunk(name) for name in read.manifest.chunks)
+
+
+def test_no_file_is_no_table(tmp_path: Path) -> None:
+    assert read_last_good(tmp_path / "table") is None
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_flipped_byte_is_detected(tmp_path: Path, data: st.DataObject) -> None:
+    path = tmp_path / "table"
+    write_last_good(path, stored())
+    content = bytearray(path.read_bytes())
+    content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    path.write_bytes(content)
+    with pytest.raises(DamagedFile):
+        read_last_good(path)
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_cut_file_is_detected(tmp_path: Path, data: st.DataObject) -> None:
+    path = tmp_path / "table"
+    write_last_good(path, stored())
+    content = path.read_bytes()
+    path.write_bytes(content[: data.draw(st.integers(0, len(content) - 1))])
+    with pytest.raises(DamagedFile):
+        read_last_good(path)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    write_last_good(path, stored(1))
+    broken = stored(2)._replace(chunks={})
+    with pytest.raises(KeyError):
+        write_last_good(path, broken)
+    assert read_last_good(path) == stored(1)._replace(manifest=read_last_good(path).manifest)  # type: ignore[union-attr]
+    assert [item.name for item in tmp_path.iterdir()] == ["table"]
+
+
+async def test_the_newest_table_is_written_soon_after_a_change(tmp_path: Path) -> None:
+    path, tables = tmp_path / "table", [stored(1)]
+    writer = LastGoodWriter(path, lambda: tables[-1])
+    task = asyncio.create_task(writer.run())
+    try:
+        tables.append(stored(2))
+        writer.note_change()
+        async with asyncio.timeout(5):
+            while read_last_good(path) != tables[-1]:  # noqa: ASYNC110 - a file tells nobody
+                await asyncio.sleep(0.01)
+    finally:
+        await cancel(task)
+
+
+async def test_a_disk_that_refuses_is_logged_once_and_tried_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    writer = LastGoodWriter(tmp_path / "file" / "table", stored)
+    await writer.flush()
+    await writer.flush()
+    assert len(caplog.records) == 1
