@@ -16,12 +16,14 @@ import time
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
+from typing import cast
 
 import httptools
 import uvloop
 
 from bench.errors import BenchError
-from bench.processes import Process
+from bench.processes import Process, tail
 from bench.tools import IMPORTABLE
 
 _READY = "ready"
@@ -65,10 +67,13 @@ class SteadyClient:
             time.sleep(0.01)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._process.stop()
-        if self._file.exists():
-            self.answers = [_parse(line) for line in self._file.read_text().splitlines()]
+        if kind is not None:
+            return
+        if not self._file.exists():
+            raise BenchError(f"the steady client wrote nothing: {tail(self._process.log)}")
+        self.answers = [_parse(line) for line in self._file.read_text().splitlines()]
 
 
 def _parse(line: str) -> Answer:
@@ -87,8 +92,7 @@ class _Connection(asyncio.Protocol):
         self._body = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but ancestry
 
     def ask(self, asked: float, head: bytes) -> None:
         assert self._transport is not None

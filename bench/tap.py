@@ -11,12 +11,13 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 
 import nats
 from nats.aio.msg import Msg
 
 from bench.errors import BenchError
-from bench.processes import Process
+from bench.processes import Process, tail
 from bench.tools import IMPORTABLE
 from headgate.common.deltas import DELTA_PREFIX
 from headgate.common.stores.nats.snapshots import TABLES_BUCKET
@@ -56,11 +57,14 @@ class Tap:
             time.sleep(0.01)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._process.stop()
-        if self._file.exists():
-            lines = (line.split(" ", 1) for line in self._file.read_text().splitlines())
-            self.heard = [Heard(float(at), subject) for at, subject in lines]
+        if kind is not None:
+            return
+        if not self._file.exists():
+            raise BenchError(f"the tap wrote nothing: {tail(self._process.log)}")
+        lines = (line.split(" ", 1) for line in self._file.read_text().splitlines())
+        self.heard = [Heard(float(at), subject) for at, subject in lines]
 
 
 async def _run(url: str) -> list[str]:

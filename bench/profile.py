@@ -1,0 +1,134 @@
+"""Where the gateway's time goes under load: a flame graph and a list of the functions that cost most.
+
+    python -m bench.profile [--seconds 10] [--connections 32] [--path /] [--native]
+
+py-spy samples the pinned gateway while wrk loads it; nothing in the gateway is changed or slowed for it. Writes
+gateway.svg and gateway-top.txt to bench/.work/profile and prints the list.
+"""
+
+import argparse
+import contextlib
+import shutil
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from bench.errors import BenchError
+from bench.load import Load, LoadResult, run_load
+from bench.origin import start_origin
+from bench.peers import Running
+from bench.peers.headgate import Headgate
+from bench.processes import command_line, cpu_seconds, free_ports
+from bench.throughput import HOSTS, LOAD_CORE, PROXY_CORE, SERVICES
+from bench.tools import WORK, bench_tool
+from bench.workload import Workload, host_names, write_certificate
+
+RATE = 400
+"""Samples a second."""
+LISTED = 40
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Profile and print; return 1 if that is not possible."""
+    parser = argparse.ArgumentParser(prog="python -m bench.profile", description="Profile the gateway under load.")
+    parser.add_argument("--seconds", type=int, default=10, help="of each of two recordings, default 10")
+    parser.add_argument("--connections", type=int, default=32, help="default 32")
+    parser.add_argument("--path", default="/", help="/ has 1 KB, /64k has 64 KB; default /")
+    parser.add_argument("--native", action="store_true", help="show C frames too; slower")
+    options = parser.parse_args(argv)
+    folder = WORK / "profile"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        print(profile_gateway(folder, options.seconds, options.connections, options.path, is_native=options.native))
+    except BenchError as error:
+        print(f"failed: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def profile_gateway(folder: Path, seconds: int, connections: int, path: str, *, is_native: bool) -> str:
+    """Load the gateway, record it twice (for the graph and for the list) and return the list.
+
+    Raises:
+        BenchError: py-spy cannot be installed, or something does not start.
+    """
+    spy = bench_tool("py-spy")
+    if spy is None:
+        raise BenchError("py-spy of bench/requirements.lock cannot be installed")
+    ports = free_ports(SERVICES)
+    workload = Workload(host_names(HOSTS), tuple(ports), *write_certificate(folder))
+    with start_origin(folder / "origin", ports, core=LOAD_CORE), contextlib.ExitStack() as stack:
+        gateway = Headgate().start(workload, folder / "headgate", core=PROXY_CORE, side_core=LOAD_CORE)
+        stack.callback(gateway.stop)
+        pid = busiest(gateway, Load(f"http://127.0.0.1:{gateway.http_port}/", path, HOSTS, connections, 2))
+        load = Load(f"http://127.0.0.1:{gateway.http_port}/", path, HOSTS, connections, 2 * seconds + 4)
+        raw = folder / "gateway.txt"
+        with _loaded(load) as results:
+            for form, target in (("raw", raw), ("flamegraph", folder / "gateway.svg")):
+                _record(spy, pid, seconds, form, target, is_native=is_native)
+    listed = f"{command_line(pid) or 'gateway'}, {results[0].requests_per_s:,.0f} requests/s while sampled\n\n"
+    listed += top_list(raw.read_text().splitlines())
+    (folder / "gateway-top.txt").write_text(listed)
+    return f"{listed}\nflame graph: {folder / 'gateway.svg'}"
+
+
+def busiest(gateway: Running, load: Load) -> int:
+    """Pid of the process that carries the traffic: a gateway may have a parent that only supervises."""
+    before = {pid: cpu_seconds([pid]) for pid in gateway.serving()}
+    run_load(load, core=LOAD_CORE)
+    return max(gateway.serving(), key=lambda pid: cpu_seconds([pid]) - before.get(pid, 0.0))
+
+
+@contextlib.contextmanager
+def _loaded(load: Load) -> Iterator[list[LoadResult]]:
+    results: list[LoadResult] = []
+    thread = threading.Thread(target=lambda: results.append(run_load(load, core=LOAD_CORE)))
+    thread.start()
+    try:
+        yield results
+    finally:
+        thread.join()
+
+
+def _record(spy: Path, pid: int, seconds: int, form: str, target: Path, *, is_native: bool) -> None:
+    argv = ["taskset", "--cpu-list", str(LOAD_CORE), str(spy), "record", "--pid", str(pid), "--rate", str(RATE)]
+    argv += ["--duration", str(seconds), "--format", form, "--output", str(target)] + (
+        ["--native"] if is_native else []
+    )
+    ran = subprocess.run(argv, capture_output=True, text=True)
+    if ran.returncode != 0 or not target.exists():
+        raise BenchError(f"py-spy: {ran.stderr.strip()[-300:]}")
+
+
+def top_list(lines: Iterable[str]) -> str:
+    """Functions by share of samples: on top of the stack (`own`) and anywhere in it (`with callees`).
+
+    `lines` are py-spy's raw form: frames from the outermost in, separated by `;`, then the number of samples.
+    """
+    own: Counter[str] = Counter()
+    within: Counter[str] = Counter()
+    for line in lines:
+        stack, _, count = line.rpartition(" ")
+        frames = [_function(frame) for frame in stack.split(";")]
+        own[frames[-1]] += int(count)
+        for frame in set(frames):
+            within[frame] += int(count)
+    total = sum(own.values())
+    if not total:
+        return "no samples\n"
+    rows = (f"{own[frame] / total:6.1%}  {within[frame] / total:6.1%}  {frame}" for frame, _ in own.most_common(LISTED))
+    return "\n".join(("   own  with callees", *rows)) + "\n"
+
+
+def _function(frame: str) -> str:
+    """`name (path/of/file.py:12)` without the line, so that a function counts once."""
+    name, _, place = frame.partition(" (")
+    return f"{name} ({place.rpartition(':')[0]})" if place else name
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""Manifests that are written as text must still be the objects that they say."""
+
+from pathlib import Path
+
+import yaml
+from bench.changes import CHANGING_HOST, ChangingSite
+from bench.manifests import write_sites, write_workload
+from bench.workload import TLS_SERVER_NAME, Workload, host_names, write_certificate
+
+
+def documents(folder: Path) -> list[dict]:
+    return [each for file in sorted(folder.glob("*.yaml")) for each in yaml.safe_load_all(file.read_text())]
+
+
+def test_a_site_is_a_service_a_slice_and_an_ingress(tmp_path: Path):
+    write_sites(tmp_path, 3, [9001, 9002], documents_per_file=100)
+    service, endpoints, ingress = documents(tmp_path)[3:6]
+    assert endpoints["metadata"]["labels"]["kubernetes.io/service-name"] == service["metadata"]["name"]
+    assert endpoints["ports"][0]["port"] == 9002
+    rule = ingress["spec"]["rules"][0]
+    assert rule["host"] == "site-00001.bench.example"
+    assert rule["http"]["paths"][0]["backend"]["service"]["name"] == service["metadata"]["name"]
+
+
+def test_sites_are_spread_over_files(tmp_path: Path):
+    write_sites(tmp_path, 5, [9001], documents_per_file=4)
+    assert len(list(tmp_path.iterdir())) == 4
+    assert len(documents(tmp_path)) == 15
+
+
+def test_a_move_changes_the_endpoint_and_nothing_else(tmp_path: Path):
+    site = ChangingSite(tmp_path, [9001, 9002])
+    before = documents(tmp_path)
+    site.move_endpoint()
+    changed = [new for old, new in zip(before, documents(tmp_path), strict=True) if old != new]
+    assert [each["kind"] for each in changed] == ["EndpointSlice"]
+    assert changed[0]["ports"][0]["port"] == 9002
+
+
+def test_a_route_change_keeps_the_host_and_its_root(tmp_path: Path):
+    site = ChangingSite(tmp_path, [9001])
+    site.change_routes()
+    (rule,) = next(each for each in documents(tmp_path) if each["kind"] == "Ingress")["spec"]["rules"]
+    assert rule["host"] == CHANGING_HOST
+    assert [path["path"] for path in rule["http"]["paths"]] == ["/", "/release-1"]
+
+
+def test_every_host_of_a_workload_has_tls(tmp_path: Path):
+    workload = Workload(host_names(3), (9001, 9002), *write_certificate(tmp_path))
+    write_workload(tmp_path / "out", workload)
+    found = documents(tmp_path / "out")
+    ingresses = [each for each in found if each["kind"] == "Ingress"]
+    assert {each["spec"]["rules"][0]["host"] for each in ingresses} == {*workload.hosts, TLS_SERVER_NAME}
+    (secret,) = [each for each in found if each["kind"] == "Secret"]
+    assert secret["stringData"]["tls.key"] == workload.key.read_text()
+    assert all(each["spec"]["tls"][0]["secretName"] == secret["metadata"]["name"] for each in ingresses)
