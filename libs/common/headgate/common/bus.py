@@ -154,7 +154,8 @@ class Bus:
             self._on_error(client, error)
 
         async def disconnected() -> None:
-            if client is self._client:
+            if client is self._client and not self._is_closing:
+                self._on_lost("the connection broke")
                 self._end_requests()
 
         async def reconnected() -> None:
@@ -188,11 +189,14 @@ class Bus:
             return
         if not client.is_connected:
             self._back_off(client)
-            if not self._outage_logged:
-                self._outage_logged = True
-                _log.warning("no connection to NATS, trying on", extra={"nats": self.address, "reason": _reason(error)})
+            self._on_lost(_reason(error))
         else:
             _log.debug("NATS reports an error", extra={"nats": self.address, "reason": _reason(error)})
+
+    def _on_lost(self, reason: str) -> None:
+        if not self._outage_logged:
+            self._outage_logged = True
+            _log.warning("no connection to NATS, trying on", extra={"nats": self.address, "reason": reason})
 
     def _back_off(self, client: Client) -> None:
         # nats-py reads this option before each attempt; its own wait is one constant.

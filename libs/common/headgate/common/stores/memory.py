@@ -137,8 +137,7 @@ class MemoryDeltaLog:
     def _store(self, subject: str, message: LogMessage) -> int:
         self._last_sequence += 1
         sequence = self._last_sequence
-        if not isinstance(message, ClusterAnnouncement):
-            message = message.model_copy(update={"sequence": sequence})
+        message = message.model_copy(update={"sequence": sequence})
         self._messages.pop(subject, None)
         self._messages[subject] = (sequence, message, self._clock())
         self._changes.tell()

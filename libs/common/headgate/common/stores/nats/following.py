@@ -138,8 +138,9 @@ async def _state(stream: Stream) -> _State:
 
 
 async def _position(stream: Stream, incarnation: str) -> LogPosition:
-    # Not the stream's own last_seq: that message may have been purged, and a reader would wait for it.
-    last = await stream.last(">")
+    # Not the stream's own last_seq: that message may have been purged, and a reader would wait for it. `*.>` and not
+    # `>`, for which the server takes the same shortcut.
+    last = await stream.last("*.>")
     return LogPosition(incarnation, last.sequence if last else 0)
 
 
@@ -221,11 +222,11 @@ class OrderedConsumer:
             _Interrupted: something may be missing.
         """
         while True:
+            self._arrived.clear()  # before looking, as looking lets others run
             if batch := await self._take():
                 return batch
             if self._doubt:
                 raise _Interrupted(self._doubt)
-            self._arrived.clear()
             try:
                 async with asyncio.timeout(SILENCE_S):
                     await self._arrived.wait()

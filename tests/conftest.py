@@ -1,0 +1,18 @@
+"""What every test gets."""
+
+import os
+
+import pytest
+from hypothesis import settings
+
+# Examples are bounded by count: two cores that others use too say nothing about how long one may take.
+settings.register_profile("headgate", deadline=None, max_examples=60)
+settings.load_profile("headgate")
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests see no HEADGATE_* variable of the shell that runs them."""
+    for name in os.environ:
+        if name.startswith("HEADGATE_"):
+            monkeypatch.delenv(name)
