@@ -95,7 +95,7 @@ async def _ask(admin_url: str, method: str, url: str, headers: list[tuple[str, s
             return await answer.json()
     except (aiohttp.ClientError, TimeoutError, ValueError) as error:
         raise Unreachable(
-            f"no gateway answers at {admin_url}: start one, give --admin-url URL, or decide by files with --manifests PATH"
+            f"no gateway answers at {admin_url}: start one, give --admin-url URL, or ask files with --manifests PATH"
         ) from error
 
 

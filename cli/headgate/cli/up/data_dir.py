@@ -77,12 +77,26 @@ def write_state(data_dir: Path, state: UpState) -> None:
 
 
 def read_state(data_dir: Path) -> UpState | None:
-    """Return what a running `up` wrote; None if there is none or it is not readable."""
+    """Return what a running `up` wrote; None if none runs or the file is not readable."""
     try:
+        if not _is_locked(data_dir):
+            return None  # left by an `up` that was killed
         content: Any = json.loads((data_dir / STATE_FILE).read_text())
         return UpState.model_validate(content)
     except (OSError, ValueError, ValidationError):
         return None
+
+
+def _is_locked(data_dir: Path) -> bool:
+    descriptor = os.open(data_dir / LOCK_FILE, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(descriptor)
 
 
 def nats_port(data_dir: Path) -> int:

@@ -3,7 +3,6 @@
 Works on whole blocks, not on lines: an access log of tens of thousands of lines a second must cost next to nothing.
 """
 
-import os
 from typing import BinaryIO
 
 _COLOURS = (36, 33, 35, 32, 34, 96, 93, 95, 92, 94)
@@ -17,6 +16,7 @@ class LogOutput:
         self._width = width
         self._colour = colour
         self._channels = 0
+        self._is_read = True
 
     def channel(self, name: str) -> "LogChannel":
         """Make the channel of one service; each gets a colour of its own."""
@@ -28,12 +28,13 @@ class LogOutput:
 
     def write(self, block: bytes) -> None:
         """Write whole lines at once."""
+        if not self._is_read:
+            return
         try:
             self._sink.write(block)
             self._sink.flush()
         except (BrokenPipeError, ValueError):
-            # Nobody reads any more (`headgate up | head`): traffic goes on without a log.
-            self._sink = open(os.devnull, "wb")  # noqa: SIM115 - for the rest of the process
+            self._is_read = False  # `headgate up | head`: traffic goes on without a log
 
 
 class LogChannel:

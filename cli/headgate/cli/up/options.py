@@ -11,6 +11,7 @@ from headgate.cli.errors import UsageMistake
 AccessLog = Literal["combined", "json", "off"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
+_SERVICES = ("nats", "watcher", "translator", "gateway", "headgate")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -76,6 +77,9 @@ class UpOptions:
                 raise UsageMistake(f"{taken[port]} and {flag} both say {port}: choose different ports")
             taken[port] = flag
         names = [backend.name for backend in self.demo_backends]
+        for name in names:
+            if name in _SERVICES:
+                raise UsageMistake(f"--demo-backend: {name!r} is the name of a service; choose another")
         if len(set(names)) != len(names):
             raise UsageMistake(f"--demo-backend: the names must differ, these do not: {', '.join(names)}")
 

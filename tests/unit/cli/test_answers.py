@@ -1,0 +1,134 @@
+"""How `routes`, `history`, `status` and the banner say what they know; the data comes from models, not from servers."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from headgate.cli.history import describe
+from headgate.cli.rendering import age, print_table
+from headgate.cli.routes import lines_of
+from headgate.cli.status import Report, as_document, is_well
+from headgate.cli.up.banner import try_line
+from headgate.common.heartbeats import Heartbeat
+from headgate.common.problems import Problem, Severity
+from headgate.common.resources import ObjectRef
+from headgate.common.snapshot import Cause, Manifest, Version
+from headgate.common.status import StatusUpdate
+from headgate.common.table import (
+    Endpoint,
+    PathMatch,
+    PathType,
+    Provenance,
+    Route,
+    Upstream,
+    VirtualHost,
+    WeightedBackend,
+)
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SOURCE = Provenance(cluster="local", kind="Ingress", namespace="default", name="web")
+
+
+def route(path: str, *backends: WeightedBackend) -> Route:
+    return Route(name=path, path=PathMatch(type=PathType.PREFIX, value=path), backends=backends, provenance=SOURCE)
+
+
+def manifest(revision: int = 7, causes: int = 0) -> Manifest:
+    each = Cause(cluster="local", kind="Ingress", namespace="default", name="web", operation="apply", sequence=1)
+    return Manifest(
+        table="default",
+        version=Version(1, revision),
+        created_at=NOW,
+        causes=(each,) * causes,
+        cause_count=causes,
+        inputs={"local": 9},
+        chunks=(),
+    )
+
+
+def beat(revision: int | None) -> Heartbeat:
+    version = None if revision is None else Version(1, revision)
+    return Heartbeat(replica="a", worker=0, table="default", version=version, at=NOW)
+
+
+def update(severity: Severity) -> StatusUpdate:
+    return StatusUpdate(
+        ref=ObjectRef("local", "networking.k8s.io", "ingresses", "default", "web"),
+        api_version="networking.k8s.io/v1",
+        kind="Ingress",
+        uid="1",
+        is_accepted=True,
+        problems=(Problem(severity=severity, reason="ServiceNotFound", message="not found"),),
+        at=NOW,
+    )
+
+
+def test_routes_show_weights_and_ready_endpoints_of_each_backend() -> None:
+    one = Endpoint(address="10.0.0.1", port=80)
+    two = Endpoint(address="10.0.0.2", port=80, ready=False)
+    host = VirtualHost(
+        host="a.example",
+        routes=(route("/", WeightedBackend(upstream="one", weight=3), WeightedBackend(upstream="gone")),),
+    )
+    lines = lines_of([Upstream(key="one", endpoints=(one, two), provenance=SOURCE), host])
+    assert [(line.backend, line.weight, line.ready, line.endpoints) for line in lines] == [
+        ("one", 3, 1, 2),
+        ("gone", 1, 0, 0),
+    ]
+    assert lines[1].unavailable == "not in the table"
+
+
+def test_history_says_the_first_causes_and_how_many_more() -> None:
+    assert describe(manifest(causes=1)) == "apply Ingress default/web"
+    assert describe(manifest(causes=5)).endswith(", and 2 more")
+    assert describe(manifest()) == "-"
+
+
+@pytest.mark.parametrize(
+    ("heartbeats", "updates", "expected"),
+    [
+        ((beat(7),), (), True),
+        ((beat(7),), (update(Severity.WARNING),), True),
+        ((beat(7),), (update(Severity.ERROR),), False),
+        ((beat(7), beat(6)), (), False),
+        ((beat(None),), (), False),
+        ((), (), False),
+    ],
+)
+def test_all_is_well_when_every_gateway_is_current_and_no_object_has_errors(
+    heartbeats: tuple[Heartbeat, ...], updates: tuple[StatusUpdate, ...], expected: bool
+) -> None:
+    report = Report("default", manifest(), heartbeats, updates, None)
+    assert is_well(report) is expected
+    assert as_document(report)["is_well"] is expected
+
+
+def test_nothing_is_well_without_a_table() -> None:
+    report = Report("default", None, (), (), None)
+    assert not is_well(report)
+    assert as_document(report)["published"] is None
+
+
+@pytest.mark.parametrize(
+    ("hosts", "expected"),
+    [
+        ([("demo.localhost", ["/red", "/"])], "curl -H 'Host: demo.localhost' http://127.0.0.1:8080/"),
+        ([("*", ["/"])], "curl http://127.0.0.1:8080/"),
+        ([("*.b.example", ["/x"])], "curl -H 'Host: any.b.example' http://127.0.0.1:8080/x"),
+        ([("*.b.example", ["/"]), ("z.example", ["/"])], "curl -H 'Host: z.example' http://127.0.0.1:8080/"),
+        ([], "no route is served yet: `headgate check PATH` finds mistakes in manifests"),
+    ],
+)
+def test_the_line_to_try_uses_a_host_that_is_served(hosts: list[tuple[str, list[str]]], expected: str) -> None:
+    table = {"hosts": [{"host": host, "routes": [{"path": path} for path in paths]} for host, paths in hosts]}
+    assert try_line(table, 8080) == expected
+
+
+def test_columns_are_as_wide_as_their_widest_cell(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("A", "LONG"), [("value", 1)])
+    assert capsys.readouterr().out == "A      LONG\nvalue  1\n"
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(0, "0s"), (119, "119s"), (120, "2m"), (7200, "2h"), (200_000, "2d")])
+def test_ages_are_short(seconds: int, shown: str) -> None:
+    assert age(NOW - timedelta(seconds=seconds), NOW) == shown

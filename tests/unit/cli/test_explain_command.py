@@ -1,0 +1,76 @@
+"""`headgate explain` on manifests and against a gateway's admin site."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from headgate.cli.__main__ import main
+
+QUICKSTART = str(Path(__file__).parents[3] / "examples" / "quickstart")
+
+
+def test_the_winner_and_why_the_others_lost_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "GET", "http://demo.localhost/red", "--manifests", QUICKSTART]) == 0
+    shown = capsys.readouterr().out
+    assert "wins  demo.localhost  prefix  /red" in shown
+    assert "is longer" in shown
+    assert "127.0.0.1:9101 ready" in shown
+
+
+def test_a_host_header_goes_before_the_host_of_the_url(capsys: pytest.CaptureFixture[str]) -> None:
+    request = ["GET", "http://127.0.0.1:8080/red", "-H", "Host: demo.localhost"]
+    assert main(["explain", *request, "--manifests", QUICKSTART]) == 0
+    assert "GET demo.localhost/red" in capsys.readouterr().out
+
+
+def test_an_unknown_host_is_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "GET", "http://nobody.example/", "--manifests", QUICKSTART]) == 1
+    assert "404: no virtual host takes 'nobody.example'" in capsys.readouterr().out
+
+
+def test_json_is_the_whole_explanation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "GET", "demo.localhost/red", "--manifests", QUICKSTART, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["virtual_host"] == "demo.localhost"
+    assert document["candidates"][0]["wins"] is True
+
+
+def test_nobody_at_the_admin_address_is_exit_code_3_and_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "GET", "http://x/", "--admin-url", "http://127.0.0.1:1"]) == 3
+    shown = capsys.readouterr().err
+    assert shown.startswith("headgate: no gateway answers at http://127.0.0.1:1: start one")
+    assert shown.count("\n") == 1
+
+
+async def test_a_running_gateway_is_asked_for_its_explanation(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = []
+
+    async def explain(request: web.Request) -> web.Response:
+        asked.append(list(request.query.items()))
+        return web.json_response(
+            {
+                "version": "1.7",
+                "method": "GET",
+                "host": "a.example",
+                "path": "/",
+                "virtual_host": None,
+                "winner": None,
+                "verdict": "404: no virtual host takes it",
+                "candidates": [],
+            }
+        )
+
+    app = web.Application()
+    app.router.add_get("/explain", explain)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    code = await asyncio.to_thread(main, ["explain", "GET", "a.example/", "-H", "X: y", "--admin-url", url])
+    await runner.cleanup()
+    assert code == 1
+    assert asked == [[("method", "GET"), ("url", "http://a.example/"), ("header", "X: y")]]
+    assert "(table 1.7)" in capsys.readouterr().out

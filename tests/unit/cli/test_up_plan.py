@@ -1,0 +1,46 @@
+"""Which processes `up` runs for which flags."""
+
+from pathlib import Path
+
+from headgate.cli.up.options import DemoBackend, UpOptions
+from headgate.cli.up.plan import make_plan
+from headgate.cli.up.process import ProcessSpec
+
+OPTIONS = UpOptions(manifests=(Path("a"), Path("b")), data_dir=Path("/data"), workers=3, access_log="json")
+BROKER = ProcessSpec("nats", ("nats-server",))
+URL = "nats://127.0.0.1:4222"
+
+
+def test_every_service_is_told_the_same_bus_and_data_directory() -> None:
+    plan = make_plan(OPTIONS, URL, BROKER)
+    for spec in (plan.watcher, plan.translator, plan.gateway):
+        assert f"--nats-url={URL}" in spec.command
+        assert "--data-dir=/data" in spec.command
+        assert f"headgate.{spec.name}" in spec.command
+
+
+def test_all_folders_go_to_the_watcher() -> None:
+    command = make_plan(OPTIONS, URL, BROKER).watcher.command
+    assert {"--manifests=a", "--manifests=b", "--cluster=local"} <= set(command)
+
+
+def test_a_kubeconfig_goes_to_the_watcher_with_its_context() -> None:
+    options = UpOptions(kubeconfig=Path("/k"), context="staging")
+    command = make_plan(options, URL, BROKER).watcher.command
+    assert {"--kubeconfig=/k", "--context=staging"} <= set(command)
+
+
+def test_the_gateway_gets_ports_workers_and_log() -> None:
+    command = make_plan(OPTIONS, URL, BROKER).gateway.command
+    wanted = {"--http-port=8080", "--https-port=8443", "--admin-port=9080", "--workers=3", "--access-log=json"}
+    assert wanted <= set(command)
+
+
+def test_the_gateway_ends_first_and_the_broker_last() -> None:
+    options = UpOptions(manifests=(Path("a"),), demo_backends=(DemoBackend("red", 9101),))
+    groups = [[spec.name for spec in group] for group in make_plan(options, URL, BROKER).stop_groups]
+    assert groups == [["gateway"], ["watcher", "translator", "red"], ["nats"]]
+
+
+def test_an_existing_nats_server_is_not_started() -> None:
+    assert make_plan(OPTIONS, URL, None).names == ["gateway", "watcher", "translator"]
