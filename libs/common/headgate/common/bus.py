@@ -28,6 +28,8 @@ _log = logging.getLogger(__name__)
 _FIRST_WAIT_S, _LAST_WAIT_S = 0.05, 2.0
 _PING_S, _PINGS_OUTSTANDING = 3, 2
 """A peer that is silent for about 9 s is taken for dead."""
+_SLOW_QUIET_S = 10.0
+"""Between two log lines about dropped messages: one overflow is an error for each message."""
 _WATCH_S = 0.5
 _STUCK_S = 15.0
 """A client that was not connected for this long is made anew, in case that its reconnecting died."""
@@ -52,6 +54,7 @@ class Bus:
         self._connected_once = asyncio.Event()
         self._is_closing = False
         self._outage_logged = False
+        self._slow_told = -_SLOW_QUIET_S
 
     @classmethod
     async def connect(
@@ -182,8 +185,7 @@ class Bus:
 
     def _on_error(self, client: Client, error: Exception) -> None:
         if isinstance(error, nats.errors.SlowConsumerError):
-            _log.warning("messages were dropped on our side: reading again", extra={"subject": error.subject})
-            self._notify(self._disturbed)
+            self._on_slow()
             return
         if client is not self._client or self._is_closing:
             return
@@ -192,6 +194,13 @@ class Bus:
             self._on_lost(_reason(error))
         else:
             _log.debug("NATS reports an error", extra={"nats": self.address, "reason": _reason(error)})
+
+    def _on_slow(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._slow_told > _SLOW_QUIET_S:
+            self._slow_told = now
+            _log.warning("messages were dropped on our side: reading again")
+        self._notify(self._disturbed)
 
     def _on_lost(self, reason: str) -> None:
         if not self._outage_logged:

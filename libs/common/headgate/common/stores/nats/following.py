@@ -265,7 +265,7 @@ class OrderedConsumer:
         sequence, consumer_sequence, nanoseconds = map(int, tokens[first : first + 3])
         if consumer_sequence != self._received + 1:
             self._disturbed(f"message {self._received + 1} of the consumer is missing")
-        elif not self._doubt:
+        else:  # also in doubt: what came without a gap is good, and a follower must get ahead
             self._received = consumer_sequence
             self._queue.append(
                 Message(message.subject, sequence, nanoseconds // 1000, message.headers or {}, message.data)
