@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from headgate.common.problems import Problem, Severity
+from headgate.common.resources import ObjectRef
 from headgate.common.status import EventNote, LoadBalancerAddress, StatusUpdate
 from headgate.translator.assembly import Assembly
 from headgate.translator.fragment import Fragment, Identity, ServicePortRef, UpstreamRef
@@ -44,65 +46,74 @@ def _value(field: str, ref: UpstreamRef) -> str:
     return shown(f"{ref.kind}/{ref.name}")
 
 
-def is_same(one: StatusUpdate, other: StatusUpdate) -> bool:
-    """Whether two updates want the same written; Events and times do not count."""
-    return _wanted(one) == _wanted(other)
+class Wanted(NamedTuple):
+    """What should stand in an object's status."""
+
+    ref: ObjectRef
+    api_version: str
+    kind: str
+    uid: str
+    is_accepted: bool
+    addresses: tuple[LoadBalancerAddress, ...] | None
+    problems: tuple[Problem, ...]
 
 
-def _wanted(update: StatusUpdate) -> tuple[object, ...]:
-    return update.uid, update.api_version, update.is_accepted, update.addresses, update.problems
+def wanted_by(update: StatusUpdate) -> Wanted:
+    """Return what an update wants, without its Events and times."""
+    return Wanted(
+        update.ref,
+        update.api_version,
+        update.kind,
+        update.uid,
+        update.is_accepted,
+        update.addresses,
+        update.problems,
+    )
 
 
-def accept_or_refuse(
+def report(
     identity: Identity,
     condition: Condition,
-    addresses: Sequence[LoadBalancerAddress] | None,
-    before: StatusUpdate | None,
-    at: datetime,
-    traceparent: str | None,
-) -> StatusUpdate:
-    """Return the status wanted for an object that is ours; Events say what is new since `before`.
+    addresses: tuple[LoadBalancerAddress, ...] | None,
+    before: Wanted | None,
+) -> Wanted:
+    """Return what is wanted for an object that is ours.
 
-    Addresses are written to accepted objects only; None leaves what is there.
+    Addresses are for accepted objects; None, not known now, keeps what was wanted before.
     """
-    wanted = None if addresses is None else tuple(addresses)
-    return StatusUpdate(
-        ref=identity.ref,
-        api_version=identity.api_version,
-        kind=identity.kind,
-        uid=identity.uid,
-        is_accepted=condition.is_accepted,
-        addresses=wanted if condition.is_accepted else (),
-        problems=condition.problems,
-        events=tuple(_events(condition, before if before and before.uid == identity.uid else None)),
-        at=at,
-        traceparent=traceparent,
+    if addresses is None and before is not None:
+        addresses = before.addresses or None
+    return Wanted(
+        identity.ref,
+        identity.api_version,
+        identity.kind,
+        identity.uid,
+        condition.is_accepted,
+        addresses if condition.is_accepted else (),
+        condition.problems,
     )
 
 
-def disown(before: StatusUpdate, at: datetime, traceparent: str | None) -> StatusUpdate:
-    """Return the status wanted for an object that is no longer ours: what we wrote is taken back."""
-    return StatusUpdate(
-        ref=before.ref,
-        api_version=before.api_version,
-        kind=before.kind,
-        uid=before.uid,
-        is_accepted=False,
-        addresses=(),
-        at=at,
-        traceparent=traceparent,
-    )
+def disown(before: Wanted) -> Wanted:
+    """Return what is wanted for an object that is no longer ours: what we wrote is taken back."""
+    return before._replace(is_accepted=False, addresses=(), problems=())
 
 
-def _events(condition: Condition, before: StatusUpdate | None) -> Sequence[EventNote]:
+def to_update(wanted: Wanted, before: Wanted | None, at: datetime, traceparent: str | None) -> StatusUpdate:
+    """Return the message for watchers; its Events say what is new since `before`."""
+    known = before if before and before.uid == wanted.uid else None
+    return StatusUpdate(**wanted._asdict(), events=tuple(_events(wanted, known)), at=at, traceparent=traceparent)
+
+
+def _events(wanted: Wanted, before: Wanted | None) -> Sequence[EventNote]:
     known = set(before.problems) if before else set()
     events = [
         EventNote(type="Warning", reason=problem.reason, note=str(problem)[:NOTE_CHARACTERS])
-        for problem in condition.problems
+        for problem in wanted.problems
         if problem not in known
-    ]
-    errors = sum(problem.severity is Severity.ERROR for problem in condition.problems)
-    if condition.is_accepted and not (before and before.is_accepted):
-        note = f"Served, except for {errors} errors" if errors else "Served"
-        return [EventNote(type="Normal", reason="Accepted", note=note), *events[:MAX_EVENTS]]
-    return events[:MAX_EVENTS]
+    ][:MAX_EVENTS]
+    if wanted.is_accepted and not (before and before.is_accepted):
+        errors = sum(problem.severity is Severity.ERROR for problem in wanted.problems)
+        note = f"Served in part: {errors} of its fields have errors" if errors else "Served"
+        events.insert(0, EventNote(type="Normal", reason="Accepted", note=note))
+    return events

@@ -131,6 +131,11 @@ class World:
         """Return the objects of some kinds in one cluster."""
         return [ref for ref in self._objects if ref.cluster == cluster and KindKey(ref.group, ref.resource) in kinds]
 
+    def kind_of(self, ref: ObjectRef) -> ResourceKind | None:
+        """Return the kind of an object; None if its kind is of no interest here."""
+        stored = self._kinds.get(KindKey(ref.group, ref.resource))
+        return stored.kind if stored else None
+
     @property
     def counts(self) -> Mapping[str, int]:
         """Number of objects by plural."""

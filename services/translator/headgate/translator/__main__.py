@@ -1,0 +1,54 @@
+"""`headgate translator`: the translator as a service."""
+
+import sys
+from collections.abc import Sequence
+
+from headgate.common.bus import Bus
+from headgate.common.errors import SettingsError
+from headgate.common.service import ServiceContext, run_service
+from headgate.common.settings import load_settings
+from headgate.common.stores.nats import NatsStores
+from headgate.common.tasks import run_together
+from headgate.translator.loop import Stores, TranslatorLoop
+from headgate.translator.settings import TranslatorSettings
+
+SUMMARY = (
+    "Translate the routing resources of all clusters into one versioned route table. "
+    "Several translators may run at once: equal input gives equal tables, and only one of them commits each revision."
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the translator until it is told to stop; return the exit code."""
+    try:
+        settings = load_settings(TranslatorSettings, argv, program="headgate translator", summary=SUMMARY)
+    except SettingsError as error:
+        print(f"headgate translator: {error}", file=sys.stderr)
+        return 2
+
+    async def serve(context: ServiceContext) -> None:
+        await _serve(context, settings)
+
+    return run_service("translator", settings, serve)
+
+
+async def _serve(context: ServiceContext, settings: TranslatorSettings) -> None:
+    context.admin.add_readiness("table", lambda: "not connected to NATS yet")
+    password = settings.nats_password.get_secret_value()
+    await run_together(_work(context, settings, password), context.stopping.wait())
+
+
+async def _work(context: ServiceContext, settings: TranslatorSettings, password: str) -> None:
+    name = f"headgate translator {settings.instance}"
+    bus = await Bus.connect(settings.nats_url, name=name, user=settings.nats_user, password=password)
+    try:
+        stores = await NatsStores.open(bus)
+        loop = TranslatorLoop(Stores(stores.log_reader, stores.snapshots, stores.statuses, stores.heartbeats), settings)
+        context.admin.add_readiness("table", loop.readiness)
+        await loop.run()
+    finally:
+        await bus.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

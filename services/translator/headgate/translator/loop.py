@@ -1,0 +1,326 @@
+"""The translator's loop: the only place where the pure core meets time and the bus."""
+
+import asyncio
+import logging
+import random
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from headgate.common.deltas import LogMessage
+from headgate.common.errors import Conflict, StoreError, StoreUnavailable
+from headgate.common.problems import Severity
+from headgate.common.resources import ObjectRef
+from headgate.common.snapshot import Pointer, Version
+from headgate.common.status import LoadBalancerAddress
+from headgate.common.stores import DeltaLogReader, HeartbeatBoard, LogPosition, LogReplay, SnapshotStore, StatusBoard
+from headgate.common.tasks import run_together
+from headgate.common.telemetry import current_traceparent, span_from
+from headgate.translator import metrics
+from headgate.translator.addresses import announced
+from headgate.translator.conditions import disown, judge, report
+from headgate.translator.intake import Causes, Intake
+from headgate.translator.offline import make_dialects
+from headgate.translator.publisher import Draft, Publisher
+from headgate.translator.settings import TranslatorSettings
+from headgate.translator.status_poster import StatusPoster, Wish
+from headgate.translator.translation import Translation
+
+logger = logging.getLogger(__name__)
+
+LOOK_AROUND_S = 5.0
+SLICE_S = 0.01
+"""Work at most this long before other tasks get their turn: the log's heartbeats must not be missed."""
+INBOX = 16
+_FIRST_PAUSE_S, _LAST_PAUSE_S = 0.1, 5.0
+_NEVER = LogPosition("", sys.maxsize)
+"""Before the log was heard of: not replayed."""
+
+
+class Surroundings(NamedTuple):
+    """What gateways and store look like now."""
+
+    pointer: Pointer | None
+    served: Version | None
+    addresses: tuple[LoadBalancerAddress, ...] | None
+
+
+class Stores(NamedTuple):
+    """What the loop needs of the stores."""
+
+    log: DeltaLogReader
+    snapshots: SnapshotStore
+    statuses: StatusBoard
+    heartbeats: HeartbeatBoard
+
+
+Item = LogReplay | Sequence[LogMessage] | Surroundings
+
+
+class TranslatorLoop:
+    """Follows the log and keeps one table and the statuses up to date."""
+
+    def __init__(self, stores: Stores, settings: TranslatorSettings) -> None:
+        self._stores = stores
+        self._settings = settings
+        self._publisher = Publisher(stores.snapshots, settings.table, settings.keep_revisions)
+        self._poster = StatusPoster(stores.statuses, self._take_board)
+        self._inbox: asyncio.Queue[Item] = asyncio.Queue(INBOX)
+        self._addresses = settings.fixed_addresses or None
+        self._required: frozenset[str] = frozenset()
+        self._hold_sequence = 0
+        self._due: float | None = None
+        self._published_at = float("-inf")
+        self._recovering_since: float | None = None
+        self._pause_s = _FIRST_PAUSE_S
+        self._unposted: dict[ObjectRef, None] = {}
+        self._is_current = False
+        self._severities: dict[ObjectRef, Severity] = {}
+        self._translation = Translation(make_dialects(settings.classes))
+        self._intake = Intake(_NEVER, self._translation)
+        self._causes = Causes()
+
+    def readiness(self) -> str | None:
+        """Readiness check: None once a table was published, or found to be current already."""
+        return None if self._is_current else self._obstacle() or "no table is published yet"
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        await self._read_store()
+        await run_together(self._follow_log(), self._follow_surroundings(), self._poster.run(), self._work())
+
+    async def _read_store(self) -> None:
+        while True:
+            try:
+                surroundings = await self._look_around()
+                await self._publisher.read()
+            except StoreError as error:
+                logger.warning("waiting for the snapshot store", extra={"reason": str(error)})
+                await asyncio.sleep(self._next_pause())
+            else:
+                self._take_surroundings(surroundings)
+                self._required = self._publisher.clusters
+                return
+
+    async def _follow_log(self) -> None:
+        async for item in self._stores.log.follow():
+            await self._inbox.put(item)
+
+    async def _follow_surroundings(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_AROUND_S * random.uniform(0.8, 1.0))  # noqa: S311 - not a secret
+            try:
+                await self._inbox.put(await self._look_around())
+            except StoreError as error:
+                logger.debug("gateways and store cannot be seen", extra={"reason": str(error)})
+
+    async def _look_around(self) -> Surroundings:
+        # Heartbeats first: a pointer read later is older than one of them only if the store went back.
+        heartbeats = await self._stores.heartbeats.live()
+        table = self._settings.table
+        served = (beat.version for beat in heartbeats if beat.table == table and beat.version is not None)
+        greatest = max(served, default=None)
+        return Surroundings(await self._stores.snapshots.read_pointer(table), greatest, announced(heartbeats, table))
+
+    async def _work(self) -> None:
+        # What can happen, one at a time:
+        #   1. the log begins anew (at the start, or because it was lost): a new world, the published table stays;
+        #   2. messages of the log: into the world; the first change is due at once, further ones after the debounce;
+        #   3. news of gateways and store: addresses for statuses; a store that was lost or went back is due at once;
+        #   4. something is due: translate, commit, then post statuses; what fails is due again after a pause.
+        while True:
+            item = await self._next_item()
+            match item:
+                case None:
+                    await self._publish_if_possible()
+                case LogReplay():
+                    self._begin(item.position)
+                case Surroundings():
+                    self._take_surroundings(item)
+                case _:
+                    if self._intake.receive(item, self._causes) or self._hold_sequence:
+                        self._schedule()
+
+    async def _next_item(self) -> Item | None:
+        """Return the next item; None when something is due. Due work does not wait for a log that never pauses."""
+        now = time.monotonic()
+        if self._due is not None and self._due <= now and (self._inbox.empty() or self._due < now - SLICE_S):
+            return None
+        try:
+            async with asyncio.timeout(None if self._due is None else max(0.0, self._due - now)):
+                return await self._inbox.get()
+        except TimeoutError:
+            return None
+
+    def _begin(self, position: LogPosition) -> None:
+        if self._is_current:
+            self._required |= self._translation.active_clusters
+            logger.warning("the log begins anew; the published table stays until its clusters are listed again")
+        self._translation = Translation(make_dialects(self._settings.classes))
+        self._intake = Intake(position, self._translation)
+        self._causes = Causes()
+        self._hold_sequence = 0
+        self._due = None
+        self._severities.clear()
+
+    def _schedule(self, not_before: float = 0.0) -> None:
+        due = max(time.monotonic(), self._published_at + self._settings.debounce_ms / 1000, not_before)
+        self._due = due if self._due is None else min(self._due, due)
+
+    def _take_surroundings(self, found: Surroundings) -> None:
+        self._publisher.observe(found.pointer, found.served)
+        addresses = self._settings.fixed_addresses or found.addresses
+        if addresses is not None and addresses != self._addresses:
+            self._addresses = addresses
+            self._unposted.update(dict.fromkeys(self._translation.assembly.fragments))
+            self._schedule()
+        if self._publisher.is_behind:
+            self._schedule()
+
+    def _obstacle(self) -> str | None:
+        """Say what must happen before a table may be published."""
+        if not self._intake.is_replayed:
+            return "the log is being read"
+        active = self._translation.active_clusters
+        if missing := self._required - active - set(self._settings.forget_clusters):
+            return f"the published table has clusters that are not listed yet: {', '.join(sorted(missing))}"
+        if not active:
+            waiting = "; ".join(
+                f"{cluster}: {', '.join(kinds)}" for cluster, kinds in self._intake.incomplete().items()
+            )
+            return f"no cluster is completely listed yet ({waiting or 'none is announced'})"
+        if self._intake.sequence < self._hold_sequence:
+            return "another translator has read more of the log"
+        return None
+
+    async def _publish_if_possible(self) -> None:
+        self._due = None
+        if (obstacle := self._obstacle()) is not None:
+            logger.debug("not published", extra={"reason": obstacle})
+            return
+        if (wait_s := self._recovery_wait()) > 0:
+            self._schedule(not_before=time.monotonic() + wait_s)
+            return
+        self._hold_sequence = 0
+        self._published_at = time.monotonic()
+        with span_from(self._causes.traceparent, "translate"):
+            await self._translate()
+            try:
+                await self._commit()
+            except Conflict:
+                await self._stand_back()
+            except StoreError as error:
+                metrics.STORE_FAILURES.inc()
+                logger.warning("a revision waits for the store", extra={"reason": str(error)})
+                self._schedule(not_before=time.monotonic() + self._next_pause())
+            else:
+                await self._settled()
+
+    def _recovery_wait(self) -> float:
+        """Seconds to wait for clusters that may be there besides: nothing is known of the table that gateways serve."""
+        if self._is_current or self._publisher.version is not None or self._publisher.served is None:
+            return 0.0
+        if self._recovering_since is None:
+            self._recovering_since = time.monotonic()
+            logger.warning("log and store were lost while gateways serve: waiting for further clusters")
+        return self._recovering_since + self._settings.recovery_wait_s - time.monotonic()
+
+    async def _translate(self) -> None:
+        started = breath = time.perf_counter()
+        runs = self._translation.graph.runs
+        for _ in self._translation.settle():
+            if time.perf_counter() - breath > SLICE_S:
+                await asyncio.sleep(0)
+                breath = time.perf_counter()
+        assembly = self._translation.assembly
+        self._unposted.update(assembly.touched)
+        metrics.ENTRIES_CHANGED.inc(len(assembly.changed))
+        assembly.touched.clear()
+        assembly.changed.clear()
+        metrics.NODES_RUN.inc(self._translation.graph.runs - runs)
+        metrics.TRANSLATE_SECONDS.observe(time.perf_counter() - started)
+
+    async def _commit(self) -> None:
+        started = time.perf_counter()
+        causes = self._causes
+        draft = Draft(
+            chunks=self._translation.assembly.image.chunks(),
+            causes=tuple(causes.named),
+            cause_count=causes.count,
+            inputs=dict(self._intake.inputs),
+            traceparent=current_traceparent(),
+        )
+        version = await self._publisher.publish(draft)
+        self._pause_s = _FIRST_PAUSE_S
+        if version is not None:
+            metrics.REVISIONS.inc()
+            metrics.COMMIT_SECONDS.observe(time.perf_counter() - started)
+            first = causes.named[0] if causes.named else None
+            why = f"{first.operation} {first.kind} {first.namespace}/{first.name}" if first else ""
+            logger.info("revision published", extra={"version": str(version), "changes": causes.count, "first": why})
+
+    async def _stand_back(self) -> None:
+        """Another translator committed: go on only when we have read of the log what it may have read."""
+        metrics.CONFLICTS.inc()
+        try:
+            position = await self._stores.log.position()
+        except StoreUnavailable:
+            position = _NEVER
+        if position.incarnation == self._intake.incarnation:
+            self._hold_sequence = position.last_sequence
+        self._schedule(not_before=time.monotonic() + random.uniform(0.0, 0.05))  # noqa: S311 - not a secret
+
+    async def _settled(self) -> None:
+        self._is_current = True
+        self._required = frozenset()
+        self._recovering_since = None
+        traceparent, self._causes = self._causes.traceparent, Causes()
+        self._measure()
+        await self._post(traceparent)
+        try:
+            await self._publisher.collect_garbage()
+        except StoreError as error:
+            logger.info("old revisions are not collected now", extra={"reason": str(error)})
+
+    def _measure(self) -> None:
+        version = self._publisher.version
+        if version is not None:
+            metrics.EPOCH.set(version.epoch)
+            metrics.REVISION.set(version.revision)
+        for resource, count in self._translation.world.counts.items():
+            metrics.OBJECTS.labels(resource).set(count)
+
+    def _take_board(self, refs: Iterable[ObjectRef]) -> None:
+        """Objects with a status from before: some may be no longer ours, or have changed while nobody translated."""
+        self._unposted.update(dict.fromkeys(refs))
+        self._schedule()
+
+    async def _post(self, traceparent: str | None) -> None:
+        for cluster in sorted(self._translation.active_clusters):
+            self._poster.watch(cluster)
+        refs, self._unposted = self._unposted, {}
+        breath = time.perf_counter()
+        for ref in refs:
+            self._poster.want(ref, self._wish(ref), traceparent)
+            if time.perf_counter() - breath > SLICE_S:
+                await asyncio.sleep(0)
+                breath = time.perf_counter()
+        for severity in Severity:
+            metrics.PROBLEMS.labels(severity).set(sum(worst is severity for worst in self._severities.values()))
+
+    def _wish(self, ref: ObjectRef) -> Wish:
+        self._severities.pop(ref, None)
+        fragment = self._translation.assembly.fragments.get(ref)
+        if fragment is None:
+            exists = self._translation.world.get(ref) is not None
+            return lambda before: disown(before) if before and exists else None
+        condition = judge(fragment, self._translation.assembly)
+        if condition.problems:
+            self._severities[ref] = min(problem.severity for problem in condition.problems)  # "error" < "warning"
+        identity, addresses = fragment.identity, self._addresses
+        return lambda before: report(identity, condition, addresses, before)
+
+    def _next_pause(self) -> float:
+        pause_s, self._pause_s = self._pause_s, min(_LAST_PAUSE_S, self._pause_s * 2)
+        return pause_s * random.uniform(0.5, 1.0)  # noqa: S311 - not a secret

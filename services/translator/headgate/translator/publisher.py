@@ -1,0 +1,154 @@
+"""Commits images as revisions: chunks that the store lacks, then the manifest and the pointer in one compare-and-set.
+
+Equal content is never committed twice, whoever committed it. A new epoch is minted where the store's pointer is missing
+or behind what is known to be served, so that neither a lost nor a restored store moves the gateways back.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from headgate.common.errors import DecodeError, NotFound
+from headgate.common.snapshot import Cause, Chunk, ChunkName, Manifest, Pointer, Version
+from headgate.common.stores import SnapshotStore
+
+GARBAGE_INTERVAL_S = 60.0
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A table that wants to become a revision."""
+
+    chunks: Sequence[Chunk]
+    causes: tuple[Cause, ...] = ()
+    cause_count: int = 0
+    inputs: dict[str, int] | None = None
+    traceparent: str | None = None
+
+    @property
+    def names(self) -> tuple[ChunkName, ...]:
+        """The chunks as a manifest names them."""
+        return tuple(ChunkName(kind=chunk.kind, prefix=chunk.prefix, digest=chunk.digest) for chunk in self.chunks)
+
+
+class Publisher:
+    """The writing side of one table. Not safe for concurrent calls."""
+
+    def __init__(self, store: SnapshotStore, table: str, keep_revisions: int, clock: Clock = time.time) -> None:
+        self._store = store
+        self._table = table
+        self._keep_revisions = keep_revisions
+        self._clock = clock
+        self._is_known = False
+        self._is_verified = False
+        self._pointer: Pointer | None = None
+        self._manifest: Manifest | None = None
+        self._served: Version | None = None
+        self._collected_at = clock()
+
+    @property
+    def version(self) -> Version | None:
+        """Version of the pointer as far as known."""
+        return self._pointer.version if self._pointer else None
+
+    @property
+    def clusters(self) -> frozenset[str]:
+        """Clusters that the published table was built from."""
+        return frozenset(self._manifest.inputs) if self._manifest else frozenset()
+
+    @property
+    def served(self) -> Version | None:
+        """Greatest version that is known to have been served."""
+        return self._served
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the pointer is missing or older than what is served."""
+        return self._pointer is None or (self._served is not None and self._pointer.version < self._served)
+
+    def observe(self, pointer: Pointer | None, served: Version | None) -> None:
+        """Take in the pointer as just read, and the greatest version in heartbeats read before it."""
+        if pointer != self._pointer:
+            self._is_known = False
+        self._pointer = pointer
+        self._served = max(filter(None, (served, self._served)), default=None)
+
+    async def read(self) -> None:
+        """Read pointer and manifest.
+
+        Raises:
+            StoreUnavailable: not now.
+        """
+        self._pointer = await self._store.read_pointer(self._table)
+        self._manifest = None
+        if self._pointer is not None:
+            try:
+                self._manifest = await self._store.get_manifest(self._table, self._pointer.version)
+            except (NotFound, DecodeError):
+                self._manifest = None  # lost or damaged: what it said counts for nothing, the next revision heals it
+        self._is_known = True
+
+    async def publish(self, draft: Draft) -> Version | None:
+        """Make a draft the current revision; return its version, or None where it is that already.
+
+        Raises:
+            Conflict: somebody else committed in between; look at the log again before the next attempt.
+            StoreUnavailable: not now. The commit may have happened; publishing again finds out.
+            TooLarge: an entry is larger than the store takes.
+        """
+        if not self._is_known:
+            await self.read()
+        names = draft.names
+        if self._manifest is not None and self._manifest.chunks == names and not self.is_behind:
+            await self._verify(draft)
+            return None
+        self._is_known = False
+        await self._put_missing(draft)
+        manifest = self._next(draft, names)
+        self._pointer = await self._store.commit(manifest, self._pointer)
+        self._manifest, self._is_known, self._is_verified = manifest, True, True
+        self._served = max(filter(None, (self._served, manifest.version)))
+        return manifest.version
+
+    async def _verify(self, draft: Draft) -> None:
+        """Once after the start, restore chunks that the store lost of a revision that is current all the same."""
+        if not self._is_verified:
+            await self._put(draft, {chunk.digest for chunk in draft.chunks})
+            self._is_verified = True
+
+    async def _put_missing(self, draft: Draft) -> None:
+        known = {chunk.digest for chunk in self._manifest.chunks} if self._manifest and self._is_verified else set()
+        await self._put(draft, {chunk.digest for chunk in draft.chunks} - known)
+
+    async def _put(self, draft: Draft, digests: set[str]) -> None:
+        missing = await self._store.missing(digests) if digests else set()
+        if missing:
+            await self._store.put_chunks([chunk for chunk in draft.chunks if chunk.digest in missing])
+
+    def _next(self, draft: Draft, names: tuple[ChunkName, ...]) -> Manifest:
+        return Manifest(
+            table=self._table,
+            version=self._next_version(),
+            parent=self._pointer.version if self._pointer else None,
+            created_at=datetime.fromtimestamp(self._clock(), UTC),
+            causes=draft.causes,
+            cause_count=draft.cause_count,
+            inputs=draft.inputs or {},
+            chunks=names,
+            traceparent=draft.traceparent,
+        )
+
+    def _next_version(self) -> Version:
+        if self._pointer is None or self.is_behind:
+            known = self._served.epoch if self._served else 0
+            return Version(max(int(self._clock()), known + 1), 1)
+        return Version(self._pointer.version.epoch, self._pointer.version.revision + 1)
+
+    async def collect_garbage(self) -> int:
+        """Drop old revisions, at most once in `GARBAGE_INTERVAL_S`; return how many things were dropped."""
+        if self._clock() - self._collected_at < GARBAGE_INTERVAL_S:
+            return 0
+        self._collected_at = self._clock()
+        return await self._store.collect_garbage(self._table, self._keep_revisions)

@@ -1,0 +1,65 @@
+"""Settings of the translator."""
+
+from pydantic import Field
+
+from headgate.common.settings import ServiceSettings
+from headgate.common.status import LoadBalancerAddress
+from headgate.common.table import DEFAULT_TABLE
+from headgate.translator.addresses import parse_address
+from headgate.translator.dialects.ingress import ClassSettings
+
+
+class TranslatorSettings(ServiceSettings):
+    """What the translator can be told."""
+
+    table: str = Field(default=DEFAULT_TABLE, description="Name of the table that is built; one for all by default.")
+    controller_names: list[str] = Field(
+        default=[],
+        description="Further controllers whose IngressClasses are adopted, such as k8s.io/ingress-nginx; none by "
+        "default, as two controllers would fight over one status.",
+    )
+    class_names: list[str] = Field(
+        default=["headgate"],
+        description="Class names that are ours where no IngressClass of that name exists; our own name by default.",
+    )
+    watch_without_class: bool = Field(
+        default=False,
+        description="Serve every Ingress without a class; off by default, as in ingress-nginx: only if our class is "
+        "the default one, or if the cluster has no IngressClass at all.",
+    )
+    publish_addresses: list[str] = Field(
+        default=[],
+        description="Addresses or host names for the Ingresses' status; by default those that live gateways announce.",
+    )
+    keep_revisions: int = Field(
+        default=100, ge=1, description="Revisions kept for history and rollback; 100 is some days of ordinary changes."
+    )
+    debounce_ms: int = Field(
+        default=100,
+        ge=0,
+        description="Least time between two revisions; the first change goes out at once, 100 ms keeps a burst to ten "
+        "revisions a second.",
+    )
+    forget_clusters: list[str] = Field(
+        default=[],
+        description="Clusters that are gone for good: when the log was lost, a table is not published before all "
+        "clusters of the last one are listed again, except these; none by default.",
+    )
+    recovery_wait_s: float = Field(
+        default=10.0,
+        ge=0,
+        description="Seconds to wait for further clusters when log and store were both lost while gateways serve; 10 "
+        "is what a watcher takes to list a large cluster.",
+    )
+
+    @property
+    def classes(self) -> ClassSettings:
+        """The class rules, as the dialect takes them."""
+        return ClassSettings(
+            frozenset(self.controller_names), frozenset(self.class_names), watch_without_class=self.watch_without_class
+        )
+
+    @property
+    def fixed_addresses(self) -> tuple[LoadBalancerAddress, ...]:
+        """The addresses that were set by hand."""
+        return tuple(map(parse_address, self.publish_addresses))
