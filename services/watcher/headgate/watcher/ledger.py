@@ -1,0 +1,190 @@
+"""What should be in the log and what is: the publisher's memory; pure.
+
+One entry for each object, however often it changes while the log is away. What has to be published is never queued
+but found by comparison, so the same rule serves a change, a relist, a restart of the watcher and a lost log.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from headgate.common.deltas import Delta, Operation
+from headgate.common.resources import JsonObject, ObjectRef, ResourceKind
+from headgate.common.stores import LoggedObject
+from headgate.watcher.objects import encode
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The present state of an object, ready to be sent."""
+
+    uid: str
+    version: str
+    digest: bytes
+    """Of the content without its version: tells a change that matters from one of status only."""
+    body: bytes
+    """The prepared object in JSON, a tenth of what it takes as dictionaries."""
+    observed_at: datetime
+    traceparent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """An object that the source saw deleted."""
+
+    version: str
+    observed_at: datetime
+    traceparent: str | None = None
+
+
+def content_digest(manifest: JsonObject) -> bytes:
+    """Digest a stripped object without what changes at every write."""
+    metadata = {name: value for name, value in manifest["metadata"].items() if name != "resourceVersion"}
+    return hashlib.blake2b(encode({**manifest, "metadata": metadata}), digest_size=16).digest()
+
+
+class Ledger:
+    """The wanted state of a cluster beside the state of its log."""
+
+    def __init__(self, kinds: Sequence[ResourceKind]) -> None:
+        self._kinds = {(kind.group, kind.resource) for kind in kinds}
+        self._listed: set[tuple[str, str]] = set()
+        self._wanted: dict[ObjectRef, Wanted] = {}
+        self._gone: dict[ObjectRef, Gone] = {}
+        self._known: dict[ObjectRef, LoggedObject] = {}
+        self._yielded: dict[ObjectRef, int] = {}
+        self._pending: dict[ObjectRef, None] = {}
+
+    @property
+    def pending(self) -> int:
+        """How many objects have to be looked at before the log is as wanted."""
+        return len(self._pending)
+
+    def wanted(self, ref: ObjectRef) -> Wanted | None:
+        """Return the wanted state of an object; None if there should be none."""
+        return self._wanted.get(ref)
+
+    def want(self, ref: ObjectRef, wanted: Wanted) -> None:
+        """Note an object's present state; the same content again is no news."""
+        before = self._wanted.get(ref)
+        if before and (before.uid, before.digest) == (wanted.uid, wanted.digest):
+            return
+        self._wanted[ref] = wanted
+        self._gone.pop(ref, None)
+        self._touch(ref)
+
+    def drop(self, ref: ObjectRef, uid: str | None, gone: Gone) -> None:
+        """Note that an object is gone; the deletion of a namesake that was replaced since is no news."""
+        before = self._wanted.get(ref)
+        if before and uid and before.uid != uid:
+            return
+        self._wanted.pop(ref, None)
+        self._gone[ref] = gone
+        self._touch(ref)
+
+    def complete(self, kind: ResourceKind, refs: Collection[ObjectRef]) -> None:
+        """Note that these are all objects of a kind; others that are wanted or in the log are gone."""
+        name = (kind.group, kind.resource)
+        self._listed.add(name)
+        for ref in [ref for ref in self._wanted if ref[1:3] == name and ref not in refs]:
+            del self._wanted[ref]
+            self._touch(ref)
+        for ref in [ref for ref, known in self._known.items() if ref[1:3] == name and not known.is_deleted]:
+            if ref not in refs:
+                self._touch(ref)
+
+    def _touch(self, ref: ObjectRef) -> None:
+        self._yielded.pop(ref, None)
+        self._pending[ref] = None
+
+    def load(self, state: Mapping[ObjectRef, LoggedObject]) -> bool:
+        """Take the log's state as it was read; return whether the log has lost what it held before."""
+        lost = any(ref not in state or state[ref].sequence < known.sequence for ref, known in self._known.items())
+        self._known = dict(state)
+        for ref in self._wanted.keys() | self._known.keys():
+            if self.delta(ref) is not None:
+                self._pending[ref] = None
+        return lost
+
+    def take(self) -> list[ObjectRef]:
+        """Hand out what has to be looked at, in the order in which it came up."""
+        refs, self._pending = list(self._pending), {}
+        return refs
+
+    def put_back(self, refs: Iterable[ObjectRef]) -> None:
+        """Take back what could not be sent."""
+        self._pending = dict.fromkeys(refs) | self._pending
+
+    def expected(self, ref: ObjectRef) -> int:
+        """Return the sequence that the object's last delta has; 0 for none."""
+        known = self._known.get(ref)
+        return known.sequence if known else 0
+
+    def delta(self, ref: ObjectRef) -> Delta | None:
+        """Return what has to be published of an object; None if the log has it."""
+        wanted, known = self._wanted.get(ref), self._known.get(ref)
+        if known and self._yielded.get(ref) == known.sequence:
+            return None
+        if wanted is None:
+            return self._tombstone(ref, known)
+        if known and not known.is_deleted and (known.uid, known.resource_version) == (wanted.uid, wanted.version):
+            return None
+        return Delta(
+            ref=ref,
+            operation=Operation.APPLY,
+            uid=wanted.uid,
+            resource_version=wanted.version,
+            observed_at=wanted.observed_at,
+            object=msgspec.json.decode(wanted.body),
+            traceparent=wanted.traceparent,
+        )
+
+    def _tombstone(self, ref: ObjectRef, known: LoggedObject | None) -> Delta | None:
+        gone = self._gone.get(ref)
+        if known is None or known.is_deleted or not (gone or self._is_judged(ref)):
+            return None
+        return Delta(
+            ref=ref,
+            operation=Operation.DELETE,
+            uid=known.uid,
+            resource_version=gone.version if gone else known.resource_version,
+            observed_at=gone.observed_at if gone else datetime.now().astimezone(),
+            traceparent=gone.traceparent if gone else None,
+        )
+
+    def _is_judged(self, ref: ObjectRef) -> bool:
+        """Whether absence means deletion: the kind was listed, or is not read any more."""
+        return ref[1:3] in self._listed or ref[1:3] not in self._kinds
+
+    def confirm(self, delta: Delta, sequence: int) -> None:
+        """Note that a delta is in the log."""
+        is_deleted = delta.operation is Operation.DELETE
+        self._known[delta.ref] = LoggedObject(delta.uid, delta.resource_version, is_deleted, sequence)
+        if is_deleted:
+            self._gone.pop(delta.ref, None)
+
+    def settle(self, ref: ObjectRef) -> None:
+        """Forget what is only needed until an object's deletion is in the log."""
+        self._gone.pop(ref, None)
+
+    def yield_to_newer(self, delta: Delta) -> bool:
+        """Give way if the log, which somebody else wrote meanwhile, has a later state of the object than ours.
+
+        Only numbers can be compared, as API servers give them (KEP-5504); what the source reports next counts again.
+        """
+        known = self._known.get(delta.ref)
+        if known is None:
+            return False
+        theirs, ours = _number(known.resource_version), _number(delta.resource_version)
+        if theirs is None or ours is None or theirs <= ours:
+            return False
+        self._yielded[delta.ref] = known.sequence
+        return True
+
+
+def _number(version: str) -> int | None:
+    digits = version.partition("-")[0]
+    return int(digits) if digits.isdecimal() else None

@@ -1,0 +1,351 @@
+"""From a source to the delta log: publishes what differs, in the order of each object, for as long as it takes.
+
+Two tasks: one takes in what the source reports and never waits for the log, the other makes the log agree. When the
+log is away the present state of each object waits in memory; when it is back, or another one stands in its place, its
+state is read and compared. A marker for a kind goes out only after everything that was listed with it.
+"""
+
+import asyncio
+import hashlib
+import logging
+import random
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Literal
+
+from nacl.public import PublicKey
+
+from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, SyncMarker, SyncState
+from headgate.common.errors import Conflict, SealingError, StoreError, StoreUnavailable
+from headgate.common.problems import Problem
+from headgate.common.resources import SECRET, JsonObject, ObjectRef, ResourceKind
+from headgate.common.sealing import recipient_id
+from headgate.common.stores import DeltaLogReader, DeltaLogWriter, LogPosition
+from headgate.common.tasks import run_together
+from headgate.common.telemetry import current_traceparent, span_from
+from headgate.watcher.ledger import Gone, Ledger, Wanted, content_digest
+from headgate.watcher.metrics import DELTAS_PUBLISHED, PUBLISH_SECONDS, REFUSED, UNPUBLISHED
+from headgate.watcher.objects import MAX_OBJECT_BYTES, encode, is_published, prepare, strip
+from headgate.watcher.sources import Applied, Deleted, Listed, Source, SourceEvent, Unavailable
+
+BULK = 16
+"""A list that differs in this many objects or more goes to the log in batches, without a check of each."""
+BATCH = 1000
+WINDOW = 64
+"""Changes of different objects that are on their way to the log at once."""
+POSITION_S = 5.0
+"""Between two looks at whether the log is still the same one."""
+PURGE_S = 3600.0
+_FIRST_WAIT_S, _LAST_WAIT_S = 0.05, 5.0
+_TOGETHER = 256
+
+_log = logging.getLogger(__name__)
+
+
+class Publisher:
+    """Publishes one cluster's objects."""
+
+    def __init__(
+        self,
+        source: Source,
+        log_writer: DeltaLogWriter,
+        cluster: str,
+        recipients: Sequence[PublicKey],
+        *,
+        origin: Literal["kubernetes", "manifests"],
+        instance: str = "",
+        log_reader: DeltaLogReader | None = None,
+    ) -> None:
+        """Prepare to publish.
+
+        Args:
+            source: what is read.
+            log_writer: where it goes.
+            cluster: name that the objects get in the log.
+            recipients: public keys of the gateways, to which Secrets are sealed.
+            origin: kind of source, for the announcement.
+            instance: name of this watcher, for the announcement.
+            log_reader: asked now and then whether the log is still the same one; without it only reconnections and
+                errors show that.
+        """
+        self._source, self._log_writer, self._log_reader = source, log_writer, log_reader
+        self._cluster, self._recipients = cluster, tuple(recipients)
+        self._origin, self._instance = origin, instance
+        self._ledger = Ledger(source.kinds)
+        self._wake = asyncio.Event()
+        self._must_compare = True
+        self._must_announce = True
+        self._was_listed = False
+        self._marks: dict[ResourceKind, SyncMarker] = {}
+        self._due: set[ResourceKind] = set()
+        self._marked: set[ResourceKind] = set()
+        self._refused: dict[ObjectRef, Problem] = {}
+        self._seal_id = hashlib.sha256(",".join(sorted(map(recipient_id, recipients))).encode()).hexdigest()[:8]
+
+    async def run(self) -> None:
+        """Publish until cancelled."""
+        await run_together(self._take_in(), self._send_for_ever(), self._look_at_log(), self._purge())
+
+    def compare_with_log(self) -> None:
+        """Read the log's state again and publish what it lacks; call it after every reconnection."""
+        self._must_compare = self._must_announce = True
+        self._wake.set()
+
+    def readiness(self) -> str | None:
+        """Readiness check: content once every kind was listed and is in the log."""
+        waiting = [str(kind) for kind in self._source.kinds if kind not in self._marked]
+        return f"not published yet: {', '.join(waiting)}" if waiting else None
+
+    @property
+    def refused(self) -> Sequence[tuple[ObjectRef, Problem]]:
+        """Objects that could not be published; what was published of them before stays in force."""
+        return tuple(self._refused.items())
+
+    # Taking in
+
+    async def _take_in(self) -> None:
+        async for event in self._source.events():
+            await self._note(event)
+            UNPUBLISHED.set(self._ledger.pending)
+            self._wake.set()
+
+    async def _note(self, event: SourceEvent) -> None:
+        match event:
+            case Applied(kind, manifest, traceparent):
+                self._want(kind, manifest, traceparent)
+            case Deleted(kind, manifest):
+                self._drop(kind, manifest)
+            case Listed(kind, objects):
+                await self._note_list(kind, objects)
+            case Unavailable(kind, state, message):
+                if state is SyncState.ABSENT:
+                    self._ledger.complete(kind, ())
+                self._mark(kind, state, message)
+
+    async def _note_list(self, kind: ResourceKind, objects: Sequence[JsonObject]) -> None:
+        refs: set[ObjectRef] = set()
+        for count, manifest in enumerate(objects, start=1):
+            if self._want(kind, manifest, None):
+                refs.add(self._ref(kind, manifest))
+            if count % _TOGETHER == 0:
+                await asyncio.sleep(0)
+        self._ledger.complete(kind, refs)
+        self._was_listed = True
+        self._mark(kind, SyncState.SYNCED, "")
+
+    def _mark(self, kind: ResourceKind, state: SyncState, message: str) -> None:
+        name = KindName(group=kind.group, resource=kind.resource)
+        self._marks[kind] = SyncMarker(cluster=self._cluster, kind=name, state=state, message=message, at=_now())
+        self._due.add(kind)
+
+    def _want(self, kind: ResourceKind, manifest: JsonObject, traceparent: str | None) -> bool:
+        """Note an object's present state; return False if an object like it is not published."""
+        ref = self._ref(kind, manifest)
+        if not is_published(manifest):
+            self._drop(kind, manifest)
+            return False
+        digest = content_digest(strip(manifest))
+        before = self._ledger.wanted(ref)
+        uid = str(manifest["metadata"].get("uid", ""))
+        if before and (before.uid, before.digest) == (uid, digest):
+            return True  # before anything is sealed again: that takes as long as all the rest
+        body = self._encode(ref, manifest)
+        if body is not None:
+            version = self._version(kind, manifest)
+            self._ledger.want(ref, Wanted(uid, version, digest, body, _now(), traceparent))
+        return True
+
+    def _encode(self, ref: ObjectRef, manifest: JsonObject) -> bytes | None:
+        try:
+            body = encode(prepare(manifest, self._recipients))
+        except SealingError as error:
+            self._refuse(ref, Problem(reason="NotSealed", message=str(error)))
+            return None
+        if len(body) > MAX_OBJECT_BYTES:
+            message = f"{len(body)} bytes as JSON; the bus carries objects of up to {MAX_OBJECT_BYTES} bytes"
+            self._refuse(ref, Problem(reason="TooLarge", message=message))
+            return None
+        self._refused.pop(ref, None)
+        return body
+
+    def _refuse(self, ref: ObjectRef, problem: Problem) -> None:
+        if self._refused.get(ref) != problem:
+            _log.error("an object is not published", extra={"object": str(ref), "reason": str(problem)})
+            REFUSED.labels(ref.resource, problem.reason).inc()
+        self._refused[ref] = problem
+
+    def _drop(self, kind: ResourceKind, manifest: JsonObject) -> None:
+        ref = self._ref(kind, manifest)
+        self._refused.pop(ref, None)
+        uid = manifest["metadata"].get("uid") if is_published(manifest) else None
+        self._ledger.drop(ref, uid, Gone(self._version(kind, manifest), _now()))
+
+    def _ref(self, kind: ResourceKind, manifest: JsonObject) -> ObjectRef:
+        metadata = manifest["metadata"]
+        namespace = metadata.get("namespace", "") if kind.namespaced else ""
+        return ObjectRef(self._cluster, kind.group, kind.resource, namespace, metadata["name"])
+
+    def _version(self, kind: ResourceKind, manifest: JsonObject) -> str:
+        """Return the object's version; a Secret's names its recipients too: new ones need it sealed again."""
+        version = str(manifest["metadata"].get("resourceVersion", ""))
+        return f"{version}-{self._seal_id}" if kind == SECRET else version
+
+    # Sending
+
+    async def _send_for_ever(self) -> None:
+        wait_s, complaint = _FIRST_WAIT_S, ""
+        while True:
+            try:
+                await self._send_once()
+                if complaint:
+                    _log.info("the log takes deltas again")
+                wait_s, complaint = _FIRST_WAIT_S, ""
+                await self._wake.wait()
+            except StoreUnavailable as error:
+                self._must_compare = True
+                if not complaint:
+                    complaint = str(error)
+                    _log.warning("the log takes no deltas, trying on", extra={"reason": complaint})
+                await asyncio.sleep(wait_s * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
+                wait_s = min(_LAST_WAIT_S, wait_s * 2)
+
+    async def _send_once(self) -> None:
+        self._wake.clear()
+        if self._must_compare:
+            await self._compare()
+        if self._must_announce:
+            await self._announce()
+        due, self._due = self._due, set()
+        is_list, self._was_listed = self._was_listed, False
+        try:
+            await self._send(is_list=is_list)
+            for kind in sorted(due, key=self._source.kinds.index):
+                await self._log_writer.mark_synced(self._marks[kind])
+                self._marked.add(kind)
+        except BaseException:
+            self._due |= due
+            self._was_listed |= is_list
+            raise
+        finally:
+            UNPUBLISHED.set(self._ledger.pending)
+
+    async def _compare(self) -> None:
+        self._must_compare = False
+        try:
+            lost = self._ledger.load(await self._log_writer.read_state(self._cluster))
+        except BaseException:
+            self._must_compare = True
+            raise
+        if lost:
+            _log.warning("the log has lost what it held: publishing everything again")
+            self._must_announce = self._was_listed = True
+            self._wake.set()
+
+    async def _announce(self) -> None:
+        kinds = tuple(KindName(group=kind.group, resource=kind.resource) for kind in self._source.kinds)
+        await self._log_writer.announce(
+            ClusterAnnouncement(
+                cluster=self._cluster, source=self._origin, instance=self._instance, kinds=kinds, announced_at=_now()
+            )
+        )
+        self._must_announce = False
+        self._due |= self._marks.keys()
+
+    async def _send(self, *, is_list: bool) -> None:
+        """Send what is pending now, and again what conflicts have left."""
+        is_settled = False
+        while not is_settled:
+            refs = self._ledger.take()
+            try:
+                if is_list and len(refs) >= BULK:
+                    await self._append_all(refs)
+                    return
+                conflicts: list[Delta] = []
+                for start in range(0, len(refs), WINDOW):
+                    conflicts += await self._append_each(refs[start : start + WINDOW])
+                is_settled = not conflicts
+                await self._resolve(conflicts)
+            except BaseException:
+                self._ledger.put_back(refs)  # those that are in the log by now make no delta
+                raise
+
+    async def _append_all(self, refs: Sequence[ObjectRef]) -> None:
+        with span_from(None, "publish list"):
+            traceparent = {"traceparent": current_traceparent()}
+            for start in range(0, len(refs), BATCH):
+                found = {ref: self._ledger.delta(ref) for ref in refs[start : start + BATCH]}
+                deltas = [delta.model_copy(update=traceparent) for delta in found.values() if delta]
+                for delta, sequence in zip(deltas, await self._log_writer.append_all(deltas), strict=True):
+                    if sequence:  # 0: too large, which the log's writer has said
+                        self._confirm(delta, sequence)
+                for ref in found:
+                    self._ledger.settle(ref)
+
+    async def _append_each(self, refs: Sequence[ObjectRef]) -> list[Delta]:
+        """Append what differs of each object, side by side; return what lost against another writer."""
+        results = await asyncio.gather(*map(self._append, refs), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return [result for result in results if isinstance(result, Delta)]
+
+    async def _append(self, ref: ObjectRef) -> Delta | None:
+        delta = self._ledger.delta(ref)
+        if delta is not None:
+            with span_from(delta.traceparent, f"publish {ref.resource}") as span:
+                span.set_attribute("headgate.object", str(ref))
+                delta = delta.model_copy(update={"traceparent": current_traceparent()})
+                try:
+                    self._confirm(delta, await self._log_writer.append(delta, self._ledger.expected(ref)))
+                except Conflict:
+                    return delta
+                except StoreUnavailable:
+                    raise
+                except StoreError as error:
+                    self._refuse(ref, Problem(reason="NotPublished", message=str(error)))
+        self._ledger.settle(ref)
+        return None
+
+    async def _resolve(self, conflicts: Sequence[Delta]) -> None:
+        if conflicts:
+            await self._compare()
+        for delta in conflicts:
+            if self._ledger.yield_to_newer(delta):
+                _log.debug("somebody else published a later state", extra={"object": str(delta.ref)})
+
+    def _confirm(self, delta: Delta, sequence: int) -> None:
+        self._ledger.confirm(delta, sequence)
+        DELTAS_PUBLISHED.labels(delta.ref.resource, delta.operation.value).inc()
+        PUBLISH_SECONDS.observe(max(0.0, (_now() - delta.observed_at).total_seconds()))
+
+    # Looking after the log
+
+    async def _look_at_log(self) -> None:
+        """Notice a log that was lost or made anew although the connection held."""
+        known: LogPosition | None = None
+        while self._log_reader is not None:
+            try:
+                position: LogPosition | None = await self._log_reader.position()
+            except StoreError:
+                position = None  # the sender hears of it too, and says so
+            if known and position and _is_another(known, position):
+                self.compare_with_log()
+            known = position or known
+            await asyncio.sleep(POSITION_S)
+        await asyncio.Event().wait()
+
+    async def _purge(self) -> None:
+        while True:
+            await asyncio.sleep(PURGE_S)
+            try:
+                await self._log_writer.purge_tombstones(self._cluster)
+            except StoreError as error:
+                _log.debug("old tombstones stay for now", extra={"reason": str(error)})
+
+
+def _is_another(known: LogPosition, position: LogPosition) -> bool:
+    return position.incarnation != known.incarnation or position.last_sequence < known.last_sequence
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
