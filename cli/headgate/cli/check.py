@@ -13,30 +13,30 @@ from headgate.cli.rendering import count_of, print_json
     cls=TeachingCommand,
     examples=[
         "headgate check examples/quickstart",
-        "headgate check manifests/ --adopt-controller k8s.io/ingress-nginx",
+        "headgate check manifests/ --controller-names k8s.io/ingress-nginx",
         "headgate check web.yaml --json | jq -r '.findings[].reason'",
     ],
     read_more="docs/cli.md",
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path, exists=True))
 @click.option(
-    *("--adopt-controller", "adopted"),
+    "--controller-names",
     multiple=True,
     metavar="NAME",
-    help="Take classes of this controller for ours, such as k8s.io/ingress-nginx; repeatable.",
+    help="Adopt classes of this controller, such as k8s.io/ingress-nginx; repeatable.",
 )
-@click.option("--watch-without-class", is_flag=True, help="Take every Ingress without a class for ours.")
+@click.option("--watch-without-class", is_flag=True, help="Adopt every Ingress without a class.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
-def check(paths: tuple[Path, ...], adopted: tuple[str, ...], watch_without_class: bool, as_json: bool) -> int:
+def check(paths: tuple[Path, ...], controller_names: tuple[str, ...], watch_without_class: bool, as_json: bool) -> int:
     """Read manifests from files and folders and say what is wrong: file, line, object, field and reason.
 
-    Needs no server. Exit code 0 if nothing is wrong or there are only warnings, 1 if there are errors.
+    Needs no server. What counts as ours is decided as the translator does: by these flags, by HEADGATE_* variables and by
+    the TOML file in HEADGATE_CONFIG. Exit code 0 if there are no errors (warnings do not count), else 1.
     """
     from headgate.cli.offline import translate_paths
-    from headgate.translator.dialects.ingress import ClassSettings
 
-    classes = ClassSettings(controller_names=frozenset(adopted), watch_without_class=watch_without_class)
-    table = translate_paths(paths, classes)
+    flags = [f"--controller-names={name}" for name in controller_names]
+    table = translate_paths(paths, [*flags, "--watch-without-class"] if watch_without_class else flags)
     errors = sum(finding.is_error for finding in table.findings)
     warnings = len(table.findings) - errors
     if as_json:

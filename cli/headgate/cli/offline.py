@@ -10,9 +10,10 @@ from nacl.public import PublicKey
 from headgate.common.deltas import Delta, Operation
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject
+from headgate.common.settings import load_settings
 from headgate.common.table import TableEntry
-from headgate.translator.dialects.ingress import ClassSettings
 from headgate.translator.offline import Offline, translate_all
+from headgate.translator.settings import TranslatorSettings
 from headgate.watcher.objects import prepare
 from headgate.watcher.secrets import throwaway_recipients
 from headgate.watcher.sources.manifest_files import FileObject, read_paths
@@ -55,17 +56,21 @@ class OfflineTable(NamedTuple):
     files: int
 
 
-def translate_paths(paths: Sequence[Path], classes: ClassSettings | None = None) -> OfflineTable:
+def translate_paths(paths: Sequence[Path], translator_flags: Sequence[str] = ()) -> OfflineTable:
     """Read files and folders and translate what is in them.
 
     Args:
         paths: files and folders of manifests.
-        classes: which Ingress classes count as ours beside our own.
+        translator_flags: as `headgate translator` takes them; its environment variables count too.
+
+    Raises:
+        SettingsError: the flags or variables cannot be used.
     """
     read = read_paths(paths, cluster=CLUSTER)
     recipients = throwaway_recipients()
     made = [delta for one in read.objects if (delta := _delta(one, recipients))]
-    offline = translate_all(made, classes)
+    settings = load_settings(TranslatorSettings, translator_flags, program="headgate translator", summary="")
+    offline = translate_all(made, settings.classes)
     findings = [Finding(one.file, one.line, one.object, one.problem) for one in read.problems]
     findings += _located(offline, read.objects)
     return OfflineTable(

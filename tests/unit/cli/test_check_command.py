@@ -89,5 +89,5 @@ def test_an_adopted_controller_makes_its_ingresses_ours(tmp_path: Path, capsys: 
     )
     path = write(tmp_path, theirs + classes)
     assert main(["check", str(path)]) == 0
-    assert main(["check", str(path), "--adopt-controller", "k8s.io/ingress-nginx"]) == 1
+    assert main(["check", str(path), "--controller-names", "k8s.io/ingress-nginx"]) == 1
     assert "PortNotFound" in capsys.readouterr().out

@@ -1,0 +1,75 @@
+"""A client that never stops asking, and remembers every answer that was not as it should be."""
+
+import asyncio
+import time
+from collections import Counter
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+
+CONNECTIONS = 4
+PAUSE_S = 0.002
+"""Between two requests of a connection: some hundred requests a second, and cores left for what is tested."""
+
+
+class SteadyClient:
+    """`async with SteadyClient(port, host) as client: ...; assert not client.failures`."""
+
+    def __init__(self, port: int, host: str, path: str = "/", expected: int = 200) -> None:
+        self.answers: Counter[str] = Counter()
+        """Answers by the name of the backend that gave them."""
+        self.failures: list[str] = []
+        self.longest_s = 0.0
+        """The slowest answer."""
+        self._url = f"http://127.0.0.1:{port}{path}"
+        self._headers = {"Host": host}
+        self._expected = expected
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        self._tasks = [asyncio.create_task(self._ask_for_ever()) for _ in range(CONNECTIONS)]
+        await self.wait_for_more(CONNECTIONS)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopping.set()
+        await asyncio.gather(*self._tasks)
+
+    @property
+    def count(self) -> int:
+        return self.answers.total() + len(self.failures)
+
+    async def wait_for_more(self, count: int, within_s: float = 15.0) -> None:
+        """Wait until so many further requests were answered."""
+        aim, end = self.count + count, time.monotonic() + within_s
+        while self.count < aim:
+            assert time.monotonic() < end, f"only {self.count} of {aim} requests ended; failures: {self.failures[:3]}"
+            await asyncio.sleep(0.01)
+
+    async def _ask_for_ever(self) -> None:
+        connector = aiohttp.TCPConnector(limit=1)
+        async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=10)) as session:
+            while not self._stopping.is_set():
+                await self._ask(session)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(PAUSE_S):
+                        await self._stopping.wait()
+
+    async def _ask(self, session: aiohttp.ClientSession) -> None:
+        began = time.monotonic()
+        try:
+            async with session.get(self._url, headers=self._headers) as answer:
+                body = await answer.read()
+                if answer.status == self._expected:
+                    self.answers[(await answer.json())["name"]] += 1
+                else:
+                    reason = answer.headers.get("x-headgate-reason", "")
+                    self.failures.append(f"{answer.status} {reason} {body[:200]!r}")
+        except (aiohttp.ClientError, TimeoutError, ValueError, KeyError) as error:
+            self.failures.append(f"{type(error).__name__}: {error}")
+        self.longest_s = max(self.longest_s, time.monotonic() - began)

@@ -1,0 +1,51 @@
+"""SIGKILL for NATS, the watcher and the translator, each alone, while a client never stops asking.
+
+What must hold: no request fails, the service is started again, and the next change of a file becomes traffic.
+"""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from fakes.echo import EchoServer
+from fakes.manifests import ingress, service, write
+from fakes.stack import Stack
+from fakes.steady_client import SteadyClient
+
+HOST = "web.example"
+
+
+@pytest.mark.parametrize("victim", ["nats", "watcher", "translator"])
+async def test_a_killed_service_costs_no_request_and_the_next_change_arrives(victim: str, tmp_path: Path) -> None:
+    folder = tmp_path / "manifests"
+    folder.mkdir()
+    async with EchoServer("red") as red, EchoServer("blue") as blue:
+        write(folder, "web.yaml", ingress("web", HOST, "web"), service("web", red.port))
+        async with Stack(manifests=folder) as stack:
+            await stack.wait_for_answer(HOST, "/", name="red")
+            async with SteadyClient(stack.http_port, HOST) as client:
+                pid = stack.state().processes[victim]
+                os.kill(pid, signal.SIGKILL)
+                await stack.wait_for_state(lambda state: state.processes.get(victim, pid) != pid)
+                await client.wait_for_more(100)
+                write(folder, "web.yaml", ingress("web", HOST, "web"), service("web", blue.port))
+                await stack.wait_for_answer(HOST, "/", name="blue", within_s=30)
+                await client.wait_for_more(100)
+            assert client.failures == []
+            assert set(client.answers) == {"red", "blue"}
+            assert stack.state().restarts == {victim: 1}
+
+
+@pytest.mark.parametrize("victim", ["nats", "watcher", "translator"])
+async def test_a_change_made_while_a_service_is_down_arrives_too(victim: str, tmp_path: Path) -> None:
+    folder = tmp_path / "manifests"
+    folder.mkdir()
+    async with EchoServer("red") as red, EchoServer("blue") as blue:
+        write(folder, "web.yaml", ingress("web", HOST, "web"), service("web", red.port))
+        async with Stack(manifests=folder) as stack:
+            await stack.wait_for_answer(HOST, "/", name="red")
+            os.kill(stack.state().processes[victim], signal.SIGKILL)
+            write(folder, "web.yaml", ingress("web", HOST, "web"), service("web", blue.port))
+            await stack.wait_for_answer(HOST, "/", name="blue", within_s=30)
