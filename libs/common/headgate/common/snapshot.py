@@ -264,6 +264,8 @@ class _Trie:
         leaf.put(key, content)
         if leaf.is_full():
             self._split(prefix)
+        else:
+            self._merge_upwards(prefix)  # the entry may have become smaller
         return True
 
     def _split(self, prefix: str) -> None:
@@ -282,9 +284,12 @@ class _Trie:
         if key not in self._leaves[prefix].entries:
             return False
         self._leaves[prefix].discard(key)
+        self._merge_upwards(prefix)
+        return True
+
+    def _merge_upwards(self, prefix: str) -> None:
         while prefix and self._merge(prefix[:-1]):
             prefix = prefix[:-1]
-        return True
 
     def _merge(self, fork: str) -> bool:
         low, high = self._leaves.get(fork + "0"), self._leaves.get(fork + "1")

@@ -79,7 +79,7 @@ def decode_delta(subject: str, sequence: int, headers: Mapping[str, str], data: 
             sequence=sequence,
             traceparent=headers.get(TRACEPARENT),
         )
-    except (KeyError, ValueError, msgspec.DecodeError) as error:
+    except (KeyError, ValueError, DecodeError, msgspec.DecodeError) as error:
         raise DecodeError(f"message {sequence} on {subject} is not a delta: {error!r}") from error
 
 
@@ -96,7 +96,7 @@ def decode_state(sequence: int, headers: Mapping[str, str]) -> LoggedObject:
             is_deleted=_OPERATIONS[headers[_OPERATION]] is Operation.DELETE,
             sequence=sequence,
         )
-    except KeyError as error:
+    except (KeyError, DecodeError) as error:
         raise DecodeError(f"message {sequence} has not the headers of a delta: {error!r}") from error
 
 

@@ -75,13 +75,17 @@ class NatsDeltaLogWriter:
 
     async def read_state(self, cluster: str) -> Mapping[ObjectRef, LoggedObject]:
         """Return the last delta of every object of a cluster, tombstones included; reads headers only."""
-        return {
-            parse_delta_subject(message.subject): decode_state(message.sequence, message.headers)
-            for message in await self._last_of(cluster)
-        }
+        return {parse_delta_subject(message.subject): state for message, state in await self._last_of(cluster)}
 
-    async def _last_of(self, cluster: str) -> list[Message]:
-        return await read_last(self._stream, f"{DELTA_PREFIX}.{escape_token(cluster)}.>", headers_only=True)
+    async def _last_of(self, cluster: str) -> list[tuple[Message, LoggedObject]]:
+        pattern = f"{DELTA_PREFIX}.{escape_token(cluster)}.*.*.*.*"
+        found = []
+        for message in await read_last(self._stream, pattern, headers_only=True):
+            try:
+                found.append((message, decode_state(message.sequence, message.headers)))
+            except DecodeError as error:
+                _log.error("a message of the log cannot be read", extra={"reason": str(error)})
+        return found
 
     async def append(self, delta: Delta, expected_last: int | None = None) -> int:
         """Append one delta and return its sequence.
@@ -170,8 +174,8 @@ class NatsDeltaLogWriter:
         """
         limit_us = (time.time() - older_than_s) * 1_000_000
         count = 0
-        for message in await self._last_of(cluster):
-            if message.time_us < limit_us and decode_state(message.sequence, message.headers).is_deleted:
+        for message, state in await self._last_of(cluster):
+            if state.is_deleted and message.time_us < limit_us:
                 await self._stream.purge(message.subject, before=message.sequence + 1)
                 count += 1
         return count

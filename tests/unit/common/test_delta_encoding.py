@@ -1,0 +1,123 @@
+"""Deltas as messages, without a server."""
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, Operation, SyncMarker, SyncState
+from headgate.common.errors import DecodeError
+from headgate.common.resources import ObjectRef
+from headgate.common.stores import LoggedObject
+from headgate.common.stores.nats.encoding import (
+    decode_delta,
+    decode_message,
+    decode_state,
+    encode_announcement,
+    encode_delta,
+    encode_marker,
+)
+from headgate.common.stores.nats.jetstream import Outgoing
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, 250, tzinfo=timezone(timedelta(hours=2)))
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def decode(message: Outgoing, sequence: int = 0) -> Any:
+    return decode_message(message.subject, sequence, message.headers, message.payload)
+
+
+@given(
+    ref=st.builds(ObjectRef, *[st.text(max_size=12)] * 5),
+    uid=st.text(max_size=12),
+    resource_version=st.text(max_size=12),
+    body=st.none() | st.dictionaries(st.text(), JSON, max_size=4),
+)
+def test_any_delta_survives_the_way_through_a_message(
+    ref: ObjectRef, uid: str, resource_version: str, body: dict[str, Any] | None
+) -> None:
+    delta = Delta(
+        ref=ref,
+        operation=Operation.DELETE if body is None else Operation.APPLY,
+        uid=uid,
+        resource_version=resource_version,
+        observed_at=NOW,
+        object=body,
+        traceparent=f"00-{'a' * 32}-{'b' * 16}-01",
+    )
+    assert decode(encode_delta(delta), 9) == delta.model_copy(update={"sequence": 9})
+
+
+def delta(**changes: Any) -> Delta:
+    ref = ObjectRef("c1", "", "services", "default", "web")
+    fields = {"ref": ref, "operation": "apply", "uid": "u.1", "resource_version": "7", "observed_at": NOW, "object": {}}
+    return Delta.model_validate(fields | changes)
+
+
+def test_headers_alone_tell_the_state() -> None:
+    message = encode_delta(delta(operation="delete", object=None))
+    assert decode_state(3, message.headers) == LoggedObject("u.1", "7", is_deleted=True, sequence=3)
+
+
+def test_the_expected_sequence_is_part_of_the_message_id() -> None:
+    assert encode_delta(delta()).headers["Nats-Msg-Id"] == "c1/u.1/7/apply"
+    guarded = encode_delta(delta(), expected_last=0).headers
+    assert guarded["Nats-Msg-Id"] == "c1/u.1/7/apply/after/0"
+    assert guarded["Nats-Expected-Last-Subject-Sequence"] == "0"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"Headgate-Uid": None},
+        {"Headgate-Operation": "explode"},
+        {"Headgate-Observed-At": "yesterday"},
+        {"Headgate-Resource-Version": "=FF"},
+    ],
+)
+def test_headers_that_are_not_ours_are_refused(change: dict[str, str | None]) -> None:
+    message = encode_delta(delta())
+    headers = {key: value for key, value in ({**message.headers, **change}).items() if value is not None}
+    with pytest.raises(DecodeError, match="message 5"):
+        decode_delta(message.subject, 5, headers, message.payload)
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b"\xff", b'"text"'])
+def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
+    message = encode_delta(delta())
+    with pytest.raises(DecodeError):
+        decode_delta(message.subject, 5, message.headers, body)
+
+
+def test_state_without_our_headers_is_refused() -> None:
+    with pytest.raises(DecodeError):
+        decode_state(1, {})
+
+
+def test_announcements_and_markers_survive_with_their_sequence() -> None:
+    kind = KindName(group="g", resource="things")
+    announcement = ClusterAnnouncement(cluster="c", source="manifests", instance="i", kinds=(kind,), announced_at=NOW)
+    marker = SyncMarker(cluster="c", kind=kind, state=SyncState.FORBIDDEN, message="no", at=NOW)
+    assert decode(encode_announcement(announcement), 1) == announcement.model_copy(update={"sequence": 1})
+    assert decode(encode_marker(marker), 2) == marker.model_copy(update={"sequence": 2})
+
+
+@pytest.mark.parametrize("subject", ["headgate.synced.c.=-.s", "headgate.cluster.c", "headgate.other.x"])
+def test_what_cannot_be_read_is_a_decode_error(subject: str) -> None:
+    with pytest.raises(DecodeError):
+        decode_message(subject, 1, {}, b"{}")
+
+
+def test_the_size_of_a_message_counts_its_headers() -> None:
+    wire = "NATS/1.0\r\nkey: välue\r\n\r\n".encode()
+    assert Outgoing("s", b"12345", {"key": "välue"}).size >= len(wire) + 5

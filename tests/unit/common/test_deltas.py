@@ -1,0 +1,110 @@
+"""Subjects and messages of the delta log."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from headgate.common.deltas import (
+    Delta,
+    Operation,
+    cluster_subject,
+    delta_subject,
+    escape_token,
+    parse_delta_subject,
+    sync_subject,
+    unescape_token,
+)
+from headgate.common.errors import DecodeError
+from headgate.common.resources import ObjectRef
+
+TEXT = st.text(max_size=40) | st.from_regex(r"[a-z0-9.=*> -]{0,30}", fullmatch=True)
+
+
+@given(TEXT)
+def test_escaping_is_reversible(text: str) -> None:
+    assert unescape_token(escape_token(text)) == text
+
+
+@given(TEXT)
+def test_an_escaped_token_is_legal_in_subjects_and_keys(text: str) -> None:
+    assert re.fullmatch(r"[-/_=A-Za-z0-9]+", escape_token(text))
+
+
+@given(TEXT, TEXT)
+def test_different_texts_have_different_tokens(one: str, other: str) -> None:
+    assert (escape_token(one) == escape_token(other)) == (one == other)
+
+
+@pytest.mark.parametrize(
+    ("text", "token"), [("", "=-"), ("a.b", "a=2Eb"), ("=-", "=3D-"), ("x*>", "x=2A=3E"), ("é", "=C3=A9")]
+)
+def test_tokens_are_as_documented(text: str, token: str) -> None:
+    assert escape_token(text) == token
+
+
+@pytest.mark.parametrize("token", ["=FF", "=C3", "a=80"])
+def test_a_token_that_is_no_utf8_is_refused(token: str) -> None:
+    with pytest.raises(DecodeError):
+        unescape_token(token)
+
+
+@given(st.builds(ObjectRef, TEXT, TEXT, TEXT, TEXT, TEXT))
+def test_a_subject_names_its_object(ref: ObjectRef) -> None:
+    assert parse_delta_subject(delta_subject(ref)) == ref
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "",
+        "headgate.delta",
+        "headgate.delta.a.b.c.d",
+        "headgate.delta.a.b.c.d.e.f",
+        "headgate.deltas.a.b.c.d.e",
+        "x.a.b.c.d.e",
+        "headgate.delta.a.b.c.d.=FF",
+    ],
+)
+def test_other_subjects_are_refused(subject: str) -> None:
+    with pytest.raises(DecodeError):
+        parse_delta_subject(subject)
+
+
+def test_an_empty_namespace_has_a_token_of_its_own() -> None:
+    ref = ObjectRef("c1", "networking.k8s.io", "ingressclasses", "", "nginx")
+    assert delta_subject(ref) == "headgate.delta.c1.networking=2Ek8s=2Eio.ingressclasses.=-.nginx"
+
+
+def test_markers_and_announcements_have_subjects_of_their_own() -> None:
+    assert sync_subject("c.1", "", "services") == "headgate.synced.c=2E1.=-.services"
+    assert cluster_subject("c.1") == "headgate.cluster.c=2E1"
+
+
+def make_delta(**changes: object) -> Delta:
+    fields: dict[str, object] = {
+        "ref": ObjectRef("c1", "", "services", "default", "web"),
+        "operation": "apply",
+        "uid": "u",
+        "resource_version": "7",
+        "observed_at": datetime(2026, 3, 1, tzinfo=UTC),
+    }
+    return Delta.model_validate(fields | changes)
+
+
+def test_a_message_id_tells_operation_and_version_apart() -> None:
+    ids = {make_delta(**change).message_id for change in ({}, {"operation": "delete"}, {"resource_version": "8"})}
+    assert len(ids) == 3
+    assert make_delta().message_id == "c1/u/7/apply"
+
+
+def test_a_delta_is_frozen_and_knows_its_fields() -> None:
+    delta = make_delta()
+    assert delta.operation is Operation.APPLY
+    with pytest.raises(ValidationError):
+        delta.uid = "other"  # type: ignore[misc]
+    with pytest.raises(ValidationError):
+        make_delta(colour="red")

@@ -1,0 +1,129 @@
+"""Secrets: sealed on the bus, silent in memory."""
+
+import logging
+import pickle
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nacl.public import PrivateKey
+
+from headgate.common.errors import SealingError
+from headgate.common.sealing import (
+    SealedValue,
+    Unsealer,
+    load_or_create_key_pair,
+    parse_public_key,
+    read_private_key,
+    recipient_id,
+    seal,
+)
+from headgate.common.secret import Secret
+
+ONE, OTHER = PrivateKey.generate(), PrivateKey.generate()
+
+
+@given(st.binary(max_size=2000))
+def test_every_recipient_opens_what_was_sealed(value: bytes) -> None:
+    sealed = seal(value, [ONE.public_key, OTHER.public_key])
+    for key in (ONE, OTHER):
+        assert Unsealer([key]).open(sealed).reveal() == value
+
+
+def test_sealed_values_survive_json_and_hold_no_plain_value() -> None:
+    sealed = seal(b"top secret", [ONE.public_key])
+    text = sealed.model_dump_json()
+    assert "top secret" not in text
+    assert Unsealer([ONE]).open(SealedValue.model_validate_json(text)).reveal() == b"top secret"
+
+
+def test_who_holds_another_key_is_told_which_keys_it_was_sealed_for() -> None:
+    sealed = seal(b"x", [ONE.public_key])
+    with pytest.raises(SealingError, match=recipient_id(ONE.public_key)):
+        Unsealer([OTHER]).open(sealed)
+    with pytest.raises(SealingError, match="no key"):
+        Unsealer([]).open(sealed)
+
+
+@pytest.mark.parametrize("box", ["AAAA", "not base64!", ""])
+def test_a_damaged_box_is_refused(box: str) -> None:
+    sealed = SealedValue(boxes={recipient_id(ONE.public_key): box})
+    with pytest.raises(SealingError, match="damaged"):
+        Unsealer([ONE]).open(sealed)
+
+
+def test_sealing_for_nobody_is_refused() -> None:
+    with pytest.raises(SealingError, match="HEADGATE_SEALING_PUBLIC_KEYS"):
+        seal(b"x", [])
+
+
+def test_a_sealed_value_prints_its_recipients_only() -> None:
+    sealed = seal(b"x", [ONE.public_key])
+    assert repr(sealed) == str(sealed) == f"SealedValue(***, recipients=['{recipient_id(ONE.public_key)}'])"
+
+
+def test_a_key_pair_is_made_once_and_kept_private(tmp_path: Path) -> None:
+    key = load_or_create_key_pair(tmp_path / "keys")
+    assert bytes(load_or_create_key_pair(tmp_path / "keys")) == bytes(key)
+    assert stat.S_IMODE((tmp_path / "keys" / "gateway.key").stat().st_mode) == 0o600
+    assert parse_public_key((tmp_path / "keys" / "gateway.pub").read_text()) == key.public_key
+
+
+@pytest.mark.parametrize("content", [b"", b"AAAA", b"\xff\xfe"])
+def test_a_file_that_holds_no_key_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "gateway.key"
+    path.write_bytes(content)
+    with pytest.raises(SealingError, match=str(path)):
+        read_private_key(path)
+
+
+def test_a_file_that_is_absent_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SealingError, match="absent"):
+        read_private_key(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("text", ["", "AAAA", "not a key", "é"])
+def test_text_that_is_no_public_key_is_refused(text: str) -> None:
+    with pytest.raises(SealingError, match="public key"):
+        parse_public_key(text)
+
+
+VALUES = st.text(min_size=4).filter(lambda text: "*" not in text) | st.binary(min_size=4)
+
+
+@given(VALUES)
+def test_a_secret_never_prints(value: str | bytes) -> None:
+    secret = Secret(value)
+    for shown in (
+        str(secret),
+        repr(secret),
+        f"{secret}",
+        f"{secret!r}",
+        "%s" % secret,  # noqa: UP031 - this is what is tested
+        repr([secret]),
+        repr({1: secret}),
+    ):
+        assert "***" in shown
+        assert str(value) not in shown
+        assert repr(value)[1:-1] not in shown
+
+
+@given(VALUES)
+def test_a_secret_gives_its_value_on_purpose_and_compares_by_it(value: str | bytes) -> None:
+    assert Secret(value).reveal() == value
+    assert Secret(value) == Secret(value)
+    assert Secret(value) != value
+    assert len({Secret(value), Secret(value)}) == 1
+
+
+def test_a_secret_does_not_reach_a_log_or_a_pickle(caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("t").warning("key %s", Secret(b"hunter2"), extra={"key": Secret(b"hunter2")})
+    assert "hunter2" not in caplog.text
+    with pytest.raises(TypeError):
+        pickle.dumps(Secret(b"hunter2"))
+
+
+def test_a_secret_keeps_its_place_in_a_formatted_line() -> None:
+    assert f"{Secret('x'):>5}|" == "  ***|"

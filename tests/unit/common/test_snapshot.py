@@ -1,0 +1,151 @@
+"""Chunks, manifests and the image of a table."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.common import snapshot
+from headgate.common.errors import DecodeError
+from headgate.common.snapshot import (
+    ChunkName,
+    Manifest,
+    TableImage,
+    Version,
+    compress,
+    decode_chunk,
+    decompress,
+    digest_of,
+    encode_entry,
+    open_chunk,
+)
+from headgate.common.table import Endpoint, Provenance, TableEntry, Upstream, VirtualHost
+
+FROM = Provenance(cluster="c", kind="Service", namespace="d", name="n")
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def host(name: str) -> VirtualHost:
+    return VirtualHost(host=name, routes=())
+
+
+def upstream(key: str, endpoints: int = 0) -> Upstream:
+    members = tuple(Endpoint(address=f"10.0.0.{number}", port=80) for number in range(endpoints))
+    return Upstream(key=key, endpoints=members, provenance=FROM)
+
+
+@pytest.fixture
+def small_leaves() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(snapshot, "LEAF_ENTRIES", 4)
+        patch.setattr(snapshot, "CHUNK_LIMIT", 1200)
+        yield
+
+
+KEYS = st.integers(0, 25).map(lambda number: f"k{number}")
+STEPS = st.lists(st.tuples(st.sampled_from(["put", "discard"]), KEYS, st.integers(0, 12)), max_size=120)
+
+
+@pytest.mark.usefixtures("small_leaves")
+@settings(max_examples=150)
+@given(STEPS)
+def test_any_history_gives_the_chunks_of_a_fresh_build(steps: list[tuple[str, str, int]]) -> None:
+    image, model = TableImage(), dict[str, TableEntry]()
+    for action, key, size in steps:
+        if action == "put":
+            entry = upstream(key, size)
+            assert image.put(entry) == (model.get(key) != entry)
+            model[key] = entry
+        else:
+            assert image.discard("upstreams", key) == (model.pop(key, None) is not None)
+    assert image.chunks() == TableImage(model.values()).chunks()
+    assert {e for c in image.chunks() for e in decode_chunk(c.kind, c.content)} == set(model.values())
+
+
+def test_one_change_changes_one_chunk() -> None:
+    image = TableImage(upstream(f"k{number}", 2) for number in range(1000))
+    before = {chunk.digest for chunk in image.chunks()}
+    image.put(upstream("k500", 3))
+    after = {chunk.digest for chunk in image.chunks()}
+    assert len(after - before) == len(before - after) == 1
+    assert len(before) > 10
+
+
+def test_kinds_are_in_chunks_of_their_own() -> None:
+    image = TableImage([host("a.com"), upstream("a")])
+    assert [(chunk.kind, chunk.prefix) for chunk in image.chunks()] == [("hosts", ""), ("upstreams", "")]
+
+
+def test_an_empty_table_has_no_chunks() -> None:
+    image = TableImage([host("a.com")])
+    image.discard("hosts", "a.com")
+    assert image.chunks() == []
+
+
+def test_a_chunk_is_named_by_its_content() -> None:
+    [chunk] = TableImage([host("b.com"), host("a.com")]).chunks()
+    assert chunk.digest == digest_of(chunk.content)
+    assert [entry["host"] for entry in json.loads(chunk.content)] == ["a.com", "b.com"]
+    name = ChunkName(kind=chunk.kind, prefix=chunk.prefix, digest=chunk.digest)
+    assert open_chunk(name, compress(chunk.content)) == chunk.content
+
+
+def test_a_chunk_with_other_content_is_refused() -> None:
+    name = ChunkName(kind="hosts", prefix="", digest="0" * 64)
+    with pytest.raises(DecodeError, match="other content"):
+        open_chunk(name, compress(b"[]"))
+
+
+def test_entries_that_break_the_vocabulary_are_refused() -> None:
+    with pytest.raises(DecodeError, match="hosts"):
+        decode_chunk("hosts", b'[{"host": 1}]')
+
+
+def test_defaults_are_left_out_of_an_encoded_entry() -> None:
+    assert b"endpoints" not in encode_entry(upstream("k"))
+
+
+@given(st.binary(max_size=500))
+def test_compression_is_reversible(content: bytes) -> None:
+    assert decompress(compress(content), 500) == content
+
+
+def test_content_above_the_limit_is_refused_before_it_fills_the_memory() -> None:
+    with pytest.raises(DecodeError, match="at most 1000"):
+        decompress(compress(b"x" * 1_000_000), 1000)
+
+
+@pytest.mark.parametrize("data", [b"", b"junk", compress(b"x" * 100)[:-4], b"\x28\xb5\x2f\xfd"])
+def test_damaged_content_is_refused(data: bytes) -> None:
+    with pytest.raises(DecodeError):
+        decompress(data, 1000)
+
+
+def manifest(**changes: object) -> Manifest:
+    fields: dict[str, object] = {"table": "default", "version": (1, 2), "created_at": NOW, "chunks": ()}
+    return Manifest.model_validate(fields | changes)
+
+
+def test_a_manifest_survives_encoding() -> None:
+    written = manifest(inputs={"c1": 9}, parent=(1, 1), chunks=({"kind": "hosts", "prefix": "01", "digest": "d"},))
+    assert Manifest.decode(written.encode()) == written
+    assert written.encode() == manifest(**written.model_dump()).encode()
+
+
+def test_a_manifest_of_a_later_schema_is_refused_with_advice() -> None:
+    later = manifest(schema_version=snapshot.SCHEMA + 1)
+    with pytest.raises(DecodeError, match="upgrade the gateways"):
+        Manifest.decode(later.encode())
+
+
+def test_a_damaged_manifest_is_refused() -> None:
+    with pytest.raises(DecodeError, match="manifest"):
+        Manifest.decode(compress(b'{"table": "default"}'))
+
+
+def test_versions_compare_by_epoch_first() -> None:
+    assert Version(2, 1) > Version(1, 99) > Version(1, 9)
+    assert str(Version(2, 1)) == "2.1"

@@ -1,0 +1,78 @@
+"""Small values: problems, statuses, resources, table entries."""
+
+import pytest
+from nacl.public import PrivateKey
+from pydantic import ValidationError
+
+from headgate.common.problems import Problem, Severity
+from headgate.common.resources import INGRESS, SERVICE, ObjectRef
+from headgate.common.sealing import seal
+from headgate.common.snapshot import ENTRY_KINDS, ENTRY_TYPES
+from headgate.common.status import status_subject
+from headgate.common.table import (
+    Certificate,
+    Endpoint,
+    PathMatch,
+    PathType,
+    Provenance,
+    Route,
+    Upstream,
+    VirtualHost,
+    WeightedBackend,
+    entry_key,
+    entry_kind,
+)
+
+FROM = Provenance(cluster="c", kind="Ingress", namespace="d", name="n", rule="spec.rules[0]")
+
+
+def test_a_problem_reads_as_field_and_sentence() -> None:
+    problem = Problem(reason="PortNotFound", field="spec.port", message="there is no such port")
+    assert str(problem) == "spec.port: there is no such port"
+    assert str(problem.model_copy(update={"field": ""})) == "there is no such port"
+    assert problem.severity is Severity.ERROR
+
+
+def test_kinds_and_objects_have_short_names() -> None:
+    assert (str(INGRESS), str(SERVICE)) == ("ingresses.networking.k8s.io", "services")
+    assert str(ObjectRef("c", "", "services", "d", "web")) == "c: services d/web"
+    assert str(ObjectRef("c", "", "namespaces", "", "d")) == "c: namespaces d"
+
+
+def test_a_status_has_the_subject_of_its_object() -> None:
+    ref = ObjectRef("c.1", "networking.k8s.io", "ingresses", "d", "web")
+    assert status_subject(ref) == "headgate.status.c=2E1.networking=2Ek8s=2Eio.ingresses.d.web"
+
+
+def test_provenance_reads_as_object_and_field() -> None:
+    assert str(FROM) == "Ingress d/n spec.rules[0]"
+    assert str(FROM.model_copy(update={"rule": ""})) == "Ingress d/n"
+
+
+def test_every_kind_of_entry_knows_its_key() -> None:
+    sealed = seal(b"k", [PrivateKey.generate().public_key])
+    entries = (
+        VirtualHost(host="a.com", routes=()),
+        Upstream(key="c/d/web:80", provenance=FROM),
+        Certificate(
+            key="c/d/tls", server_names=("a.com",), chain_pem="", private_key=sealed, fingerprint="", provenance=FROM
+        ),
+    )
+    assert tuple(entry_kind(entry) for entry in entries) == ENTRY_KINDS[:3]
+    assert [entry_key(entry) for entry in entries] == ["a.com", "c/d/web:80", "c/d/tls"]
+    assert all(isinstance(entry, ENTRY_TYPES[entry_kind(entry)]) for entry in entries)
+
+
+@pytest.mark.parametrize(
+    ("model", "fields"),
+    [
+        (Endpoint, {"address": "10.0.0.1", "port": 0}),
+        (Endpoint, {"address": "10.0.0.1", "port": 80, "weight": -1}),
+        (WeightedBackend, {"upstream": "u", "weight": 1_000_001}),
+        (Route, {"name": "r", "path": PathMatch(type=PathType.EXACT, value="/"), "backends": (), "provenance": FROM}),
+        (VirtualHost, {"host": "a.com", "routes": (), "colour": "red"}),
+    ],
+)
+def test_entries_out_of_range_are_refused(model: type, fields: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        model(**fields)
