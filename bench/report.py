@@ -152,7 +152,7 @@ def _ceiling(result: ThroughputResult) -> str:
     if not bounded:
         return "Every proxy used its whole core: the origin and the load were not the bottleneck."
     return (
-        "The load or the origin, not the proxy, was the bottleneck of: "
+        "The load, the origin or other work on the machine, not the proxy, was the bottleneck of: "
         + "; ".join(bounded)
         + ". Their throughput is a lower bound; compare `per busy core`."
     )
