@@ -85,13 +85,15 @@ class ManifestIndex:
     ) -> None:
         for ref in old.keys() | new.keys():
             before.setdefault(ref, self.get(ref))
-            claims = self._claims.setdefault(ref, {})
-            claims.pop(file, None)
+            # Replaced, not changed in place: other threads look objects up.
+            claims = {name: one for name, one in self._claims.get(ref, {}).items() if name != file}
             if ref in new:
                 claims[file] = new[ref]
             (self._contested.add if len(claims) > 1 else self._contested.discard)(ref)
-            if not claims:
-                del self._claims[ref]
+            if claims:
+                self._claims[ref] = claims
+            else:
+                self._claims.pop(ref, None)
 
     def get(self, ref: ObjectRef) -> FileObject | None:
         """Return the object in force."""

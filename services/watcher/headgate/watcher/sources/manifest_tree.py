@@ -7,6 +7,7 @@ import errno
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
+from headgate.common.resources import ObjectRef
 from headgate.watcher.sources.manifest_files import unreadable
 from headgate.watcher.sources.manifest_folders import Scan, Signature, is_hidden, is_manifest, read_bytes, scan
 from headgate.watcher.sources.manifest_index import Change, ManifestIndex
@@ -41,6 +42,10 @@ class ManifestTree:
     def objects(self) -> Iterator[FileObject]:
         """Yield the objects in force."""
         return self._index.objects()
+
+    def get(self, ref: ObjectRef) -> FileObject | None:
+        """Return an object in force; safe to ask from another thread."""
+        return self._index.get(ref)
 
     def is_kept(self, file: str) -> bool:
         """Whether objects of this file (or folder) are in force."""

@@ -20,6 +20,7 @@ from pathlib import Path
 from watchfiles import awatch
 
 from headgate.common.errors import SettingsError
+from headgate.common.resources import ObjectRef, ResourceKind
 from headgate.watcher.metrics import MANIFEST_PROBLEMS
 from headgate.watcher.sources import Applied, Deleted, Listed, SourceEvent
 from headgate.watcher.sources.manifest_index import Change
@@ -44,7 +45,7 @@ logging.getLogger("watchfiles").setLevel(logging.WARNING)
 class ManifestSource:
     """Objects from folders of YAML and JSON files."""
 
-    kinds = MANIFEST_KINDS
+    kinds: Sequence[ResourceKind] = MANIFEST_KINDS
 
     def __init__(self, folders: Sequence[Path], cluster: str, data_dir: Path, *, rescan_s: float = RESCAN_S) -> None:
         """Prepare to read.
@@ -67,6 +68,11 @@ class ManifestSource:
     def problems(self) -> Sequence[FileProblem]:
         """What is wrong at present."""
         return self._problems
+
+    def locate(self, ref: ObjectRef) -> str:
+        """Return file and line of an object in force, or nothing."""
+        found = self._tree.get(ref)
+        return f"{found.file}:{found.line}" if found else ""
 
     async def events(self) -> AsyncIterator[SourceEvent]:
         """Yield a `Listed` for each kind once all folders are there, then every change."""

@@ -1,0 +1,128 @@
+"""`headgate watcher`: one cluster, or folders of manifests, into the delta log."""
+
+import sys
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from headgate.common.admin import AdminSite
+from headgate.common.bus import Bus
+from headgate.common.errors import SettingsError
+from headgate.common.resources import JsonObject
+from headgate.common.service import ServiceContext, run_service
+from headgate.common.settings import load_settings
+from headgate.common.stores.nats import NatsStores
+from headgate.common.tasks import run_together
+from headgate.watcher.publisher import Publisher
+from headgate.watcher.recipients import wait_for_recipients
+from headgate.watcher.settings import WatcherSettings
+from headgate.watcher.sources.kubernetes.source import KubernetesScope, KubernetesSource
+from headgate.watcher.sources.manifests import ManifestSource
+from headgate.watcher.status_log import StatusLog
+from headgate.watcher.status_writer import StatusWriter
+
+SUMMARY = (
+    "Watch one cluster, or folders of manifests, and publish every change of the objects that routing needs. "
+    "Run a pair for each cluster: two watchers of one cluster do no harm."
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the watcher until it is told to stop; return the exit code."""
+    try:
+        settings = load_settings(WatcherSettings, argv, program="headgate watcher", summary=SUMMARY)
+        watcher = Watcher(settings)
+    except SettingsError as error:
+        print(f"headgate watcher: {error}", file=sys.stderr)
+        return 2
+    return run_service("watcher", settings, watcher.serve, prepare=watcher.prepare)
+
+
+class Watcher:
+    """The parts of a watcher, wired."""
+
+    def __init__(self, settings: WatcherSettings) -> None:
+        """Choose the source.
+
+        Raises:
+            SettingsError: the data directory cannot be used.
+        """
+        self._settings = settings
+        self._source = _make_source(settings)
+        self._publisher: Publisher | None = None
+        self._status_log: StatusLog | None = None
+
+    def prepare(self, admin: AdminSite) -> None:
+        """Add what the admin site shows of a watcher."""
+        admin.add_readiness("published", self._readiness)
+        admin.add_route("GET", "/problems", self._show_problems)
+
+    async def serve(self, context: ServiceContext) -> None:
+        """Work until asked to stop."""
+        await run_together(self._work(context), context.stopping.wait())
+
+    async def _work(self, context: ServiceContext) -> None:
+        settings = self._settings
+        recipients = await wait_for_recipients(settings.sealing_public_keys, settings.data_dir)
+        bus = await Bus.connect(
+            settings.nats_url,
+            name=f"headgate watcher {settings.cluster} {settings.instance}",
+            user=settings.nats_user,
+            password=settings.nats_password.get_secret_value(),
+        )
+        try:
+            stores = await NatsStores.open(bus)
+            self._publisher = Publisher(
+                self._source,
+                stores.log_writer,
+                settings.cluster,
+                recipients,
+                origin="manifests" if isinstance(self._source, ManifestSource) else "kubernetes",
+                instance=settings.instance,
+                log_reader=stores.log_reader,
+            )
+            bus.on_reconnect(self._publisher.compare_with_log)
+            await run_together(self._publisher.run(), self._write_statuses(stores))
+        finally:
+            await bus.close()
+
+    def _write_statuses(self, stores: NatsStores) -> Coroutine[Any, Any, None]:
+        cluster = self._settings.cluster
+        if isinstance(self._source, ManifestSource):
+            self._status_log = StatusLog(stores.statuses, cluster, self._source.locate)
+            return self._status_log.run()
+        return StatusWriter(stores.statuses, cluster, self._source.transport, instance=self._settings.instance).run()
+
+    def _readiness(self) -> str | None:
+        return self._publisher.readiness() if self._publisher else "not connected to NATS yet"
+
+    async def _show_problems(self, request: web.Request) -> web.Response:
+        return web.json_response({"problems": self._problems()})
+
+    def _problems(self) -> list[JsonObject]:
+        """Files first, then objects that could not be published, then what the translator complains of."""
+        found: list[JsonObject] = []
+        if isinstance(self._source, ManifestSource):
+            found += (problem.as_json() for problem in self._source.problems)
+        if self._publisher:
+            found += (_as_json(str(ref), problem) for ref, problem in self._publisher.refused)
+        if self._status_log:
+            for ref, problems in self._status_log.problems.items():
+                found += (_as_json(str(ref), problem) for problem in problems)
+        return found
+
+
+def _as_json(name: str, problem: Any) -> JsonObject:
+    return {"object": name, "problem": problem.model_dump(mode="json")}
+
+
+def _make_source(settings: WatcherSettings) -> ManifestSource | KubernetesSource:
+    if settings.manifests:
+        return ManifestSource(settings.manifests, settings.cluster, settings.data_dir)
+    scope = KubernetesScope(tuple(settings.namespaces), settings.ingress_selector)
+    return KubernetesSource(scope, settings.kubeconfig, settings.context or None)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""Statuses of objects from manifests: nobody can write to a file, so what is wrong with an object goes to the log."""
+
+import logging
+from collections.abc import Callable, Mapping
+
+from headgate.common.problems import Problem, Severity
+from headgate.common.resources import ObjectRef
+from headgate.common.status import StatusUpdate
+from headgate.common.stores import StatusBoard
+
+_log = logging.getLogger(__name__)
+
+
+class StatusLog:
+    """Says of every object, in one line, what is wrong with it, and when it no longer is."""
+
+    def __init__(self, board: StatusBoard, cluster: str, locate: Callable[[ObjectRef], str]) -> None:
+        """Prepare; `run` does the work.
+
+        Args:
+            board: what the translator says.
+            cluster: whose objects are meant.
+            locate: file and line of an object; empty for one that is not there (any more).
+        """
+        self._board, self._cluster, self._locate = board, cluster, locate
+        self._problems: dict[ObjectRef, tuple[Problem, ...]] = {}
+
+    @property
+    def problems(self) -> Mapping[ObjectRef, tuple[Problem, ...]]:
+        """What is wrong at present, by object."""
+        return {ref: problems for ref, problems in self._problems.items() if self._locate(ref)}
+
+    async def run(self) -> None:
+        """Follow the board for ever."""
+        async for update in self._board.follow(self._cluster):
+            self._note(update)
+
+    def _note(self, update: StatusUpdate) -> None:
+        before = self._problems.pop(update.ref, ())
+        if update.problems:
+            self._problems[update.ref] = update.problems
+        where = self._locate(update.ref)
+        if not where or before == update.problems:
+            return
+        what = f"{where}: {update.kind} {update.ref.namespace}/{update.ref.name}"
+        if update.problems:
+            is_error = any(problem.severity is Severity.ERROR for problem in update.problems)
+            texts = "; ".join(map(str, update.problems))
+            _log.log(logging.ERROR if is_error else logging.WARNING, "%s: %s", what, texts)
+        else:
+            _log.info("%s: nothing is wrong any more", what)
