@@ -1,0 +1,355 @@
+"""The loop over stores in memory: when it publishes, what it posts, and how it comes back."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from fakes.deltas import applied, deleted, endpoint_slice, ingress, service
+from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker
+from headgate.common.errors import StoreUnavailable
+from headgate.common.heartbeats import Heartbeat
+from headgate.common.snapshot import Manifest, Version, decode_chunk
+from headgate.common.status import StatusUpdate
+from headgate.common.stores.memory import MemorySnapshotStore, MemoryStores
+from headgate.common.table import TableEntry, entry_key
+from headgate.translator import loop as loop_module
+from headgate.translator import status_poster
+from headgate.translator.loop import Stores, TranslatorLoop
+from headgate.translator.settings import TranslatorSettings
+
+NOW = datetime(2024, 1, 1, tzinfo=UTC)
+INGRESSES, SERVICES = KindName(group="networking.k8s.io", resource="ingresses"), KindName(group="", resource="services")
+KINDS = (INGRESSES, SERVICES)
+
+
+@pytest.fixture(autouse=True)
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_module, "LOOK_AROUND_S", 0.02)
+    monkeypatch.setattr(status_poster, "QUIET_S", 0.01)
+
+
+def settings(**values: Any) -> TranslatorSettings:
+    return TranslatorSettings(debounce_ms=values.pop("debounce_ms", 0), **values)
+
+
+@asynccontextmanager
+async def running(stores: MemoryStores, **values: Any) -> AsyncIterator[TranslatorLoop]:
+    parts = Stores(stores.log_reader, stores.snapshots, stores.statuses, stores.heartbeats)
+    translator = TranslatorLoop(parts, settings(**values))
+    task = asyncio.create_task(translator.run())
+    try:
+        yield translator
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled():
+            task.result()
+
+
+async def announce(stores: MemoryStores, cluster: str = "a") -> None:
+    await stores.log_writer.announce(
+        ClusterAnnouncement(cluster=cluster, source="manifests", instance="w", kinds=KINDS, announced_at=NOW)
+    )
+
+
+async def mark(stores: MemoryStores, *kinds: KindName, cluster: str = "a") -> None:
+    for kind in kinds:
+        await stores.log_writer.mark_synced(SyncMarker(cluster=cluster, kind=kind, at=NOW))
+
+
+async def fill(stores: MemoryStores, *manifests: Any, cluster: str = "a") -> None:
+    await announce(stores, cluster)
+    for manifest in manifests:
+        await stores.log_writer.append(applied(manifest, cluster))
+    await mark(stores, *KINDS, cluster=cluster)
+
+
+async def until(check: Callable[[], Any]) -> Any:
+    """Return the first true value of a check."""
+    async with asyncio.timeout(5):
+        while not (found := check()):  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0.002)
+    return found
+
+
+def version_of(stores: MemoryStores) -> Version | None:
+    pointer = snapshots_of(stores)._pointers.get("default")
+    return pointer.version if pointer else None
+
+
+def snapshots_of(stores: MemoryStores) -> MemorySnapshotStore:
+    assert isinstance(stores.snapshots, MemorySnapshotStore)
+    return stores.snapshots
+
+
+async def manifest_of(stores: MemoryStores) -> Manifest:
+    version = version_of(stores)
+    assert version is not None
+    return await stores.snapshots.get_manifest("default", version)
+
+
+async def table_of(stores: MemoryStores) -> dict[str, TableEntry]:
+    manifest = await manifest_of(stores)
+    chunks = [(name, await stores.snapshots.get_chunk(name)) for name in manifest.chunks]
+    return {entry_key(entry): entry for name, content in chunks for entry in decode_chunk(name.kind, content)}
+
+
+def posted(stores: MemoryStores) -> dict[str, StatusUpdate]:
+    updates = stores.statuses._updates.values()  # type: ignore[attr-defined]
+    return {update.ref.name: update for _, update in updates}
+
+
+async def test_a_complete_cluster_becomes_a_table() -> None:
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="a.example"), service(), endpoint_slice("web", "10.0.0.1"))
+    async with running(stores) as translator:
+        await until(lambda: translator.readiness() is None)
+        assert set(await table_of(stores)) == {"a.example", "a/default/web:80"}
+
+
+async def test_nothing_is_published_before_every_kind_is_synced() -> None:
+    stores = MemoryStores()
+    await announce(stores)
+    await stores.log_writer.append(applied(ingress("web", host="a.example")))
+    await mark(stores, INGRESSES)
+    async with running(stores) as translator:
+        await until(lambda: "services" in (translator.readiness() or ""))
+        assert version_of(stores) is None
+        await mark(stores, SERVICES)
+        await until(lambda: version_of(stores))
+
+
+async def test_an_incomplete_cluster_is_left_out_and_others_go_on() -> None:
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="a.example"), cluster="a")
+    await announce(stores, "b")
+    await stores.log_writer.append(applied(ingress("half", host="b.example"), "b"))
+    async with running(stores):
+        await until(lambda: version_of(stores))
+        assert "b.example" not in await table_of(stores)
+        await mark(stores, *KINDS, cluster="b")
+        await until(lambda: version_of(stores).revision == 2)  # type: ignore[union-attr]
+        assert "b.example" in await table_of(stores)
+
+
+async def test_a_revision_names_its_causes_inputs_and_parent() -> None:
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="a.example"), service())
+    async with running(stores):
+        first = await until(lambda: version_of(stores))
+        sequence = await stores.log_writer.append(applied(endpoint_slice("web", "10.0.0.9")))
+        await until(lambda: version_of(stores) != first)
+        manifest = await manifest_of(stores)
+    assert [(cause.kind, cause.name, cause.operation) for cause in manifest.causes] == [
+        ("EndpointSlice", "web-1", "apply")
+    ]
+    assert (manifest.parent, manifest.cause_count, manifest.inputs) == (first, 1, {"a": sequence})
+
+
+async def test_a_change_that_changes_nothing_is_not_published() -> None:
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="a.example"))
+    async with running(stores) as translator:
+        first = await until(lambda: version_of(stores))
+        await stores.log_writer.append(applied({**ingress("web", host="a.example"), "status": {"loadBalancer": {}}}))
+        await stores.log_writer.append(applied(service("unused")))
+        await until(lambda: translator._intake.sequence == stores.log._last_sequence)
+        await until(lambda: translator._due is None)
+        assert version_of(stores) == first
+
+
+async def test_a_restarted_translator_finds_its_table_and_keeps_the_revision() -> None:
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="a.example"))
+    async with running(stores):
+        first = await until(lambda: version_of(stores))
+    async with running(stores) as translator:
+        await until(lambda: translator.readiness() is None)
+        assert version_of(stores) == first
+
+
+async def test_two_translators_make_one_history() -> None:
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="a.example"), service())
+    async with running(stores) as one, running(stores) as other:
+        await until(lambda: one.readiness() is None and other.readiness() is None)
+        for number in range(5):
+            await stores.log_writer.append(applied(ingress(f"i{number}", host=f"h{number}.example")))
+        await until(lambda: one._intake.sequence == other._intake.sequence == stores.log._last_sequence)
+        await until(lambda: one._due is None and other._due is None)
+        assert len(await table_of(stores)) == 7
+        assert version_of(stores).revision <= 7  # type: ignore[union-attr]
+
+
+async def test_a_lost_log_keeps_the_table_until_its_clusters_are_back() -> None:
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="a.example"), cluster="a")
+    await fill(stores, ingress("web", host="b.example"), cluster="b")
+    async with running(stores) as translator:
+        first = await until(lambda: version_of(stores))
+        stores.log.lose()
+        await fill(stores, ingress("web", host="a2.example"), cluster="a")
+        await until(lambda: "b" in (translator._obstacle() or "") and translator._intake.sequence)
+        assert version_of(stores) == first
+        assert translator.readiness() is None
+        await fill(stores, ingress("web", host="b.example"), cluster="b")
+        await until(lambda: version_of(stores) != first)
+        assert {"a2.example", "b.example"} <= set(await table_of(stores))
+
+
+async def test_a_restart_with_a_lost_log_waits_for_the_published_clusters() -> None:
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="a.example"), cluster="a")
+    await fill(stores, ingress("web", host="b.example"), cluster="b")
+    async with running(stores):
+        await until(lambda: version_of(stores))
+    stores.log.lose()
+    await fill(stores, ingress("web", host="a.example"), cluster="a")
+    async with running(stores) as translator:
+        await until(lambda: "not listed yet: b" in (translator.readiness() or ""))
+    async with running(stores, forget_clusters=["b"]) as translator:
+        await until(lambda: translator.readiness() is None)
+        assert "b.example" not in await table_of(stores)
+
+
+async def test_a_lost_store_gets_the_table_back_under_a_new_epoch() -> None:
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="a.example"))
+    async with running(stores):
+        first = await until(lambda: version_of(stores))
+        snapshots_of(stores).lose()
+        found = await until(lambda: version_of(stores))
+        assert found.epoch > first.epoch
+        assert "a.example" in await table_of(stores)
+
+
+def heartbeat(version: Version | None, *addresses: str) -> Heartbeat:
+    return Heartbeat(replica="g", worker=0, table="default", version=version, addresses=addresses, at=NOW)
+
+
+async def test_a_store_behind_the_gateways_gets_a_new_epoch() -> None:
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="a.example"))
+    async with running(stores):
+        first = await until(lambda: version_of(stores))
+        await stores.heartbeats.beat(heartbeat(Version(first.epoch + 1000, 7)))
+        await until(lambda: version_of(stores) != first)
+        assert version_of(stores) == Version(first.epoch + 1001, 1)
+
+
+async def test_after_the_loss_of_everything_further_clusters_are_waited_for() -> None:
+    stores = MemoryStores()
+    await stores.heartbeats.beat(heartbeat(Version(5, 5)))
+    await fill(stores, ingress("web", host="a.example"), cluster="a")
+    async with running(stores, recovery_wait_s=0.2) as translator:
+        await until(lambda: translator._recovering_since)
+        await fill(stores, ingress("web", host="b.example"), cluster="b")
+        await until(lambda: version_of(stores))
+        assert {"a.example", "b.example"} <= set(await table_of(stores))
+
+
+async def test_a_store_that_is_away_loses_no_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="a.example"))
+    async with running(stores):
+        first = await until(lambda: version_of(stores))
+        failures = 0
+        commit = stores.snapshots.commit
+
+        async def fail_twice(*args: Any) -> Any:
+            nonlocal failures
+            failures += 1
+            if failures <= 2:
+                raise StoreUnavailable("away")
+            return await commit(*args)
+
+        monkeypatch.setattr(stores.snapshots, "commit", fail_twice)
+        await stores.log_writer.append(applied(ingress("new", host="new.example")))
+        await until(lambda: version_of(stores) != first)
+        assert "new.example" in await table_of(stores)
+        assert (await manifest_of(stores)).causes[0].name == "new"
+
+
+async def test_statuses_name_addresses_and_problems_and_come_once() -> None:
+    stores = MemoryStores()
+    await stores.heartbeats.beat(heartbeat(None, "192.0.2.1", "edge.example"))
+    await fill(stores, ingress("web", host="a.example", service="gone"))
+    async with running(stores):
+        update = await until(lambda: posted(stores).get("web"))
+    assert update.is_accepted
+    assert [(each.ip, each.hostname) for each in update.addresses] == [("192.0.2.1", None), (None, "edge.example")]
+    assert [event.reason for event in update.events] == ["Accepted", "ServiceNotFound"]
+    count = stores.statuses._sequence  # type: ignore[attr-defined]
+    async with running(stores) as translator:
+        await until(lambda: translator.readiness() is None and translator._poster._read_boards)
+        await until(lambda: not translator._poster.pending)
+        assert stores.statuses._sequence == count  # type: ignore[attr-defined]
+
+
+async def test_new_addresses_reach_the_statuses() -> None:
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="a.example"))
+    async with running(stores):
+        await until(lambda: posted(stores).get("web"))
+        await stores.heartbeats.beat(heartbeat(None, "192.0.2.7"))
+        update = await until(lambda: (found := posted(stores)["web"]).addresses and found)
+    assert update.addresses[0].ip == "192.0.2.7"
+    assert update.events == ()
+
+
+async def test_an_object_that_is_no_longer_ours_has_its_addresses_taken_back() -> None:
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="a.example"))
+    async with running(stores, publish_addresses=["192.0.2.1"]):
+        await until(lambda: posted(stores).get("web"))
+    await stores.log_writer.append(applied(ingress("web", host="a.example", class_name="other")))
+    async with running(stores, publish_addresses=["192.0.2.1"]):
+        update = await until(lambda: not (found := posted(stores)["web"]).is_accepted and found)
+    assert (update.addresses, update.problems) == ((), ())
+
+
+async def test_an_object_of_another_class_never_gets_a_status() -> None:
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="a.example"), ingress("other", host="o.example", class_name="other"))
+    async with running(stores) as translator:
+        await until(lambda: "web" in posted(stores) and not translator._poster.pending)
+        assert "other" not in posted(stores)
+
+
+async def test_a_deleted_object_leaves_the_table() -> None:
+    stores = MemoryStores()
+    web = ingress("web", host="a.example")
+    await fill(stores, web, service())
+    async with running(stores):
+        first = await until(lambda: version_of(stores))
+        await stores.log_writer.append(deleted(web))
+        await until(lambda: version_of(stores) != first)
+        assert await table_of(stores) == {}
+
+
+async def test_a_burst_goes_out_as_a_few_revisions() -> None:
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="a.example"))
+    async with running(stores, debounce_ms=50) as translator:
+        await until(lambda: version_of(stores))
+        for number in range(30):
+            await stores.log_writer.append(applied(ingress(f"i{number}", host=f"h{number}.example")))
+            await asyncio.sleep(0)
+        await until(lambda: translator._intake.sequence == stores.log._last_sequence and translator._due is None)
+        assert len(await table_of(stores)) == 32
+        assert version_of(stores).revision <= 3  # type: ignore[union-attr]
+
+
+async def test_the_trace_of_the_first_cause_goes_on_in_the_manifest() -> None:
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="a.example"))
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    async with running(stores):
+        first = await until(lambda: version_of(stores))
+        await stores.log_writer.append(applied(service(), traceparent=f"00-{trace}-b7ad6b7169203331-01"))
+        await until(lambda: version_of(stores) != first)
+        assert trace in str((await manifest_of(stores)).traceparent)
