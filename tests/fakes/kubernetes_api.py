@@ -156,9 +156,11 @@ class FakeKubernetes:
         """Return the objects of a kind in order."""
         return self._store.select(self._find(resource), namespace)
 
-    def set_status(self, resource: str, name: str, status: JsonObject, namespace: str = "default") -> JsonObject:
+    def set_status(
+        self, resource: str, name: str, status: JsonObject, namespace: str = "default", manager: str = "other"
+    ) -> JsonObject:
         """Write the status subresource, as another controller would."""
-        return self._store.put_status(self._find(resource), namespace, name, {"status": status})
+        return self._store.put_status(self._find(resource), namespace, name, {"status": status}, manager)
 
     def events(self) -> list[JsonObject]:
         """Return the Events that were written."""
@@ -300,11 +302,12 @@ class FakeKubernetes:
         key = (seen.namespace, seen.name)
         before = self._store.get(resource, *key)
         wanted = _merge(before, body) if seen.verb == "patch" else body
-        given = body.get("metadata", {}).get("resourceVersion")
-        if given and given != before["metadata"]["resourceVersion"]:
-            raise conflict(resource, seen.name)
+        for name in ("resourceVersion", "uid"):
+            given = body.get("metadata", {}).get(name)
+            if given and given != before["metadata"][name]:
+                raise conflict(resource, seen.name)
         if seen.resource.endswith("/status"):
-            return self._store.put_status(resource, *key, wanted)
+            return self._store.put_status(resource, *key, wanted, seen.query.get("fieldManager", "unknown"))
         self._validate(wanted)
         return self._store.put(resource, wanted)
 
@@ -409,7 +412,7 @@ def _validate_event(wanted: JsonObject) -> None:
             raise invalid("Event", "", name, field, "Required value")
     if metadata.get("generateName", "").endswith("."):
         raise invalid("Event", "", name, "metadata.generateName", "Invalid value: a name may not start so")
-    if len(wanted.get("note", "")) > 1024:
+    if len(wanted.get("note", "").encode()) > 1024:
         raise invalid("Event", "", name, "note", "Too long: may not be more than 1024 bytes")
     if wanted.get("regarding", {}).get("namespace", "default") != metadata.get("namespace"):
         raise invalid("Event", "", name, "regarding.namespace", "Invalid value: does not match event.namespace")

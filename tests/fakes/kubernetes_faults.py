@@ -6,6 +6,7 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import TypedDict, Unpack
 
 from aiohttp import web
 
@@ -30,29 +31,28 @@ class SeenRequest:
 Act = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-@dataclass
-class _Fault:
-    act: Act
+class Criteria(TypedDict, total=False):
+    """Which requests a fault is for; what is not given fits all."""
+
     verb: str
     resource: str
     namespace: str
+    name: str
+
+
+@dataclass
+class _Fault:
+    act: Act
+    criteria: Criteria
     times: int | None
 
     def takes(self, seen: SeenRequest) -> bool:
-        return (
-            self.times != 0
-            and self.verb in ("", seen.verb)
-            and self.resource in ("", seen.resource)
-            and self.namespace in ("", seen.namespace)
-        )
+        return self.times != 0 and all(getattr(seen, name) == value for name, value in self.criteria.items())
 
 
 @dataclass
 class Faults:
-    """Faults that await their requests; the first that fits is used.
-
-    Empty criteria fit all; `times=None` is for ever.
-    """
+    """Faults that await their requests; the first that fits is used. `times=None` is for ever."""
 
     waiting: list[_Fault] = field(default_factory=list)
 
@@ -68,9 +68,9 @@ class Faults:
                 return fault.act
         return None
 
-    def add(self, act: Act, *, verb: str = "", resource: str = "", namespace: str = "", times: int | None = 1) -> None:
+    def add(self, act: Act, *, times: int | None = 1, **criteria: Unpack[Criteria]) -> None:
         """Do something else than answering; the other methods are shorthands."""
-        self.waiting.append(_Fault(act, verb, resource, namespace, times))
+        self.waiting.append(_Fault(act, criteria, times))
 
     def status(
         self,
@@ -78,10 +78,8 @@ class Faults:
         *,
         retry_after: int | None = None,
         body: str = "",
-        verb: str = "",
-        resource: str = "",
-        namespace: str = "",
         times: int | None = 1,
+        **criteria: Unpack[Criteria],
     ) -> None:
         """Answer with a status and a text."""
         headers = {"Retry-After": str(retry_after)} if retry_after is not None else {}
@@ -89,27 +87,17 @@ class Faults:
         async def act(request: web.Request) -> web.StreamResponse:
             return web.Response(status=code, text=body or f"fault {code}", headers=headers)
 
-        self.add(act, verb=verb, resource=resource, namespace=namespace, times=times)
+        self.add(act, times=times, **criteria)
 
-    def body(
-        self, content: bytes, *, verb: str = "", resource: str = "", namespace: str = "", times: int | None = 1
-    ) -> None:
+    def body(self, content: bytes, *, times: int | None = 1, **criteria: Unpack[Criteria]) -> None:
         """Answer 200 with these bytes; none at all is what some proxies say when they give up."""
 
         async def act(request: web.Request) -> web.StreamResponse:
             return web.Response(body=content, content_type="application/json")
 
-        self.add(act, verb=verb, resource=resource, namespace=namespace, times=times)
+        self.add(act, times=times, **criteria)
 
-    def reset(
-        self,
-        content: bytes | None = None,
-        *,
-        verb: str = "",
-        resource: str = "",
-        namespace: str = "",
-        times: int | None = 1,
-    ) -> None:
+    def reset(self, content: bytes | None = None, *, times: int | None = 1, **criteria: Unpack[Criteria]) -> None:
         """Reset the connection: at once, or after a 200 and these bytes."""
 
         async def act(request: web.Request) -> web.StreamResponse:
@@ -118,19 +106,20 @@ class Faults:
                 answer.enable_chunked_encoding()
                 await answer.prepare(request)
                 await answer.write(content)
+                await asyncio.sleep(0.1)  # a reset overtakes what the other side has not read yet
             reset_connection(request)
             return answer
 
-        self.add(act, verb=verb, resource=resource, namespace=namespace, times=times)
+        self.add(act, times=times, **criteria)
 
-    def hang(self, *, verb: str = "", resource: str = "", namespace: str = "", times: int | None = 1) -> None:
+    def hang(self, *, times: int | None = 1, **criteria: Unpack[Criteria]) -> None:
         """Take the request and say nothing, as a stopped process does."""
 
         async def act(request: web.Request) -> web.StreamResponse:
             await asyncio.Event().wait()
             raise AssertionError
 
-        self.add(act, verb=verb, resource=resource, namespace=namespace, times=times)
+        self.add(act, times=times, **criteria)
 
 
 def reset_connection(request: web.Request) -> None:

@@ -102,7 +102,8 @@ class Store:
             metadata["generation"] = kept["generation"] + changed
             if "status" in before:
                 wanted["status"] = copy.deepcopy(before["status"])
-        metadata["managedFields"] = [{"manager": "fake", "operation": "Update", "fieldsType": "FieldsV1"}]
+        kept_fields = before["metadata"]["managedFields"][1:] if before else []
+        metadata["managedFields"] = [{"manager": "fake", "operation": "Update", "fieldsType": "FieldsV1"}, *kept_fields]
         return self._commit(resource, key, before, wanted)
 
     def create(self, resource: Resource, wanted: JsonObject) -> JsonObject:
@@ -115,7 +116,9 @@ class Store:
             raise ApiFault(409, "AlreadyExists", text, _details(resource, metadata["name"]))
         return self.put(resource, wanted)
 
-    def put_status(self, resource: Resource, namespace: str, name: str, wanted: JsonObject) -> JsonObject:
+    def put_status(
+        self, resource: Resource, namespace: str, name: str, wanted: JsonObject, manager: str = "unknown"
+    ) -> JsonObject:
         """Write the status subresource; nothing else of `wanted` counts, and the generation stays."""
         before = self.get(resource, namespace, name)
         version = wanted.get("metadata", {}).get("resourceVersion")
@@ -125,6 +128,15 @@ class Store:
         after["status"] = copy.deepcopy(wanted.get("status", {}))
         if after == before:
             return before
+        # The addresses are an atomic list: it belongs to whoever changed it last.
+        ours = {
+            "manager": manager,
+            "operation": "Update",
+            "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:status": {"f:loadBalancer": {"f:ingress": {}}}},
+            "subresource": "status",
+        }
+        after["metadata"]["managedFields"] = [after["metadata"]["managedFields"][0], ours]
         return self._commit(resource, (namespace, name), before, after)
 
     def delete(self, resource: Resource, namespace: str, name: str) -> JsonObject:

@@ -1,0 +1,61 @@
+"""Keys that want work, each at most once in work at a time; the idea of client-go's work queue."""
+
+import asyncio
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+
+class WorkQueue(Generic[K]):
+    """First come, first served. A key that is added while in work is worked on again afterwards."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[K, None] = {}
+        self._working: set[K] = set()
+        self._again: set[K] = set()
+        self._later: dict[K, asyncio.TimerHandle] = {}
+        self._news = asyncio.Event()
+
+    def __len__(self) -> int:
+        """How many keys want work or are in work."""
+        return len(self._waiting) + len(self._working) + len(self._later)
+
+    def add(self, key: K) -> None:
+        """Want work for a key, now; a delay that it has is over."""
+        if timer := self._later.pop(key, None):
+            timer.cancel()
+        if key in self._working:
+            self._again.add(key)
+        else:
+            self._waiting[key] = None
+            self._news.set()
+
+    def add_later(self, key: K, delay_s: float) -> None:
+        """Want work for a key in a while, unless it is wanted sooner."""
+        if key not in self._waiting and key not in self._again and key not in self._later:
+            self._later[key] = asyncio.get_running_loop().call_later(delay_s, self.add, key)
+
+    async def get(self) -> K:
+        """Wait for a key and take it into work; `done` must follow."""
+        while not self._waiting:
+            self._news.clear()
+            await self._news.wait()
+        key = next(iter(self._waiting))
+        del self._waiting[key]
+        self._working.add(key)
+        return key
+
+    def done(self, key: K) -> None:
+        """Say that the work on a key has ended."""
+        self._working.discard(key)
+        if key in self._again:
+            self._again.discard(key)
+            self.add(key)
+
+    def close(self) -> None:
+        """Forget what waits."""
+        for timer in self._later.values():
+            timer.cancel()
+        self._later.clear()
+        self._waiting.clear()
