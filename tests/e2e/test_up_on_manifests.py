@@ -158,7 +158,8 @@ class TestStarting:
         code, told = await run_to_end(stack.command)
         assert code == 2
         assert told.splitlines() == [
-            f"headgate: port {red.port} (--http-port) is in use; stop what listens there or choose another with --http-port"
+            f"headgate: port {red.port} (--http-port) is in use; "
+            "stop what listens there or choose another with --http-port"
         ]
 
     async def test_a_restart_on_the_same_data_directory_serves_at_once(self, folder: Path, tmp_path: Path) -> None:

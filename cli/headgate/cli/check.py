@@ -30,8 +30,8 @@ from headgate.cli.rendering import count_of, print_json
 def check(paths: tuple[Path, ...], controller_names: tuple[str, ...], watch_without_class: bool, as_json: bool) -> int:
     """Read manifests from files and folders and say what is wrong: file, line, object, field and reason.
 
-    Needs no server. What counts as ours is decided as the translator does: by these flags, by HEADGATE_* variables and by
-    the TOML file in HEADGATE_CONFIG. Exit code 0 if there are no errors (warnings do not count), else 1.
+    Needs no server. What counts as ours is decided as the translator does: by these flags, HEADGATE_* variables and the
+    TOML file in HEADGATE_CONFIG. Exit code 0 if there are no errors (warnings do not count), else 1.
     """
     from headgate.cli.offline import translate_paths
 
