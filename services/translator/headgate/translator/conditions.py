@@ -22,7 +22,7 @@ class Condition:
     """How one object stands."""
 
     is_accepted: bool
-    """Whether at least one of its routes is in the table."""
+    """Whether at least one of its routes is in the table, or there is none and no mistake either."""
     problems: tuple[Problem, ...]
 
 
@@ -37,7 +37,8 @@ def judge(fragment: Fragment, assembly: Assembly) -> Condition:
     )
     paths_lost = sum(problem.reason == "PathConflict" for problem in lost)
     problems = (*fragment.problems, *lost, *faults)
-    return Condition(len(fragment.routes) > paths_lost, tuple(dict.fromkeys(problems)))
+    has_errors = any(problem.severity is Severity.ERROR for problem in problems)
+    return Condition(len(fragment.routes) > paths_lost or not has_errors, tuple(dict.fromkeys(problems)))
 
 
 def _value(field: str, ref: UpstreamRef) -> str:

@@ -39,7 +39,7 @@ def merge_host(host: str, fragments: Iterable[Fragment]) -> Verdict:
     for _, _, claim, identity in claims:
         winner, owner = winners.setdefault((claim.route.path.type, claim.route.path.value), (claim, identity))
         if owner.ref != identity.ref:
-            lost.setdefault(identity.ref, []).append(_lost_path(host, claim, winner, owner))
+            lost.setdefault(identity.ref, []).append(_lost_path(host, claim, identity, winner, owner))
     routes = sorted((claim.route for claim, _ in winners.values()), key=_preference)
     return Verdict(tuple(routes), {ref: tuple(problems) for ref, problems in lost.items()})
 
@@ -48,21 +48,22 @@ def _preference(route: Route) -> tuple[int, bool, str]:
     return -len(route.path.value), route.path.type is not PathType.EXACT, route.path.value
 
 
-def _lost_path(host: str, claim: RouteClaim, winner: RouteClaim, owner: Identity) -> Problem:
+def _lost_path(host: str, claim: RouteClaim, loser: Identity, winner: RouteClaim, owner: Identity) -> Problem:
     where = "every host" if host == ANY_HOST else f"host {host}"
     path = f"{claim.route.path.type} path {claim.route.path.value}"
     is_shadowed = claim.is_default and not winner.is_default
+    why = "whose rule goes before a default backend" if is_shadowed else _seniority(owner, loser)
     return Problem(
         severity=Severity.WARNING if is_shadowed else Severity.ERROR,
         reason="PathConflict",
         field=claim.field,
         value=shown(claim.route.path.value),
-        message=f"{path} of {where} belongs to {describe(owner)} ({winner.field}), {_why(is_shadowed)}",
+        message=f"{path} of {where} belongs to {describe(owner)} ({winner.route.provenance.rule}), {why}",
     )
 
 
-def _why(is_shadowed: bool) -> str:
-    return "whose rule goes before a default backend" if is_shadowed else "which is older"
+def _seniority(owner: Identity, loser: Identity) -> str:
+    return "which is older" if owner.created_at != loser.created_at else "which is as old and goes first by name"
 
 
 def describe(identity: Identity) -> str:
@@ -93,16 +94,17 @@ def award_name(name: str, fragments: Iterable[Fragment]) -> NameVerdict:
     lost: dict[ObjectRef, list[Problem]] = {}
     for _, _, claim, identity in claims:
         if claim.certificate != winner.certificate:
-            lost.setdefault(identity.ref, []).append(_lost_name(claim, winner, owner))
+            lost.setdefault(identity.ref, []).append(_lost_name(claim, identity, winner, owner))
     return NameVerdict(winner.certificate, {ref: tuple(problems) for ref, problems in lost.items()})
 
 
-def _lost_name(claim: NameClaim, winner: NameClaim, owner: Identity) -> Problem:
+def _lost_name(claim: NameClaim, loser: Identity, winner: NameClaim, owner: Identity) -> Problem:
     secret = f"{winner.certificate.namespace}/{winner.certificate.secret}"
+    why = "whose entry goes first" if owner.ref == loser.ref else _seniority(owner, loser)
     return Problem(
         severity=Severity.WARNING,
         reason="CertificateConflict",
         field=claim.field,
         value=shown(claim.name),
-        message=f"{claim.name} is presented the certificate of Secret {secret}, as {describe(owner)} is older",
+        message=f"{claim.name} gets the certificate of Secret {secret} by {describe(owner)}, {why}",
     )

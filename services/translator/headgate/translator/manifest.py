@@ -17,6 +17,14 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject
 
 SHOWN_CHARACTERS = 120
+_TYPE_NAMES = {
+    bool: "a boolean",
+    int: "a number",
+    float: "a fraction",
+    str: "a string",
+    list: "a list",
+    dict: "an object",
+}
 
 
 def shown(value: object) -> str:
@@ -27,7 +35,14 @@ def shown(value: object) -> str:
 
 def type_name(value: object) -> str:
     """Return what JSON calls the type of a value."""
-    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list", dict: "an object"}
+    names = {
+        bool: "a boolean",
+        int: "a number",
+        float: "a fraction",
+        str: "a string",
+        list: "a list",
+        dict: "an object",
+    }
     return names.get(type(value), "null")
 
 

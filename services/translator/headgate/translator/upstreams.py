@@ -77,8 +77,8 @@ def _resolve_endpoints(lookups: Lookups, ref: ServicePortRef, service: Service, 
     endpoints = tuple(_endpoint(target, ref.cluster) for target in found)
     if any(target.is_ready or target.is_serving for target in found):
         return ResolvedUpstream(Upstream(key=ref.key, endpoints=endpoints, provenance=_provenance(ref)), None)
-    count = f"{len(found)} endpoints, but none is ready" if found else "no endpoints"
-    fault = BackendFault("NoReadyEndpoints", f"{_name(ref)} has {count}", Severity.WARNING)
+    what = f"no ready endpoint among {len(found)}" if found else "no endpoints"
+    fault = BackendFault("NoReadyEndpoints", f"{_name(ref)} has {what}", Severity.WARNING)
     return _unavailable(ref, fault, endpoints)
 
 

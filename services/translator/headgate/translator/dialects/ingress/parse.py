@@ -235,7 +235,7 @@ def _port_name(place: Place) -> str | None:
 
 def _port_number(place: Place) -> int | None:
     if type(place.value) is not int:
-        place.refuse_type("a number from 1 to 65535")
+        place.refuse_type("a whole number from 1 to 65535")
         return None
     if not 0 < place.value < 65536:
         place.refuse("InvalidPort", "must be a number from 1 to 65535")

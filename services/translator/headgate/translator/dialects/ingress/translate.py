@@ -51,7 +51,7 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
     if legacy:
         problems = restore_problems(problems)
     written: Callable[[str], str] = restore_field if legacy else str
-    routes = [*_rule_routes(ref, spec, written, problems), *_default_routes(ref, spec, written)]
+    routes = [*_rule_routes(ref, spec, problems), *_default_routes(ref, spec, written)]
     return Fragment(
         identity=identify(ref, manifest),
         hosts=tuple(dict.fromkeys(rule.host for rule in spec.rules)),
@@ -62,9 +62,7 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
     )
 
 
-def _rule_routes(
-    ref: ObjectRef, spec: IngressSpec, written: Callable[[str], str], problems: list[Problem]
-) -> Iterator[RouteClaim]:
+def _rule_routes(ref: ObjectRef, spec: IngressSpec, problems: list[Problem]) -> Iterator[RouteClaim]:
     seen: dict[tuple[str, PathType, str], str] = {}
     for rule in spec.rules:
         for path in rule.paths:
@@ -75,7 +73,7 @@ def _rule_routes(
                 problems.append(Problem(reason="DuplicatePath", field=field, value=shown(path.path), message=message))
                 continue
             match = PathMatch(type=path.type, value=path.path)
-            yield _claim(ref, rule.host, match, path.backend, written(path.field))
+            yield _claim(ref, rule.host, match, path.backend, path.field)
 
 
 def _default_routes(ref: ObjectRef, spec: IngressSpec, written: Callable[[str], str]) -> Iterator[RouteClaim]:
@@ -98,7 +96,7 @@ def _claim(
         backends=(WeightedBackend(upstream=_upstream(ref, backend).key),),
         provenance=Provenance(cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=field),
     )
-    return RouteClaim(host, route, intern(field), is_default)
+    return RouteClaim(host, route, intern(field if is_default else f"{field}.path"), is_default)
 
 
 def _upstream(ref: ObjectRef, backend: Backend) -> UpstreamRef:

@@ -1,0 +1,100 @@
+"""Translation by example: every `NAME.in.yaml` makes the table and the problems of `NAME.out.yaml`.
+
+Regenerate with `HEADGATE_UPDATE_GOLDEN=1 pytest tests/unit/translator/test_golden.py` and read the diff.
+
+An input is a stream of manifests. A document without `kind` holds settings for what follows: `cluster`, and
+`classes` (`controller_names`, `class_names`, `watch_without_class`) for all of it. Documents of kind Secret may say
+`certificate: {names, problem}` in place of real data.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fakes.deltas import applied, tls_secret
+from headgate.common.deltas import Delta
+from headgate.common.table import Certificate, Endpoint, Route, Upstream, VirtualHost
+from headgate.translator.dialects.ingress import ClassSettings
+from headgate.translator.offline import Offline, translate_all
+
+FOLDER = Path(__file__).parent / "golden"
+INPUTS = sorted(FOLDER.rglob("*.in.yaml"))
+UPDATES = os.environ.get("HEADGATE_UPDATE_GOLDEN") == "1"
+
+
+@pytest.mark.parametrize("path", INPUTS, ids=lambda path: str(path.relative_to(FOLDER)).removesuffix(".in.yaml"))
+def test_translation_is_as_written_down(path: Path) -> None:
+    documents = [document for document in yaml.safe_load_all(path.read_text()) if document]
+    settings = next((each["classes"] for each in documents if "classes" in each), {})
+    found = yaml.safe_dump(describe(translate_all(read(documents), classes(settings))), sort_keys=False, width=160)
+    golden = path.with_name(path.name.replace(".in.", ".out."))
+    if UPDATES:
+        golden.write_text(found)
+    assert found == golden.read_text()
+
+
+def test_every_output_has_an_input() -> None:
+    assert {path.name.replace(".out.", ".in.") for path in FOLDER.rglob("*.out.yaml")} == {path.name for path in INPUTS}
+
+
+def classes(written: dict[str, Any]) -> ClassSettings:
+    sets = {key: frozenset(value) for key, value in written.items() if isinstance(value, list)}
+    return ClassSettings(**{**written, **sets})
+
+
+def read(documents: list[Any]) -> Iterator[Delta]:
+    cluster = "a"
+    for document in documents:
+        cluster = document.get("cluster", cluster) if "kind" not in document else cluster
+        if document.get("kind") == "Secret" and "certificate" in document:
+            facts, metadata = document["certificate"], document["metadata"]
+            document = tls_secret(metadata["name"], *facts.get("names", ()), problem=facts.get("problem"))
+        if "kind" in document:
+            yield applied(document, cluster)
+
+
+def describe(offline: Offline) -> dict[str, Any]:
+    """Return the table in short, and the problems of each object."""
+    objects = {
+        f"{ref.cluster}/{ref.namespace}/{ref.name}": {
+            "accepted": ref in offline.accepted,
+            "problems": [
+                {key: value for key, value in problem.model_dump(mode="json").items() if value not in (None, "")}
+                for problem in problems
+            ],
+        }
+        for ref, problems in offline.problems.items()
+    }
+    table = {
+        "hosts": {
+            each.host: list(map(_route, each.routes)) for each in offline.entries if isinstance(each, VirtualHost)
+        },
+        "upstreams": {each.key: _upstream(each) for each in offline.entries if isinstance(each, Upstream)},
+        "certificates": {
+            each.key: list(each.server_names) for each in offline.entries if isinstance(each, Certificate)
+        },
+    }
+    return {kind: dict(sorted(entries.items())) for kind, entries in table.items()} | {"objects": objects}
+
+
+def _route(route: Route) -> str:
+    backends = ", ".join(backend.upstream for backend in route.backends)
+    source = f"{route.provenance.cluster}/{route.provenance.namespace}/{route.provenance.name} {route.provenance.rule}"
+    return f"{route.path.type} {route.path.value} -> {backends} by {source}"
+
+
+def _upstream(upstream: Upstream) -> list[str]:
+    why = [f"unavailable: {upstream.unavailable}"] if upstream.unavailable else []
+    return [*why, *map(_endpoint, upstream.endpoints)]
+
+
+def _endpoint(endpoint: Endpoint) -> str:
+    said = [f"{endpoint.address}:{endpoint.port}"]
+    said += [f"zone={endpoint.zone}"] if endpoint.zone else []
+    said += [] if endpoint.ready else ["not-ready", "serving" if endpoint.serving else "not-serving"]
+    said += ["terminating"] if endpoint.terminating else []
+    return " ".join(said)
