@@ -35,7 +35,7 @@ def judge(fragment: Fragment, assembly: Assembly) -> Condition:
         )
         for field, ref, fault in assembly.faults_of(fragment)
     )
-    paths_lost = sum(problem.reason == "PathConflict" for problem in lost)
+    paths_lost = sum(problem.reason in ("PathConflict", "HostTooLarge") for problem in lost)
     problems = (*fragment.problems, *lost, *faults)
     has_errors = any(problem.severity is Severity.ERROR for problem in problems)
     return Condition(len(fragment.routes) > paths_lost or not has_errors, tuple(dict.fromkeys(problems)))

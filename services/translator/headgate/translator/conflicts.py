@@ -5,14 +5,20 @@ namespace, name and cluster. The loser hears which object won; nothing changes f
 way to every rule for the same path, whatever their age.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
+from headgate.common.snapshot import ENTRY_LIMIT
 from headgate.common.table import ANY_HOST, PathType, Route
 from headgate.translator.fragment import CertificateRef, Fragment, Identity, NameClaim, RouteClaim
 from headgate.translator.manifest import shown
+
+HOST_LIMIT = ENTRY_LIMIT - 4096
+"""Bytes of all routes of one host, some 10,000 routes."""
+SURELY_FITTING = 400
+"""Routes that need not be measured: one is at most some 9 KB, as dialects limit what goes into it."""
 
 
 class Verdict(NamedTuple):
@@ -40,8 +46,23 @@ def merge_host(host: str, fragments: Iterable[Fragment]) -> Verdict:
         winner, owner = winners.setdefault((claim.route.path.type, claim.route.path.value), (claim, identity))
         if owner.ref != identity.ref:
             lost.setdefault(identity.ref, []).append(_lost_path(host, claim, identity, winner, owner))
-    routes = sorted((claim.route for claim, _ in winners.values()), key=_preference)
-    return Verdict(tuple(routes), {ref: tuple(problems) for ref, problems in lost.items()})
+    fitting = list(_fit(host, winners.values(), lost))
+    return Verdict(tuple(sorted(fitting, key=_preference)), {ref: tuple(problems) for ref, problems in lost.items()})
+
+
+def _fit(
+    host: str, winners: Collection[tuple[RouteClaim, Identity]], lost: dict[ObjectRef, list[Problem]]
+) -> Iterator[Route]:
+    """Yield the routes that fit into one entry, the oldest objects' first: readers refuse a table with a larger one."""
+    size, is_small = 0, len(winners) <= SURELY_FITTING
+    for claim, identity in winners:
+        size += 0 if is_small else len(claim.route.model_dump_json(exclude_defaults=True).encode()) + 1
+        if size <= HOST_LIMIT:
+            yield claim.route
+        else:
+            message = f"host {host} has more routes than one host can have; spread them over several hosts"
+            problem = Problem(reason="HostTooLarge", field=claim.field, value=shown(host), message=message)
+            lost.setdefault(identity.ref, []).append(problem)
 
 
 def _preference(route: Route) -> tuple[int, bool, str]:

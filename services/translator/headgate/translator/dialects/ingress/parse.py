@@ -19,6 +19,8 @@ _ADDRESS = re.compile(r"[0-9]+(\.[0-9]+){3}")
 _PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
 _FORBIDDEN = ("//", "/./", "/../", "%2f", "%2F")
 _FORBIDDEN_ENDS = ("/..", "/.")
+MAX_PATH = 4096
+"""Ours alone: about what clients and servers accept of a request line."""
 PATH_TYPES = {"Exact": PathType.EXACT, "Prefix": PathType.PREFIX, "ImplementationSpecific": PathType.PREFIX}
 
 
@@ -159,6 +161,9 @@ def _parse_path_value(place: Place, path_type: str | None) -> str | None:
         return "/"
     if not path or not path.startswith("/"):
         place.refuse("InvalidPath", f"must start with '/', such as '/{path or ''}'")
+        return None
+    if len(path) > MAX_PATH:
+        place.refuse("InvalidPath", f"must not be longer than {MAX_PATH} characters")
         return None
     if path_type == "ImplementationSpecific":
         return path
