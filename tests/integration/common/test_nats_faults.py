@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import shutil
+import signal
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from nats.aio.client import Client
+from nats.protocol.parser import Parser
 
 from fakes.nats import lose_store, real_bus, real_nats
 from headgate.common.bus import Bus
@@ -23,6 +25,7 @@ from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Chunk, Manifest, Pointer, Version, digest_of
 from headgate.common.stores import LogReplay
 from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.nats.following import SILENCE_S
 from headgate.common.stores.nats.log import delta_stream
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -188,6 +191,31 @@ async def test_messages_dropped_by_our_own_client_are_read_again(
         await stores.log_writer.append_all([delta(f"n{n}") for n in range(100)])
         await recorder.until(lambda: len(recorder.versions) == 100)
     assert "messages were dropped on our side" in caplog.text
+
+
+async def test_a_server_that_hangs_and_comes_back_loses_nothing() -> None:
+    async with recorded() as (server, stores, recorder):
+        server.process.send_signal(signal.SIGSTOP)
+        appending = asyncio.create_task(stores.log_writer.append(delta("web")))
+        await asyncio.sleep(SILENCE_S + 0.5)  # longer than a follower believes in its consumer
+        server.process.send_signal(signal.SIGCONT)
+        await appending
+        await recorder.until(lambda: recorder.versions == {"web": "1"})
+
+
+@pytest.mark.slow
+async def test_a_client_whose_read_loop_died_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with recorded() as (_, stores, recorder):
+        with monkeypatch.context() as patch, pytest.raises(nats.errors.FlushTimeoutError):
+            patch.setattr(Parser, "parse", broken_parse)
+            await stores.bus.nc.flush(timeout=1)  # the answer ends the loop; nats-py goes on as connected
+        assert stores.bus.is_connected
+        await insist(lambda: stores.log_writer.append(delta("web")))
+        await recorder.until(lambda: recorder.versions == {"web": "1"})
+
+
+async def broken_parse(self: Parser, data: bytes = b"") -> None:
+    raise ValueError("as for an acknowledgement of a future version")
 
 
 async def test_a_follower_that_leaves_leaves_no_consumer_behind() -> None:

@@ -19,15 +19,18 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
+from prometheus_client import Counter, Gauge
 
 from headgate.common.errors import StoreUnavailable
 from headgate.common.tasks import cancel
 
 _log = logging.getLogger(__name__)
+_CONNECTED = Gauge("headgate_bus_connected", "1 while this process is connected to NATS")
+_CONNECTIONS = Counter("headgate_bus_connections", "Connections made to NATS, the first included")
 
 _FIRST_WAIT_S, _LAST_WAIT_S = 0.05, 2.0
-_PING_S, _PINGS_OUTSTANDING = 3, 2
-"""A peer that is silent for about 9 s is taken for dead."""
+_PING_S, _PINGS_OUTSTANDING = 2, 2
+"""A peer that is silent for about 6 s is taken for dead, and so is a client whose read loop ended by an exception."""
 _SLOW_QUIET_S = 10.0
 """Between two log lines about dropped messages: one overflow is an error for each message."""
 _WATCH_S = 0.5
@@ -203,6 +206,7 @@ class Bus:
         self._notify(self._disturbed)
 
     def _on_lost(self, reason: str) -> None:
+        _CONNECTED.set(0)
         if not self._outage_logged:
             self._outage_logged = True
             _log.warning("no connection to NATS, trying on", extra={"nats": self.address, "reason": reason})
@@ -214,6 +218,8 @@ class Bus:
 
     def _on_connected(self) -> None:
         self._settle()
+        _CONNECTED.set(1)
+        _CONNECTIONS.inc()
         self._connected_once.set()
         self._notify(self._callbacks)
         self._notify(self._disturbed)

@@ -1,14 +1,15 @@
 """The boards on JetStream: wanted statuses, and who serves what."""
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import aclosing
 
 from headgate.common.bus import Bus
 from headgate.common.deltas import escape_token
 from headgate.common.heartbeats import TTL_S, Heartbeat
 from headgate.common.resources import JsonObject
 from headgate.common.status import STATUS_PREFIX, STATUS_STREAM, StatusUpdate, status_subject
-from headgate.common.stores.nats.following import Restarted, follow, read_last
+from headgate.common.stores.nats.following import Message, Restarted, follow, read_last
 from headgate.common.stores.nats.jetstream import Outgoing, Stream, StreamMissing
 from headgate.common.stores.nats.snapshots import bucket_config
 
@@ -51,16 +52,18 @@ class NatsStatusBoard:
 
     async def follow(self, cluster: str) -> AsyncIterator[StatusUpdate]:
         """Yield what is wanted for every object of a cluster, then every change, for ever."""
-        async for item in follow(self._stream, [f"{STATUS_PREFIX}.{escape_token(cluster)}.>"]):
-            if isinstance(item, Restarted):
-                continue
-            for message in item:
-                try:
-                    update = StatusUpdate.model_validate_json(message.data)
-                except ValueError as error:
-                    _log.error("a status cannot be read", extra={"subject": message.subject, "reason": str(error)})
-                else:
+        async with aclosing(follow(self._stream, [f"{STATUS_PREFIX}.{escape_token(cluster)}.>"])) as items:
+            async for item in items:
+                for update in () if isinstance(item, Restarted) else _decode(item):
                     yield update
+
+
+def _decode(batch: Sequence[Message]) -> Iterator[StatusUpdate]:
+    for message in batch:
+        try:
+            yield StatusUpdate.model_validate_json(message.data)
+        except ValueError as error:
+            _log.error("a status cannot be read", extra={"subject": message.subject, "reason": str(error)})
 
 
 class NatsHeartbeatBoard:

@@ -19,13 +19,14 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import nats.errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
+from prometheus_client import Counter
 
 from headgate.common.errors import StoreError, StoreUnavailable
 from headgate.common.resources import JsonObject
@@ -33,6 +34,9 @@ from headgate.common.stores import LogPosition
 from headgate.common.stores.nats.jetstream import Stream, StreamMissing
 
 _log = logging.getLogger(__name__)
+_RENEWALS = Counter(
+    "headgate_follower_renewals", "Consumers given up because something might have been missed", ["stream"]
+)
 
 HEARTBEAT_S = 1.0
 SILENCE_S = 2.5 * HEARTBEAT_S
@@ -63,7 +67,7 @@ class _Interrupted(Exception):
     """Something may be missing: make a new consumer."""
 
 
-async def follow(stream: Stream, subjects: Sequence[str]) -> AsyncIterator[Restarted | Sequence[Message]]:
+async def follow(stream: Stream, subjects: Sequence[str]) -> AsyncGenerator[Restarted | Sequence[Message], None]:
     """Yield the last message of every subject, then everything new, for ever; never raises because of the bus.
 
     Args:
@@ -89,6 +93,7 @@ async def follow(stream: Stream, subjects: Sequence[str]) -> AsyncIterator[Resta
                 pause_s = _FIRST_PAUSE_S
                 yield batch
         except (_Interrupted, StoreError) as error:
+            _RENEWALS.labels(stream.name).inc()
             _log.debug("following anew", extra={"stream": stream.name, "reason": str(error)})
         finally:
             await consumer.close()

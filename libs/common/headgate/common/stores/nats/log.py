@@ -7,6 +7,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 
 from headgate.common.bus import Bus
 from headgate.common.deltas import (
@@ -193,11 +194,12 @@ class NatsDeltaLogReader:
 
     async def follow(self) -> AsyncIterator[Sequence[LogMessage] | LogReplay]:
         """Yield the log for ever; see `DeltaLogReader.follow`. A message that cannot be read is logged and skipped."""
-        async for item in follow(self._stream, [">"]):
-            if isinstance(item, Restarted):
-                yield LogReplay(item.position)
-            elif messages := _decode(item):
-                yield messages
+        async with aclosing(follow(self._stream, [">"])) as items:
+            async for item in items:
+                if isinstance(item, Restarted):
+                    yield LogReplay(item.position)
+                elif messages := _decode(item):
+                    yield messages
 
 
 def _decode(batch: Sequence[Message]) -> list[LogMessage]:

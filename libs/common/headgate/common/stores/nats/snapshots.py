@@ -15,6 +15,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from contextlib import aclosing
 
 from headgate.common.bus import Bus
 from headgate.common.deltas import escape_token
@@ -246,14 +247,12 @@ class NatsSnapshotStore:
             return None
 
     async def _watch(self, table: str, tell: Callable[[Pointer | None], None]) -> None:
-        async for item in follow(self._stream, [_pointer_key(table)]):
-            if isinstance(item, Restarted):
-                tell(None)
-                continue
-            try:
-                tell(_decode_pointer(item[-1].data))
-            except DecodeError as error:
-                _log.error("a pointer cannot be read", extra={"table": table, "reason": str(error)})
+        async with aclosing(follow(self._stream, [_pointer_key(table)])) as items:
+            async for item in items:
+                try:
+                    tell(None if isinstance(item, Restarted) else _decode_pointer(item[-1].data))
+                except DecodeError as error:
+                    _log.error("a pointer cannot be read", extra={"table": table, "reason": str(error)})
 
 
 def _pointer_key(table: str) -> str:
