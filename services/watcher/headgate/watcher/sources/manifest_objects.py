@@ -57,7 +57,7 @@ class BadObject(Exception):
 
     def __init__(self, reason: str, field: str, message: str, value: object = None) -> None:
         super().__init__(message)
-        shown = None if value is None else str(value)[:_SHOWN]
+        shown = None if value is None else _shown(value)
         self.problem = Problem(reason=reason, field=field, value=shown, message=message)
 
 
@@ -106,8 +106,8 @@ def describe(value: object) -> str:
         return "document"
     metadata = value.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    names = [str(metadata[part])[:_SHOWN] for part in ("namespace", "name") if metadata.get(part) is not None]
-    return " ".join((str(value.get("kind") or "object")[:_SHOWN], "/".join(names))).strip()
+    names = [_shown(metadata[part]) for part in ("namespace", "name") if metadata.get(part) is not None]
+    return " ".join((_shown(value.get("kind") or "object"), "/".join(names))).strip()
 
 
 def list_items(value: JsonObject) -> list[Any] | None:
@@ -232,6 +232,11 @@ def _mapping(secret: JsonObject, field: str) -> JsonObject:
     if values is not None and not isinstance(values, dict):
         raise BadObject("InvalidType", field, f"must be a mapping, not {_json_type(values)}", "***")
     return values or {}
+
+
+def _shown(value: object) -> str:
+    """Write a value as YAML has it, not as Python does."""
+    return (str(value).lower() if isinstance(value, bool) else str(value))[:_SHOWN]
 
 
 def _json_type(value: object) -> str:
