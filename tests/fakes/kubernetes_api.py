@@ -231,6 +231,8 @@ class FakeKubernetes:
             return await self._serve(request, seen)
         except ApiFault as fault:
             return web.json_response(fault.body, status=fault.code, headers=fault.headers)
+        except ConnectionError:  # the client has gone, or was made to
+            return web.Response()
         finally:
             del self._open[id(request)]
 

@@ -15,6 +15,7 @@ from fakes.following import Following
 from fakes.kubernetes_api import FakeKubernetes
 from fakes.kubernetes_objects import ingress
 from fakes.virtual_time import in_virtual_time
+from fakes.waiting import until
 from headgate.common.resources import INGRESS
 from headgate.watcher.sources import Listed
 from headgate.watcher.sources.kubernetes.source import KubernetesSource
@@ -217,8 +218,10 @@ async def test_a_store_that_was_restored_is_listed_after_the_silence(tmp_path: P
         async with following(api, tmp_path) as seen:
             api.apply(ingress("b"))
             await seen.until(lambda: seen.names(INGRESS) == {"a", "b"} and api.open_watches == 1)
-            restored_at = asyncio.get_running_loop().time()
+            api.break_watches("end")
+            await until(lambda: api.open_watches == 0)
             api.restore(backup)
+            restored_at = asyncio.get_running_loop().time()
             await seen.until(lambda: seen.names(INGRESS) == {"a"}, within_s=75)
             assert asyncio.get_running_loop().time() - restored_at >= 70
 
@@ -248,7 +251,6 @@ async def test_half_a_line_before_a_reset_loses_nothing(tmp_path: Path) -> None:
         api.break_watches("half")
         api.apply(ingress("a"))
         await seen.until(lambda: seen.names(INGRESS) == {"a"})
-        assert len(api.seen("list")) == 1
 
 
 @in_virtual_time
@@ -279,11 +281,11 @@ async def test_a_list_is_forced_within_half_a_day(tmp_path: Path) -> None:
 
 
 @in_virtual_time
-async def test_a_server_that_was_away_for_long_is_listed_anew(tmp_path: Path) -> None:
+async def test_a_server_that_was_away_is_listed_anew(tmp_path: Path) -> None:
     async with FakeKubernetes() as api, following(api, tmp_path) as seen:
         await seen.until(lambda: api.open_watches == 1)
         await api.stop()
-        await seconds(120)
+        await seconds(5)
         await api.start()
         await seen.until(lambda: len(seen.listed(INGRESS)) == 2, within_s=40)
 

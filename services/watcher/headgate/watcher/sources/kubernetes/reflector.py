@@ -4,12 +4,13 @@ A cycle lists if nothing is known, then watches from the version of the list unt
 Every way into the next cycle passes the backoff. What is left of the last cycle is one thing: the version to go on
 from, or None if only a new list can tell what is true.
 
-Versions are opaque: they are only ever handed back. Lists ask for the newest state (no resourceVersion): a server that
-was restored from a backup answers with what it has now, and a watch from a version that such a server has not reached
-yet, which is silent, ends by the silence.
+Versions are opaque: they are only ever handed back. A store that was restored from a backup counts on from an older
+version: a watch from a version that it has not reached yet is silent, and once it has, the watch says nothing of what
+differs below. No restore happens without an outage, so a watch is gone on from only if it ended as it should; after
+anything broken there is a new list, of the newest state (no resourceVersion).
 
-Rejected: lists at the last version seen (client-go's way of sparing etcd; it needs a second path for versions that are
-too old or too new, and saves one quorum read at each relist).
+Rejected: going on from the last version after a broken connection, and lists at the last version seen (client-go's
+ways of sparing etcd when thousands of clients come back at once; there is one watcher or two for each cluster).
 """
 
 import asyncio
@@ -25,7 +26,6 @@ from headgate.watcher.errors import (
     ApiError,
     ApiStatusError,
     ApiUnreachable,
-    ClusterConfigError,
     Expired,
     Forbidden,
     Throttled,
@@ -54,10 +54,6 @@ RELIST_S = (6 * 3600.0, 12 * 3600.0)
 """A safety net: a list finds what any mistake in a watch has missed."""
 LONG_LIVED_S = 30.0
 """A watch that lived for this long and ended cleanly may be followed by the next at once."""
-OUTAGE_S = 30.0
-"""After this long without a server it may come back with another store: list instead of going on."""
-_KEEPS_VERSION = (401, 429, 502, 503, 504)
-"""Answers that say nothing about the version."""
 
 
 class _NotStreaming(ApiError):
@@ -81,7 +77,6 @@ class Reflector:
         self._version: str | None = None
         self._relist_at = 0.0
         self._may_stream = True
-        self._failing_since: float | None = None
         self._is_forbidden = False
 
     async def run(self) -> None:
@@ -100,7 +95,8 @@ class Reflector:
                 await self._report_forbidden(error)
                 await self._slow_backoff.wait()
             except WatcherError as error:
-                self._judge(error)
+                if not isinstance(error, Throttled | Unauthorized):  # these say nothing about the version
+                    self._version = None
                 self._trouble.report(str(self._target), error, self._transport.description)
                 await self._backoff.wait(error.retry_after_s if isinstance(error, ApiStatusError) else None)
             else:
@@ -110,8 +106,6 @@ class Reflector:
     async def _cycle(self) -> None:
         if _now() >= self._relist_at:
             self._version, self._may_stream = None, True
-        if self._has_been_away():
-            self._version = None
         if self._version is None and self._may_stream:
             try:
                 return await self._stream_list()
@@ -121,16 +115,6 @@ class Reflector:
         if self._version is None:
             await self._list()
         await self._watch()
-
-    def _has_been_away(self) -> bool:
-        return self._failing_since is not None and _now() - self._failing_since >= OUTAGE_S
-
-    def _judge(self, error: WatcherError) -> None:
-        """Decide whether the version may be gone on from."""
-        if isinstance(error, ApiUnreachable | ClusterConfigError):
-            self._failing_since = _now() if self._failing_since is None else self._failing_since
-        elif isinstance(error, ApiStatusError) and error.status not in _KEEPS_VERSION:
-            self._version = None
 
     async def _report_forbidden(self, error: Forbidden) -> None:
         self._version, self._may_stream = None, True
@@ -154,7 +138,6 @@ class Reflector:
         query = self._target.selectors | ({"limit": str(limit)} if limit else {})
         while True:
             page = decode_list(await self._transport.request("GET", self._target.path, query=query))
-            self._failing_since = None
             objects.extend(map(self._complete, page.items or ()))
             if not page.metadata.continue_token:
                 return objects, page.metadata.resource_version
@@ -218,15 +201,9 @@ class Reflector:
         return _Watch(self._transport, self._target.path, query, seconds)
 
     async def _follow(self, events: "_Events") -> None:
-        self._failing_since = None
-        try:
-            while event := await events.next(SILENCE_S):
-                await self._report(event)
-                # Only now: what was not handed on is asked for again.
-                self._version = event.resource_version or self._version
-        except (_Silence, _Garbled):
-            self._version = None
-            raise
+        while event := await events.next(SILENCE_S):
+            await self._report(event)
+            self._version = event.resource_version or self._version
 
     async def _report(self, event: WatchEvent) -> None:
         kind = self._target.kind
@@ -236,15 +213,11 @@ class Reflector:
         elif event.type == "DELETED":
             await self._emit(Deleted(kind, self._complete(event.object)))
         elif event.type != "BOOKMARK":
-            raise _Garbled(f"a watch event of type {event.type!r}")
+            raise ApiUnreachable(f"a watch event of type {event.type!r} is not known")
 
 
 class _Silence(ApiUnreachable):
     """The watch says nothing, not even a bookmark: a dead connection, or a version that the store has not reached."""
-
-
-class _Garbled(ApiUnreachable):
-    """A line of the watch is not what an API server sends."""
 
 
 class _Events:
@@ -261,7 +234,7 @@ class _Events:
 
         Raises:
             ApiStatusError: the next event is an ERROR.
-            ApiUnreachable: the watch broke off; `_Silence`: it says nothing; `_Garbled`: it says nonsense.
+            ApiUnreachable: the watch broke off, says nothing or says nonsense.
         """
         while not self._lines:
             try:
@@ -276,10 +249,7 @@ class _Events:
 
 
 def _decode(line: bytes) -> WatchEvent:
-    try:
-        event = decode_event(line)
-    except ApiUnreachable as error:
-        raise _Garbled(str(error)) from error
+    event = decode_event(line)
     if event.type == "ERROR":
         raise event_error(event)
     return event
