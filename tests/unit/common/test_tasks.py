@@ -1,6 +1,7 @@
 """Tasks that stand and fall together."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -82,3 +83,17 @@ async def test_cancelling_waits_and_takes_nothing_as_well() -> None:
     await cancel()
     assert task.cancelled()
     assert seen == ["forever"]
+
+
+async def test_a_task_that_swallows_a_cancellation_is_cancelled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headgate.common.tasks._ASK_AGAIN_S", 0.01)
+
+    async def swallow() -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(swallow())
+    await asyncio.sleep(0)
+    await cancel(task)
+    assert task.cancelled()

@@ -124,6 +124,4 @@ async def _run_main(context: ServiceContext, main: Main, hurry: asyncio.Event) -
         _log.warning("cancelled: not finished within the grace period", extra={"grace_s": context.grace_s})
         return 1
     finally:
-        work.cancel()
-        await cancel(stopped, hurried)
-        await asyncio.wait({work})
+        await cancel(work, stopped, hurried)

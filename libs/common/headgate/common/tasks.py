@@ -8,6 +8,9 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+_ASK_AGAIN_S = 1.0
+"""Longer than an orderly clean-up takes, which a second cancellation would cut short."""
+
 
 async def run_together(*coroutines: Coroutine[Any, Any, object]) -> None:
     """Run coroutines until one returns or raises, then cancel the others, wait for them and re-raise.
@@ -25,12 +28,17 @@ async def run_together(*coroutines: Coroutine[Any, Any, object]) -> None:
         raise failures[0]
 
 
-async def cancel(*tasks: "asyncio.Task[Any]") -> None:
-    """Cancel tasks and wait until they have ended, whatever they end with."""
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks)
+async def cancel(*tasks: "asyncio.Future[Any]") -> None:
+    """Cancel tasks and wait until they have ended, whatever they end with.
+
+    A task that goes on is cancelled again: nats-py swallows a cancellation that meets it while it flushes
+    (`Client._force_flush`), and its caller then runs as if nothing had been asked.
+    """
+    waiting = set(tasks)
+    while waiting:
+        for task in waiting:
+            task.cancel()
+        _, waiting = await asyncio.wait(waiting, timeout=_ASK_AGAIN_S)
 
 
 def _name(coroutine: Coroutine[Any, Any, object]) -> str:
