@@ -8,11 +8,12 @@ from itertools import cycle
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.manifests import endpoint_slice, ingress, replace_file, service, write_class
+from bench.manifests import SEPARATOR, endpoint_slice, ingress, replace_file, service, write_class
 from bench.probe import Probe
+from bench.workload import DOMAIN
 
 CHANGING = "changing"
-CHANGING_HOST = "changing.bench.example"
+CROWDED = "crowded"
 PATIENCE_S = 30.0
 
 
@@ -34,36 +35,53 @@ class Change:
 
 
 class ChangingSite:
-    """A host whose EndpointSlice, in a file of its own, is pointed at one endpoint after the other."""
+    """A host whose EndpointSlice is pointed at one endpoint after the other, or whose Ingress at one of two Services.
 
-    def __init__(self, manifests: Path, endpoints: Sequence[int]) -> None:
-        self._slice_file = manifests / f"{CHANGING}-slice.yaml"
-        self._routes_file = manifests / f"{CHANGING}-routes.yaml"
-        self._endpoints = cycle(endpoints)
-        self._revision = 0
-        self.endpoint = next(self._endpoints)
+    The slice has a file of its own, or shares it with `neighbours`, other documents that stay as they are.
+    """
+
+    def __init__(
+        self, manifests: Path, endpoints: Sequence[int], *, name: str = CHANGING, neighbours: Sequence[str] = ()
+    ) -> None:
+        self.name = name
+        self.host = f"{name}.{DOMAIN}"
+        self._manifests = manifests
+        self._neighbours = neighbours
+        *moving, self._twin_endpoint = endpoints
+        self._endpoints = cycle(moving)
+        self._is_at_twin = False
+        twin = f"{name}-twin"
         write_class(manifests)
-        (manifests / f"{CHANGING}-service.yaml").write_text(service(CHANGING))
-        replace_file(self._routes_file, ingress(CHANGING, CHANGING_HOST, CHANGING))
-        replace_file(self._slice_file, endpoint_slice(CHANGING, self.endpoint))
+        services = (service(name), service(twin), endpoint_slice(twin, self._twin_endpoint))
+        (manifests / f"{name}-services.yaml").write_text(SEPARATOR.join(services))
+        self._write_route()
+        self.move_endpoint()
+
+    @property
+    def answer(self) -> str:
+        """Body of the answers once everything written is served: the port of the endpoint."""
+        return str(self._twin_endpoint if self._is_at_twin else self._endpoint)
 
     def move_endpoint(self) -> None:
         """Point the Service at the next endpoint."""
-        self.endpoint = next(self._endpoints)
-        replace_file(self._slice_file, endpoint_slice(CHANGING, self.endpoint))
+        self._endpoint = next(self._endpoints)
+        documents = (*self._neighbours, endpoint_slice(self.name, self._endpoint))
+        replace_file(self._manifests / f"{self.name}-slice.yaml", SEPARATOR.join(documents))
 
-    def change_routes(self) -> None:
-        """Give the Ingress another path besides `/`."""
-        self._revision += 1
-        replace_file(
-            self._routes_file, ingress(CHANGING, CHANGING_HOST, CHANGING, paths=("/", f"/release-{self._revision}"))
-        )
+    def flip_route(self) -> None:
+        """Point the Ingress at the other Service."""
+        self._is_at_twin = not self._is_at_twin
+        self._write_route()
+
+    def _write_route(self) -> None:
+        backend = f"{self.name}-twin" if self._is_at_twin else self.name
+        replace_file(self._manifests / f"{self.name}-route.yaml", ingress(self.name, self.host, backend))
 
 
 def make_changes(
-    site: ChangingSite, port: int, count: int, pause_s: float, *, also: Callable[[], None] = lambda: None
+    site: ChangingSite, port: int, count: int, pause_s: float, change: Callable[[], None]
 ) -> Iterator[Change]:
-    """Move the endpoint `count` times, each time after a pause of `pause_s` to `1.5 * pause_s` at random.
+    """Make a change `count` times, each time after a pause of `pause_s` to `1.5 * pause_s` at random.
 
     Args:
         site: what is changed.
@@ -71,20 +89,19 @@ def make_changes(
         count: number of changes.
         pause_s: after the change before was served; more than the translator's window for bursts, or changes would
             be measured that wait for it.
-        also: done just before each move.
+        change: one of the site's methods.
 
     Raises:
         BenchError: a change is not served within `PATIENCE_S`, or requests fail meanwhile.
     """
-    probe = Probe(port, CHANGING_HOST)
+    probe = Probe(port, site.host)
     try:
         for _ in range(count):
             time.sleep(pause_s * random.uniform(1.0, 1.5))
-            also()
             written = time.monotonic()
-            site.move_endpoint()
-            served = probe.wait_for(str(site.endpoint), PATIENCE_S)
-            yield Change(written, served, str(site.endpoint))
+            change()
+            served = probe.wait_for(site.answer, PATIENCE_S)
+            yield Change(written, served, site.answer)
         if probe.failures:
             raise BenchError(f"{probe.failures} requests of the probe failed during the changes")
     finally:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.processes import cpu_seconds, need_program
+from bench.processes import core_seconds, cpu_seconds, need_program
 from bench.workload import DOMAIN
 
 _SCRIPT = Path(__file__).with_name("load.lua")
@@ -46,6 +46,8 @@ class LoadResult:
     """By kind; only kinds that occurred."""
     busy: float
     """Share of one core that the measured processes used, 0 to 1."""
+    others: float
+    """Share of the measured core that other processes used: the machine was not quiet."""
 
 
 def missing_wrk() -> str | None:
@@ -53,8 +55,9 @@ def missing_wrk() -> str | None:
     return need_program("wrk", "wrk")
 
 
-def run_load(load: Load, *, core: int, measured: Sequence[int] = ()) -> LoadResult:
-    """Run one round with wrk on `core`, and measure the processor time of the processes `measured` meanwhile.
+def run_load(load: Load, *, core: int, measured: Sequence[int] = (), measured_core: int = 0) -> LoadResult:
+    """Run one round with wrk on `core`, and measure the processor time of the processes `measured` meanwhile, and of
+    others on their `measured_core`.
 
     Raises:
         BenchError: wrk failed.
@@ -62,15 +65,17 @@ def run_load(load: Load, *, core: int, measured: Sequence[int] = ()) -> LoadResu
     argv = ["taskset", "--cpu-list", str(core), "wrk", "--threads", "1", "--connections", str(load.connections)]
     argv += ["--duration", f"{max(1, round(load.seconds))}s", "--timeout", "10s", "--script", str(_SCRIPT)]
     argv += [load.url, "--", load.path, str(load.hosts), DOMAIN]
-    cpu, clock = cpu_seconds(measured), time.monotonic()
+    cpu, all_cpu, clock = cpu_seconds(measured), core_seconds(measured_core), time.monotonic()
     ran = subprocess.run(argv, capture_output=True, text=True)
-    busy = (cpu_seconds(measured) - cpu) / (time.monotonic() - clock)
+    lasted = time.monotonic() - clock
+    busy = (cpu_seconds(measured) - cpu) / lasted
+    others = max(0.0, (core_seconds(measured_core) - all_cpu) / lasted - busy)
     if ran.returncode != 0:
         raise BenchError(f"wrk ended with code {ran.returncode}: {ran.stderr or ran.stdout}")
-    return parse_result(ran.stdout, busy)
+    return parse_result(ran.stdout, busy=busy, others=others)
 
 
-def parse_result(output: str, busy: float) -> LoadResult:
+def parse_result(output: str, *, busy: float, others: float) -> LoadResult:
     """Read the JSON line that the script writes last.
 
     Raises:
@@ -94,4 +99,5 @@ def parse_result(output: str, busy: float) -> LoadResult:
         megabytes_per_s=found["bytes"] / seconds / 1e6,
         errors={kind: found[kind] for kind in _ERRORS if found[kind]},
         busy=busy,
+        others=others,
     )

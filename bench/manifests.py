@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench.workload import TLS_SERVER_NAME, Workload
+from bench.workload import DOMAIN, TLS_SERVER_NAME, Workload
 
 _CLASS = """\
 apiVersion: networking.k8s.io/v1
@@ -21,12 +21,11 @@ spec:
   rules:
   - host: {host}
     http:
-      paths:{paths}
-"""
-_PATH = """
-      - path: {path}
+      paths:
+      - path: /
         pathType: Prefix
-        backend: {{service: {{name: {service}, port: {{number: 80}}}}}}"""
+        backend: {{service: {{name: {service}, port: {{number: 80}}}}}}
+"""
 _TLS = """
   tls:
   - hosts: [{host}]
@@ -65,17 +64,12 @@ stringData:
   tls.key: |
 {key}
 """
-_SEPARATOR = "---\n"
+SEPARATOR = "---\n"
 
 
-def ingress(name: str, host: str, service: str, *, paths: Sequence[str] = ("/",), has_tls: bool = False) -> str:
-    """An Ingress of one host whose paths all lead to one Service."""
-    return _INGRESS.format(
-        name=name,
-        host=host,
-        tls=_TLS.format(host=host) if has_tls else "",
-        paths="".join(_PATH.format(path=path, service=service) for path in paths),
-    )
+def ingress(name: str, host: str, service: str, *, has_tls: bool = False) -> str:
+    """An Ingress of one host that leads to one Service."""
+    return _INGRESS.format(name=name, host=host, service=service, tls=_TLS.format(host=host) if has_tls else "")
 
 
 def service(name: str) -> str:
@@ -95,7 +89,7 @@ def site_name(index: int) -> str:
 
 def site_host(index: int) -> str:
     """Host of a site."""
-    return f"{site_name(index)}.bench.example"
+    return f"{site_name(index)}.{DOMAIN}"
 
 
 def site(index: int, port: int) -> tuple[str, str, str]:
@@ -115,7 +109,7 @@ def write_sites(folder: Path, count: int, ports: Sequence[int], documents_per_fi
     documents = (document for index in range(count) for document in site(index, ports[index % len(ports)]))
     folder.mkdir(parents=True, exist_ok=True)
     for number, group in enumerate(_grouped(documents, documents_per_file)):
-        (folder / f"sites-{number:05d}.yaml").write_text(_SEPARATOR.join(group))
+        (folder / f"sites-{number:05d}.yaml").write_text(SEPARATOR.join(group))
 
 
 def _grouped(documents: Iterator[str], size: int) -> Iterator[list[str]]:
@@ -134,13 +128,13 @@ def write_workload(folder: Path, workload: Workload) -> None:
     write_class(folder)
     for index, port in enumerate(workload.origin_ports):
         name = f"service-{index}"
-        (folder / f"{name}.yaml").write_text(_SEPARATOR.join((service(name), endpoint_slice(name, port))))
+        (folder / f"{name}.yaml").write_text(SEPARATOR.join((service(name), endpoint_slice(name, port))))
     hosts = (*workload.hosts, TLS_SERVER_NAME)
     routes = (
         ingress(f"route-{index:04d}", host, f"service-{workload.service_of(index)}", has_tls=True)
         for index, host in enumerate(hosts)
     )
-    (folder / "routes.yaml").write_text(_SEPARATOR.join(routes))
+    (folder / "routes.yaml").write_text(SEPARATOR.join(routes))
     secret = _SECRET.format(certificate=_indented(workload.certificate), key=_indented(workload.key))
     (folder / "secret.yaml").write_text(secret)
 

@@ -85,8 +85,9 @@ class Process:
 
 
 def tail(log: Path, lines: int = 5) -> str:
-    """Last lines of a log, as one."""
-    return " | ".join(log.read_text(errors="replace").splitlines()[-lines:]) or f"{log} is empty"
+    """Last lines of a log, as one; access log lines are skipped."""
+    found = [line for line in log.read_text(errors="replace").splitlines() if " HTTP/1." not in line]
+    return " | ".join(found[-lines:]) or f"{log} is empty"
 
 
 def need_program(name: str, package: str) -> str | None:
@@ -158,6 +159,14 @@ def _resident_pages(pid: int) -> int:
 def cpu_seconds(pids: Iterable[int]) -> float:
     """User and system time that some processes have used so far."""
     return sum(_cpu_ticks(pid) for pid in pids) / _TICKS_PER_S
+
+
+def core_seconds(core: int) -> float:
+    """Time that a core has worked so far, for whomever; waiting and what the hypervisor took do not count."""
+    lines = Path("/proc/stat").read_text().splitlines()
+    fields = next(line.split() for line in lines if line.startswith(f"cpu{core} "))
+    user, nice, system, _idle, _iowait, irq, softirq = (int(field) for field in fields[1:8])
+    return (user + nice + system + irq + softirq) / _TICKS_PER_S
 
 
 def _cpu_ticks(pid: int) -> int:

@@ -12,14 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.changes import CHANGING, CHANGING_HOST, Change, ChangingSite, make_changes
+from bench.changes import Change, ChangingSite, make_changes
 from bench.figures import Distribution
 from bench.manifests import write_sites
 from bench.origin import start_origin
 from bench.processes import free_ports
 from bench.stack import Stack
+from bench.stages import stages_of
 from bench.steady import Answer, SteadyClient
-from bench.tap import POINTERS, Heard, Tap
+from bench.tap import Heard, Tap
 
 ENDPOINTS = 8
 STEADY_RATE = 200
@@ -29,8 +30,6 @@ QUIET_S = 5.0
 PAUSE_S = 0.15
 READY_S = 120.0
 DOCUMENTS_PER_FILE = 100
-
-STAGES = ("file to delta", "delta to revision", "revision to traffic")
 
 
 @dataclass(frozen=True)
@@ -73,16 +72,14 @@ def measure_propagation(plan: PropagationPlan, folder: Path) -> PropagationResul
     write_sites(manifests, plan.ingresses, ports, DOCUMENTS_PER_FILE)
     site = ChangingSite(manifests, ports)
     with start_origin(folder / "origin", [], named_ports=ports), Stack(manifests, folder) as stack:
-        stack.wait_until_serving(CHANGING_HOST, str(site.endpoint), READY_S)
-        list(make_changes(site, stack.http_port, 3, PAUSE_S))
-        client = SteadyClient(
-            folder, stack.http_port, [CHANGING_HOST], rate=STEADY_RATE, connections=STEADY_CONNECTIONS
-        )
+        stack.wait_until_serving(site.host, site.answer, READY_S)
+        list(make_changes(site, stack.http_port, 3, PAUSE_S, site.move_endpoint))
+        client = SteadyClient(folder, stack.http_port, [site.host], rate=STEADY_RATE, connections=STEADY_CONNECTIONS)
         tap = Tap(folder, stack.nats_url)
         with client, tap:
             time.sleep(QUIET_S)
             started = time.monotonic()
-            changes = list(make_changes(site, stack.http_port, plan.changes, PAUSE_S))
+            changes = list(make_changes(site, stack.http_port, plan.changes, PAUSE_S, site.move_endpoint))
         restarts = stack.restarts
     title = f"{plan.ingresses:,} other Ingresses" if plan.ingresses else "alone"
     result = summarise(title, changes, client.answers, tap.heard, started)
@@ -127,23 +124,3 @@ def count_stale(changes: Sequence[Change], answers: Sequence[Answer]) -> int:
         is_ahead = position + 1 < len(changes) and answer.answered >= changes[position + 1].written
         stale += not is_ahead
     return stale
-
-
-def stages_of(changes: Sequence[Change], heard: Sequence[Heard]) -> dict[str, Distribution]:
-    """Split each change by what was said on the bus between file and traffic; changes that cannot be are left out."""
-    deltas = [each.at for each in heard if "endpointslices" in each.subject and CHANGING in each.subject]
-    revisions = [each.at for each in heard if each.subject.startswith(POINTERS)]
-    splits: list[tuple[float, float, float]] = []
-    for change in changes:
-        delta = _first_after(deltas, change.written)
-        revision = _first_after(revisions, delta) if delta is not None else None
-        if delta is not None and revision is not None and revision <= change.served:
-            splits.append((delta - change.written, revision - delta, change.served - revision))
-    if not splits:
-        return {}
-    return {stage: Distribution.of([split[number] * 1e3 for split in splits]) for number, stage in enumerate(STAGES)}
-
-
-def _first_after(times: Sequence[float], moment: float) -> float | None:
-    position = bisect.bisect_left(times, moment)
-    return times[position] if position < len(times) else None

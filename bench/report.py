@@ -3,14 +3,16 @@
 import dataclasses
 import datetime
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.figures import Distribution
 from bench.machine import Machine
-from bench.propagation import STAGES, PropagationResult
+from bench.promises import promises
+from bench.propagation import PropagationResult
 from bench.scale import ScaleResult
+from bench.stages import STAGES
 from bench.throughput import DIRECT, Row, ThroughputResult
 
 
@@ -57,6 +59,9 @@ def markdown(report: Report) -> str:
     parts = [_head(report)]
     if report.failures:
         parts.append("**This run failed; do not quote it.**\n\n" + "\n".join(f"- {each}" for each in report.failures))
+    kept = promises(report.throughput, report.propagation, report.scale)
+    if kept:
+        parts.append("## Promises\n\n" + table(("", "promised", "measured", ""), [each.cells() for each in kept]))
     if report.throughput:
         parts.append(_throughput(report.throughput))
     if report.propagation:
@@ -138,24 +143,22 @@ def _throughput_row(row: Row) -> list[str]:
     ]
 
 
-_IDLE = 0.95
+_WHOLE = 0.95
+_QUIET = 0.03
 
 
 def _ceiling(result: ThroughputResult) -> str:
-    """Whether the origin and the load were fast enough for the figures to be the proxies' own."""
-    bounded = [
-        f"{row.proxy} ({title}: {row.busy:.0%} busy)"
-        for title, rows in result.rows.items()
-        for row in rows
-        if row.proxy != DIRECT and row.busy < _IDLE
-    ]
-    if not bounded:
-        return "Every proxy used its whole core: the origin and the load were not the bottleneck."
-    return (
-        "The load, the origin or other work on the machine, not the proxy, was the bottleneck of: "
-        + "; ".join(bounded)
-        + ". Their throughput is a lower bound; compare `per busy core`."
-    )
+    """Whether the origin and the load were fast enough, and the machine quiet, for the figures to be the proxies'."""
+    rows = [(title, row) for title, rows in result.rows.items() for row in rows if row.proxy != DIRECT]
+    bounded = [f"{row.proxy} ({title}: {row.busy:.0%} busy)" for title, row in rows if row.busy < _WHOLE]
+    disturbed = max((row.others for _, row in rows), default=0.0)
+    parts = ["Every proxy used its whole core: the origin and the load were not the bottleneck."]
+    if bounded:
+        named = "; ".join(bounded)
+        parts = [f"Not the proxy was the bottleneck of: {named}. That is a lower bound; compare `per busy core`."]
+    if disturbed > _QUIET:
+        parts.append(f"**The machine was not quiet: other work used up to {disturbed:.0%} of the proxies' core.**")
+    return " ".join(parts)
 
 
 def _times(values: Distribution) -> list[str]:
@@ -172,51 +175,62 @@ def _propagation(results: Sequence[PropagationResult]) -> str:
         ]
         for each in results
     ]
-    parts = ["## Endpoint change on disk to the first request on it, ms", table(heads, rows)]
-    stages = [
-        [f"{each.title}, {stage}", str(each.stages[stage].count), *_times(each.stages[stage])]
-        for each in results
-        for stage in STAGES
-        if stage in each.stages
-    ]
-    if stages:
-        parts.append("Where the time goes:\n\n" + table(("", "changes", "p50", "p99", "max"), stages))
+    stages = {each.title: each.stages for each in results}
+    parts = ["## Endpoint change on disk to the first request on it, ms", table(heads, rows), *_stages(stages)]
     return "\n\n".join(parts)
 
 
+def _stages(found: Mapping[str, Mapping[str, Distribution]]) -> list[str]:
+    heads = ("p50 / p99", *STAGES)
+    rows = [
+        [title, *(f"{stages[stage].p50:.1f} / {stages[stage].p99:.1f}" for stage in STAGES)]
+        for title, stages in found.items()
+        if stages
+    ]
+    return ["Where the time goes:\n\n" + table(heads, rows)] if rows else []
+
+
 def _scale(results: Sequence[ScaleResult]) -> str:
-    starts = (
-        "",
-        "cold start s",
-        "warm start s",
-        "longest answer ms, changes",
-        "without",
-        "p99 changes",
-        "without",
-        "failed",
-    )
-    start_rows = [
-        [
-            *(each.title, f"{each.cold_start_s:.1f}", f"{each.warm_start_s:.1f}"),
-            *(f"{each.traffic.changing.max:.1f}", f"{each.traffic.quiet.max:.1f}"),
-            *(f"{each.traffic.changing.p99:.2f}", f"{each.traffic.quiet.p99:.2f}", str(each.traffic.failed)),
-        ]
-        for each in results
-    ]
+    parts = ["## Scale", _starts(results), _stalls(results)]
     changes = [
-        [f"{each.title}, {what}", str(values.count), *_times(values)]
+        [f"{each.title}, {kind}", str(took.count), *_times(took)]
         for each in results
-        for what, values in (("endpoint", each.traffic.endpoint_change), ("route", each.traffic.route_change))
+        for kind, took in each.traffic.took.items()
     ]
+    parts.append("One change, file to traffic, ms:\n\n" + table(("", "changes", "p50", "p99", "max"), changes))
+    parts += _stages(
+        {f"{each.title}, {kind}": stages for each in results for kind, stages in each.traffic.stages.items()}
+    )
     services = list(dict.fromkeys(name for each in results for name in each.memory_mb))
     memory = [
         [each.title, *(f"{each.memory_mb.get(name, 0):.0f} ({each.peak_mb.get(name, 0):.0f})" for name in services)]
         for each in results
     ]
-    parts = [
-        "## Scale",
-        table(starts, start_rows),
-        "One change, file to traffic, ms:\n\n" + table(("", "changes", "p50", "p99", "max"), changes),
-        "Memory in MB, in brackets the most of the main process:\n\n" + table(("", *services), memory),
-    ]
+    parts.append("Memory in MB, in brackets the most of the main process:\n\n" + table(("", *services), memory))
     return "\n\n".join(parts)
+
+
+def _starts(results: Sequence[ScaleResult]) -> str:
+    steps = list(dict.fromkeys(step for each in results for step in each.cold_steps_s))
+    rows = [
+        [
+            *(each.title, f"{each.cold_start_s:.1f}"),
+            *(f"{each.cold_steps_s[step]:.1f}" if step in each.cold_steps_s else "" for step in steps),
+            f"{each.warm_start_s:.1f}",
+        ]
+        for each in results
+    ]
+    return table(("start, seconds", "cold", *(f"its {step}" for step in steps), "warm"), rows)
+
+
+def _stalls(results: Sequence[ScaleResult]) -> str:
+    heads = ("steady client, ms", "longest, changes", "without", "p99, changes", "without", "failed")
+    rows = [
+        [
+            *(each.title, f"{each.traffic.changing.max:.1f}", f"{each.traffic.quiet.max:.1f}"),
+            *(f"{each.traffic.changing.p99:.2f}", f"{each.traffic.quiet.p99:.2f}"),
+            f"{each.traffic.failed} of {each.traffic.changing.count + each.traffic.quiet.count:,}",
+        ]
+        for each in results
+    ]
+    return table(heads, rows)

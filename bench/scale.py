@@ -10,23 +10,35 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.changes import CHANGING_HOST, ChangingSite, make_changes
+from bench.changes import CROWDED, ChangingSite, make_changes
 from bench.errors import BenchError
 from bench.figures import Distribution
-from bench.manifests import site_host, write_sites
+from bench.manifests import site, site_host, write_sites
 from bench.origin import start_origin
 from bench.probe import Probe
 from bench.processes import free_ports
 from bench.stack import Stack
+from bench.stages import stages_of
 from bench.steady import Answer, SteadyClient
+from bench.tap import Tap
 
 ENDPOINTS = 8
 STEADY_RATE = 1000
 STEADY_CONNECTIONS = 64
 SAMPLED_HOSTS = 200
+NEIGHBOURS = 33
+"""Sites in the file that the crowded EndpointSlice shares: 99 documents and its own."""
+FAR = 90_000
+"""Number of the first of them, beyond all others."""
 SETTLE_S = 2.0
 PAUSE_S = 0.4
 READY_S = 300.0
+COLD_STEPS = {
+    "manifests read": "read the manifests",
+    "revision published": "revision published",
+    "table applied": "table applied",
+}
+"""Step to the words of its log line."""
 
 
 @dataclass(frozen=True)
@@ -46,34 +58,37 @@ class ScalePlan:
 
 
 @dataclass(frozen=True)
-class ScaleResult:
-    """One plan, measured."""
-
-    title: str
-    cold_start_s: float
-    """From the start of `headgate up` with an empty data folder to the right answer of the last host."""
-    warm_start_s: float
-    """The same with the data folder of the run before: the gateway begins with the table that it kept."""
-    memory_mb: dict[str, float]
-    """By service, settled after the start."""
-    peak_mb: dict[str, float]
-    traffic: "Traffic"
-    failures: list[str]
-
-
-@dataclass(frozen=True)
 class Traffic:
     """Changes and what a client noticed of them, in milliseconds."""
 
-    endpoint_change: Distribution
-    """From file to traffic."""
-    route_change: Distribution
-    """The same with the Ingress rewritten at the same moment."""
+    took: dict[str, Distribution]
+    """From file to traffic, by kind of change."""
+    stages: dict[str, dict[str, Distribution]]
+    """The same kinds, by stage."""
     quiet: Distribution
     """Latency of the steady client without changes; its maximum is the longest stall."""
     changing: Distribution
     """The same with changes."""
     failed: int
+
+
+@dataclass(frozen=True)
+class ScaleResult:
+    """One plan, measured."""
+
+    title: str
+    ingresses: int
+    cold_start_s: float
+    """From the start of `headgate up` with an empty data folder to the right answer of the last host."""
+    cold_steps_s: dict[str, float]
+    """When each step of the cold start was done, as far as the services' logs say it."""
+    warm_start_s: float
+    """The same with the data folder of the run before: the gateway begins with the table that it kept."""
+    memory_mb: dict[str, float]
+    """By service, settled after the start."""
+    peak_mb: dict[str, float]
+    traffic: Traffic
+    failures: list[str]
 
 
 def measure_scale(plan: ScalePlan, folder: Path) -> ScaleResult:
@@ -86,41 +101,62 @@ def measure_scale(plan: ScalePlan, folder: Path) -> ScaleResult:
     manifests = folder / "manifests"
     ports = free_ports(ENDPOINTS)
     write_sites(manifests, plan.ingresses, ports, plan.documents_per_file)
-    site = ChangingSite(manifests, ports)
+    neighbours = [document for index in range(NEIGHBOURS) for document in site(FAR + index, ports[0])]
+    alone, crowded = ChangingSite(manifests, ports), ChangingSite(manifests, ports, name=CROWDED, neighbours=neighbours)
     last = plan.ingresses - 1
     with start_origin(folder / "origin", [], named_ports=ports):
         with Stack(manifests, folder) as stack:
             cold_start_s = stack.wait_until_serving(site_host(last), str(ports[last % ENDPOINTS]), READY_S)
             check_sample(stack.http_port, plan.ingresses, ports)
             time.sleep(SETTLE_S)
-            memory_mb, peak_mb = stack.memory_mb(), stack.peak_mb()
-            traffic = _measure_traffic(plan, folder, stack, site)
+            cold_steps_s, memory_mb, peak_mb = stack.steps_s(COLD_STEPS), stack.memory_mb(), stack.peak_mb()
+            traffic = _measure_traffic(plan, folder, stack, alone, crowded)
             restarts = stack.restarts
         with Stack(manifests, folder) as stack:
-            warm_start_s = stack.wait_until_serving(CHANGING_HOST, str(site.endpoint), READY_S)
+            warm_start_s = stack.wait_until_serving(alone.host, alone.answer, READY_S)
     failures = [f"{plan.title}: {traffic.failed} requests of the steady client failed"] if traffic.failed else []
     if restarts:
         failures.append(f"{plan.title}: services had to be started again: {restarts}")
-    return ScaleResult(plan.title, cold_start_s, warm_start_s, memory_mb, peak_mb, traffic, failures)
+    return ScaleResult(
+        title=plan.title,
+        ingresses=plan.ingresses,
+        cold_start_s=cold_start_s,
+        cold_steps_s=cold_steps_s,
+        warm_start_s=warm_start_s,
+        memory_mb=memory_mb,
+        peak_mb=peak_mb,
+        traffic=traffic,
+        failures=failures,
+    )
 
 
-def _measure_traffic(plan: ScalePlan, folder: Path, stack: Stack, site: ChangingSite) -> Traffic:
-    hosts = [CHANGING_HOST, *(site_host(index) for index in range(0, plan.ingresses, max(1, plan.ingresses // 7)))]
-    list(make_changes(site, stack.http_port, 2, PAUSE_S))
+def _measure_traffic(
+    plan: ScalePlan, folder: Path, stack: Stack, alone: ChangingSite, crowded: ChangingSite
+) -> Traffic:
+    hosts = [alone.host, *(site_host(index) for index in range(0, plan.ingresses, max(1, plan.ingresses // 7)))]
+    kinds = {
+        "endpoint": (alone, alone.move_endpoint),
+        "endpoint, in a file of 100": (crowded, crowded.move_endpoint),
+        "route": (alone, alone.flip_route),
+    }
+    list(make_changes(alone, stack.http_port, 2, PAUSE_S, alone.move_endpoint))
 
     def client() -> SteadyClient:
         return SteadyClient(folder, stack.http_port, hosts, rate=STEADY_RATE, connections=STEADY_CONNECTIONS)
 
-    with client() as changing:
+    tap = Tap(folder, stack.nats_url)
+    with client() as changing, tap:
         started = time.monotonic()
-        moves = list(make_changes(site, stack.http_port, plan.changes, PAUSE_S))
-        routes = list(make_changes(site, stack.http_port, plan.changes, PAUSE_S, also=site.change_routes))
+        changes = {
+            kind: list(make_changes(changing_site, stack.http_port, plan.changes, PAUSE_S, change))
+            for kind, (changing_site, change) in kinds.items()
+        }
         lasted = time.monotonic() - started
     with client() as quiet:
         time.sleep(lasted)
     return Traffic(
-        endpoint_change=Distribution.of([change.took_ms for change in moves]),
-        route_change=Distribution.of([change.took_ms for change in routes]),
+        took={kind: Distribution.of([change.took_ms for change in made]) for kind, made in changes.items()},
+        stages={kind: stages_of(made, tap.heard) for kind, made in changes.items()},
         quiet=_latency(quiet.answers),
         changing=_latency(changing.answers),
         failed=sum(answer.status != 200 for answer in (*quiet.answers, *changing.answers)),

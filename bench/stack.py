@@ -1,9 +1,11 @@
 """Headgate as a user starts it: `headgate up` on a folder of manifests, with everything on."""
 
 import json
+import re
 import sys
 import time
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -17,13 +19,16 @@ HEADGATE = (sys.executable, "-m", "headgate.cli")
 LOOPBACK_ONLY = {"HEADGATE_HTTP_HOST": "127.0.0.1"}
 
 
+_LOG_TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
+
+
 class Stack:
     """`headgate up` while the context lasts, its data in a folder of its own."""
 
     def __init__(self, manifests: Path, folder: Path) -> None:
         self.data_dir = folder / "data"
         self.http_port, self.https_port, self.admin_port = free_ports(3)
-        self.started = time.monotonic()
+        self.started, self._started_at = time.monotonic(), time.time()
         flags = [f"--manifests={manifests}", f"--data-dir={self.data_dir}", "--access-log=combined"]
         flags += [f"--http-port={self.http_port}", f"--https-port={self.https_port}", f"--admin-port={self.admin_port}"]
         self.process = Process("headgate", [*HEADGATE, "up", *flags], folder, env=LOOPBACK_ONLY)
@@ -83,6 +88,16 @@ class Stack:
         """Service to how often it had to be started again; empty if all is well."""
         return dict(self._state().get("restarts", {}))
 
+    def steps_s(self, wanted: Mapping[str, str]) -> dict[str, float]:
+        """Step to the seconds from the start to the first log line with its words, of the steps that the log has."""
+        lines = self.process.log.read_text(errors="replace").splitlines()
+        found = {}
+        for step, words in wanted.items():
+            line = next((line for line in lines if words in line), "")
+            if time_of_day := _LOG_TIME.search(line):
+                found[step] = datetime.fromisoformat(time_of_day.group()).timestamp() - self._started_at
+        return found
+
     def memory_mb(self) -> dict[str, float]:
         """Service to its resident memory in MB now, its own child processes included; `up` is the supervisor."""
         found = {name: rss_mb(family(pid)) for name, pid in self.pids.items()}
@@ -90,7 +105,7 @@ class Stack:
 
     def peak_mb(self) -> dict[str, float]:
         """Service to the most memory that its first process ever had."""
-        return {name: _peak_mb(pid) for name, pid in self.pids.items()}
+        return {name: _peak_mb(pid) for name, pid in {**self.pids, "up": self.process.pid}.items()}
 
 
 def _peak_mb(pid: int) -> float:

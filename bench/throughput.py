@@ -64,6 +64,8 @@ class Row:
     """Median over rounds of the throughput divided by nginx' in the same round."""
     of_envoy: float | None
     errors: int
+    others: float = 0.0
+    """Share of the proxy's core that other work used in the worst round."""
 
 
 @dataclass
@@ -154,7 +156,8 @@ def _run(scenario: Scenario, proxies: Sequence[Running], origin_port: int, resul
         first = number % len(proxies) if proxies else 0
         for proxy in (*proxies[first:], *proxies[:first]):
             proxy.ensure_running()
-            done = run_load(load(_url(proxy, is_tls=scenario.is_tls)), core=LOAD_CORE, measured=proxy.serving())
+            url = _url(proxy, is_tls=scenario.is_tls)
+            done = run_load(load(url), core=LOAD_CORE, measured=proxy.serving(), measured_core=PROXY_CORE)
             rounds[proxy.name].append(done)
             if done.errors:
                 result.failures.append(f"{proxy.name}, {scenario.title}, round {number + 1}: {done.errors}")
@@ -178,6 +181,7 @@ def _row(name: str, rounds: dict[str, list[LoadResult]]) -> Row:
         of_nginx=_ratio(own, rounds.get("nginx")),
         of_envoy=_ratio(own, rounds.get("Envoy")),
         errors=sum(sum(each.errors.values()) for each in own),
+        others=max(each.others for each in own),
     )
 
 

@@ -14,7 +14,7 @@ SAID = {
 
 
 def test_figures_are_per_second_and_in_milliseconds():
-    result = parse_result("Running 2s test\n" + json.dumps(SAID) + "\n", busy=0.9)
+    result = parse_result("Running 2s test\n" + json.dumps(SAID) + "\n", busy=0.9, others=0.0)
     assert result.requests_per_s == 500
     assert result.p99_ms == 1.5
     assert result.megabytes_per_s == 1.5
@@ -22,14 +22,17 @@ def test_figures_are_per_second_and_in_milliseconds():
 
 
 def test_errors_are_kept_by_kind():
-    assert parse_result(json.dumps(SAID | {"status": 7, "timeout": 1}), 0.0).errors == {"status": 7, "timeout": 1}
+    assert parse_result(json.dumps(SAID | {"status": 7, "timeout": 1}), busy=0.0, others=0.0).errors == {
+        "status": 7,
+        "timeout": 1,
+    }
 
 
 def test_output_without_figures_is_an_error():
     with pytest.raises(BenchError, match="no figures"):
-        parse_result("unable to connect", 0.0)
+        parse_result("unable to connect", busy=0.0, others=0.0)
 
 
 def test_a_round_without_an_answer_is_an_error():
     with pytest.raises(BenchError, match="no request"):
-        parse_result(json.dumps(SAID | {"requests": 0}), 0.0)
+        parse_result(json.dumps(SAID | {"requests": 0}), busy=0.0, others=0.0)

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import yaml
-from bench.changes import CHANGING_HOST, ChangingSite
-from bench.manifests import write_sites, write_workload
+from bench.changes import ChangingSite
+from bench.manifests import endpoint_slice, service, write_sites, write_workload
 from bench.workload import TLS_SERVER_NAME, Workload, host_names, write_certificate
 
 
@@ -29,7 +29,7 @@ def test_sites_are_spread_over_files(tmp_path: Path):
 
 
 def test_a_move_changes_the_endpoint_and_nothing_else(tmp_path: Path):
-    site = ChangingSite(tmp_path, [9001, 9002])
+    site = ChangingSite(tmp_path, [9001, 9002, 9003])
     before = documents(tmp_path)
     site.move_endpoint()
     changed = [new for old, new in zip(before, documents(tmp_path), strict=True) if old != new]
@@ -37,12 +37,23 @@ def test_a_move_changes_the_endpoint_and_nothing_else(tmp_path: Path):
     assert changed[0]["ports"][0]["port"] == 9002
 
 
-def test_a_route_change_keeps_the_host_and_its_root(tmp_path: Path):
-    site = ChangingSite(tmp_path, [9001])
-    site.change_routes()
+def test_neighbours_in_the_file_stay(tmp_path: Path):
+    site = ChangingSite(
+        tmp_path, [9001, 9002, 9003], name="crowded", neighbours=[service("web"), endpoint_slice("web", 80)]
+    )
+    site.move_endpoint()
+    found = list(yaml.safe_load_all((tmp_path / "crowded-slice.yaml").read_text()))
+    assert [each["metadata"]["name"] for each in found] == ["web", "web-1", "crowded-1"]
+    assert found[2]["ports"][0]["port"] == 9002
+
+
+def test_a_flipped_route_leads_to_the_other_service(tmp_path: Path):
+    site = ChangingSite(tmp_path, [9001, 9002])
+    site.flip_route()
     (rule,) = next(each for each in documents(tmp_path) if each["kind"] == "Ingress")["spec"]["rules"]
-    assert rule["host"] == CHANGING_HOST
-    assert [path["path"] for path in rule["http"]["paths"]] == ["/", "/release-1"]
+    assert rule["host"] == site.host
+    assert rule["http"]["paths"][0]["backend"]["service"]["name"] == "changing-twin"
+    assert site.answer == "9002"
 
 
 def test_every_host_of_a_workload_has_tls(tmp_path: Path):

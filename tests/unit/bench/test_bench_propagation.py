@@ -2,7 +2,8 @@
 
 import pytest
 from bench.changes import Change
-from bench.propagation import count_stale, stages_of, summarise
+from bench.propagation import count_stale, summarise
+from bench.stages import stages_of
 from bench.steady import Answer
 from bench.tap import POINTERS, Heard
 
