@@ -42,6 +42,7 @@ class EmbeddedNats:
         self._is_port_ours = port == 0
         self._name = f"headgate-{secrets.token_hex(8)}"
         """Tells our server from another one that has the port."""
+        self._logged_before = 0
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -92,7 +93,7 @@ class EmbeddedNats:
             EmbeddedNatsError: there is no nats-server.
         """
         self.store_dir.mkdir(parents=True, exist_ok=True)
-        self.log_file.write_bytes(b"")
+        self._logged_before = self.log_file.stat().st_size if self.log_file.exists() else 0
         config = self.store_dir / "nats-server.conf"
         config.write_text(self._config(), encoding="utf-8")
         return server_binary(), "--config", str(config.resolve())
@@ -135,7 +136,7 @@ class EmbeddedNats:
 
     def _reason(self) -> str:
         with contextlib.suppress(OSError):
-            lines = self.log_file.read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = self.log_file.read_bytes()[self._logged_before :].decode(errors="replace").splitlines()
             for line in reversed(lines):
                 if "[FTL]" in line or "[ERR]" in line:
                     return line.split("] ", 2)[-1]

@@ -81,7 +81,9 @@ class NatsSnapshotStore:
         self._stream = stream
         self._chunk_grace_s = chunk_grace_s
         self._unused_since: dict[str, float] = {}
-        self._used: dict[tuple[str, Version], frozenset[str]] = {}
+        self._named: dict[str, frozenset[str]] = {}
+        """Manifest's key to the chunks that it names, for one incarnation of the bucket."""
+        self._incarnation = ""
 
     async def read_pointer(self, table: str) -> Pointer | None:
         """Return the pointer as the stream's leader has it; None if there is none."""
@@ -157,7 +159,6 @@ class NatsSnapshotStore:
             )
         except BatchRefused as error:
             raise StoreError(f"table {table} cannot be committed (NATS 2.12 or newer is needed): {error}") from error
-        self._used[escape_token(table), manifest.version] = _digests(manifest)
         return wanted
 
     async def get_manifest(self, table: str, version: Version) -> Manifest:
@@ -185,8 +186,6 @@ class NatsSnapshotStore:
         pointer = await self.read_pointer(table)
         old = [v for v in (await self.versions(table))[: -keep or None] if pointer is None or v != pointer.version]
         await self._purge_all(_manifest_key(table, version) for version in old)
-        for version in old:
-            self._used.pop((escape_token(table), version), None)
         idle = self._idle_chunks(await self._chunks() - await self._named_chunks())
         await self._purge_all(_chunk_key(digest) for digest in idle)
         for digest in idle:
@@ -194,17 +193,15 @@ class NatsSnapshotStore:
         return len(old) + len(idle)
 
     async def _named_chunks(self) -> set[str]:
-        named: set[str] = set()
-        kept = set()
-        for subject in await self._stream.subjects(f"{_PREFIX}.manifest.>"):
-            kept.add(key := (subject.split(".")[3], _version_of(subject)))
-            if key not in self._used:
-                stored = await self._stream.last(subject)
-                if stored is None:
-                    continue
-                self._used[key] = _digests(Manifest.decode(stored.data))
-            named |= self._used[key]
-        return named
+        incarnation = (await self._stream.state()).created
+        if incarnation != self._incarnation:
+            self._incarnation, self._named = incarnation, {}
+        keys = await self._stream.subjects(f"{_PREFIX}.manifest.>")
+        for key in keys - self._named.keys():
+            if (stored := await self._stream.last(key)) is not None:
+                self._named[key] = frozenset(chunk.digest for chunk in Manifest.decode(stored.data).chunks)
+        self._named = {key: digests for key, digests in self._named.items() if key in keys}
+        return set().union(*self._named.values())
 
     def _idle_chunks(self, unused: set[str]) -> list[str]:
         now = time.monotonic()
@@ -234,12 +231,17 @@ class NatsSnapshotStore:
             await cancel(watch)
 
     async def _next_pointer(self, table: str, news: "asyncio.Queue[Pointer | None]") -> Pointer | None:
+        announced: list[Pointer | None] = []
         try:
             async with asyncio.timeout(POLL_S):
-                if (announced := await news.get()) is not None:
-                    return announced
+                announced.append(await news.get())
         except TimeoutError:
             pass
+        while not news.empty():
+            announced.append(news.get_nowait())
+        # All but the last are history; a None among them, or silence, means that something may have been missed.
+        if announced and None not in announced:
+            return announced[-1]
         try:
             return await self.read_pointer(table)
         except (StoreError, DecodeError) as error:
@@ -270,10 +272,6 @@ def _chunk_key(digest: str) -> str:
 def _version_of(subject: str) -> Version:
     epoch, revision = subject.rsplit(".", 2)[1:]
     return Version(int(epoch), int(revision))
-
-
-def _digests(manifest: Manifest) -> frozenset[str]:
-    return frozenset(chunk.digest for chunk in manifest.chunks)
 
 
 def _decode_pointer(data: bytes) -> Pointer:
