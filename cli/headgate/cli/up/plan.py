@@ -9,6 +9,10 @@ from headgate.common.sealing import PUBLIC_KEY_FILE
 
 DRAIN_S = 10.0
 """Seconds that requests in flight get when `up` ends: someone waits at the terminal."""
+FINISH_S = 3.0
+"""Seconds that the other services get; each has little to finish."""
+KILL_AFTER_S = 3.0
+"""Seconds that a service may overstay."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +48,9 @@ def make_plan(options: UpOptions, nats_url: str, broker: ProcessSpec | None) -> 
     """
     return Plan(
         broker=broker,
-        watcher=_service("watcher", options, nats_url, _watcher_flags(options)),
-        translator=_service("translator", options, nats_url, []),
-        gateway=_service("gateway", options, nats_url, _gateway_flags(options), stop_within_s=DRAIN_S + 3),
+        watcher=_service("watcher", options, nats_url, FINISH_S, _watcher_flags(options)),
+        translator=_service("translator", options, nats_url, FINISH_S, []),
+        gateway=_service("gateway", options, nats_url, DRAIN_S, _gateway_flags(options)),
         demo_backends=tuple(map(_demo_backend, options.demo_backends)),
     )
 
@@ -56,11 +60,10 @@ def _demo_backend(backend: DemoBackend) -> ProcessSpec:
     return ProcessSpec(backend.name, _headgate("cli", *flags))
 
 
-def _service(
-    name: str, options: UpOptions, nats_url: str, flags: list[str], *, stop_within_s: float = 5.0
-) -> ProcessSpec:
+def _service(name: str, options: UpOptions, nats_url: str, grace_s: float, flags: list[str]) -> ProcessSpec:
     shared = [f"--nats-url={nats_url}", f"--data-dir={options.data_dir}", f"--log-level={options.log_level}"]
-    return ProcessSpec(name, _headgate(name, *shared, *flags), stop_within_s=stop_within_s)
+    command = _headgate(name, *shared, f"--grace-s={grace_s:g}", *flags)
+    return ProcessSpec(name, command, stop_within_s=grace_s + KILL_AFTER_S)
 
 
 def _headgate(package: str, *flags: str) -> tuple[str, ...]:
@@ -84,5 +87,4 @@ def _gateway_flags(options: UpOptions) -> list[str]:
         f"--admin-port={options.admin_port}",
         f"--workers={options.workers}",
         f"--access-log={options.access_log}",
-        f"--grace-s={DRAIN_S:g}",
     ]
