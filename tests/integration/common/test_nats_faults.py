@@ -21,7 +21,7 @@ from headgate.common.bus import Bus
 from headgate.common.deltas import Delta, LogMessage, Operation
 from headgate.common.embedded_nats import EmbeddedNats
 from headgate.common.errors import StoreUnavailable, TooLarge
-from headgate.common.heartbeats import Heartbeat
+from headgate.common.heartbeats import TTL_S, Heartbeat
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Chunk, Manifest, Pointer, Version, digest_of
 from headgate.common.stores import LogReplay
@@ -458,3 +458,44 @@ async def test_the_embedded_server_keeps_port_and_store_over_a_restart() -> None
 async def test_two_embedded_servers_take_different_ports() -> None:
     async with real_nats() as (_, one), real_nats() as (_, other):
         assert one != other
+
+
+async def test_announcements_of_workers_expire_on_the_server() -> None:
+    async with real_bus() as (_, bus):
+        await NatsStores.open(bus)
+        info = await bus.js.stream_info("KV_HEADGATE_GATEWAYS")
+        assert info.config.max_age == TTL_S
+
+
+async def test_what_a_damaged_board_or_pointer_holds_is_skipped(caplog: pytest.LogCaptureFixture) -> None:
+    async with real_bus() as (_, bus):
+        stores = await NatsStores.open(bus)
+        for subject in (
+            "headgate.status.c1.a.b.c.d",
+            "$KV.HEADGATE_GATEWAYS.gw.0",
+            "$KV.HEADGATE_TABLES.pointer.default",
+        ):
+            await bus.js.publish(subject, b"{")
+        assert await stores.heartbeats.live() == []
+        async with asyncio.timeout(BOUND_S):
+            async with aclosing(stores.statuses.follow("c1")) as statuses:  # type: ignore[type-var]
+                waiting = asyncio.ensure_future(anext(statuses))
+                while "a status cannot be read" not in caplog.text:  # noqa: ASYNC110 - a log has no event
+                    await asyncio.sleep(0.01)
+                waiting.cancel()
+                await asyncio.wait([waiting])
+            async with aclosing(stores.snapshots.follow("default")) as pointers:  # type: ignore[type-var]
+                waiting = asyncio.ensure_future(anext(pointers))
+                while "a pointer cannot be read" not in caplog.text:  # noqa: ASYNC110 - a log has no event
+                    await asyncio.sleep(0.01)
+                waiting.cancel()
+                await asyncio.wait([waiting])
+
+
+async def test_deltas_of_a_duplicate_bulk_are_not_stored_again() -> None:
+    async with real_bus() as (_, bus):
+        stores = await NatsStores.open(bus)
+        deltas = [delta(f"n{n}") for n in range(300)]
+        first = await stores.log_writer.append_all(deltas)
+        again = await stores.log_writer.append_all([*deltas, delta("new")])
+        assert [*first, 301] == list(again)
