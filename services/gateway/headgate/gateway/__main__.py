@@ -30,16 +30,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"headgate gateway: {error}", file=sys.stderr)
         return 2
     role = role_of_this_process()
+    is_parent = role is None and settings.workers > 1
 
     async def serve(context: ServiceContext) -> None:
-        if role is None and settings.workers > 1:
+        if is_parent:
             await run_workers(context, settings, flags)
         else:
             await run_worker(context, settings, role or WorkerRole())
 
-    # The gateway has pages of its own on its admin site, so it makes that itself.
+    # The gateway has pages of its own on its admin site, so it makes that itself. The parent carries no traffic, and
+    # uvloop's way of starting processes runs Python between fork and exec, where a lock of another thread is for ever.
     shell_settings = settings.model_copy(update={"admin_port": 0})
-    return run_service("gateway", shell_settings, serve, use_uvloop=True)
+    return run_service("gateway", shell_settings, serve, use_uvloop=not is_parent)
 
 
 if __name__ == "__main__":

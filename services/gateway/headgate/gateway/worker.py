@@ -6,10 +6,12 @@ reached. Losing the bus changes nothing for traffic.
 
 import asyncio
 import logging
+import os
 import random
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from prometheus_client import REGISTRY
@@ -84,7 +86,8 @@ class Worker:
         context.health.add_readiness("table", self._why_not_ready)
         admin = self._admin_site(context)
         if admin:
-            await _start_admin(admin, self._settings)
+            with _naming("admin_port", self._settings.admin_port, self._settings.admin_host):
+                await admin.start()
         REGISTRY.register(self._collector)
         try:
             await self._load_last_good()
@@ -107,14 +110,16 @@ class Worker:
     async def _listen(self) -> None:
         settings, role = self._settings, self._role
         shared = not role.is_alone
-        port = await self._server.listen_http(
-            settings.http_host, role.http_port or settings.http_port, reuse_port=shared
-        )
+        with _naming("http_port", settings.http_port, settings.http_host):
+            port = await self._server.listen_http(
+                settings.http_host, role.http_port or settings.http_port, reuse_port=shared
+            )
         listeners = [f"http://{settings.http_host}:{port}"]
         if settings.https:
-            port = await self._server.listen_https(
-                settings.http_host, role.https_port or settings.https_port, self._certificates, reuse_port=shared
-            )
+            with _naming("https_port", settings.https_port, settings.http_host):
+                port = await self._server.listen_https(
+                    settings.http_host, role.https_port or settings.https_port, self._certificates, reuse_port=shared
+                )
             listeners.append(f"https://{settings.http_host}:{port}")
         self._listeners = tuple(listeners)
         _log.info("listening", extra={"listeners": " ".join(listeners), "worker": role.index})
@@ -201,13 +206,14 @@ class Worker:
         return admin
 
 
-async def _start_admin(admin: AdminSite, settings: GatewaySettings) -> None:
+@contextmanager
+def _naming(setting: str, port: int, host: str) -> Iterator[None]:
+    """Turn a failure to bind into one line that names the setting."""
     try:
-        await admin.start()
+        yield
     except OSError as error:
-        raise SettingsError(
-            f"admin_port: {settings.admin_port} cannot be bound on {settings.admin_host}: {error.strerror or error}"
-        ) from error
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise SettingsError(f"{setting}: {port} cannot be bound on {host}: {reason}") from error
 
 
 def _random_offset() -> int:

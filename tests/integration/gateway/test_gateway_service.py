@@ -1,0 +1,248 @@
+"""The gateway as a process on a real NATS server and real sockets."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from fakes.echo import EchoServer
+from fakes.gateway_process import BOUND_S, GatewayProcess, commit, open_stores
+from fakes.gateway_table import endpoint, host, route, upstream
+from headgate.common.embedded_nats import EmbeddedNats
+from headgate.common.heartbeats import Heartbeat
+from headgate.common.snapshot import TableImage
+from headgate.common.stores.nats import NatsStores
+from headgate.common.table import Endpoint, Upstream
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[EmbeddedNats]:
+    server = EmbeddedNats(tmp_path / "nats")
+    await server.start()
+    yield server
+    await server.stop()
+
+
+@pytest.fixture
+async def stores(broker: EmbeddedNats) -> AsyncIterator[NatsStores]:
+    bus, opened = await open_stores(broker.url)
+    yield opened
+    await bus.close()
+
+
+@pytest.fixture
+async def echo() -> AsyncIterator[EchoServer]:
+    async with EchoServer("one") as server:
+        yield server
+
+
+def backend(*servers: EchoServer) -> Upstream:
+    endpoints = sorted((Endpoint(address="127.0.0.1", port=server.port) for server in servers), key=lambda e: e.port)
+    return upstream("up", *endpoints)
+
+
+def image(*servers: EchoServer) -> TableImage:
+    return TableImage([host("foo.com", route("/", "prefix", "up")), backend(*servers)])
+
+
+async def eventually(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(BOUND_S):
+        while not condition():  # noqa: ASYNC110 - conditions outside this process
+            await asyncio.sleep(0.02)
+
+
+async def first_beat(stores: NatsStores) -> Heartbeat:
+    """The announcement of the first worker that serves a table."""
+    async with asyncio.timeout(BOUND_S):
+        while True:
+            for beat in await stores.heartbeats.live():
+                if beat.version:
+                    return beat
+            await asyncio.sleep(0.02)
+
+
+async def test_a_gateway_becomes_ready_with_its_first_table_and_announces_it(
+    tmp_path: Path, broker: EmbeddedNats, stores: NatsStores, echo: EchoServer
+) -> None:
+    async with GatewayProcess(tmp_path / "data", broker.url, "--instance=g1", "--zone=z1") as gateway:
+        await gateway.ready(503)
+        assert "no revision of table default" in (await gateway.admin("/readyz"))[1]
+        assert await gateway.get() == 503
+        await commit(stores.snapshots, image(echo), (1, 1))
+        await gateway.ready()
+        assert (await gateway.get())["name"] == "one"
+        assert await gateway.get("bar.com") == 404
+        beat = await first_beat(stores)
+        assert (beat.replica, beat.worker, beat.zone, str(beat.version)) == ("g1", 0, "z1", "1.1")
+        assert beat.listeners[0] == f"http://127.0.0.1:{gateway.http_port}"
+        assert await gateway.stop() == 0
+        assert not await stores.heartbeats.live()
+
+
+async def test_pages_explain_and_list_what_is_served(
+    tmp_path: Path, broker: EmbeddedNats, stores: NatsStores, echo: EchoServer
+) -> None:
+    await commit(stores.snapshots, image(echo), (1, 1))
+    async with GatewayProcess(tmp_path / "data", broker.url) as gateway:
+        await gateway.ready()
+        table = json.loads((await gateway.admin("/table"))[1])
+        assert [item["host"] for item in table["hosts"]] == ["foo.com"]
+        assert table["hosts"][0]["routes"][0]["backends"] == [{"upstream": "up", "weight": 1}]
+        explanation = json.loads((await gateway.admin("/explain?url=http://foo.com/x"))[1])
+        assert explanation["winner"] == "foo.com|prefix /"
+        assert explanation["backends"][0]["endpoints"][0]["port"] == echo.port
+        assert (await gateway.admin("/explain?url=nonsense"))[0] == 400
+        metrics = (await gateway.admin("/metrics"))[1]
+        assert "headgate_table_revision 1.0" in metrics
+        assert "headgate_requests_total" in metrics
+
+
+async def test_swaps_under_load_lose_no_request(
+    tmp_path: Path, broker: EmbeddedNats, stores: NatsStores, echo: EchoServer
+) -> None:
+    async with EchoServer("two") as other, GatewayProcess(tmp_path / "data", broker.url) as gateway:
+        table = image(echo)
+        await commit(stores.snapshots, table, (1, 1))
+        await gateway.ready()
+        answers: list[object] = []
+        for revision in range(2, 12):
+            table.put(backend(other) if revision % 2 else backend(echo, other))
+            table.put(host(f"h{revision}.com"))
+            answers += [await gateway.get() for _ in range(10)]
+            await commit(stores.snapshots, table, (1, revision))
+            answers += [await gateway.get() for _ in range(10)]
+        await gateway.serves("1.11")
+        last = [(await gateway.get())["name"] for _ in range(10)]
+    assert all(isinstance(answer, dict) for answer in answers)
+    assert set(last) == {"two"}
+
+
+async def test_a_gateway_without_the_bus_serves_the_table_on_disk(
+    tmp_path: Path, broker: EmbeddedNats, stores: NatsStores, echo: EchoServer
+) -> None:
+    await commit(stores.snapshots, image(echo), (4, 2))
+    async with GatewayProcess(tmp_path / "data", broker.url) as gateway:
+        await gateway.ready()
+        await eventually((tmp_path / "data" / "table-default.last-good").exists)
+        await broker.kill()
+        assert (await gateway.get())["name"] == "one"
+        assert await gateway.stop() == 0
+    async with GatewayProcess(tmp_path / "data", broker.url) as gateway:
+        await gateway.ready()
+        assert (await gateway.get())["name"] == "one"
+        await broker.start()
+        table = image(echo)
+        table.put(host("new.com", route("/", "prefix", "up")))
+        bus, fresh = await open_stores(broker.url)
+        await commit(fresh.snapshots, table, (4, 3))
+        await bus.close()
+        await gateway.serves("4.3")
+        assert (await gateway.get("new.com"))["name"] == "one"
+
+
+async def test_a_gateway_without_bus_and_disk_stays_alive_and_not_ready(tmp_path: Path) -> None:
+    async with GatewayProcess(tmp_path / "data", "nats://127.0.0.1:1") as gateway:
+        await gateway.ready(503)
+        assert (await gateway.admin("/healthz"))[0] == 200
+        assert await gateway.stop() == 0
+
+
+async def test_a_damaged_table_on_disk_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "table-default.last-good").write_bytes(b"HEADGATE-TABLE-1\nrubbish")
+    async with GatewayProcess(tmp_path / "data", "nats://127.0.0.1:1") as gateway:
+        await gateway.ready(503)
+        assert "the table on disk is not used" in gateway.log
+
+
+async def test_two_workers_serve_and_a_killed_one_is_restarted(
+    tmp_path: Path, broker: EmbeddedNats, stores: NatsStores, echo: EchoServer
+) -> None:
+    await commit(stores.snapshots, image(echo), (1, 1))
+    async with GatewayProcess(tmp_path / "data", broker.url, "--workers=2") as gateway:
+        await gateway.ready()
+        for _ in range(20):
+            async with aiohttp.ClientSession() as session:
+                assert (await gateway.get(session=session))["name"] == "one"
+        metrics = (await gateway.admin("/metrics"))[1]
+        served = re.findall(r'headgate_requests_total\{.*worker="(\d)"\} (\d+)', metrics)
+        assert sum(int(count) for _, count in served) == 20
+        assert {int(beat.worker) for beat in await stores.heartbeats.live()} == {0, 1}
+        pids = re.findall(r"worker started.*pid=(\d+)", gateway.log)
+        os.kill(int(pids[1]), signal.SIGKILL)
+        await eventually(lambda: len(re.findall("worker started", gateway.log)) == 3)
+        await gateway.ready()
+        assert (await gateway.get())["name"] == "one"
+        assert json.loads((await gateway.admin("/explain?url=http://foo.com/"))[1])["winner"] == "foo.com|prefix /"
+        assert await gateway.stop() == 0
+    assert all(not _is_alive(int(pid)) for pid in re.findall(r"worker started.*pid=(\d+)", gateway.log))
+
+
+async def test_workers_end_when_their_parent_is_killed(tmp_path: Path, broker: EmbeddedNats) -> None:
+    async with GatewayProcess(tmp_path / "data", broker.url, "--workers=2") as gateway:
+        await gateway.ready(503)
+        await eventually(lambda: gateway.log.count("listening") == 2)
+        pids = [int(pid) for pid in re.findall(r"worker started.*pid=(\d+)", gateway.log)]
+        gateway.process.kill()
+        await eventually(lambda: not any(map(_is_alive, pids)))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_sigterm_under_requests_loses_none(
+    tmp_path: Path, broker: EmbeddedNats, stores: NatsStores, workers: int
+) -> None:
+    release = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                started.append(1)
+                await release.wait()
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
+        writer.close()
+
+    started: list[int] = []
+    slow = await asyncio.start_server(answer, "127.0.0.1", 0)
+    item = endpoint(1).model_copy(update={"address": "127.0.0.1", "port": slow.sockets[0].getsockname()[1]})
+    table = TableImage([host("foo.com", route("/", "prefix", "up")), upstream("up", item)])
+    await commit(stores.snapshots, table, (1, 1))
+    async with slow, GatewayProcess(tmp_path / "data", broker.url, f"--workers={workers}") as gateway:
+        await gateway.ready()
+        requests = [asyncio.create_task(gateway.get()) for _ in range(8)]
+        await eventually(lambda: len(started) == 8)
+        stopping = asyncio.create_task(gateway.stop())
+        await eventually(lambda: gateway.log.count("stopping") >= workers)
+        assert not any(task.done() for task in requests)
+        release.set()
+        assert await asyncio.gather(*requests) == [{}] * 8
+        assert await stopping == 0
+
+
+async def test_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
+    async with EchoServer("taken") as taken:
+        for workers in (1, 2):
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "headgate.gateway", f"--http-port={taken.port}", "--http-host=127.0.0.1"),
+                *(f"--workers={workers}", f"--data-dir={tmp_path}", "--https-port=0"),
+                stderr=asyncio.subprocess.PIPE,
+            )
+            _, told = await asyncio.wait_for(process.communicate(), BOUND_S)
+            assert process.returncode == 1
+            assert f"http_port: {taken.port} cannot be bound on 127.0.0.1" in told.decode()
+            assert "Traceback" not in told.decode()
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
