@@ -14,7 +14,7 @@ bearer tokens and RBAC as far as tests need them.
 import asyncio
 import base64
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -74,6 +74,7 @@ class FakeKubernetes:
         self.expires_continue = False
         """Whether continue tokens from before a compaction are 410 Expired, as older servers have it."""
         self.token = "let-me-in"
+        """The one bearer token that is known; empty: everybody may come in (that TLS lets in)."""
         self.faults = Faults()
         self.requests: list[SeenRequest] = []
         self.url = ""
@@ -114,23 +115,24 @@ class FakeKubernetes:
             await self._runner.cleanup()
             self._runner = None
 
-    def write_kubeconfig(self, path: Path, *, namespace: str = "default", **cluster: object) -> Path:
-        """Write a kubeconfig with the contexts `fake` (current) and `nowhere`; returns the path."""
+    def write_kubeconfig(
+        self, path: Path, *, user: Mapping[str, object] | None = None, cluster: Mapping[str, object] | None = None
+    ) -> Path:
+        """Write a kubeconfig with the contexts `fake` (current) and `nowhere`; returns the path.
+
+        `user` replaces the bearer token; `cluster` adds to what is said of the server.
+        """
         gone = {"server": "http://127.0.0.1:9"}
-        user = {"token": self.token}
         config = {
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": "fake",
             "clusters": [
-                {"name": "fake", "cluster": {"server": self.url, **cluster}},
+                {"name": "fake", "cluster": {"server": self.url, **(cluster or {})}},
                 {"name": "nowhere", "cluster": gone},
             ],
-            "users": [{"name": "fake", "user": user}],
-            "contexts": [
-                {"name": name, "context": {"cluster": name, "user": "fake", "namespace": namespace}}
-                for name in ("fake", "nowhere")
-            ],
+            "users": [{"name": "fake", "user": dict(user or {"token": self.token})}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": "fake"}} for name in ("fake", "nowhere")],
         }
         path.write_text(yaml.safe_dump(config))
         return path
@@ -253,7 +255,7 @@ class FakeKubernetes:
         return SeenRequest(now, request.method, request.path, dict(request.query), verb, resource, namespace, name)
 
     def _authorize(self, request: web.Request, seen: SeenRequest) -> None:
-        if request.headers.get("Authorization") != f"Bearer {self.token}":
+        if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
             raise ApiFault(401, "Unauthorized", "Unauthorized")
         if {(seen.resource, None), (seen.resource, seen.namespace)} & self._forbidden:
             group = seen.path.split("/")[2] if seen.path.startswith("/apis/") else ""
