@@ -152,8 +152,10 @@ class TestStarting:
             assert f"another `headgate up` (process {first.process.pid}) uses" in told
             assert (await first.get(HOST, "/")).status == 200
 
-    async def test_a_port_in_use_is_one_line_with_the_port_and_its_flag(self, folder: Path, red: EchoServer) -> None:
-        stack = Stack(manifests=folder, wait_until_ready=False)
+    async def test_a_port_in_use_is_one_line_with_the_port_and_its_flag(
+        self, folder: Path, red: EchoServer, tmp_path: Path
+    ) -> None:
+        stack = Stack(manifests=folder, data_dir=tmp_path / "data")
         stack.http_port = red.port
         code, told = await run_to_end(stack.command)
         assert code == 2
