@@ -30,7 +30,9 @@ UPDATES = os.environ.get("HEADGATE_UPDATE_GOLDEN") == "1"
 def test_translation_is_as_written_down(path: Path) -> None:
     documents = [document for document in yaml.safe_load_all(path.read_text()) if document]
     settings = next((each["classes"] for each in documents if "classes" in each), {})
-    found = yaml.safe_dump(describe(translate_all(read(documents), classes(settings))), sort_keys=False, width=160)
+    found = yaml.safe_dump(
+        describe(translate_all(read(documents), classes(settings))), sort_keys=False, width=160, allow_unicode=True
+    )
     golden = path.with_name(path.name.replace(".in.", ".out."))
     if UPDATES:
         golden.write_text(found)

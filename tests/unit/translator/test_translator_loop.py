@@ -76,6 +76,20 @@ async def until(check: Callable[[], Any]) -> Any:
     return found
 
 
+async def idle(stores: MemoryStores, *translators: TranslatorLoop) -> None:
+    """Wait until everything in the log is read and published, and statuses are posted."""
+    await until(
+        lambda: all(
+            each._intake.sequence == stores.log._last_sequence
+            and each._due is None
+            and not each._causes.count
+            and each.readiness() is None
+            and not each._poster.pending
+            for each in translators
+        )
+    )
+
+
 def version_of(stores: MemoryStores) -> Version | None:
     pointer = snapshots_of(stores)._pointers.get("default")
     return pointer.version if pointer else None
@@ -157,8 +171,7 @@ async def test_a_change_that_changes_nothing_is_not_published() -> None:
         first = await until(lambda: version_of(stores))
         await stores.log_writer.append(applied({**ingress("web", host="a.example"), "status": {"loadBalancer": {}}}))
         await stores.log_writer.append(applied(service("unused")))
-        await until(lambda: translator._intake.sequence == stores.log._last_sequence)
-        await until(lambda: translator._due is None)
+        await idle(stores, translator)
         assert version_of(stores) == first
 
 
@@ -179,8 +192,7 @@ async def test_two_translators_make_one_history() -> None:
         await until(lambda: one.readiness() is None and other.readiness() is None)
         for number in range(5):
             await stores.log_writer.append(applied(ingress(f"i{number}", host=f"h{number}.example")))
-        await until(lambda: one._intake.sequence == other._intake.sequence == stores.log._last_sequence)
-        await until(lambda: one._due is None and other._due is None)
+        await idle(stores, one, other)
         assert len(await table_of(stores)) == 7
         assert version_of(stores).revision <= 7  # type: ignore[union-attr]
 
@@ -274,6 +286,51 @@ async def test_a_store_that_is_away_loses_no_change(monkeypatch: pytest.MonkeyPa
         assert (await manifest_of(stores)).causes[0].name == "new"
 
 
+async def test_a_translator_that_is_behind_stands_back_until_it_has_read_the_log() -> None:
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="a.example"))
+    async with running(stores) as translator:
+        await until(lambda: version_of(stores))
+        await idle(stores, translator)
+        ours = await manifest_of(stores)
+        foreign = ours.model_copy(update={"version": Version(ours.version.epoch, 2), "chunks": ()})
+        await stores.snapshots.commit(foreign, await stores.snapshots.read_pointer("default"))
+        translator._intake._sequence = 0  # as if the log had gone on meanwhile
+        translator._schedule()
+        translator._causes.count = 1
+        await stores.log_writer.append(applied(ingress("new", host="new.example")))
+        await idle(stores, translator)
+        assert {"a.example", "new.example"} <= set(await table_of(stores))
+        assert version_of(stores) == Version(ours.version.epoch, 3)
+
+
+async def test_statuses_wait_for_a_board_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_poster, "_FIRST_PAUSE_S", 0.01)
+    stores = MemoryStores()
+    post, failures = stores.statuses.post, iter(range(3))
+
+    async def fail_at_first(update: StatusUpdate) -> None:
+        if next(failures, None) is not None:
+            raise StoreUnavailable("away")
+        await post(update)
+
+    monkeypatch.setattr(stores.statuses, "post", fail_at_first)
+    await fill(stores, ingress("one", host="a.example"), ingress("two", host="b.example"))
+    async with running(stores):
+        await until(lambda: posted(stores).keys() >= {"one", "two"})
+
+
+async def test_a_class_that_changed_while_the_log_was_lost_disowns_its_objects() -> None:
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="a.example"))
+    async with running(stores) as translator:
+        await until(lambda: posted(stores).get("web"))
+        await idle(stores, translator)
+        stores.log.lose()
+        await fill(stores, ingress("web", host="a.example", class_name="other"))
+        await until(lambda: not posted(stores)["web"].is_accepted)
+
+
 async def test_statuses_name_addresses_and_problems_and_come_once() -> None:
     stores = MemoryStores()
     await stores.heartbeats.beat(heartbeat(None, "192.0.2.1", "edge.example"))
@@ -316,7 +373,8 @@ async def test_an_object_of_another_class_never_gets_a_status() -> None:
     stores = MemoryStores()
     await fill(stores, ingress("web", host="a.example"), ingress("other", host="o.example", class_name="other"))
     async with running(stores) as translator:
-        await until(lambda: "web" in posted(stores) and not translator._poster.pending)
+        await until(lambda: "web" in posted(stores))
+        await idle(stores, translator)
         assert "other" not in posted(stores)
 
 
@@ -339,7 +397,7 @@ async def test_a_burst_goes_out_as_a_few_revisions() -> None:
         for number in range(30):
             await stores.log_writer.append(applied(ingress(f"i{number}", host=f"h{number}.example")))
             await asyncio.sleep(0)
-        await until(lambda: translator._intake.sequence == stores.log._last_sequence and translator._due is None)
+        await idle(stores, translator)
         assert len(await table_of(stores)) == 32
         assert version_of(stores).revision <= 3  # type: ignore[union-attr]
 

@@ -163,6 +163,7 @@ class TranslatorLoop:
         self._hold_sequence = 0
         self._due = None
         self._severities.clear()
+        self._unposted.update(dict.fromkeys(self._poster.known))
 
     def _schedule(self, not_before: float = 0.0) -> None:
         due = max(time.monotonic(), self._published_at + self._settings.debounce_ms / 1000, not_before)
@@ -174,6 +175,9 @@ class TranslatorLoop:
         if addresses is not None and addresses != self._addresses:
             self._addresses = addresses
             self._unposted.update(dict.fromkeys(self._translation.assembly.fragments))
+            self._schedule()
+        if self._hold_sequence:
+            self._hold_sequence = 0  # what the other has read more of cannot be read, or is gone
             self._schedule()
         if self._publisher.is_behind:
             self._schedule()
@@ -312,6 +316,8 @@ class TranslatorLoop:
     def _wish(self, ref: ObjectRef) -> Wish:
         self._severities.pop(ref, None)
         fragment = self._translation.assembly.fragments.get(ref)
+        if ref.cluster not in self._translation.active_clusters:
+            return lambda before: before
         if fragment is None:
             exists = self._translation.world.get(ref) is not None
             return lambda before: disown(before) if before and exists else None

@@ -14,6 +14,7 @@ from headgate.common.snapshot import Cause, Chunk, ChunkName, Manifest, Pointer,
 from headgate.common.stores import SnapshotStore
 
 GARBAGE_INTERVAL_S = 60.0
+FEW_CHUNKS = 8
 Clock = Callable[[], float]
 
 
@@ -123,7 +124,8 @@ class Publisher:
         await self._put(draft, {chunk.digest for chunk in draft.chunks} - known)
 
     async def _put(self, draft: Draft, digests: set[str]) -> None:
-        missing = await self._store.missing(digests) if digests else set()
+        # Writing a few twice costs less than asking about them first.
+        missing = await self._store.missing(digests) if len(digests) > FEW_CHUNKS else digests
         if missing:
             await self._store.put_chunks([chunk for chunk in draft.chunks if chunk.digest in missing])
 

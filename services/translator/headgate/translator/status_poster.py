@@ -7,7 +7,7 @@ Nothing is lost while the board is away: the last wish of each object waits.
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 
 from headgate.common.errors import StoreError
@@ -47,6 +47,11 @@ class StatusPoster:
     def pending(self) -> int:
         """Objects whose wish is not posted yet."""
         return len(self._wishes)
+
+    @property
+    def known(self) -> Collection[ObjectRef]:
+        """Objects for which something was posted."""
+        return self._posted.keys()
 
     def watch(self, cluster: str) -> None:
         """Say that a cluster is in the table, so that what was posted for its objects matters."""
