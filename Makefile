@@ -20,6 +20,7 @@ $(STAMP): requirements.lock $(DISTS:%=%/pyproject.toml)
 	@touch $@
 
 up: $(STAMP) ## Serve examples/quickstart on ports 8080 and 8443, with two demo backends
+	@$(BIN)/python examples/make_certificate.py examples/quickstart secure.localhost
 	@exec $(BIN)/headgate up --manifests examples/quickstart \
 		--demo-backend red=9101 --demo-backend blue=9102
 
