@@ -17,6 +17,15 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
+_running: list["Process"] = []
+
+
+def end_all() -> None:
+    """End whatever is left of what was started: after an interruption in the middle of a start."""
+    for process in reversed(_running[:]):
+        process.stop()
+
+
 class Process:
     """One started program. Its output goes to `<folder>/<name>.log`, or its standard output elsewhere if asked."""
 
@@ -43,6 +52,7 @@ class Process:
                 start_new_session=True,
                 env={**os.environ, **(env or {})},
             )
+        _running.append(self)
 
     @property
     def pid(self) -> int:
@@ -76,6 +86,8 @@ class Process:
             if pid != self.pid:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+        if self in _running:
+            _running.remove(self)
 
     def __enter__(self) -> "Process":
         return self

@@ -21,7 +21,7 @@ from bench.load import Load, LoadResult, run_load
 from bench.origin import start_origin
 from bench.peers import Running
 from bench.peers.headgate import Headgate
-from bench.processes import command_line, cpu_seconds, free_ports
+from bench.processes import command_line, cpu_seconds, end_all, free_ports
 from bench.throughput import HOSTS, LOAD_CORE, PROXY_CORE, SERVICES
 from bench.tools import WORK, bench_tool
 from bench.workload import Workload, host_names, write_certificate
@@ -49,6 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BenchError as error:
         print(f"failed: {error}", file=sys.stderr)
         return 1
+    finally:
+        end_all()
     return 0
 
 

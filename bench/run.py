@@ -11,12 +11,14 @@ import argparse
 import datetime
 import shlex
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import FrameType
 
 from bench.errors import BenchError
 from bench.machine import StolenTime, describe_machine, load_average
@@ -25,6 +27,7 @@ from bench.peers.envoy import Envoy
 from bench.peers.haproxy import HAProxy
 from bench.peers.headgate import Headgate
 from bench.peers.nginx import Nginx
+from bench.processes import end_all
 from bench.propagation import PropagationPlan, measure_propagation
 from bench.report import Report, markdown, write_report
 from bench.scale import ScalePlan, measure_scale
@@ -54,6 +57,8 @@ QUICK = Extent((32,), 2, 1.0, 30, (0,), (300,), 5)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure what was asked for; return 0, or 1 if anything went wrong."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, _interrupt)
     words = list(sys.argv[1:] if argv is None else argv)
     options = _parser().parse_args(words)
     extent = QUICK if options.quick else FULL
@@ -69,9 +74,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         report.errors.append("interrupted")
     finally:
+        end_all()
         report.took_s, report.stolen = time.monotonic() - began, stolen.share()
         _write(report, options)
     return 1 if report.failures else 0
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """End as with Ctrl-C, so that everything which was started is ended, also where a shell ignores SIGINT."""
+    raise KeyboardInterrupt
 
 
 def _write(report: Report, options: argparse.Namespace) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from bench.changes import Change
 from bench.figures import Distribution
 from bench.tap import POINTERS, Heard
+from headgate.common.deltas import DELTA_PREFIX
 
 STAGES = ("file to delta", "delta to revision", "revision to traffic")
 
 
 def stages_of(changes: Sequence[Change], heard: Sequence[Heard]) -> dict[str, Distribution]:
     """Split each change by what was said on the bus between file and traffic; changes that cannot be are left out."""
-    deltas = [each.at for each in heard if "endpointslices" in each.subject]
+    deltas = [each.at for each in heard if each.subject.startswith(DELTA_PREFIX)]
     revisions = [each.at for each in heard if each.subject.startswith(POINTERS)]
     splits: list[tuple[float, float, float]] = []
     for change in changes:

@@ -15,6 +15,7 @@ import sys
 import time
 from collections import deque
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import cast
@@ -54,10 +55,11 @@ class SteadyClient:
         self._file = folder / f"steady-{time.monotonic_ns()}.txt"
         self._started = self._file.with_suffix(".started")
         argv = [sys.executable, "-m", "bench.steady", str(port), str(rate), str(connections), str(self._file), *hosts]
-        self._process = Process("steady", argv, folder, stdout=self._started, env=IMPORTABLE)
+        self._start = partial(Process, "steady", argv, folder, stdout=self._started, env=IMPORTABLE)
         self.answers: list[Answer] = []
 
     def __enter__(self) -> "SteadyClient":
+        self._process = self._start()
         end = time.monotonic() + _PATIENCE_S
         while _READY not in self._started.read_text():
             self._process.ensure_running()

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -44,10 +45,11 @@ class Tap:
         self._file = folder / f"tap-{time.monotonic_ns()}.txt"
         self._started = self._file.with_suffix(".started")
         argv = [sys.executable, "-m", "bench.tap", nats_url, str(self._file)]
-        self._process = Process("tap", argv, folder, stdout=self._started, env=IMPORTABLE)
+        self._start = partial(Process, "tap", argv, folder, stdout=self._started, env=IMPORTABLE)
         self.heard: list[Heard] = []
 
     def __enter__(self) -> "Tap":
+        self._process = self._start()
         end = time.monotonic() + _PATIENCE_S
         while _READY not in self._started.read_text():
             self._process.ensure_running()
