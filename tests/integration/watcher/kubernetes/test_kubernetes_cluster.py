@@ -148,10 +148,15 @@ async def test_a_status_and_its_event_arrive_and_the_status_is_taken_back(cluste
 
 async def _addresses_become(wanted: list[JsonObject], cluster: Cluster) -> None:
     async with asyncio.timeout(20):
-        while (await cluster.get(ingress("web"))).get("status", {}).get("loadBalancer", {}).get(
-            "ingress", []
-        ) != wanted:
+        while await _addresses(cluster) != wanted:  # noqa: ASYNC110 - the other side is a server
             await asyncio.sleep(0.05)
+
+
+async def _addresses(cluster: Cluster) -> list[JsonObject]:
+    status = (await cluster.get(ingress("web"))).get("status", {})
+    found = status.get("loadBalancer", {}).get("ingress", [])
+    assert isinstance(found, list)
+    return found
 
 
 async def test_a_kind_without_its_definition_is_absent(cluster: Cluster) -> None:
