@@ -159,6 +159,12 @@ def test_one_bad_document_hides_no_other() -> None:
     assert [one.line for one in bad] == [4, 8]
 
 
+def test_a_broken_document_is_named_as_far_as_its_text_shows() -> None:
+    text = "kind: Ingress\nmetadata:\n  labels: {a: b}\n  name: web\n  namespace: 'shop'\nspec: [\n---\nx: [\n"
+    _, bad = read_documents(text)
+    assert [one.object for one in bad] == ["Ingress shop/web", "document"]
+
+
 def test_a_tab_is_told_with_its_line() -> None:
     line, reason, message = refusal("a:\n\tb: 1\n")
     assert (line, reason) == (2, "InvalidSyntax")

@@ -9,6 +9,7 @@ Values are built from libyaml's events, not from PyYAML's nodes: that is as quic
 numbers, and its recursion is ours to bound (PyYAML's composer overflows the C stack on deep nesting).
 """
 
+import dataclasses
 import itertools
 import json
 import math
@@ -40,6 +41,9 @@ _LINED_DEPTH = 2
 """Mappings down to the items of a List have their line kept."""
 
 _TAG = "tag:yaml.org,2002:"
+_KIND = re.compile(r"^kind: *([A-Za-z]{1,63})", re.MULTILINE)
+_METADATA = re.compile(r"^metadata: *\n((?:[ ]+.*\n)+)", re.MULTILINE)
+_NAMES = re.compile(r"^ {1,4}(namespace|name): *[\"']?([-.a-z0-9]{1,253})", re.MULTILINE)
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
 
@@ -61,6 +65,8 @@ class BadDocument:
     line: int
     reason: str
     message: str
+    object: str = "document"
+    """`Ingress default/web`, as far as its text shows that."""
 
 
 class _Refused(Exception):
@@ -98,9 +104,17 @@ def _yaml_by_document(text: str) -> tuple[list[Document], list[BadDocument]]:
         try:
             documents += _Builder(text[begin:end], line).documents()
         except _Refused as error:
-            bad.append(error.bad)
+            bad.append(dataclasses.replace(error.bad, object=_guess_object(text[begin:end])))
         line += text.count("\n", begin, end)
     return documents, bad
+
+
+def _guess_object(text: str) -> str:
+    """Name the object that a broken document is probably about."""
+    kind, metadata = _KIND.search(text), _METADATA.search(text)
+    found = dict(_NAMES.findall(metadata[1])) if metadata else {}
+    name = "/".join(found[part] for part in ("namespace", "name") if part in found)
+    return " ".join(part for part in (kind[1] if kind else "document", name) if part)
 
 
 class _Builder:

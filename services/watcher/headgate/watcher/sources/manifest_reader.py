@@ -81,7 +81,7 @@ def read_manifest(data: bytes, file: str, versioner: Versioner) -> ManifestRead:
     documents, bad = read_documents(text)
     reader = _FileReader(file, versioner)
     for one in bad:
-        reader.complain(one.line, "", Problem(reason=one.reason, message=one.message))
+        reader.complain(one.line, one.object, Problem(reason=one.reason, message=one.message))
     for document in documents:
         for value, line in _flatten(document):
             reader.read(value, line)

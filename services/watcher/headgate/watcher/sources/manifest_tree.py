@@ -83,7 +83,7 @@ class ManifestTree:
     def _target(self, path: str) -> str | None:
         """Return what an event's path asks to look at: itself, the folder that a mount swapped, or nothing."""
         root = next((one for one in self._folders if path == one or path.startswith(one + "/")), None)
-        if root is None:
+        if root is None or not os.path.isdir(root):  # what is in a folder that is missing stays in force
             return None
         parent = root
         for part in path[len(root) :].strip("/").split("/"):

@@ -1,0 +1,65 @@
+"""What is published of an object."""
+
+import copy
+from typing import Any
+
+from headgate.watcher.objects import encode, is_published, prepare, strip
+from headgate.watcher.secrets import throwaway_recipients
+
+INGRESS: dict[str, Any] = {
+    "apiVersion": "networking.k8s.io/v1",
+    "kind": "Ingress",
+    "metadata": {
+        "name": "web",
+        "managedFields": [{"manager": "kubectl"}],
+        "selfLink": "/x",
+        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}", "a": "b"},
+    },
+    "spec": {"rules": []},
+    "status": {"loadBalancer": {}},
+}
+
+
+def test_bookkeeping_and_our_own_status_are_stripped() -> None:
+    assert strip(INGRESS) == {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": {"name": "web", "annotations": {"a": "b"}},
+        "spec": {"rules": []},
+    }
+
+
+def test_stripping_leaves_what_was_handed_in_alone() -> None:
+    before = copy.deepcopy(INGRESS)
+    strip(INGRESS)
+    assert before == INGRESS
+
+
+def test_annotations_that_are_empty_afterwards_are_none() -> None:
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+    assert strip({"kind": "Service", "metadata": {"name": "a", "annotations": annotations}})["metadata"] == {
+        "name": "a"
+    }
+
+
+def test_the_status_of_services_stays() -> None:
+    service = {
+        "kind": "Service",
+        "metadata": {"name": "a"},
+        "status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}},
+    }
+    assert strip(service) == service
+
+
+def test_secrets_without_a_certificate_are_not_published() -> None:
+    secret = {"kind": "Secret", "type": "Opaque", "metadata": {"name": "a"}, "data": {"k": "eA=="}}
+    assert not is_published(secret)
+    assert prepare(secret, throwaway_recipients()) is None
+
+
+def test_other_objects_are_prepared_by_stripping_alone() -> None:
+    assert prepare(INGRESS, ()) == strip(INGRESS)
+
+
+def test_equal_values_give_equal_bytes() -> None:
+    assert encode({"b": 1, "a": {"d": 1, "c": 2}}) == encode({"a": {"c": 2, "d": 1}, "b": 1})

@@ -1,0 +1,85 @@
+"""Secrets on their way to the log."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from nacl.public import PrivateKey
+
+from fakes.tls import SelfSigned
+from headgate.common.errors import SealingError
+from headgate.common.sealing import SealedSecret, Unsealer
+from headgate.watcher.objects import prepare
+from headgate.watcher.secrets import decode_value, seal_secret, throwaway_recipients
+
+PAIR = SelfSigned("a.example")
+SECRET = PAIR.secret("default", "tls")
+
+
+def sealed_of(secret: dict[str, Any]) -> SealedSecret:
+    return SealedSecret.model_validate(secret["sealed"])
+
+
+def test_gateways_and_nobody_else_can_read_the_values() -> None:
+    ours, others = PrivateKey.generate(), PrivateKey.generate()
+    sealed = sealed_of(seal_secret(SECRET, [ours.public_key]))
+    assert Unsealer([ours]).open(sealed.values["tls.key"]).reveal() == PAIR.key_pem
+    assert sealed.values.keys() == {"tls.crt", "tls.key"}
+    with pytest.raises(SealingError):
+        Unsealer([others]).open(sealed.values["tls.key"])
+
+
+def test_every_recipient_can_read_the_values() -> None:
+    keys = [PrivateKey.generate(), PrivateKey.generate()]
+    sealed = sealed_of(seal_secret(SECRET, [key.public_key for key in keys]))
+    assert all(Unsealer([key]).open(sealed.values["tls.key"]).reveal() == PAIR.key_pem for key in keys)
+
+
+def test_nothing_readable_of_the_key_is_left() -> None:
+    secret = {**SECRET, "stringData": {"tls.key": "hunter2"}}
+    secret["metadata"] = {
+        "name": "tls",
+        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "hunter2"},
+    }
+    published = json.dumps(prepare(secret, throwaway_recipients()))
+    assert "hunter2" not in published
+    assert SECRET["data"]["tls.key"] not in published
+    assert "PRIVATE" not in published
+
+
+def test_what_is_public_stands_beside_the_sealed_values() -> None:
+    certificate = sealed_of(seal_secret(SECRET, throwaway_recipients())).certificate
+    assert certificate is not None
+    assert certificate.names == ("a.example",)
+    assert certificate.problem is None
+
+
+@pytest.mark.parametrize("data", [None, {}, {"tls.crt": SECRET["data"]["tls.crt"]}])
+def test_an_incomplete_secret_says_what_is_missing(data: dict[str, str] | None) -> None:
+    certificate = sealed_of(seal_secret({**SECRET, "data": data}, throwaway_recipients())).certificate
+    assert certificate is not None
+    assert "is empty" in str(certificate.problem)
+
+
+def test_a_value_that_is_no_base64_is_named() -> None:
+    data = {**SECRET["data"], "tls.key": "%%%"}
+    certificate = sealed_of(seal_secret({**SECRET, "data": data}, throwaway_recipients())).certificate
+    assert certificate is not None
+    assert certificate.problem == "tls.key is not base64"
+
+
+def test_without_a_recipient_nothing_is_sealed() -> None:
+    with pytest.raises(SealingError, match="no recipient"):
+        seal_secret(SECRET, [])
+
+
+def test_base64_may_be_broken_into_lines() -> None:
+    text = base64.encodebytes(b"x" * 100).decode()
+    assert decode_value(text) == b"x" * 100
+
+
+@pytest.mark.parametrize("text", ["a", "a===", "?", 5, None])
+def test_what_is_no_base64_is_refused_without_quoting_it(text: object) -> None:
+    with pytest.raises(ValueError, match=r"^not (base64|text)$"):
+        decode_value(text)
