@@ -1,16 +1,20 @@
 """The entries of one kind, held chunk by chunk, compiled, and replaced chunk by chunk.
 
 A chunk that two revisions share is neither fetched nor decoded again; within a changed chunk an entry that did not
-change keeps its compiled object. Entries themselves are not kept after compiling, as validated models take ten times
-the space of their compressed chunk: what explains a decision decodes the chunk again.
+change, byte for byte, keeps its compiled object without being decoded. Entries themselves are not kept after
+compiling, as validated models take ten times the space of their compressed chunk: what explains a decision decodes
+them again.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
-from headgate.common.snapshot import ENTRY_LIMIT, ChunkName, compress, decode_chunk, decompress
-from headgate.common.table import EntryKind, TableEntry, entry_key
+import msgspec
+
+from headgate.common.errors import DecodeError
+from headgate.common.snapshot import ENTRY_LIMIT, ChunkName, compress, decompress
+from headgate.common.table import ENTRY_TYPES, EntryKind, TableEntry, entry_key
 
 E = TypeVar("E", bound=TableEntry)
 C = TypeVar("C")
@@ -24,11 +28,35 @@ class HeldChunk(Generic[C]):
     stored: bytes
     """Content, compressed."""
     compiled: Mapping[str, C]
-    """By entry key."""
+    """By entry key, in the order of the content."""
 
-    def entries(self) -> tuple[TableEntry, ...]:
-        """Decode the entries again."""
-        return decode_chunk(self.name.kind, decompress(self.stored, ENTRY_LIMIT))
+    def raw_entries(self) -> list[bytes]:
+        """Return the encoded entries, in the order of `compiled`."""
+        return split_entries(decompress(self.stored, ENTRY_LIMIT))
+
+
+def split_entries(content: bytes) -> list[bytes]:
+    """Cut a chunk into its encoded entries without decoding them.
+
+    Raises:
+        DecodeError: it is not a JSON array.
+    """
+    try:
+        return [bytes(raw) for raw in msgspec.json.decode(content, type=list[msgspec.Raw])]
+    except msgspec.MsgspecError as error:
+        raise DecodeError(f"a chunk is not a JSON array: {error}") from error
+
+
+def decode_entry(kind: EntryKind, raw: bytes) -> TableEntry:
+    """Decode and validate one entry.
+
+    Raises:
+        DecodeError: it does not follow the contract.
+    """
+    try:
+        return ENTRY_TYPES[kind].model_validate_json(raw)
+    except ValueError as error:
+        raise DecodeError(f"an entry of {kind} cannot be read: {error}") from error
 
 
 class ChunkSet(Generic[E, C]):
@@ -42,19 +70,21 @@ class ChunkSet(Generic[E, C]):
         """By digest."""
 
     def stage(self, names: Sequence[ChunkName]) -> "ChunkStage[E, C]":
-        """Begin an update to the chunks of this kind among `names`; nothing changes before `ChunkStage.commit`."""
-        return ChunkStage(self, [name for name in names if name.kind == self.kind])
+        """Begin an update to these chunks, all of this kind; nothing changes before `ChunkStage.commit`."""
+        return ChunkStage(self, names)
 
     def entries(self) -> Iterator[E]:
         """Decode all entries, chunk by chunk."""
         for chunk in self.held.values():
-            yield from cast("tuple[E, ...]", chunk.entries())
+            for raw in chunk.raw_entries():
+                yield cast(E, decode_entry(self.kind, raw))
 
     def entry(self, key: str) -> E | None:
         """Decode one entry."""
         for chunk in self.held.values():
             if key in chunk.compiled:
-                return next(cast(E, entry) for entry in chunk.entries() if entry_key(entry) == key)
+                raw = chunk.raw_entries()[list(chunk.compiled).index(key)]
+                return cast(E, decode_entry(self.kind, raw))
         return None
 
     def compiled(self) -> Iterator[tuple[str, C]]:
@@ -69,11 +99,12 @@ class ChunkStage(Generic[E, C]):
     def __init__(self, chunks: ChunkSet[E, C], names: Sequence[ChunkName]) -> None:
         self._chunks = chunks
         self._staged: dict[str, HeldChunk[C]] = {}
-        wanted = {name.digest for name in names}
-        self._kept = {digest: chunk for digest, chunk in chunks.held.items() if digest in wanted}
-        self._vanishing = [chunk for digest, chunk in chunks.held.items() if digest not in wanted]
-        self._decoded: dict[str, dict[str, tuple[E, C]]] = {}
-        self.needed = tuple(name for name in names if name.digest not in self._kept)
+        held, wanted = chunks.held, {name.digest: name for name in names}
+        self._kept = held.keys() & wanted.keys()
+        self._vanishing = [held[digest] for digest in held.keys() - self._kept]
+        self._known: dict[str, dict[bytes, tuple[str, C]]] = {}
+        """Of vanishing chunks by digest: encoded entries, with what they are compiled to."""
+        self.needed = tuple(wanted[digest] for digest in sorted(wanted.keys() - self._kept))
         """Chunks to `add`."""
         self.is_changed = bool(self.needed or self._vanishing)
 
@@ -83,32 +114,27 @@ class ChunkStage(Generic[E, C]):
         Raises:
             DecodeError: the chunk does not follow the contract.
         """
-        previous = self._previous_entries(name.prefix)
+        related = [chunk for chunk in self._vanishing if _may_share_keys(chunk.name.prefix, name.prefix)]
         compiled: dict[str, C] = {}
-        for entry in cast("tuple[E, ...]", decode_chunk(name.kind, content)):
-            key = entry_key(entry)
-            old_entry, old = previous.get(key, (None, None))
-            if old is not None and old_entry == entry:
-                compiled[key] = old
-            else:
-                compiled[key] = self._chunks.compile_entry(entry, old)
+        for raw in split_entries(content):
+            key, item = self._find_unchanged(raw, related) or self._compile(name.kind, raw, related)
+            compiled[key] = item
         self._staged[name.digest] = HeldChunk(name, compress(content), compiled)
 
-    def _previous_entries(self, prefix: str) -> dict[str, tuple[E, C]]:
-        """Return the entries of vanishing chunks that may have keys below this prefix."""
-        found: dict[str, tuple[E, C]] = {}
-        for chunk in self._vanishing:
-            other = chunk.name.prefix
-            if other.startswith(prefix) or prefix.startswith(other):
-                found |= self._decode(chunk)
-        return found
+    def _find_unchanged(self, raw: bytes, related: Sequence[HeldChunk[C]]) -> tuple[str, C] | None:
+        for chunk in related:
+            digest = chunk.name.digest
+            if digest not in self._known:
+                self._known[digest] = dict(zip(chunk.raw_entries(), chunk.compiled.items(), strict=True))
+            if found := self._known[digest].get(raw):
+                return found
+        return None
 
-    def _decode(self, chunk: HeldChunk[C]) -> dict[str, tuple[E, C]]:
-        digest = chunk.name.digest
-        if digest not in self._decoded:
-            entries = cast("tuple[E, ...]", chunk.entries())
-            self._decoded[digest] = {entry_key(entry): (entry, chunk.compiled[entry_key(entry)]) for entry in entries}
-        return self._decoded[digest]
+    def _compile(self, kind: EntryKind, raw: bytes, related: Sequence[HeldChunk[C]]) -> tuple[str, C]:
+        entry = cast(E, decode_entry(kind, raw))
+        key = entry_key(entry)
+        previous = next((chunk.compiled[key] for chunk in related if key in chunk.compiled), None)
+        return key, self._chunks.compile_entry(entry, previous)
 
     def check_complete(self) -> None:
         """Raise LookupError if a needed chunk was not added."""
@@ -120,5 +146,11 @@ class ChunkStage(Generic[E, C]):
         """Make the staged chunks current; return the compiled entries of new chunks, and the keys that are gone."""
         arrived = {key: item for chunk in self._staged.values() for key, item in chunk.compiled.items()}
         gone = {key for chunk in self._vanishing for key in chunk.compiled} - arrived.keys()
-        self._chunks.held = {**self._kept, **self._staged}
+        held = self._chunks.held
+        self._chunks.held = {digest: held[digest] for digest in self._kept} | self._staged
         return arrived, gone
+
+
+def _may_share_keys(prefix: str, other: str) -> bool:
+    """Tell whether one chunk's prefix leads to the other: the same leaf, its fork or one of its halves."""
+    return prefix.startswith(other) or other.startswith(prefix)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from headgate.common.sealing import SealedValue
 from headgate.common.secret import Secret
 from headgate.common.snapshot import ChunkName, Version
-from headgate.common.table import Certificate, Upstream, VirtualHost
+from headgate.common.table import ENTRY_KINDS, Certificate, EntryKind, Upstream, VirtualHost
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.upstream import UpstreamBalancer, UpstreamHolder, compile_upstream, missing_balancer
 from headgate.gateway.table.certificates import OpenedCertificate, open_certificate
@@ -92,9 +92,12 @@ class TableUpdate:
     def __init__(self, compiler: TableCompiler, version: Version, names: Sequence[ChunkName]) -> None:
         self._compiler = compiler
         self._version = version
-        self._hosts = compiler.hosts.stage(names)
-        self._upstreams = compiler.upstreams.stage(names)
-        self._certificates = compiler.certificates.stage(names)
+        by_kind: dict[EntryKind, list[ChunkName]] = {kind: [] for kind in ENTRY_KINDS}
+        for name in names:
+            by_kind[name.kind].append(name)
+        self._hosts = compiler.hosts.stage(by_kind["hosts"])
+        self._upstreams = compiler.upstreams.stage(by_kind["upstreams"])
+        self._certificates = compiler.certificates.stage(by_kind["certificates"])
         self.needed = self._upstreams.needed + self._hosts.needed + self._certificates.needed
         """Chunks that the compiler lacks, to be added in any order."""
 
