@@ -372,6 +372,19 @@ async def test_a_request_under_way_fails_at_once_when_the_connection_breaks() ->
         assert asyncio.get_running_loop().time() - started < BOUND_S
 
 
+async def test_a_request_that_runs_out_as_the_connection_breaks_does_not_hinder_reconnecting() -> None:
+    async with real_bus() as (_, bus):
+        await bus.nc.subscribe("silent")
+        request = asyncio.create_task(bus.request("silent", timeout_s=0.02))
+        await asyncio.sleep(0)
+        [scope] = bus._requests
+        while not scope.expired():  # noqa: ASYNC110 - the very turn of the loop in which the time is up is wanted
+            await asyncio.sleep(0)
+        bus._end_requests()
+        with pytest.raises(TimeoutError):
+            await request
+
+
 async def test_reconnection_is_told_once_and_the_log_has_two_lines(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     async with real_bus() as (server, bus):

@@ -140,7 +140,8 @@ class Bus:
     def _end_requests(self) -> None:
         now = asyncio.get_running_loop().time()
         for scope in self._requests:
-            scope.reschedule(now)
+            if not scope.expired():  # one that just ran out refuses, and an error here would end nats-py's reconnecting
+                scope.reschedule(now)
 
     async def close(self) -> None:
         """Close for good."""
