@@ -1,5 +1,6 @@
 """`headgate translator`: the translator as a service."""
 
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -17,6 +18,10 @@ SUMMARY = (
     "Several translators may run at once: equal input gives equal tables, and only one of them commits each revision."
 )
 
+COLLECTION = (50_000, 20, 100)
+"""Thresholds of the cycle collector. The world is large, lives long and has no cycles: with the defaults several full
+collections come during one replay, each finds nothing, and each stops everything for as long as the world is large."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the translator until it is told to stop; return the exit code."""
@@ -33,6 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 async def _serve(context: ServiceContext, settings: TranslatorSettings) -> None:
+    gc.set_threshold(*COLLECTION)
     context.admin.add_readiness("table", lambda: "not connected to NATS yet")
     password = settings.nats_password.get_secret_value()
     await run_together(_work(context, settings, password), context.stopping.wait())

@@ -16,7 +16,7 @@ from headgate.common.snapshot import Pointer, Version
 from headgate.common.status import LoadBalancerAddress
 from headgate.common.stores import DeltaLogReader, HeartbeatBoard, LogPosition, LogReplay, SnapshotStore, StatusBoard
 from headgate.common.tasks import run_together
-from headgate.common.telemetry import current_traceparent, span_from
+from headgate.common.telemetry import current_traceparent, span_from, tracer
 from headgate.translator import metrics
 from headgate.translator.addresses import announced
 from headgate.translator.conditions import disown, judge, report
@@ -255,7 +255,8 @@ class TranslatorLoop:
             inputs=dict(self._intake.inputs),
             traceparent=current_traceparent(),
         )
-        version = await self._publisher.publish(draft)
+        with tracer(__name__).start_as_current_span("commit"):
+            version = await self._publisher.publish(draft)
         self._pause_s = _FIRST_PAUSE_S
         if version is not None:
             metrics.REVISIONS.inc()

@@ -90,6 +90,8 @@ def _default_routes(ref: ObjectRef, spec: IngressSpec, written: Callable[[str], 
 def _claim(
     ref: ObjectRef, host: str, match: PathMatch, backend: Backend, field: str, is_default: bool = False
 ) -> RouteClaim:
+    # The provenance has no resourceVersion: it changes with every status that is written to the object, and each of
+    # those would then be a revision of the table.
     route = Route(
         name=f"{ref.cluster}/{ref.namespace}/{ref.name} {match.type} {match.value}",
         path=match,
