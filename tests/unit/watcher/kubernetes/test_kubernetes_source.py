@@ -241,6 +241,24 @@ async def test_a_forbidden_namespace_does_not_hold_back_the_others_nor_lose_its_
 
 
 @in_virtual_time
+async def test_beside_a_forbidden_namespace_a_new_list_is_told_as_changes(tmp_path: Path) -> None:
+    async with FakeKubernetes() as api:
+        for name in ("kept", "gone"):
+            api.apply(ingress(name, namespace="one"))
+        api.forbid("ingresses", "two")
+        async with follow(api, tmp_path, KubernetesScope(("one", "two"))) as seen:
+            await seen.until(lambda: seen.names(INGRESS) == {"kept", "gone"} and api.open_watches >= 7)
+            api.faults.status(503, verb="watch", resource="ingresses", namespace="one")
+            api.break_watches("reset", "ingresses")
+            await asyncio.sleep(0)
+            api.delete("ingresses", "gone", "one")
+            api.apply(ingress("new", namespace="one"))
+            await seen.until(lambda: seen.names(INGRESS) == {"kept", "new"})
+            told = [(type(event), event.object["metadata"]["name"]) for event in seen.log[-2:]]  # type: ignore[union-attr]
+            assert told == [(Applied, "new"), (Deleted, "gone")]
+
+
+@in_virtual_time
 async def test_a_label_selector_narrows_ingresses_only(tmp_path: Path) -> None:
     async with FakeKubernetes() as api:
         api.apply(ingress("mine", labels={"team": "a"}))
