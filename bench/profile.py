@@ -23,7 +23,7 @@ from bench.peers import Running
 from bench.peers.headgate import Headgate
 from bench.processes import command_line, cpu_seconds, end_all, free_ports
 from bench.throughput import HOSTS, LOAD_CORE, PROXY_CORE, SERVICES
-from bench.tools import WORK, bench_tool
+from bench.tools import WORK, alone, bench_tool
 from bench.workload import Workload, host_names, write_certificate
 
 RATE = 400
@@ -42,10 +42,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--native", action="store_true", help="show C frames too; slower")
     options = parser.parse_args(argv)
     folder = WORK / "profile"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
     try:
-        print(profile_gateway(folder, options.seconds, options.connections, options.path, is_native=options.native))
+        with alone():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            print(profile_gateway(folder, options.seconds, options.connections, options.path, is_native=options.native))
     except BenchError as error:
         print(f"failed: {error}", file=sys.stderr)
         return 1

@@ -32,7 +32,7 @@ from bench.propagation import PropagationPlan, measure_propagation
 from bench.report import Report, markdown, write_report
 from bench.scale import ScalePlan, measure_scale
 from bench.throughput import measure_throughput, scenarios
-from bench.tools import BENCH, WORK
+from bench.tools import BENCH, WORK, alone
 
 PARTS = ("throughput", "propagation", "scale")
 PEERS: tuple[Peer, ...] = (Nginx(), HAProxy(), Envoy(), Headgate())
@@ -61,6 +61,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGINT, _interrupt)
     words = list(sys.argv[1:] if argv is None else argv)
     options = _parser().parse_args(words)
+    try:
+        with alone():
+            return _run(words, options)
+    except BenchError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+
+
+def _run(words: Sequence[str], options: argparse.Namespace) -> int:
     extent = QUICK if options.quick else FULL
     report = Report(
         started=datetime.datetime.now(datetime.UTC),

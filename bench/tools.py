@@ -1,8 +1,16 @@
-"""The virtual environment of what only measurements need: Envoy and py-spy, pinned in bench/requirements.lock."""
+"""The work folder of measurements: one of them at a time, and what only they need.
 
+Envoy and py-spy are pinned in bench/requirements.lock and live in a virtual environment of their own.
+"""
+
+import contextlib
+import fcntl
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+
+from bench.errors import BenchError
 
 BENCH = Path(__file__).resolve().parent
 WORK = BENCH / ".work"
@@ -10,6 +18,22 @@ IMPORTABLE = {"PYTHONPATH": str(BENCH.parent)}
 """Environment in which `python -m bench...` works from any folder."""
 _VENV = WORK / "venv"
 _LOCK = BENCH / "requirements.lock"
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Use the work folder and the cores alone: two measurements at once would measure each other.
+
+    Raises:
+        BenchError: another one of this checkout is under way.
+    """
+    WORK.mkdir(exist_ok=True)
+    with (WORK / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BenchError("another measurement of this checkout is under way; wait for its end") from error
+        yield
 
 
 def bench_tool(name: str) -> Path | None:
