@@ -30,7 +30,7 @@ test: $(STAMP) ## Run all tests
 check: $(STAMP) ## Everything that is checked without running: format, lint, types, layers, spelling, licences
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy libs/common/headgate services/watcher/headgate services/translator/headgate services/gateway/headgate cli/headgate
+	$(BIN)/mypy libs/common/headgate services/watcher/headgate services/translator/headgate services/gateway/headgate cli/headgate bench
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 	$(BIN)/python .ci/licences.py
