@@ -1,0 +1,95 @@
+"""Committing revisions: epochs, races, lost parts of the store."""
+
+import pytest
+
+from headgate.common.errors import Conflict
+from headgate.common.snapshot import TableImage, Version
+from headgate.common.stores.memory import MemorySnapshotStore
+from headgate.common.table import VirtualHost
+from headgate.translator.publisher import GARBAGE_INTERVAL_S, Draft, Publisher
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def draft(*hosts: str) -> Draft:
+    return Draft(TableImage(VirtualHost(host=host, routes=()) for host in hosts).chunks())
+
+
+def publisher(store: MemorySnapshotStore, clock: Clock | None = None) -> Publisher:
+    return Publisher(store, "default", keep_revisions=2, clock=clock or Clock())
+
+
+async def test_the_first_revision_of_an_empty_store_begins_an_epoch_of_the_clock() -> None:
+    assert await publisher(MemorySnapshotStore()).publish(draft("a.example")) == Version(1000, 1)
+
+
+async def test_the_epoch_goes_past_what_gateways_serve() -> None:
+    ours = publisher(MemorySnapshotStore())
+    ours.observe(None, Version(5000, 3))
+    assert await ours.publish(draft("a.example")) == Version(5001, 1)
+
+
+async def test_equal_content_is_published_once_whoever_publishes_it() -> None:
+    store = MemorySnapshotStore()
+    one, other = publisher(store), publisher(store)
+    assert await one.publish(draft("a.example")) == Version(1000, 1)
+    assert await other.publish(draft("a.example")) is None
+    assert await one.publish(draft("a.example")) is None
+
+
+async def test_a_lost_race_is_a_conflict_and_then_a_greater_revision() -> None:
+    store = MemorySnapshotStore()
+    one, other = publisher(store), publisher(store)
+    await one.publish(draft("a.example"))
+    await other.publish(draft("b.example"))
+    with pytest.raises(Conflict):
+        await one.publish(draft("c.example"))
+    assert await one.publish(draft("c.example")) == Version(1000, 3)
+
+
+async def test_a_store_that_went_back_gets_a_new_epoch_for_equal_content() -> None:
+    store = MemorySnapshotStore()
+    ours = publisher(store)
+    await ours.publish(draft("a.example"))
+    old = await store.read_pointer("default")
+    await ours.publish(draft("b.example"))
+    assert old is not None
+    store._pointers["default"] = old
+    ours.observe(old, None)
+    assert ours.is_behind
+    assert await ours.publish(draft("a.example")) == Version(1001, 1)
+
+
+async def test_chunks_that_the_store_lost_are_restored_at_the_next_start() -> None:
+    store = MemorySnapshotStore()
+    await publisher(store).publish(draft("a.example"))
+    store._chunks.clear()
+    assert await publisher(store).publish(draft("a.example")) is None
+    assert len(store._chunks) == 1
+
+
+async def test_a_lost_manifest_is_healed_by_the_next_revision() -> None:
+    store = MemorySnapshotStore()
+    await publisher(store).publish(draft("a.example"))
+    store._manifests.clear()
+    ours = publisher(store)
+    await ours.read()
+    assert ours.clusters == frozenset()
+    assert await ours.publish(draft("a.example")) == Version(1000, 2)
+
+
+async def test_old_revisions_are_collected_now_and_then() -> None:
+    store, clock = MemorySnapshotStore(), Clock()
+    ours = publisher(store, clock)
+    for number in range(4):
+        await ours.publish(draft(f"{number}.example"))
+    assert await ours.collect_garbage() == 0
+    clock.now += GARBAGE_INTERVAL_S
+    assert await ours.collect_garbage() == 4
+    assert await store.versions("default") == [Version(1000, 3), Version(1000, 4)]
