@@ -148,6 +148,7 @@ class Publisher:
         before = self._ledger.wanted(ref)
         uid = str(manifest["metadata"].get("uid", ""))
         if before and (before.uid, before.digest) == (uid, digest):
+            self._refused.pop(ref, None)
             return True  # before anything is sealed again: that takes as long as all the rest
         body = self._encode(ref, manifest)
         if body is not None:

@@ -1,0 +1,78 @@
+"""Settings of the watcher, and where it takes public keys from."""
+
+import asyncio
+import base64
+from pathlib import Path
+
+import pytest
+from nacl.public import PrivateKey
+
+from headgate.common.errors import SettingsError
+from headgate.common.sealing import PUBLIC_KEY_FILE, load_or_create_key_pair
+from headgate.common.settings import load_settings
+from headgate.watcher.__main__ import SUMMARY, main
+from headgate.watcher.recipients import wait_for_recipients
+from headgate.watcher.settings import WatcherSettings
+
+
+def load(*flags: str) -> WatcherSettings:
+    return load_settings(WatcherSettings, flags, program="headgate watcher", summary=SUMMARY)
+
+
+def encoded(key: PrivateKey) -> str:
+    return base64.b64encode(bytes(key.public_key)).decode()
+
+
+def test_folders_and_keys_may_be_repeated() -> None:
+    settings = load("--manifests=a", "--manifests=b", "--sealing-public-keys=x", "--sealing-public-keys=y")
+    assert settings.manifests == [Path("a"), Path("b")]
+    assert settings.sealing_public_keys == ["x", "y"]
+
+
+@pytest.mark.parametrize("name", ["", "Paris", "a.b", "-a", "a" * 64])
+def test_a_cluster_has_a_usable_name(name: str) -> None:
+    with pytest.raises(SettingsError, match="cluster"):
+        load(f"--cluster={name}")
+
+
+@pytest.mark.parametrize("flag", ["--kubeconfig=x", "--context=x", "--namespaces=x", "--ingress-selector=a=b"])
+def test_one_watcher_reads_one_source(flag: str) -> None:
+    with pytest.raises(SettingsError, match="exclude each other"):
+        load("--manifests=a", flag)
+
+
+def test_a_mistake_is_one_line_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--cluster=No"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("headgate watcher: cluster: 'No': must be a name")
+    assert error.count("\n") == 1
+
+
+def test_an_unusable_data_directory_is_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert main([f"--manifests={tmp_path}", f"--data-dir={tmp_path}/file"]) == 2
+    assert "data_dir" in capsys.readouterr().err
+
+
+async def test_keys_are_given_as_such_or_in_files(tmp_path: Path) -> None:
+    one, other = PrivateKey.generate(), PrivateKey.generate()
+    (tmp_path / "other.pub").write_text(encoded(other) + "\n")
+    found = await wait_for_recipients([encoded(one), str(tmp_path / "other.pub")], tmp_path)
+    assert found == (one.public_key, other.public_key)
+
+
+async def test_the_key_of_the_data_directory_is_waited_for(tmp_path: Path) -> None:
+    waiting = asyncio.create_task(wait_for_recipients([], tmp_path))
+    await asyncio.sleep(0.05)
+    (tmp_path / PUBLIC_KEY_FILE).write_text("half a k")
+    await asyncio.sleep(0.3)
+    assert not waiting.done()
+    key = load_or_create_key_pair(tmp_path)
+    assert await waiting == (key.public_key,)
+
+
+@pytest.mark.parametrize("text", ["", "A" * 43 + "="])
+async def test_a_key_that_is_none_is_a_mistake(text: str, tmp_path: Path) -> None:
+    key = text if not text else text[:10] + "!" + text[11:]
+    with pytest.raises(SettingsError, match="sealing_public_keys"):
+        await wait_for_recipients([key], tmp_path)
