@@ -130,7 +130,7 @@ def _broker(options: UpOptions) -> tuple[ProcessSpec | None, str]:
     from headgate.common.embedded_nats import EmbeddedNats
 
     server = EmbeddedNats(options.data_dir / NATS_FOLDER, nats_port(options.data_dir))
-    return ProcessSpec("nats", server.prepare()), server.url
+    return ProcessSpec("nats", server.prepare(), log_file=server.log_file), server.url
 
 
 async def _run(options: UpOptions, plan: Plan, nats_url: str) -> None:
@@ -143,7 +143,7 @@ async def _run(options: UpOptions, plan: Plan, nats_url: str) -> None:
     supervisor = Supervisor(plan, output, state.processes_changed)
 
     async def announce() -> None:
-        await wait_until_ready(state.admin_url)
+        await wait_until_ready(state.admin_url, own.say)
         state.became_ready()
         for line in await banner(options, state.admin_url, nats_url):
             own.say(line)
@@ -151,7 +151,7 @@ async def _run(options: UpOptions, plan: Plan, nats_url: str) -> None:
     announcement = asyncio.create_task(announce(), name="announcement")
     own.say("starting " + ", ".join(plan.names))
     try:
-        await supervisor.run(lambda: wait_for_nats(nats_url), stopping)
+        await supervisor.run(lambda: wait_for_nats(nats_url, own.say), stopping)
     finally:
         announcement.cancel()
     own.say("everything has ended")

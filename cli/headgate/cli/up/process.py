@@ -28,6 +28,8 @@ class ProcessSpec:
     """Added to that of `up`."""
     stop_within_s: float = 5.0
     """From SIGTERM to SIGKILL."""
+    log_file: Path | None = None
+    """Where it logs, if not to standard output."""
 
 
 class RestartPauses:
@@ -78,7 +80,9 @@ class SupervisedProcess:
             if code == ExitCode.USAGE:
                 raise CommandError(f"{self.spec.name} did not accept its settings; its own line above says which")
             pause = self._pauses.next(clock() - started)
-            self._channel.say(f"{_describe(code)}; starting it again {f'in {pause:g} s' if pause else 'now'}")
+            when = f"in {pause:g} s" if pause else "now"
+            where = f" (its log: {self.spec.log_file})" if self.spec.log_file else ""
+            self._channel.say(f"{_describe(code)}{where}; starting it again {when}")
             await self._sleep(pause)
             self.restarts += 1
 
