@@ -130,9 +130,10 @@ async def test_what_is_not_accepted_is_not_touched(tmp_path: Path) -> None:
     async with FakeKubernetes() as api, writing(api, tmp_path) as (board, writer):
         api.apply(ingress("a"))
         api.set_status("ingresses", "a", {"loadBalancer": {"ingress": [{"ip": "198.51.100.1"}]}})
-        for update in (wanted("a", is_accepted=False), wanted("a", is_accepted=False, addresses=())):
-            await board.post(update)
-            await until(lambda: writer.pending == 0)
+        await board.post(wanted("a", is_accepted=False))
+        await until(lambda: len(api.seen("get")) == 1 and writer.pending == 0)
+        await board.post(wanted("a", is_accepted=False, addresses=()))
+        await until(lambda: len(api.seen("get")) == 2 and writer.pending == 0)
         await board.post(wanted("a", is_accepted=False, addresses=None))
         await asyncio.sleep(5)
         assert addresses(api, "a") == [{"ip": "198.51.100.1"}]

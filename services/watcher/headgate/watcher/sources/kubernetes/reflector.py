@@ -16,6 +16,7 @@ ways of sparing etcd when thousands of clients come back at once; there is one w
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from random import Random
 
 from headgate.common.deltas import SyncState
@@ -50,6 +51,8 @@ INITIAL_SILENCE_S = 10.0
 """A streaming list that says nothing for this long is not one: some servers ignore the parameters."""
 INITIAL_LIMIT_S = 60.0
 WATCH_S = (300, 600)
+OVERTIME_S = 30.0
+"""A watch that the server does not end in time is left after this."""
 RELIST_S = (6 * 3600.0, 12 * 3600.0)
 """A safety net: a list finds what any mistake in a watch has missed."""
 LONG_LIVED_S = 30.0
@@ -188,7 +191,8 @@ class Reflector:
         async with self._open_watch(self._version, {}) as events:
             await self._follow(events)
 
-    def _open_watch(self, version: str, more: Mapping[str, str]) -> "_Watch":
+    @asynccontextmanager
+    async def _open_watch(self, version: str, more: Mapping[str, str]) -> "AsyncIterator[_Events]":
         seconds = self._rng.randint(*WATCH_S)
         query = {
             "watch": "1",
@@ -198,7 +202,8 @@ class Reflector:
             **more,
             **self._target.selectors,
         }
-        return _Watch(self._transport, self._target.path, query, seconds)
+        async with self._transport.stream(self._target.path, query, silence_s=SILENCE_S) as chunks:
+            yield _Events(chunks, _now() + seconds + OVERTIME_S)
 
     async def _follow(self, events: "_Events") -> None:
         while event := await events.next(SILENCE_S):
@@ -243,7 +248,7 @@ class _Events:
             except TimeoutError as error:
                 raise _Silence(f"the watch said nothing for {silence_s:.0f} s") from error
             if chunk is None or _now() >= self._ends_at:
-                return None  # half a line may be left over: the next watch repeats it
+                return None  # lines that are left over, or half of one, are asked for again
             self._lines = list(self._splitter.feed(chunk))[::-1]
         return _decode(self._lines.pop())
 
@@ -253,22 +258,6 @@ def _decode(line: bytes) -> WatchEvent:
     if event.type == "ERROR":
         raise event_error(event)
     return event
-
-
-class _Watch:
-    """An open watch as a context manager that gives its events."""
-
-    def __init__(self, transport: KubernetesTransport, path: str, query: Mapping[str, str], seconds: int) -> None:
-        self._stream = transport.stream(path, query, silence_s=SILENCE_S)
-        self._seconds = seconds
-
-    async def __aenter__(self) -> _Events:
-        chunks = await self._stream.__aenter__()
-        # A server that does not end the watch in time is left; the lines that came last are asked for again.
-        return _Events(chunks, _now() + self._seconds + LONG_LIVED_S)
-
-    async def __aexit__(self, *reason: object) -> bool | None:
-        return await self._stream.__aexit__(*reason)  # type: ignore[arg-type]
 
 
 def _name(item: JsonObject) -> tuple[str, str]:
