@@ -23,6 +23,7 @@ class TableMetrics:
         self.age_s = gauge(
             "headgate_table_age_seconds", "Time since the store last confirmed that the table is current"
         )
+        self.age_s.set(float("nan"))
         self.in_sync = gauge(
             "headgate_table_in_sync", "1 while the store can be read and names the table that is served"
         )

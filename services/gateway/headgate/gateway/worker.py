@@ -19,7 +19,6 @@ from prometheus_client import REGISTRY
 from headgate.common.admin import AdminSite
 from headgate.common.errors import HeadgateError, SettingsError
 from headgate.common.heartbeats import Heartbeat
-from headgate.common.sealing import Unsealer, load_or_create_key_pair, read_private_key
 from headgate.common.service import ServiceContext
 from headgate.common.snapshot import ChunkName, Manifest
 from headgate.common.tasks import run_together
@@ -27,6 +26,7 @@ from headgate.gateway import memory
 from headgate.gateway.access_log import AccessLog
 from headgate.gateway.apply import TableApplier
 from headgate.gateway.balancing.endpoints import EndpointDirectory
+from headgate.gateway.endure import endure
 from headgate.gateway.follower import Follower
 from headgate.gateway.heartbeat import Announcer
 from headgate.gateway.last_good import LastGoodWriter, read_last_good
@@ -37,6 +37,7 @@ from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.proxy.server import ProxyServer
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.role import WorkerRole
+from headgate.gateway.sealing_keys import load_unsealer
 from headgate.gateway.settings import GatewaySettings
 from headgate.gateway.store_link import OpenStores, open_nats_stores
 from headgate.gateway.table.certificates import OpenedCertificate
@@ -59,7 +60,7 @@ class Worker:
         config = settings.proxy_config()
         self._pools = PoolRegistry(config)
         self._directory = EndpointDirectory(self._pools)
-        self._compiler = TableCompiler(self._directory, _unsealer(settings).open, _random_offset)
+        self._compiler = TableCompiler(self._directory, load_unsealer(settings).open, _random_offset)
         self._certificates = CertificateStore()
         self._metrics = TableMetrics()
         holder = RouterHolder()
@@ -94,9 +95,9 @@ class Worker:
             await self._listen()
             await run_together(
                 self._serve_until(context.stopping),
-                self._follow(open_stores),
-                self._retire_pools(),
-                *([self._last_good.run()] if self._role.writes_last_good else []),
+                endure("following the store", lambda: self._follow(open_stores)),
+                endure("retiring pools", self._retire_pools),
+                *([endure("writing the last good table", self._last_good.run)] if self._role.writes_last_good else []),
             )
             if self._role.writes_last_good:
                 await self._last_good.flush()
@@ -218,12 +219,6 @@ def _naming(setting: str, port: int, host: str) -> Iterator[None]:
 
 def _random_offset() -> int:
     return random.randrange(1 << 16)  # noqa: S311 - spreads load, guards nothing
-
-
-def _unsealer(settings: GatewaySettings) -> Unsealer:
-    if settings.sealing_private_keys:
-        return Unsealer([read_private_key(path) for path in settings.sealing_private_keys])
-    return Unsealer([load_or_create_key_pair(settings.data_dir)])
 
 
 async def run_worker(context: ServiceContext, settings: GatewaySettings, role: WorkerRole) -> None:

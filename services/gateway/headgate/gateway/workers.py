@@ -27,6 +27,7 @@ from headgate.common.service import ServiceContext
 from headgate.common.tasks import cancel
 from headgate.gateway.fleet_site import FleetSite
 from headgate.gateway.role import WorkerRole
+from headgate.gateway.sealing_keys import load_unsealer
 from headgate.gateway.settings import GatewaySettings
 
 _log = logging.getLogger(__name__)
@@ -44,7 +45,9 @@ async def run_workers(context: ServiceContext, settings: GatewaySettings, flags:
 
     Raises:
         SettingsError: a port cannot be bound.
+        SealingError: a private key cannot be read.
     """
+    load_unsealer(settings)  # Made or refused here, once, rather than by several workers at the same time.
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headgate-")))
         http_port = stack.enter_context(reserve_port("http_port", settings.http_host, settings.http_port))

@@ -1,0 +1,149 @@
+"""Settings, roles, merged metrics, heartbeats and background work of the gateway's process."""
+
+import asyncio
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from headgate.common.errors import SettingsError, StoreUnavailable
+from headgate.common.heartbeats import Heartbeat
+from headgate.common.settings import load_settings
+from headgate.common.snapshot import Version
+from headgate.common.stores.memory import MemoryHeartbeatBoard
+from headgate.common.tasks import cancel
+from headgate.gateway.endure import endure
+from headgate.gateway.fleet_site import MergedMetrics
+from headgate.gateway.heartbeat import Announcer
+from headgate.gateway.role import WorkerRole, role_of_this_process
+from headgate.gateway.settings import GatewaySettings
+from headgate.gateway.workers import reserve_port
+
+
+def settings(*flags: str) -> GatewaySettings:
+    return load_settings(GatewaySettings, flags, program="headgate gateway", summary="")
+
+
+def test_proxy_gets_the_timeouts_that_were_set() -> None:
+    config = settings("--read-timeout-s=7", "--max-body=1000", "--trust-forwarded").proxy_config()
+    assert (config.read_timeout_s, config.max_body, config.trust_forwarded) == (7, 1000, True)
+
+
+def test_every_setting_says_where_its_default_comes_from() -> None:
+    assert all(field.description for field in GatewaySettings.model_fields.values())
+
+
+def test_draining_leaves_time_to_close_within_the_grace_period() -> None:
+    assert settings("--grace-s=30", "--drain-delay-s=5").drain_s == 24
+    assert settings("--grace-s=2", "--drain-delay-s=5").drain_s == 0
+
+
+def test_a_table_with_slashes_in_its_name_stays_in_the_data_folder() -> None:
+    assert settings("--table=a/../b", "--data-dir=/data").last_good_path.parent == Path("/data")
+
+
+def test_a_port_out_of_range_is_named() -> None:
+    with pytest.raises(SettingsError, match="http_port"):
+        settings("--http-port=70000")
+
+
+def test_a_role_survives_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert role_of_this_process() is None
+    role = WorkerRole(index=3, http_port=8080, admin_socket=Path("/tmp/x.sock"))
+    for name, value in role.environment({}).items():
+        monkeypatch.setenv(name, value)
+    assert role_of_this_process() == role
+    assert not role.is_alone
+    assert not role.writes_last_good
+
+
+def test_merged_metrics_tell_workers_apart_and_name_each_family_once() -> None:
+    text = '# HELP requests_total Requests.\n# TYPE requests_total counter\nrequests_total{code="200"} %d\n'
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(MergedMetrics([("0", text % 3), ("1", text % 4), ("2", "")]))
+    merged = generate_latest(registry).decode()
+    assert merged.count("# TYPE") == 1
+    (family,) = text_string_to_metric_families(merged)
+    assert {sample.labels["worker"]: sample.value for sample in family.samples} == {"0": 3, "1": 4}
+
+
+def test_a_port_that_somebody_listens_on_is_refused_though_shared() -> None:
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as other:
+        port = other.getsockname()[1]
+        with (
+            pytest.raises(SettingsError, match=f"http_port: {port} cannot be bound"),
+            reserve_port("http_port", "127.0.0.1", port),
+        ):
+            pass
+
+
+def test_a_reserved_port_can_be_shared_by_workers() -> None:
+    with (
+        reserve_port("http_port", "127.0.0.1", 0) as port,
+        socket.create_server(("127.0.0.1", port), reuse_port=True),
+        socket.create_server(("127.0.0.1", port), reuse_port=True),
+        socket.create_connection(("127.0.0.1", port)),
+    ):
+        pass
+
+
+def beat(revision: int = 1) -> Heartbeat:
+    return Heartbeat(replica="g", worker=0, table="default", version=Version(1, revision), at=datetime.now(UTC))
+
+
+async def announced(board: MemoryHeartbeatBoard, revision: int) -> None:
+    while [beat.version for beat in await board.live()] != [Version(1, revision)]:  # noqa: ASYNC110 - a board of values
+        await asyncio.sleep(0.001)
+
+
+async def test_a_new_revision_is_announced_without_waiting_for_the_interval() -> None:
+    board, revision = MemoryHeartbeatBoard(), 1
+    announcer = Announcer(lambda: beat(revision), interval_s=3600)
+    task = asyncio.create_task(announcer.run(board))
+    try:
+        async with asyncio.timeout(5):
+            await announced(board, 1)
+            revision = 2
+            announcer.announce_soon()
+            await announced(board, 2)
+    finally:
+        await cancel(task)
+
+
+async def test_announcing_goes_on_when_the_board_is_away() -> None:
+    class Away(MemoryHeartbeatBoard):
+        tries = 0
+
+        async def beat(self, heartbeat: Heartbeat) -> None:
+            self.tries += 1
+            if self.tries < 3:
+                raise StoreUnavailable("away")
+            await super().beat(heartbeat)
+
+    board = Away()
+    task = asyncio.create_task(Announcer(beat, interval_s=0.001).run(board))
+    try:
+        async with asyncio.timeout(5):
+            await announced(board, 1)
+    finally:
+        await cancel(task)
+
+
+async def test_failing_background_work_is_logged_and_begun_again(caplog: pytest.LogCaptureFixture) -> None:
+    third_try = asyncio.Event()
+    tries = 0
+
+    async def fail() -> None:
+        nonlocal tries
+        tries += 1
+        if tries == 3:
+            third_try.set()
+        raise ValueError("odd")
+
+    task = asyncio.create_task(endure("odd work", fail, pause_s=0))
+    await asyncio.wait_for(third_try.wait(), 5)
+    await cancel(task)
+    assert "background work failed" in caplog.text
