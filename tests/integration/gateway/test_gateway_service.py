@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import ssl
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -12,15 +13,19 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from cryptography import x509
+from cryptography.x509.oid import NameOID
 
 from fakes.echo import EchoServer
 from fakes.gateway_process import BOUND_S, GatewayProcess, commit, open_stores
-from fakes.gateway_table import endpoint, host, route, upstream
+from fakes.gateway_table import certificate, endpoint, host, route, upstream
 from headgate.common.embedded_nats import EmbeddedNats
 from headgate.common.heartbeats import Heartbeat
+from headgate.common.sealing import load_or_create_key_pair, seal
 from headgate.common.snapshot import TableImage
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table import Endpoint, Upstream
+from headgate.gateway.tls import FALLBACK_NAME, self_signed
 
 
 @pytest.fixture
@@ -108,21 +113,64 @@ async def test_pages_explain_and_list_what_is_served(
 async def test_swaps_under_load_lose_no_request(
     tmp_path: Path, broker: EmbeddedNats, stores: NatsStores, echo: EchoServer
 ) -> None:
+    answers: list[object] = []
+    is_done = asyncio.Event()
+
+    async def ask_steadily(gateway: GatewayProcess) -> None:
+        while not is_done.is_set():
+            answers.append(await gateway.get())
+
     async with EchoServer("two") as other, GatewayProcess(tmp_path / "data", broker.url) as gateway:
         table = image(echo)
         await commit(stores.snapshots, table, (1, 1))
         await gateway.ready()
-        answers: list[object] = []
-        for revision in range(2, 12):
+        clients = [asyncio.create_task(ask_steadily(gateway)) for _ in range(3)]
+        for revision in range(2, 22):
             table.put(backend(other) if revision % 2 else backend(echo, other))
             table.put(host(f"h{revision}.com"))
-            answers += [await gateway.get() for _ in range(10)]
+            count = len(answers)
             await commit(stores.snapshots, table, (1, revision))
-            answers += [await gateway.get() for _ in range(10)]
-        await gateway.serves("1.11")
+            await eventually(lambda count=count: len(answers) >= count + 10)
+        await gateway.serves("1.21")
+        is_done.set()
+        await asyncio.gather(*clients)
         last = [(await gateway.get())["name"] for _ in range(10)]
     assert all(isinstance(answer, dict) for answer in answers)
     assert set(last) == {"two"}
+
+
+async def test_a_certificate_that_arrives_is_presented_for_its_name(
+    tmp_path: Path, broker: EmbeddedNats, stores: NatsStores
+) -> None:
+    key = load_or_create_key_pair(tmp_path / "data")
+    async with GatewayProcess(tmp_path / "data", broker.url) as gateway:
+        table = TableImage([host("foo.com")])
+        await commit(stores.snapshots, table, (1, 1))
+        await gateway.ready()
+        (listener,) = re.findall(r"https://127.0.0.1:(\d+)", (await gateway.admin("/version"))[1])
+        assert await presented_name("foo.com", int(listener)) == FALLBACK_NAME
+        chain, private = self_signed("foo.com")
+        sealed = seal(private, [key.public_key])
+        table.put(certificate("c1/default/tls", sealed, "foo.com", chain=chain.decode(), fingerprint="f1"))
+        await commit(stores.snapshots, table, (1, 2))
+        await gateway.serves("1.2")
+        assert await presented_name("foo.com", int(listener)) == "foo.com"
+        assert await presented_name("bar.com", int(listener)) == FALLBACK_NAME
+
+
+async def presented_name(server_name: str, port: int) -> str:
+    """Common name of the certificate that a gateway presents."""
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting, server_hostname=server_name)
+    tls: ssl.SSLObject = writer.get_extra_info("ssl_object")
+    certificate_bytes = tls.getpeercert(binary_form=True)
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
+    assert certificate_bytes is not None
+    (name,) = x509.load_der_x509_certificate(certificate_bytes).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(name.value)
 
 
 async def test_a_gateway_without_the_bus_serves_the_table_on_disk(
