@@ -28,12 +28,10 @@ async def test_a_server_that_greets_as_nats_is_up() -> None:
 
 
 async def test_a_nats_server_that_does_not_answer_is_named() -> None:
-    told: list[str] = []
-    waiting = asyncio.create_task(readiness.wait_for_nats("nats://127.0.0.1:1", told.append))
-    while not told:
-        await asyncio.sleep(0.005)
+    told: asyncio.Queue[str] = asyncio.Queue()
+    waiting = asyncio.create_task(readiness.wait_for_nats("nats://127.0.0.1:1", told.put_nowait))
+    assert await told.get() == "still waiting: no NATS server answers at 127.0.0.1:1"
     waiting.cancel()
-    assert told[0] == "still waiting: no NATS server answers at 127.0.0.1:1"
 
 
 async def test_the_gateways_own_reason_is_told_until_it_is_ready() -> None:
