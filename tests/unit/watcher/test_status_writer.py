@@ -94,7 +94,8 @@ async def test_a_conflict_is_retried_on_the_newer_object(tmp_path: Path) -> None
         await board.post(wanted("a"))
         await until(lambda: addresses(api, "a") == [{"ip": "192.0.2.7"}])
         assert api.get("ingresses", "a")["spec"]["rules"][0]["host"] == "newer.test"
-        assert len(api.seen("patch")) == 2
+        first, second = (one.at for one in api.seen("patch"))
+        assert second - first < 0.1  # at once: nothing is wrong, somebody was faster
 
 
 @in_virtual_time

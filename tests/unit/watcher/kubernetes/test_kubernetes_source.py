@@ -24,7 +24,7 @@ from headgate.common.resources import (
     ResourceKind,
 )
 from headgate.watcher.sources import Applied, Deleted, Listed, Unavailable
-from headgate.watcher.sources.kubernetes.source import KubernetesScope, KubernetesSource
+from headgate.watcher.sources.kubernetes.source import QUEUE, KubernetesScope, KubernetesSource
 
 
 def follow(api: FakeKubernetes, tmp_path: Path, scope: KubernetesScope | None = None, seed: int = 7) -> Following:
@@ -365,6 +365,7 @@ async def test_a_publisher_that_does_not_take_events_stops_the_reading(tmp_path:
         for number in range(2000):
             api.apply(service(f"s{number}"))
         await asyncio.sleep(60)
+        assert events.ag_frame.f_locals["queue"].qsize() == QUEUE  # type: ignore[attr-defined]
         names = set()
         async for event in events:
             assert isinstance(event, Applied)
