@@ -49,6 +49,8 @@ _log = logging.getLogger(__name__)
 
 RETIRE_S = 5.0
 """Between two looks for pools of endpoints that are gone; their connections are idle by then."""
+DROPS_AT_ONCE = 500
+"""Pools dropped between two turns of the event loop."""
 
 
 class Worker:
@@ -167,7 +169,10 @@ class Worker:
             await self._swapped.wait()
             await asyncio.sleep(RETIRE_S)
             self._swapped.clear()
-            self._pools.retain(self._directory.live_pools())
+            for count, key in enumerate(self._directory.take_orphans(), 1):
+                if count % DROPS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+                self._pools.drop(*key)
 
     def _present_certificates(self, certificates: Sequence[OpenedCertificate]) -> None:
         self._certificates.set_certificates(

@@ -23,7 +23,8 @@ from fakes.gateway_table import (
 from headgate.common.errors import DecodeError
 from headgate.common.sealing import Unsealer, seal
 from headgate.common.snapshot import TableImage, Version
-from headgate.common.table import TableEntry
+from headgate.common.table import BackendProtocol, TableEntry
+from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.table.compiler import TableCompiler
 
 
@@ -193,9 +194,9 @@ def test_the_old_table_and_its_endpoints_are_freed_after_a_swap() -> None:
         gc.enable()
 
 
-def test_pools_of_endpoints_that_are_gone_are_not_live() -> None:
-    image = TableImage([entry("host", 1, 1), entry("upstream", 1, 2)])
-    compiler = new_compiler(pools := FakePools())
+def test_pools_of_endpoints_that_are_gone_are_named_once() -> None:
+    image = TableImage([entry("host", 1, 1), entry("upstream", 1, 3)])
+    compiler = new_compiler()
     load(compiler, image, (1, 1))
     assert compiler.table is not None
     held = compiler.table.match(b"h1.com", b"/")
@@ -204,7 +205,20 @@ def test_pools_of_endpoints_that_are_gone_are_not_live() -> None:
         held.choose(())
     image.put(upstream("up1", endpoint(2)))
     load(compiler, image, (1, 2))
-    assert compiler.directory.live_pools() == {pools.pools["10.0.0.2", 80, "http"]}
+    assert compiler.directory.take_orphans() == [("10.0.0.1", 80, "http")]
+    assert compiler.directory.take_orphans() == []
+
+
+def test_a_pool_whose_endpoint_came_back_is_not_named() -> None:
+    directory = EndpointDirectory(FakePools())
+    first = directory.slot("10.0.0.1", 80, BackendProtocol.HTTP)
+    pool = first.open_pool()
+    del first
+    second = directory.slot("10.0.0.1", 80, BackendProtocol.HTTP)
+    assert directory.take_orphans() == []
+    assert second.open_pool() is pool
+    del second
+    assert len(directory.take_orphans()) == 1
 
 
 def test_certificates_are_opened_and_kept() -> None:

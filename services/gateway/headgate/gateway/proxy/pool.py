@@ -142,6 +142,12 @@ class PoolRegistry:
         for pool in kept:
             pool.revive()
 
+    def drop(self, address: str, port: int, protocol: str) -> None:
+        """Forget one pool, if it is there; as `retain` without looking at all the others."""
+        pool = self._pools.pop((address, port, protocol), None)
+        if pool is not None:
+            pool.retire()
+
     def close_aged(self) -> None:
         """Close connections that rested for longer than the idle timeout."""
         before = asyncio.get_running_loop().time() - self.config.upstream_idle_timeout_s
