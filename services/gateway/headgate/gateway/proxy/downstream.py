@@ -15,7 +15,8 @@ from headgate.gateway.proxy.exchange import Exchange
 from headgate.gateway.proxy.forward import Peer, upstream_lines
 from headgate.gateway.proxy.framing import BodyReader, ChunkedReader, LengthReader
 from headgate.gateway.proxy.grammar import PARTIAL_HEAD_FAULT, REQUEST_LINE, fault_of_request_line
-from headgate.gateway.proxy.head import RequestFields, normal_host, parse_request_fields, split_target
+from headgate.gateway.proxy.head import RequestFields, normal_host, read_request_fields, split_target
+from headgate.gateway.proxy.parser import Fields, RequestParser
 
 _ALLOWED = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
 _REFUSED_METHODS = frozenset({b"CONNECT", b"TRACE"})
@@ -52,6 +53,7 @@ class ClientConnection(asyncio.Protocol):
         "_memo",
         "_memo_block",
         "_offset",
+        "_parser",
         "_port",
         "_processing",
         "_reader",
@@ -78,7 +80,8 @@ class ClientConnection(asyncio.Protocol):
         self._scanned = 0
         """Up to where the buffer was searched for the end of a head, in vain."""
         self._blank_line_seen = False
-        self._reader: BodyReader = LengthReader(0)
+        self._parser = RequestParser()
+        self._reader: BodyReader = LengthReader(self._parser, 0)
         self._memo_block = b"\0"
         self._memo = _NO_FIELDS
         self._processing = False
@@ -110,6 +113,7 @@ class ClientConnection(asyncio.Protocol):
         self.state = _CLOSED
         self._buffer = b""
         self._context.forget(self)
+        self._parser.close()
         self._exchange.abandon()
 
     def data_received(self, data: bytes) -> None:
@@ -183,8 +187,9 @@ class ClientConnection(asyncio.Protocol):
         if end - start > config.max_head:
             raise LimitExceeded(f"head longer than {config.max_head} bytes", 431)
         method, target, version = line.groups()
+        found = self._parser.head(buffer[start : end + 4])
         block = buffer[line.end() : end + 2]
-        fields = self._memo if block == self._memo_block else self._parse_fields(block)
+        fields = self._memo if block == self._memo_block else self._read_fields(block, found)
         self._offset = end + 4
         self._blank_line_seen = False
         self._start_request(method, target, 1 if version == b"1" else 0, fields)
@@ -212,8 +217,8 @@ class ClientConnection(asyncio.Protocol):
             self.deadline = self._context.clock.now + config.header_timeout_s
         self._scanned = max(start, len(buffer) - 3)
 
-    def _parse_fields(self, block: bytes) -> RequestFields:
-        fields = parse_request_fields(block, self._context.config.max_header_count)
+    def _read_fields(self, block: bytes, found: Fields) -> RequestFields:
+        fields = read_request_fields(block, found, self._context.config.max_header_count)
         fields.upstream_lines = upstream_lines(fields, self.peer, trusted=self._context.config.trust_forwarded)
         if len(block) < _MEMO_LIMIT:
             self._memo_block, self._memo = block, fields
@@ -242,6 +247,8 @@ class ClientConnection(asyncio.Protocol):
         if fields.content_length > 0 or fields.chunked:
             self._start_body(method, target, minor, fields, path)
             return
+        if not self._parser.complete:
+            raise FramingError("unclear where the request ends")
         self.state = _ANSWERING
         exchange.begin(method, target, minor, fields)
         if method in _REFUSED_METHODS:
@@ -258,7 +265,11 @@ class ClientConnection(asyncio.Protocol):
         max_body = self._context.config.max_body
         if max_body is not None and fields.content_length > max_body:
             raise LimitExceeded(f"body longer than {max_body} bytes", 413)
-        reader: BodyReader = ChunkedReader(max_body) if fields.chunked else LengthReader(fields.content_length)
+        reader: BodyReader = (
+            ChunkedReader(self._parser, max_body)
+            if fields.chunked
+            else LengthReader(self._parser, fields.content_length)
+        )
         payload = reader.feed(self._buffer[self._offset :])
         self._take_over(reader)
         exchange = self._exchange
@@ -277,7 +288,7 @@ class ClientConnection(asyncio.Protocol):
             raise FramingError("target is neither a path nor a URL")
         authority, target = split
         # The target's authority replaces Host (RFC 9112 section 3.2.2); the remembered fields stay as they are.
-        fields = parse_request_fields(fields.raw, self._context.config.max_header_count)
+        fields = read_request_fields(fields.raw, self._parser.fields, self._context.config.max_header_count)
         fields.host, fields.host_line = normal_host(authority), authority
         fields.upstream_lines = upstream_lines(fields, self.peer, trusted=self._context.config.trust_forwarded)
         return target, fields

@@ -315,12 +315,10 @@ class Exchange:
         self.bytes_sent = len(payload)
         if self._chunking:
             payload = encode_chunk(payload) + (last_chunk(trailers) if done else b"")
-        write = self.client.transport.write
         if len(payload) <= _JOIN_LIMIT:
-            write(head + payload)
+            self.client.transport.write(head + payload)
         else:
-            write(head)
-            write(payload)
+            self.client.transport.writelines((head, payload))
         if done:
             self._finish(closing)
         else:

@@ -1,13 +1,16 @@
-"""Where bodies end: pure readers that are fed bytes and give payload back.
+"""Where bodies end: readers that are fed bytes and give payload back.
 
-A reader is fed until `done`; `rest` is then what came behind the body. `trailers` are checked lines, or nothing.
+llhttp decodes; a reader walks the same bytes by itself, so that it never feeds llhttp more than one message, refuses
+what llhttp would put up with, and notices if the two see different ends. It is fed until `done`; `rest` is then what
+came behind the body. `trailers` are checked lines, or nothing.
 """
 
 from typing import Protocol
 
 from headgate.gateway.proxy.errors import FramingError, LimitExceeded
 from headgate.gateway.proxy.grammar import CHUNK_LINE, PARTIAL_HEAD_FAULT
-from headgate.gateway.proxy.head import check_trailers
+from headgate.gateway.proxy.head import trailer_lines
+from headgate.gateway.proxy.parser import MessageParser
 
 LAST_CHUNK = b"0\r\n\r\n"
 _MAX_CHUNK_LINE = 4096
@@ -30,9 +33,10 @@ class BodyReader(Protocol):
 class LengthReader:
     """A body of a known number of bytes."""
 
-    __slots__ = ("done", "remaining", "rest", "trailers")
+    __slots__ = ("_parser", "done", "remaining", "rest", "trailers")
 
-    def __init__(self, length: int) -> None:
+    def __init__(self, parser: MessageParser, length: int) -> None:
+        self._parser = parser
         self.remaining = length
         self.done = length == 0
         self.rest = b""
@@ -50,22 +54,26 @@ class LengthReader:
         else:
             self.remaining -= size
         self.done = self.remaining == 0
-        return data
+        payload = self._parser.body(data)
+        if self._parser.complete is not self.done:
+            raise FramingError("unclear where the body ends")
+        return payload
 
 
 class EndReader:
     """A body that ends with its connection; only answers have it."""
 
-    __slots__ = ("done", "rest", "trailers")
+    __slots__ = ("_parser", "done", "rest", "trailers")
 
-    def __init__(self) -> None:
+    def __init__(self, parser: MessageParser) -> None:
+        self._parser = parser
         self.done = False
         self.rest = b""
         self.trailers = b""
 
     def feed(self, data: bytes) -> bytes:
         """Take all of it."""
-        return data
+        return self._parser.body(data)
 
 
 class ChunkedReader:
@@ -75,9 +83,22 @@ class ChunkedReader:
     checked against the names that must not be trailers.
     """
 
-    __slots__ = ("_buffer", "_extensions", "_in_trailers", "_remaining", "done", "max_size", "rest", "size", "trailers")
+    __slots__ = (
+        "_buffer",
+        "_extensions",
+        "_in_trailers",
+        "_parser",
+        "_remaining",
+        "done",
+        "max_size",
+        "rest",
+        "size",
+        "trailers",
+    )
 
-    def __init__(self, max_size: int | None = None) -> None:
+    def __init__(self, parser: MessageParser, max_size: int | None = None) -> None:
+        self._parser = parser
+        parser.fields = []
         self.done = False
         self.rest = b""
         self.trailers = b""
@@ -91,25 +112,30 @@ class ChunkedReader:
         self._in_trailers = False
 
     def feed(self, data: bytes) -> bytes:
-        """Decode what is whole of `data`, keep the unfinished line."""
-        if self._buffer:
-            data, self._buffer = self._buffer + data, b""
-        pieces: list[bytes] = []
+        """Walk and decode."""
+        self._walk(self._buffer + data if self._buffer else data)
+        payload = self._parser.body(data[: len(data) - len(self.rest)] if self.rest else data)
+        if self._parser.complete is not self.done:
+            raise FramingError("unclear where the body ends")
+        if self.done and self._parser.fields:
+            self.trailers = trailer_lines(self._parser.fields)
+        return payload
+
+    def _walk(self, data: bytes) -> None:
+        """Follow the coding as far as it goes, and keep an unfinished line."""
+        self._buffer = b""
         offset, end = 0, len(data)
-        while offset < end and not self.done:
+        while 0 <= offset < end and not self.done:
             if self._in_trailers:
                 offset = self._read_trailers(data, offset)
             elif self._remaining:
-                offset = self._read_chunk(data, offset, pieces)
+                offset = self._read_chunk(data, offset)
             else:
-                offset = self._read_line(data, offset, pieces)
-            if offset < 0:
-                return b"".join(pieces)
+                offset = self._read_line(data, offset)
         if self.done:
             self.rest = data[offset:]
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    def _read_line(self, data: bytes, offset: int, pieces: list[bytes]) -> int:
+    def _read_line(self, data: bytes, offset: int) -> int:
         """Read a chunk line, and the chunk if all of it is there; -1 if the line is not whole yet."""
         found = CHUNK_LINE.match(data, offset)
         if found is None:
@@ -131,19 +157,17 @@ class ChunkedReader:
             raise LimitExceeded(f"body longer than {self.max_size} bytes", 413)
         start, end = found.end(), found.end() + size
         if data.startswith(b"\r\n", end):
-            pieces.append(data[start:end])
             return end + 2
         self._remaining = size + 2
         return start
 
-    def _read_chunk(self, data: bytes, offset: int, pieces: list[bytes]) -> int:
+    def _read_chunk(self, data: bytes, offset: int) -> int:
         """Read payload and the CRLF behind it, as far as they are there."""
         payload = self._remaining - 2
         if payload > 0:
-            piece = data[offset : offset + payload]
-            pieces.append(piece)
-            self._remaining -= len(piece)
-            return offset + len(piece)
+            taken = min(payload, len(data) - offset)
+            self._remaining -= taken
+            return offset + taken
         # `_remaining` is 2 before the CR, 1 before the LF.
         expected = b"\r\n"[2 - self._remaining]
         if data[offset] != expected:
@@ -166,7 +190,6 @@ class ChunkedReader:
             return -1
         if end - offset > _MAX_TRAILERS:
             raise FramingError("trailers too long")
-        self.trailers = check_trailers(data[offset : end + 2])
         self.done = True
         return end + 4
 

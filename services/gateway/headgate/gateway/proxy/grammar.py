@@ -1,21 +1,15 @@
-r"""The grammar of HTTP/1.1 heads as we accept it, one regular expression per production.
+"""Checks on raw bytes that come on top of llhttp, one regular expression each.
 
-RFC 9112 section 2 to 5 without everything that it allows a recipient to tolerate: no bare CR or LF, no folded lines, no
-space around names, no control characters. A head that one of these expressions does not match as a whole is refused, so
-whatever passed may be cut and joined again without ever emitting a byte that was not checked.
+llhttp reads the messages (`parser`); these refuse what it would put up with: more than one space in a request line, a
+version that we do not speak, a fragment, chunk sizes of any number of digits, a Host that is none.
 
 All quantifiers are possessive: matching is linear in the length of the input, whatever the input is.
-
-The alternative was llhttp through httptools. It takes longer for a head of a browser than these expressions (a callback
-per field), tolerates some of what we refuse so that the same check would be needed besides, and cannot be told that an
-answer belongs to HEAD. It is the other opinion in the differential tests.
 """
 
 import re
 
 TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]"
 _VALUE = rb"[\t\x20-\x7e\x80-\xff]*+"
-_CANONICAL_VALUE = rb" [\x21-\x7e\x80-\xff][\t\x20-\x7e\x80-\xff]*+"
 
 REQUEST_LINE = re.compile(rb"(" + TOKEN + rb"++) ([\x21\x22\x24-\x7e]++) HTTP/1\.([01])\r\n")
 """Method, target (visible ASCII without `#`), minor version."""
@@ -30,39 +24,19 @@ HOST = re.compile(rb"([0-9A-Za-z._~-]++|\[[0-9A-Fa-f:.]++\])(?::([0-9]{1,5}))?+"
 """Name or address literal, port. Percent-encoded bytes and sub-delimiters are legal in a URI, never meant well here."""
 
 CONTENT_LENGTH = re.compile(rb"[0-9]{1,18}")
-CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})((?:[ \t]*+;[\t\x20-\x7e\x80-\xff]*+)?+)\r\n")
+CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})((?:;[\t\x20-\x7e\x80-\xff]*+)?+)\r\n")
 """Size, extensions. Extensions are read over and never forwarded."""
 
 PARTIAL_HEAD_FAULT = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|(?<!\r)\n|\r(?!\n|\Z)")
 """What no continuation of an incomplete head can mend: a control character, a bare LF, a bare CR."""
 
 
-def _name(name: str) -> bytes:
-    """Expression for a field name in any case, in which `_` is taken for `-` too, as CGI-style servers do."""
-    spell = {"-": "[-_]"}
-    return "".join(spell.get(char) or (f"[{char}{char.upper()}]" if char.isalpha() else char) for char in name).encode()
-
-
-def field_pattern(special: tuple[str, ...], families: tuple[str, ...] = ()) -> re.Pattern[bytes]:
-    """Expression that cuts a block of header lines into runs to keep and fields to look at.
-
-    Used with `findall` it gives tuples of (run of canonical lines, special name, its value, name of a field that is not
-    written canonically, its value, garbage): exactly one of run, special name, other name and garbage is not empty.
-    Every byte of the block is in exactly one of them. `families` are prefixes of special names.
-    """
-    names = [_name(name) for name in special] + [_name(prefix) + TOKEN + rb"++" for prefix in families]
-    specials = rb"|".join(names)
-    initials = "".join(sorted({initial for name in (*special, *families) for initial in (name[0], name[0].upper())}))
-    plain = rb"(?:(?![%b])|(?!(?:%b):))%b++:%b\r\n" % (initials.encode(), specials, TOKEN, _CANONICAL_VALUE)
-    return re.compile(rb"((?:%b)++)|(%b):(%b)\r\n|(%b++):(%b)\r\n|(?s:(.))" % (plain, specials, _VALUE, TOKEN, _VALUE))
-
-
 def fault_of_block(block: bytes) -> str:
-    """Name what is wrong with a block of header lines that the field expression did not match."""
+    """Name what is wrong with a block of header lines that llhttp refused; empty if it is nothing with a name."""
     for fault, text in _BLOCK_FAULTS:
         if fault.search(block):
             return text
-    return "malformed header line"
+    return ""
 
 
 _BLOCK_FAULTS = (

@@ -1,61 +1,21 @@
 """Heads of requests and answers: bytes in, checked values out.
 
-A head is cut once by `grammar.field_pattern` into what is passed on and what concerns us: framing, connection, host,
-and what we add ourselves. What is passed on is a few long runs of lines, so a usual head costs a handful of Python
-steps instead of one per field. Nothing in here does I/O or knows time.
+llhttp has cut a head into fields (`parser`); here they are sorted into what is passed on, written anew line by line,
+and what concerns us: framing, connection, host, and what we add ourselves. Nothing in here does I/O or knows time.
 """
 
 import re
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
 
 from headgate.gateway.proxy.errors import FramingError, LimitExceeded
-from headgate.gateway.proxy.grammar import (
-    ABSOLUTE_TARGET,
-    CONTENT_LENGTH,
-    HOST,
-    STATUS_LINE,
-    TOKEN,
-    fault_of_block,
-    field_pattern,
-)
+from headgate.gateway.proxy.grammar import ABSOLUTE_TARGET, CONTENT_LENGTH, HOST, STATUS_LINE, TOKEN
+from headgate.gateway.proxy.parser import Fields
 
-_REQUEST_FIELDS = field_pattern(
-    (
-        "host",
-        "connection",
-        "content-length",
-        "transfer-encoding",
-        "te",
-        "trailer",
-        "upgrade",
-        "http2-settings",
-        "expect",
-        "keep-alive",
-        "proxy-connection",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "forwarded",
-        "x-real-ip",
-        "x-request-id",
-    ),
-    families=("x-forwarded-",),
-)
-_ANSWER_FIELDS = field_pattern(
-    (
-        "connection",
-        "content-length",
-        "transfer-encoding",
-        "te",
-        "trailer",
-        "upgrade",
-        "keep-alive",
-        "proxy-connection",
-        "proxy-authenticate",
-        "date",
-        "server",
-    )
-)
-
-_FRAMING_IN_DISGUISE = frozenset({b"content_length", b"transfer_encoding"})
+_MAX_AUTHORITY = 261
+"""A name of 255 bytes, a colon and a port."""
+_CACHED_LENGTH = 128
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,200}")
 _MEMBER = re.compile(TOKEN + rb"++")
 
@@ -88,7 +48,7 @@ class RequestFields:
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
         self.lines = b""
-        """Checked lines that are passed on as they are."""
+        """Lines that are passed on."""
         self.host = b""
         """Lower case, without port and trailing dot; empty if there is none (HTTP/1.0 only)."""
         self.host_line = b""
@@ -108,58 +68,93 @@ class RequestFields:
         """Referer and User-Agent, once the access log asked for them."""
 
 
-def parse_request_fields(block: bytes, max_count: int) -> RequestFields:
-    """Check and read the header lines of a request (`block`: every line with its CRLF, without the empty one)."""
-    if block.count(b"\n") > max_count:
+def read_request_fields(block: bytes, found: Fields, max_count: int) -> RequestFields:
+    """Read the fields that llhttp found in a request; `block` is the raw lines that they were in. Raises BadMessage."""
+    if len(found) > max_count:
         raise LimitExceeded(f"more than {max_count} header fields", 431)
     fields = RequestFields(block)
-    kept = []
-    for run, name, value, odd_name, odd_value, garbage in _REQUEST_FIELDS.findall(block):
-        if run:
-            kept.append(run)
-        elif name:
-            kept.append(_take_request_field(fields, name.lower(), value.strip(b" \t")))
-        elif odd_name:
-            kept.append(b"%b: %b\r\n" % (odd_name, odd_value.strip(b" \t")))
-        elif garbage:
-            raise FramingError(fault_of_block(block))
+    kept: list[bytes] = []
+    for name, value in found:
+        take = _request_taker(name)
+        if take is None:
+            kept += (name, b": ", value, b"\r\n")
+        elif (line := take(fields, value.strip(b" "))) is not None:
+            kept.append(line)
     if fields.chunked and fields.content_length >= 0:
         raise FramingError("both Content-Length and Transfer-Encoding")
     fields.lines = _canonical(b"".join(kept), fields.options)
     return fields
 
 
-def _take_request_field(fields: RequestFields, name: bytes, value: bytes) -> bytes:
-    """Note one special field; give the line that is passed on in its place, mostly none."""
-    match name:
-        case b"host":
-            _set_host(fields, value)
-        case b"connection":
-            fields.options |= _members(value, "Connection")
-        case b"content-length":
-            fields.content_length = _content_length(value, fields.content_length)
-        case b"transfer-encoding":
-            _require_chunked(value, fields.chunked)
-            fields.chunked = True
-        case b"expect":
-            if value.lower() != b"100-continue":
-                raise LimitExceeded("unknown expectation", 417)
-            fields.expects_continue = True
-        case b"trailer":
-            _check_trailer_names(value)
-            return b"Trailer: %b\r\n" % value
-        case b"x-request-id":
-            if fields.request_id:
-                raise FramingError("more than one X-Request-ID")
-            fields.request_id = value if _REQUEST_ID.fullmatch(value) else b""
-        case _ if name in _FRAMING_IN_DISGUISE:
-            raise FramingError("framing header with an underscore in its name")
-        case _ if name.startswith((b"x-forwarded-", b"x-real-ip", b"forwarded")):
-            known = fields.forwarded.get(name)
-            fields.forwarded[name] = value if known is None else b"%b, %b" % (known, value)
-        case _:
-            pass
-    return b""
+@lru_cache(4096)
+def _request_taker(name: bytes) -> "_Taker | None":
+    """Choose what to do with a field of a request; None: pass it on."""
+    name = name.lower()
+    take = _REQUEST_TAKERS.get(name)
+    if take is not None:
+        return take
+    # CGI-style servers take `_` for `-`, so what would be special to them must not slip through.
+    dashed = name.replace(b"_", b"-")
+    if dashed in _FRAMING:
+        return _refuse_disguised_framing
+    if dashed in _FORWARDED or dashed.startswith(b"x-forwarded-"):
+        return partial(_note_forwarded, name)
+    return _drop if dashed in _REQUEST_TAKERS or dashed in _DROPPED else None
+
+
+def _note_forwarded(name: bytes, fields: RequestFields, value: bytes) -> None:
+    known = fields.forwarded.get(name)
+    fields.forwarded[name] = value if known is None else b"%b, %b" % (known, value)
+
+
+def _drop(fields: "RequestFields | AnswerHead", value: bytes) -> None:
+    """Hop-by-hop: not passed on."""
+
+
+def _set_connection(fields: "RequestFields | AnswerHead", value: bytes) -> None:
+    fields.options = (fields.options | _members(value)) if fields.options else _members(value)
+
+
+def _heed_close(fields: "RequestFields | AnswerHead", value: bytes) -> None:
+    """Proxy-Connection was never a standard; llhttp ends the connection on its `close`, so we do."""
+    if b"close" in _members(value):
+        fields.options |= {b"close"}
+
+
+def _set_content_length(fields: "RequestFields | AnswerHead", value: bytes) -> None:
+    if fields.content_length >= 0:
+        raise FramingError("more than one Content-Length")
+    if not CONTENT_LENGTH.fullmatch(value):
+        raise FramingError("malformed Content-Length")
+    fields.content_length = int(value)
+
+
+def _set_transfer_encoding(fields: "RequestFields | AnswerHead", value: bytes) -> None:
+    if fields.chunked or value.lower() != b"chunked":
+        raise FramingError("Transfer-Encoding is not exactly one `chunked`")
+    fields.chunked = True
+
+
+def _keep_trailer_names(fields: "RequestFields | AnswerHead", value: bytes) -> bytes:
+    if _members(value) & FORBIDDEN_TRAILERS:
+        raise FramingError("Trailer announces a field that must not be a trailer")
+    return b"Trailer: %b\r\n" % value
+
+
+def _set_expect(fields: RequestFields, value: bytes) -> None:
+    if value.lower() != b"100-continue":
+        raise LimitExceeded("unknown expectation", 417)
+    fields.expects_continue = True
+
+
+def _set_request_id(fields: RequestFields, value: bytes) -> None:
+    if fields.request_id:
+        raise FramingError("more than one X-Request-ID")
+    fields.request_id = value if _REQUEST_ID.fullmatch(value) else b""
+
+
+def _refuse_disguised_framing(fields: RequestFields, value: bytes) -> None:
+    raise FramingError("framing header with an underscore in its name")
 
 
 def _set_host(fields: RequestFields, value: bytes) -> None:
@@ -171,6 +166,13 @@ def _set_host(fields: RequestFields, value: bytes) -> None:
 
 def normal_host(authority: bytes) -> bytes:
     """Check an authority and give its host for routing: lower case, without port and trailing dot."""
+    if len(authority) > _MAX_AUTHORITY:
+        raise FramingError("Host too long")
+    return _normal_host(authority)
+
+
+@lru_cache(1024)
+def _normal_host(authority: bytes) -> bytes:
     found = HOST.fullmatch(authority)
     if found is None or (found[2] and int(found[2]) > 65535):
         raise FramingError("malformed Host")
@@ -189,18 +191,23 @@ def split_target(target: bytes) -> tuple[bytes, bytes] | None:
 
 def logged_fields(fields: RequestFields) -> tuple[bytes, bytes]:
     """Give Referer and User-Agent as the access log writes them (`-` for none), and remember them."""
-    found = [pattern.search(fields.lines) for pattern in (_REFERER, _USER_AGENT)]
-    referer, agent = (_LOG_UNSAFE.sub(_escape_byte, match[1]) if match else b"-" for match in found)
-    fields.logged = (referer, agent)
+    lines = b"\n" + fields.lines
+    folded = lines.lower()
+    fields.logged = (_logged_value(lines, folded, b"\nreferer: "), _logged_value(lines, folded, b"\nuser-agent: "))
     return fields.logged
 
 
-def _escape_byte(found: re.Match[bytes]) -> bytes:
-    return b"\\x%02x" % found[0][0]
+def _logged_value(lines: bytes, folded: bytes, prefix: bytes) -> bytes:
+    start = folded.find(prefix)
+    if start < 0:
+        return b"-"
+    start += len(prefix)
+    value = lines[start : lines.index(b"\r", start)]
+    if b'"' in value or b"\\" in value or b"\t" in value:
+        value = _LOG_UNSAFE.sub(lambda found: b"\\x%02x" % found[0][0], value)
+    return value
 
 
-_REFERER = re.compile(rb"(?i)(?:\A|\n)referer: ([^\r]*)")
-_USER_AGENT = re.compile(rb"(?i)(?:\A|\n)user-agent: ([^\r]*)")
 _LOG_UNSAFE = re.compile(rb'["\\\t]')
 
 
@@ -215,6 +222,7 @@ class AnswerHead:
         "has_server",
         "lines",
         "minor",
+        "options",
         "ready",
         "ready_date",
         "status",
@@ -229,6 +237,8 @@ class AnswerHead:
         self.chunked = False
         self.closes = minor == 0
         """The connection ends with this answer."""
+        self.options: frozenset[bytes] = frozenset()
+        """Members of Connection, lower case."""
         self.has_date = False
         self.has_server = False
         self.ready = b""
@@ -236,55 +246,37 @@ class AnswerHead:
         self.ready_date = b""
 
 
-def parse_answer_head(head: bytes, max_count: int) -> AnswerHead:
-    """Check and read the head of an answer (`head`: status line and header lines, each with its CRLF)."""
-    line = STATUS_LINE.match(head)
+def read_answer_head(raw: bytes, found: Fields, max_count: int) -> AnswerHead:
+    """Read the fields that llhttp found in an answer; `raw` is its head. Raises BadMessage."""
+    line = STATUS_LINE.match(raw)
     if line is None:
         raise FramingError("malformed status line")
-    if head.count(b"\n") > max_count + 1:
+    if len(found) > max_count:
         raise LimitExceeded(f"more than {max_count} header fields", 502)
     answer = AnswerHead(int(line[2]), int(line[1]))
-    block = head[line.end() :]
-    kept, options = [], frozenset[bytes]()
-    for run, name, value, odd_name, odd_value, garbage in _ANSWER_FIELDS.findall(block):
-        if run:
-            kept.append(run)
-        elif name:
-            value = value.strip(b" \t")
-            name = name.lower()
-            if name == b"connection":
-                options |= _members(value, "Connection")
-            kept.append(_take_answer_field(answer, name, value))
-        elif odd_name:
-            kept.append(b"%b: %b\r\n" % (odd_name, odd_value.strip(b" \t")))
-        elif garbage:
-            raise FramingError(fault_of_block(block))
+    kept: list[bytes] = []
+    for name, value in found:
+        take = _answer_taker(name)
+        if take is None:
+            kept += (name, b": ", value, b"\r\n")
+        elif (trailer_line := take(answer, value.strip(b" "))) is not None:
+            kept.append(trailer_line)
     _check_answer_framing(answer)
+    options = answer.options
     answer.closes = b"close" in options or (answer.minor == 0 and b"keep-alive" not in options)
-    status_line = b"HTTP/1.1 %d %b\r\n" % (answer.status, line[3] or b"")
-    answer.lines = status_line + _canonical(b"".join(kept), options)
+    lines = _canonical(b"".join(kept), options)
+    folded = b"\n" + lines.lower()
+    answer.has_date = b"\ndate:" in folded
+    answer.has_server = b"\nserver:" in folded
+    answer.lines = b"HTTP/1.1 %b %b\r\n%b" % (line[2], line[3] or b"", lines)
     return answer
 
 
-def _take_answer_field(answer: AnswerHead, name: bytes, value: bytes) -> bytes:
-    match name:
-        case b"content-length":
-            answer.content_length = _content_length(value, answer.content_length)
-        case b"transfer-encoding":
-            _require_chunked(value, answer.chunked)
-            answer.chunked = True
-        case b"trailer":
-            _check_trailer_names(value)
-            return b"Trailer: %b\r\n" % value
-        case b"date":
-            answer.has_date = True
-            return b"Date: %b\r\n" % value
-        case b"server":
-            answer.has_server = True
-            return b"Server: %b\r\n" % value
-        case _:
-            pass
-    return b""
+@lru_cache(4096)
+def _answer_taker(name: bytes) -> "_Taker | None":
+    """Choose what to do with a field of an answer; None: pass it on."""
+    name = name.lower()
+    return _ANSWER_TAKERS.get(name) or (_drop if name in _DROPPED else None)
 
 
 def _check_answer_framing(answer: AnswerHead) -> None:
@@ -296,46 +288,28 @@ def _check_answer_framing(answer: AnswerHead) -> None:
         raise FramingError(f"Transfer-Encoding in an answer {answer.status}")
 
 
-def _content_length(value: bytes, known: int) -> int:
-    if known >= 0:
-        raise FramingError("more than one Content-Length")
-    if not CONTENT_LENGTH.fullmatch(value):
-        raise FramingError("malformed Content-Length")
-    return int(value)
-
-
-def _require_chunked(value: bytes, known: bool) -> None:
-    if known or value.lower() != b"chunked":
-        raise FramingError("Transfer-Encoding is not exactly one `chunked`")
-
-
-def _members(value: bytes, name: str) -> frozenset[bytes]:
-    """Split a comma-separated list of tokens; empty members are legal (RFC 9110 section 5.6.1)."""
+@lru_cache(256)
+def _short_members(value: bytes) -> frozenset[bytes]:
     members = frozenset(member for part in value.lower().split(b",") if (member := part.strip(b" \t")))
     if not all(_MEMBER.fullmatch(member) for member in members):
-        raise FramingError(f"malformed {name}")
+        raise FramingError("malformed list of names in Connection or Trailer")
     return members
 
 
-def _check_trailer_names(value: bytes) -> None:
-    if _members(value, "Trailer") & FORBIDDEN_TRAILERS:
-        raise FramingError("Trailer announces a field that must not be a trailer")
+def _members(value: bytes) -> frozenset[bytes]:
+    """Split a comma-separated list of tokens; empty members are legal (RFC 9110 section 5.6.1)."""
+    return _short_members(value) if len(value) < _CACHED_LENGTH else _short_members.__wrapped__(value)
 
 
-def check_trailers(block: bytes) -> bytes:
-    """Check a trailer section and give it canonically, each line with its CRLF."""
+def trailer_lines(found: Fields) -> bytes:
+    """Check the trailers that llhttp found and write them anew; raises FramingError."""
     lines = []
-    for line in block.split(b"\r\n")[:-1]:
-        name, _, value = line.partition(b":")
-        if not _TRAILER_LINE.fullmatch(line):
-            raise FramingError(fault_of_block(block))
-        if name.lower().replace(b"_", b"-") in FORBIDDEN_TRAILERS or name.lower().startswith(b"x-forwarded-"):
+    for name, value in found:
+        dashed = name.lower().replace(b"_", b"-")
+        if dashed in FORBIDDEN_TRAILERS or dashed.startswith(b"x-forwarded-"):
             raise FramingError("a trailer that must not be one")
         lines.append(b"%b: %b\r\n" % (name, value.strip(b" \t")))
     return b"".join(lines)
-
-
-_TRAILER_LINE = re.compile(TOKEN + rb"++:[\t\x20-\x7e\x80-\xff]*+")
 
 
 def _canonical(lines: bytes, options: frozenset[bytes]) -> bytes:
@@ -351,3 +325,28 @@ def _canonical(lines: bytes, options: frozenset[bytes]) -> bytes:
 
 _CONNECTION_OPTIONS = frozenset({b"close", b"keep-alive"})
 _TRAILING_SPACE = re.compile(rb"[ \t]++\r\n")
+
+# What each special field does: notes the value, and gives the line that is passed on in its place, if any. Values come
+# without the spaces around them; a tab there is legal, but no two servers agree on it, so framing does not take it.
+_Taker = Callable[[Any, bytes], bytes | None]
+
+_REQUEST_TAKERS: dict[bytes, _Taker] = {
+    b"host": _set_host,
+    b"connection": _set_connection,
+    b"content-length": _set_content_length,
+    b"transfer-encoding": _set_transfer_encoding,
+    b"trailer": _keep_trailer_names,
+    b"proxy-connection": _heed_close,
+    b"expect": _set_expect,
+    b"x-request-id": _set_request_id,
+}
+_ANSWER_TAKERS: dict[bytes, _Taker] = {
+    b"proxy-connection": _heed_close,
+    b"connection": _set_connection,
+    b"content-length": _set_content_length,
+    b"transfer-encoding": _set_transfer_encoding,
+    b"trailer": _keep_trailer_names,
+}
+_DROPPED = frozenset(b"te upgrade http2-settings keep-alive proxy-authenticate proxy-authorization".split())
+_FRAMING = frozenset({b"content-length", b"transfer-encoding"})
+_FORWARDED = frozenset({b"forwarded", b"x-real-ip"})

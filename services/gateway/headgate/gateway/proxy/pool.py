@@ -7,6 +7,7 @@ long as some table names that endpoint: an unchanged endpoint keeps its warm con
 import asyncio
 import select
 import ssl
+import time
 from collections.abc import Iterable
 
 from headgate.gateway.proxy.config import ProxyConfig
@@ -74,7 +75,7 @@ class EndpointPool:
         if self._retired or len(self._idle) >= self.config.upstream_max_idle:
             connection.transport.close()
         else:
-            connection.idle_since = asyncio.get_running_loop().time()
+            connection.idle_since = time.monotonic()
             self._idle.append(connection)
 
     def forget(self, connection: UpstreamConnection) -> None:
@@ -83,16 +84,21 @@ class EndpointPool:
             self._idle.remove(connection)
 
     async def connect(self) -> UpstreamConnection:
-        """Open a connection; raises OSError (ssl.SSLError is one)."""
-        loop = asyncio.get_running_loop()
+        """Open a connection; raises OSError (ssl.SSLError is one), or UnicodeError for a name that is none."""
+        connection = UpstreamConnection(self)
         name = self.address if self._tls is not None else None
-        _, connection = await loop.create_connection(
-            lambda: UpstreamConnection(self), self.address, self.port, ssl=self._tls, server_hostname=name
-        )
+        try:
+            await asyncio.get_running_loop().create_connection(
+                lambda: connection, self.address, self.port, ssl=self._tls, server_hostname=name
+            )
+        except asyncio.CancelledError:
+            # It may have come up in the very moment in which nobody waits for it any more.
+            connection.discard()
+            raise
         return connection
 
     def close_idle(self, before: float = float("inf")) -> None:
-        """Close the connections at rest since before that loop time, or all."""
+        """Close the connections at rest since before that monotonic time, or all."""
         kept = [connection for connection in self._idle if connection.idle_since >= before]
         closed, self._idle = self._idle[: len(self._idle) - len(kept)], kept
         for connection in closed:
@@ -150,7 +156,7 @@ class PoolRegistry:
 
     def close_aged(self) -> None:
         """Close connections that rested for longer than the idle timeout."""
-        before = asyncio.get_running_loop().time() - self.config.upstream_idle_timeout_s
+        before = time.monotonic() - self.config.upstream_idle_timeout_s
         for pool in self._pools.values():
             pool.close_idle(before)
 

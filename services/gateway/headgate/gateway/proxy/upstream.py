@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, cast
 from headgate.gateway.proxy.errors import BadMessage
 from headgate.gateway.proxy.framing import BodyReader, ChunkedReader, EndReader, LengthReader
 from headgate.gateway.proxy.grammar import PARTIAL_HEAD_FAULT
-from headgate.gateway.proxy.head import AnswerHead, parse_answer_head
+from headgate.gateway.proxy.head import AnswerHead, read_answer_head
+from headgate.gateway.proxy.parser import AnswerParser
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.exchange import Exchange
@@ -26,6 +27,7 @@ class UpstreamConnection(asyncio.Protocol):
     __slots__ = (
         "_buffer",
         "_informational",
+        "_parser",
         "_reader",
         "_reading_paused",
         "_surprised",
@@ -41,6 +43,7 @@ class UpstreamConnection(asyncio.Protocol):
     def __init__(self, pool: "EndpointPool") -> None:
         self.pool = pool
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)
+        """Nothing until the connection is made."""
         self.exchange: Exchange | None = None
         self.reused = False
         """Has answered before, so that it may have died of old age."""
@@ -49,6 +52,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.write_paused = False
         self.idle_since = 0.0
         self._buffer = b""
+        self._parser = AnswerParser()
         self._reader: BodyReader | None = None
         self._reading_paused = False
         self._surprised = False
@@ -74,7 +78,8 @@ class UpstreamConnection(asyncio.Protocol):
         if self.exchange is not None:
             self.exchange = None
             self.pool.in_flight -= 1
-        self.transport.abort()
+        if self.transport is not None:
+            self.transport.abort()
 
     def pause_reading(self) -> None:
         """Take no more of the answer for now, as the client is slow."""
@@ -112,6 +117,7 @@ class UpstreamConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the pool, and the exchange that was under way."""
         exchange, self.exchange = self.exchange, None
+        self._parser.close()
         if exchange is None:
             self.pool.forget(self)
             return
@@ -143,11 +149,12 @@ class UpstreamConnection(asyncio.Protocol):
             self._keep_partial(data, end)
             return
         pool = self.pool
-        head = data[: end + 2]
+        head = data[: end + 4]
+        found = self._parser.head(head)
         if head == pool.memo_head:
             answer = pool.memo_answer
         else:
-            answer = parse_answer_head(head, pool.config.max_header_count)
+            answer = read_answer_head(head, found, pool.config.max_header_count)
             if end < _MEMO_LIMIT:
                 pool.memo_head, pool.memo_answer = head, answer
         if answer.status < 200:
@@ -180,14 +187,21 @@ class UpstreamConnection(asyncio.Protocol):
     def _begin_answer(self, exchange: "Exchange", answer: AnswerHead, rest: bytes) -> None:
         length = answer.content_length
         bodiless = exchange.head_only or answer.status == 204 or answer.status == 304
-        if bodiless or length == len(rest):
-            surplus = bodiless and bool(rest)
-            payload = b"" if bodiless else rest
+        if bodiless:
+            if not self._parser.complete:
+                # An answer to HEAD, of which llhttp cannot know that its body will not come.
+                self._parser.renew()
+            surplus = bool(rest)
+            payload = b""
             self._end(exchange, reusable=not (answer.closes or surplus))
             exchange.answer(answer, payload, bodiless=bodiless, done=True, trailers=b"")
             return
         reader: BodyReader
-        reader = ChunkedReader() if answer.chunked else LengthReader(length) if length >= 0 else EndReader()
+        parser = self._parser
+        if answer.chunked:
+            reader = ChunkedReader(parser)
+        else:
+            reader = LengthReader(parser, length) if length >= 0 else EndReader(parser)
         self._surprised |= answer.closes
         self._reader = reader
         payload = reader.feed(rest)

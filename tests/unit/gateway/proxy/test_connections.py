@@ -1,0 +1,523 @@
+"""Keep-alive, pools, pipelining, retries, interim answers, refusals of our own, and the drain."""
+
+import asyncio
+
+import pytest
+
+from fakes.proxied import OK, Conversation, Script, answering, proxied
+from fakes.waiting import until
+from headgate.gateway.proxy.config import ProxyConfig
+from headgate.gateway.proxy.pool import PoolRegistry
+
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+POST = b"POST / HTTP/1.1\r\nHost: a\r\n"
+CLOSE = b"Connection: close\r\n\r\n"
+
+
+async def test_connections_on_both_sides_are_kept() -> None:
+    async with proxied() as proxy:
+        client = await proxy.connect()
+        for _ in range(3):
+            await client.send(GET)
+            assert b"Connection" not in (await client.answer())[0]
+        assert len(proxy.origin.conversations) == 1
+
+
+async def test_connection_to_an_upstream_is_shared_by_clients() -> None:
+    async with proxied() as proxy:
+        for _ in range(3):
+            assert (await proxy.talk(b"GET / HTTP/1.1\r\nHost: a\r\n" + CLOSE)).endswith(b"ok")
+        assert len(proxy.origin.conversations) == 1
+
+
+async def test_http_1_0_client_is_kept_only_if_it_asks() -> None:
+    async with proxied() as proxy:
+        assert b"\r\nConnection: close\r\n" in await proxy.talk(b"GET / HTTP/1.0\r\nHost: a\r\n\r\n")
+        client = await proxy.connect()
+        for _ in range(2):
+            await client.send(b"GET / HTTP/1.0\r\nHost: a\r\nConnection: Keep-Alive\r\n\r\n")
+            assert b"\r\nConnection: keep-alive\r\n" in (await client.answer())[0]
+
+
+async def test_connection_ends_after_its_number_of_requests() -> None:
+    async with proxied(config=ProxyConfig(keep_alive_requests=2)) as proxy:
+        answer = await proxy.talk(GET * 3)
+        assert answer.count(b"HTTP/1.1 200 OK") == 2
+        assert answer.count(b"Connection: close") == 1
+
+
+@pytest.mark.parametrize("bytewise", [False, True], ids=["whole", "bytewise"])
+async def test_pipelined_requests_are_answered_in_order(bytewise: bool) -> None:
+    async def script(conversation: Conversation) -> None:
+        while True:
+            head, body = await conversation.request()
+            path = head.split(b" ")[1]
+            await conversation.send(
+                b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(path + body), path + body)
+            )
+
+    async with proxied(script) as proxy:
+        pipeline = b"".join(
+            (b"GET /%d HTTP/1.1\r\nHost: a\r\n\r\n" % n)
+            if n % 2
+            else (b"POST /%d HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n-" % n)
+            for n in range(60)
+        )
+        client = await proxy.connect()
+        sending = asyncio.create_task(client.send(pipeline, bytewise=bytewise))
+        bodies = [(await client.answer())[1] for _ in range(60)]
+        await sending
+        assert bodies == [b"/%d" % n if n % 2 else b"/%d-" % n for n in range(60)]
+        assert len(proxy.origin.conversations) == 1
+
+
+async def test_thousands_of_pipelined_requests_for_an_unknown_host_are_answered() -> None:
+    async with proxied() as proxy:
+        client = await proxy.connect()
+        sending = asyncio.create_task(client.send(b"GET / HTTP/1.1\r\nHost: unknown\r\n\r\n" * 3000))
+        for _ in range(3000):
+            assert (await client.answer())[0].startswith(b"HTTP/1.1 404 ")
+        await sending
+
+
+async def test_good_request_before_a_bad_one_is_answered() -> None:
+    async with proxied() as proxy:
+        answer = await proxy.talk(GET + b"GET / HTTP/1.1\r\nHost: a\r\nX : b\r\n\r\n" + GET)
+        assert answer.count(b"HTTP/1.1 200 OK") == 1
+        assert answer.count(b"HTTP/1.1 400 ") == 1
+        assert answer.index(b" 200 ") < answer.index(b" 400 ")
+
+
+async def test_client_that_pipelines_without_reading_is_not_read_without_bound() -> None:
+    gate = asyncio.Event()
+
+    async def script(conversation: Conversation) -> None:
+        await conversation.head()
+        await gate.wait()
+
+    async with proxied(script, config=ProxyConfig(max_pipelined=10_000)) as proxy:
+        client = await proxy.connect()
+        sending = asyncio.create_task(client.send(GET * 200_000))
+        await until(lambda: proxy.server.connections == 1)
+        connection = next(iter(proxy.server._context.connections))
+        await until(lambda: connection._reading_paused)
+        assert len(connection._buffer) < 1 << 20
+        sending.cancel()
+
+
+async def test_half_closed_client_gets_its_answer() -> None:
+    async with proxied() as proxy:
+        client = await proxy.connect()
+        await client.send(GET + GET)
+        client.writer.write_eof()
+        assert (await client.rest()).count(b"HTTP/1.1 200 OK") == 2
+
+
+# Unavailable
+
+
+async def test_unknown_host_is_a_404_on_a_connection_that_stays() -> None:
+    async with proxied() as proxy:
+        client = await proxy.connect()
+        await client.send(b"GET / HTTP/1.1\r\nHost: unknown\r\n\r\n" + GET)
+        head, _ = await client.answer()
+        assert head.startswith(b"HTTP/1.1 404 Not Found\r\n")
+        assert b"\r\nServer: headgate\r\n" in head
+        assert (await client.answer())[1] == b"ok"
+
+
+async def test_404_to_head_has_no_body() -> None:
+    async with proxied() as proxy:
+        client = await proxy.connect()
+        await client.send(b"HEAD / HTTP/1.1\r\nHost: unknown\r\n\r\n" + GET)
+        assert (await client.head()).startswith(b"HTTP/1.1 404 ")
+        assert (await client.answer())[1] == b"ok"
+
+
+async def test_missing_service_is_a_503_that_names_it() -> None:
+    async with proxied() as proxy:
+        proxy.target.pools = []
+        answer = await proxy.talk(b"GET / HTTP/1.1\r\nHost: a\r\n" + CLOSE)
+        assert answer.startswith(b"HTTP/1.1 503 ")
+        assert b"\r\nx-headgate-reason: Service default/web not found\r\n" in answer
+
+
+async def test_no_table_yet_is_a_503() -> None:
+    async with proxied() as proxy:
+        proxy.holder.router = None
+        assert (await proxy.talk(b"GET / HTTP/1.1\r\nHost: a\r\n" + CLOSE)).startswith(b"HTTP/1.1 503 ")
+
+
+async def test_reason_with_odd_characters_cannot_split_the_head() -> None:
+    async with proxied() as proxy:
+        proxy.target.pools = []
+        proxy.target.unavailable = "Service a\r\nSet-Cookie: b not found \u2603"
+        answer = await proxy.talk(b"GET / HTTP/1.1\r\nHost: a\r\n" + CLOSE)
+        assert b"\r\nSet-Cookie" not in answer
+
+
+async def test_refused_connection_is_a_502() -> None:
+    async with proxied() as proxy:
+        await proxy.origin.stop()
+        answer = await proxy.talk(b"GET / HTTP/1.1\r\nHost: a\r\n" + CLOSE)
+        assert answer.startswith(b"HTTP/1.1 502 ")
+
+
+async def test_address_that_is_no_name_is_a_502() -> None:
+    async with proxied() as proxy:
+        proxy.target.pools = [proxy.pools.get("no name..at all", 80, "http")]
+        answer = await proxy.talk(b"GET / HTTP/1.1\r\nHost: a\r\n" + CLOSE)
+        assert answer.startswith(b"HTTP/1.1 502 ")
+
+
+@pytest.mark.parametrize("method", [b"GET", b"POST"])
+async def test_another_endpoint_takes_over_when_one_refuses_connections(method: bytes) -> None:
+    async with proxied(answering(OK), answering(OK)) as proxy:
+        await proxy.origins[0].stop()
+        answer = await proxy.talk(method + b" / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n" + CLOSE + b"hi")
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert proxy.stats.retries == 1
+
+
+async def test_connecting_is_tried_twice_at_most() -> None:
+    async with proxied(answering(OK), answering(OK), answering(OK)) as proxy:
+        await proxy.origins[0].stop()
+        await proxy.origins[1].stop()
+        assert (await proxy.talk(b"GET / HTTP/1.1\r\nHost: a\r\n" + CLOSE)).startswith(b"HTTP/1.1 502 ")
+
+
+# Retries
+
+
+def dying(*, after: bytes = b"") -> Script:
+    """Script: the first connection answers once and dies at its second request, later ones answer."""
+
+    async def script(conversation: Conversation) -> None:
+        await conversation.request()
+        await conversation.send(OK)
+        if conversation.index == 0:
+            await conversation.head()
+            await conversation.send(after)
+            return
+        while True:
+            await conversation.request()
+            await conversation.send(OK)
+
+    return script
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [GET, b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi", b"DELETE / HTTP/1.1\r\nHost: a\r\n\r\n"],
+)
+async def test_idempotent_request_is_sent_again_when_a_kept_connection_dies(request_bytes: bytes) -> None:
+    async with proxied(dying()) as proxy:
+        client = await proxy.connect()
+        for _ in range(2):
+            await client.send(request_bytes)
+            assert (await client.answer())[1] == b"ok"
+        assert len(proxy.origin.conversations) == 2
+        assert proxy.stats.retries == 1
+
+
+async def test_post_is_not_sent_again() -> None:
+    async with proxied(dying()) as proxy:
+        client = await proxy.connect()
+        await client.send(GET)
+        await client.answer()
+        await client.send(POST + b"Content-Length: 2\r\n\r\nhi")
+        assert (await client.answer())[0].startswith(b"HTTP/1.1 502 ")
+        assert len(proxy.origin.heads) == 2
+
+
+async def test_post_of_which_no_body_was_sent_is_sent_again() -> None:
+    async with proxied(dying()) as proxy:
+        client = await proxy.connect()
+        await client.send(GET)
+        await client.answer()
+        await client.send(POST + b"Content-Length: 2\r\n\r\n")
+        await until(lambda: len(proxy.origin.conversations) == 2)
+        await client.send(b"hi")
+        assert (await client.answer())[1] == b"ok"
+
+
+async def test_nothing_is_sent_again_after_the_first_byte_of_an_answer() -> None:
+    async with proxied(dying(after=b"HTTP/1.1 2")) as proxy:
+        client = await proxy.connect()
+        await client.send(GET)
+        await client.answer()
+        await client.send(GET)
+        assert (await client.answer())[0].startswith(b"HTTP/1.1 502 ")
+
+
+async def test_new_connection_that_dies_is_a_502() -> None:
+    async def script(conversation: Conversation) -> None:
+        await conversation.head()
+
+    async with proxied(script) as proxy:
+        assert (await proxy.talk(b"GET / HTTP/1.1\r\nHost: a\r\n" + CLOSE)).startswith(b"HTTP/1.1 502 ")
+        assert len(proxy.origin.conversations) == 1
+
+
+async def test_request_is_sent_again_once_only() -> None:
+    async def script(conversation: Conversation) -> None:
+        if conversation.index == 0:
+            await conversation.request()
+            await conversation.send(OK)
+        await conversation.head()
+
+    async with proxied(script) as proxy:
+        client = await proxy.connect()
+        await client.send(GET + GET)
+        await client.answer()
+        assert (await client.answer())[0].startswith(b"HTTP/1.1 502 ")
+        assert len(proxy.origin.conversations) == 2
+
+
+async def test_connection_that_the_upstream_closed_is_not_used_for_a_post() -> None:
+    async with proxied(answering(OK, then_close=True)) as proxy:
+        client = await proxy.connect()
+        for _ in range(5):
+            await client.send(POST + b"Content-Length: 2\r\n\r\nhi")
+            assert (await client.answer())[1] == b"ok"
+            await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize("coding", [b"Content-Length: 9\r\n\r\nabc", b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"])
+async def test_answer_cut_off_by_the_upstream_is_cut_off_for_the_client(coding: bytes) -> None:
+    async with proxied(answering(b"HTTP/1.1 200 OK\r\n" + coding, then_close=True)) as proxy:
+        client = await proxy.connect()
+        await client.send(GET)
+        answer = await client.rest()
+        assert b"abc" in answer
+        assert not answer.endswith(b"0\r\n\r\n")
+        assert proxy.log.records[0][-1] == "upstream closed the connection in the middle of its answer"
+
+
+# Interim answers and early answers
+
+
+async def test_100_continue_is_answered_here_and_not_forwarded() -> None:
+    async with proxied() as proxy:
+        client = await proxy.connect()
+        await client.send(POST + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+        assert await client.head() == b"HTTP/1.1 100 Continue\r\n\r\n"
+        await client.send(b"hi")
+        assert (await client.answer())[1] == b"ok"
+        assert b"expect" not in proxy.origin.heads[0].lower()
+
+
+async def test_no_100_continue_for_a_body_that_is_on_its_way() -> None:
+    async with proxied() as proxy:
+        answer = await proxy.talk(POST + b"Expect: 100-continue\r\nContent-Length: 2\r\n" + CLOSE + b"hi")
+        assert b"100 Continue" not in answer
+
+
+async def test_no_100_continue_before_a_final_refusal() -> None:
+    async with proxied() as proxy:
+        request = b"POST / HTTP/1.1\r\nHost: unknown\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
+        answer = await proxy.talk(request)
+        assert answer.startswith(b"HTTP/1.1 404 ")
+        assert b"\r\nConnection: close\r\n" in answer
+
+
+async def test_no_100_continue_for_http_1_0() -> None:
+    async with proxied() as proxy:
+        client = await proxy.connect()
+        await client.send(b"POST / HTTP/1.0\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+        await until(lambda: len(proxy.origin.heads) == 1)
+        await client.send(b"hi")
+        assert (await client.head()).startswith(b"HTTP/1.1 200 ")
+
+
+EARLY_HINTS = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n"
+
+
+@pytest.mark.parametrize("bytewise", [False, True], ids=["whole", "bytewise"])
+async def test_early_hints_are_passed_on_and_the_connection_is_kept(bytewise: bool) -> None:
+    async with proxied(answering(EARLY_HINTS + OK, bytewise=bytewise)) as proxy:
+        client = await proxy.connect()
+        for _ in range(2):
+            await client.send(GET)
+            assert await client.head() == EARLY_HINTS
+            assert (await client.answer())[1] == b"ok"
+        assert len(proxy.origin.conversations) == 1
+
+
+async def test_early_hints_are_not_for_http_1_0() -> None:
+    async with proxied(answering(EARLY_HINTS + OK)) as proxy:
+        assert (await proxy.talk(b"GET / HTTP/1.0\r\nHost: a\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_answer_before_the_body_is_passed_on_and_ends_both_connections() -> None:
+    async def script(conversation: Conversation) -> None:
+        await conversation.head()
+        await conversation.send(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno")
+        await conversation.reader.read()
+
+    async with proxied(script) as proxy:
+        answer = await proxy.talk(POST + b"Content-Length: 1000000\r\n\r\nabc" + GET)
+        assert answer.startswith(b"HTTP/1.1 413 ")
+        assert b"\r\nConnection: close\r\n" in answer
+        assert answer.count(b"HTTP/1.1") == 1
+        assert proxy.target.pools[0].idle_count == 0
+        assert proxy.target.pools[0].in_flight == 0
+
+
+async def test_client_that_leaves_ends_its_upstream_request() -> None:
+    ended = asyncio.Event()
+
+    async def script(conversation: Conversation) -> None:
+        await conversation.request()
+        await conversation.reader.read()
+        ended.set()
+
+    async with proxied(script) as proxy:
+        client = await proxy.connect()
+        await client.send(POST + b"Content-Length: 9\r\n\r\nabc")
+        await until(lambda: len(proxy.origin.heads) == 1)
+        client.close()
+        await until(lambda: proxy.target.pools[0].in_flight == 0)
+        assert proxy.log.records[0][5] == 499
+
+
+# Pools
+
+
+async def test_no_more_than_the_allowed_number_of_connections_rest() -> None:
+    async with proxied(config=ProxyConfig(upstream_max_idle=1)) as proxy:
+        clients = [await proxy.connect() for _ in range(3)]
+        for client in clients:
+            await client.send(GET)
+        for client in clients:
+            await client.answer()
+        assert proxy.target.pools[0].idle_count <= 1
+
+
+async def test_connection_that_rests_too_long_is_closed() -> None:
+    async with proxied(config=ProxyConfig(upstream_idle_timeout_s=0.05)) as proxy:
+        client = await proxy.connect()
+        await client.send(GET)
+        await client.answer()
+        assert proxy.target.pools[0].idle_count == 1
+        await until(lambda: proxy.target.pools[0].idle_count == 0)
+        await until(proxy.origin.conversations[0].reader.at_eof)
+
+
+async def test_connection_that_rested_last_is_used_first() -> None:
+    gate = asyncio.Event()
+
+    async def script(conversation: Conversation) -> None:
+        while True:
+            await conversation.request()
+            if not gate.is_set():
+                await gate.wait()
+            await conversation.send(OK)
+
+    async with proxied(script) as proxy:
+        clients = [await proxy.connect() for _ in range(2)]
+        for client in clients:
+            await client.send(GET)
+        await until(lambda: len(proxy.origin.heads) == 2)
+        gate.set()
+        for client in clients:
+            await client.answer()
+        for _ in range(4):
+            await clients[0].send(GET)
+            await clients[0].answer()
+        assert sorted(len(conversation.heads) for conversation in proxy.origin.conversations) == [1, 5]
+
+
+async def test_pools_survive_swaps_and_close_when_their_endpoint_is_gone() -> None:
+    async with proxied() as proxy:
+        client = await proxy.connect()
+        await client.send(GET)
+        await client.answer()
+        pool = proxy.target.pools[0]
+        proxy.pools.retain({pool})
+        assert proxy.pools.get("127.0.0.1", proxy.origin.port, "http") is pool
+        assert pool.idle_count == 1
+        proxy.pools.retain(set())
+        assert pool.idle_count == 0
+        await until(proxy.origin.conversations[0].reader.at_eof)
+
+
+async def test_busy_connection_of_a_retired_pool_finishes_and_closes() -> None:
+    gate = asyncio.Event()
+
+    async def script(conversation: Conversation) -> None:
+        await conversation.request()
+        await gate.wait()
+        await conversation.send(OK)
+        await conversation.reader.read()
+
+    async with proxied(script) as proxy:
+        client = await proxy.connect()
+        await client.send(GET)
+        await until(lambda: len(proxy.origin.heads) == 1)
+        proxy.pools.retain(set())
+        gate.set()
+        assert (await client.answer())[1] == b"ok"
+        assert proxy.target.pools[0].idle_count == 0
+
+
+def test_pool_of_one_endpoint_is_one_object() -> None:
+    pools = PoolRegistry()
+    assert pools.get("10.0.0.1", 80, "http") is pools.get("10.0.0.1", 80, "http")
+    assert pools.get("10.0.0.1", 80, "http") is not pools.get("10.0.0.1", 80, "https")
+    assert pools.get("::1", 80, "http").label == "[::1]:80"
+
+
+# Drain
+
+
+async def test_drain_closes_idle_connections_and_lets_requests_finish() -> None:
+    gate = asyncio.Event()
+
+    async def script(conversation: Conversation) -> None:
+        await conversation.request()
+        await gate.wait()
+        await conversation.send(OK)
+
+    async with proxied(script) as proxy:
+        idle, busy = await proxy.connect(), await proxy.connect()
+        await busy.send(GET)
+        await until(lambda: len(proxy.origin.heads) == 1 and proxy.server.connections == 2)
+        draining = asyncio.create_task(proxy.server.drain(5))
+        assert await idle.rest() == b""
+        gate.set()
+        answer = await busy.rest()
+        assert answer.endswith(b"ok")
+        assert b"\r\nConnection: close\r\n" in answer
+        await asyncio.wait_for(draining, 1)
+
+
+async def test_drain_accepts_no_more_connections() -> None:
+    async with proxied() as proxy:
+        await proxy.server.drain(1)
+        with pytest.raises(ConnectionRefusedError):
+            await proxy.connect()
+
+
+async def test_drain_ends_after_its_grace_period() -> None:
+    async def script(conversation: Conversation) -> None:
+        await conversation.head()
+        await conversation.reader.read()
+
+    async with proxied(script) as proxy:
+        client = await proxy.connect()
+        await client.send(GET)
+        await until(lambda: len(proxy.origin.heads) == 1)
+        await asyncio.wait_for(proxy.server.drain(0.05), 2)
+        assert await client.rest() == b""
+
+
+async def test_swap_of_the_router_takes_effect_at_the_next_request() -> None:
+    blue = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nblue"
+    async with proxied(answering(OK), answering(blue)) as proxy:
+        client = await proxy.connect()
+        await client.send(GET)
+        assert (await client.answer())[1] == b"ok"
+        proxy.holder.router = type(proxy.router)(type(proxy.target)(proxy.target.pools[1:]))
+        await client.send(GET)
+        assert (await client.answer())[1] == b"blue"

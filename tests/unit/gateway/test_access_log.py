@@ -1,0 +1,107 @@
+import json
+import os
+import re
+
+import pytest
+
+from fakes.proxied import OK, answering, proxied
+from headgate.gateway.access_log import AccessLog
+
+REQUEST = (
+    b'GET /x?y HTTP/1.1\r\nHost: a\r\nuser-agent: curl "8"\\\r\nReferer: http://b/\r\nX-Request-ID: id-1\r\n'
+    b"Connection: close\r\n\r\n"
+)
+
+
+async def logged(log_format, request: bytes = REQUEST) -> bytes:
+    """Give what the log holds after one request through a proxy."""
+    reading, writing = os.pipe()
+    log = AccessLog(log_format, writing)
+    async with proxied(answering(OK)) as proxy:
+        proxy.server._context.access_log = log
+        await proxy.talk(request)
+        log.close()
+    os.close(writing)
+    with os.fdopen(reading, "rb") as file:
+        return file.read()
+
+
+async def test_combined_line_is_what_log_analysers_know_and_more() -> None:
+    line = (await logged("combined")).decode()
+    assert re.fullmatch(
+        r'127\.0\.0\.1 - - \[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d \+0000\] "GET /x\?y HTTP/1\.1" 200 2 "http://b/" '
+        r'"curl \\x228\\x22\\x5c" \d\.\d{3} "test\|all" "127\.0\.0\.1:\d+" id-1\n',
+        line,
+    )
+
+
+async def test_json_line_has_all_that_explains_an_answer() -> None:
+    entry = json.loads(await logged("json"))
+    assert entry["status"] == 200
+    assert entry["bytes"] == 2
+    assert entry["host"] == "a"
+    assert entry["target"] == "/x?y"
+    assert entry["route"] == "test|all"
+    assert entry["upstream"] == "test"
+    assert entry["endpoint"].startswith("127.0.0.1:")
+    assert entry["request_id"] == "id-1"
+    assert entry["agent"] == "curl \\x228\\x22\\x5c"
+    assert "reason" not in entry
+
+
+@pytest.mark.parametrize("log_format", ["combined", "json"])
+async def test_refused_request_is_logged_with_its_reason(log_format) -> None:
+    line = await logged(log_format, b"GET / HTTP/1.1\r\nHost: a\r\nX : b\r\n\r\n")
+    assert b"400" in line
+    assert b"space before the colon of a header" in line
+
+
+async def test_quote_in_a_target_cannot_break_the_line() -> None:
+    line = await logged("combined", b'GET /" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
+    assert b'"GET /\\x22 HTTP/1.1" 200' in line
+
+
+@pytest.mark.parametrize("log_format", ["combined", "json"])
+async def test_line_of_a_header_block_seen_before_is_the_same(log_format) -> None:
+    reading, writing = os.pipe()
+    log = AccessLog(log_format, writing)
+    async with proxied(answering(OK)) as proxy:
+        proxy.server._context.access_log = log
+        client = await proxy.connect()
+        for _ in range(3):
+            await client.send(b"GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: it\r\n\r\n")
+            await client.answer()
+        log.close()
+    os.close(writing)
+    with os.fdopen(reading, "rb") as file:
+        assert file.read().count(b"it") == 3
+
+
+async def test_closed_output_costs_lines_and_nothing_else() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    log = AccessLog("combined", writing)
+    async with proxied(answering(OK)) as proxy:
+        proxy.server._context.access_log = log
+        for _ in range(2):
+            assert (await proxy.talk(REQUEST)).endswith(b"ok")
+            log.flush()
+        log.close()
+    os.close(writing)
+    assert log.dropped == 2
+
+
+async def test_output_that_nobody_reads_delays_nobody() -> None:
+    reading, writing = os.pipe()
+    log = AccessLog("combined", writing)
+    log._batches.maxsize = 2
+    async with proxied(answering(OK)) as proxy:
+        proxy.server._context.access_log = log
+        client = await proxy.connect()
+        for _ in range(2000):
+            await client.send(b"GET /" + b"a" * 200 + b" HTTP/1.1\r\nHost: a\r\n\r\n")
+            await client.answer()
+        assert log.dropped > 0
+    os.close(reading)
+    log.close()
+    os.close(writing)
