@@ -6,6 +6,7 @@ import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 import pytest_asyncio
 
@@ -139,6 +140,29 @@ class TestEnding:
                 await arrived.wait()
                 assert await stack.stop() == 0
                 assert (await request).body == b"ok"
+
+    async def test_a_second_signal_does_not_wait_for_requests(self, folder: Path) -> None:
+        arrived = asyncio.Event()
+
+        async def never_answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            arrived.set()
+            await reader.read()
+            writer.close()
+
+        async with await asyncio.start_server(never_answer, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            write(folder, "slow.yaml", ingress("slow", "slow.example", "slow"), service("slow", port))
+            async with Stack(manifests=folder) as stack:
+                request = asyncio.create_task(stack.get("slow.example", "/"))
+                await arrived.wait()
+                stack.process.send_signal(signal.SIGINT)
+                await stack.wait_for_log("gateway stopping")
+                pids = family(stack.process.pid)
+                assert await stack.stop(signal.SIGINT) == 0
+                await until_gone(pids)
+                with pytest.raises(aiohttp.ClientError):
+                    await request
 
 
 class TestStarting:

@@ -158,6 +158,13 @@ class Stack:
             await asyncio.sleep(POLL_S)
         raise AssertionError(f"up.json is {read_state(self.data_dir)}:\n{self.log}")
 
+    async def wait_for_log(self, text: str) -> None:
+        """Wait until `up` or a service has printed a text."""
+        end = time.monotonic() + START_S
+        while text not in self.log:
+            assert time.monotonic() < end, self.log
+            await asyncio.sleep(POLL_S)
+
     async def get(
         self, host: str, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None, body: bytes = b""
     ) -> Answer:

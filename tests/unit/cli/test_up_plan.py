@@ -43,4 +43,4 @@ def test_the_gateway_ends_first_and_the_broker_last() -> None:
 
 
 def test_an_existing_nats_server_is_not_started() -> None:
-    assert make_plan(OPTIONS, URL, None).names == ["gateway", "watcher", "translator"]
+    assert make_plan(OPTIONS, URL, None).names == ["watcher", "translator", "gateway"]

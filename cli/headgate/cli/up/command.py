@@ -135,12 +135,18 @@ def _broker(options: UpOptions) -> tuple[ProcessSpec | None, str]:
 
 async def _run(options: UpOptions, plan: Plan, nats_url: str) -> None:
     stopping = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     output = LogOutput(sys.stdout.buffer, width=max(map(len, [*plan.names, "headgate"])), colour=sys.stdout.isatty())
     own = output.channel("headgate")
     state = _StateFile(options, nats_url)
     supervisor = Supervisor(plan, output, state.processes_changed)
+
+    def stop() -> None:
+        if stopping.is_set():
+            supervisor.hurry()
+        stopping.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
 
     async def announce() -> None:
         await wait_until_ready(state.admin_url, own.say)

@@ -17,7 +17,7 @@ KILL_AFTER_S = 3.0
 
 @dataclass(frozen=True)
 class Plan:
-    """What to start, in this order; it is ended in the order of `stop_groups`."""
+    """What to start, and in which order to end it."""
 
     broker: ProcessSpec | None
     """The NATS server, unless an existing one is used."""
@@ -27,15 +27,23 @@ class Plan:
     demo_backends: tuple[ProcessSpec, ...]
 
     @property
+    def services(self) -> tuple[ProcessSpec, ...]:
+        """What is started once the broker answers, in this order."""
+        return (*self.demo_backends, self.watcher, self.translator, self.gateway)
+
+    @property
     def names(self) -> list[str]:
-        """Names of all processes."""
-        return [spec.name for group in self.stop_groups for spec in group]
+        """Names of all processes, in the order of starting."""
+        return [spec.name for spec in (*self._broker, *self.services)]
 
     @property
     def stop_groups(self) -> list[list[ProcessSpec]]:
         """The order of ending: traffic first, then what feeds it, then what it all stands on."""
-        broker = [self.broker] if self.broker else []
-        return [[self.gateway], [self.watcher, self.translator, *self.demo_backends], broker]
+        return [[self.gateway], [self.watcher, self.translator, *self.demo_backends], self._broker]
+
+    @property
+    def _broker(self) -> list[ProcessSpec]:
+        return [self.broker] if self.broker else []
 
 
 def make_plan(options: UpOptions, nats_url: str, broker: ProcessSpec | None) -> Plan:

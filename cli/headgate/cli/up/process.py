@@ -101,6 +101,12 @@ class SupervisedProcess:
         _kill_group(process)
         await process.wait()
 
+    def kill(self) -> None:
+        """End the process and what it started without waiting for it to finish anything."""
+        self._stopping.set()
+        if self._process is not None:
+            _kill_group(self._process)
+
     async def _run_once(self) -> int:
         # A pipe of our own: asyncio's would make `wait` wait for whatever inherited the pipe, too.
         reading, writing = os.pipe()

@@ -38,6 +38,11 @@ class Supervisor:
         finally:
             await self._stop_all()
 
+    def hurry(self) -> None:
+        """End what still runs at once; for the user's second Ctrl-C."""
+        for process in self._processes.values():
+            process.kill()
+
     async def _start_all(self, broker_is_up: Callable[[], Awaitable[None]], stopping: asyncio.Event) -> None:
         plan = self._plan
         if plan.broker:
@@ -50,7 +55,7 @@ class Supervisor:
             waiting.cancel()
             stopped.cancel()
         if not stopping.is_set():
-            for spec in (*plan.demo_backends, plan.watcher, plan.translator, plan.gateway):
+            for spec in plan.services:
                 self._start(spec)
 
     async def _wait(self, *others: "asyncio.Future[Any]") -> None:
