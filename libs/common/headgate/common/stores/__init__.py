@@ -55,8 +55,13 @@ class DeltaLogWriter(Protocol):
         """
         ...
 
-    async def append_all(self, deltas: Sequence[Delta]) -> Sequence[int]:
+    async def append_all(self, deltas: Sequence[Delta], expected: Sequence[int] | None = None) -> Sequence[int]:
         """Append many deltas as fast as the log takes them (initial lists); return their sequences.
+
+        Args:
+            deltas: what happened.
+            expected: for each, the last sequence of its object that the caller knows of (0: none): where somebody
+                else is found to have said the same and more since, nothing is stored, and its sequence is 0.
 
         A delta that is too large for the log is left out and logged; its sequence is 0.
 

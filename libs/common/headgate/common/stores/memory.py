@@ -122,7 +122,7 @@ class MemoryDeltaLog:
             raise Conflict(f"{delta.ref}: expected sequence {expected_last}, found {last}")
         return self._store(delta_subject(delta.ref), delta)
 
-    async def append_all(self, deltas: Sequence[Delta]) -> Sequence[int]:
+    async def append_all(self, deltas: Sequence[Delta], expected: Sequence[int] | None = None) -> Sequence[int]:
         """Append many deltas."""
         return [await self.append(delta) for delta in deltas]
 

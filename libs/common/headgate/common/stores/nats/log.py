@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
+from typing import NamedTuple
 
 from headgate.common.bus import Bus
 from headgate.common.deltas import (
@@ -68,6 +69,14 @@ def delta_stream(bus: Bus, replicas: int = 1) -> Stream:
     return Stream(bus, config)
 
 
+class _Group(NamedTuple):
+    """Deltas on their way in bulk."""
+
+    deltas: Sequence[Delta]
+    expected: Sequence[int | None]
+    sequences: list[int]
+
+
 class NatsDeltaLogWriter:
     """`DeltaLogWriter` on JetStream."""
 
@@ -95,29 +104,32 @@ class NatsDeltaLogWriter:
         else was said about the object in between: an object may return to what it was.
         """
         message = encode_delta(delta, expected_last)
-        return await self._settle(delta, message, await self._stream.publish(message))
+        return await self._settle(delta, message, await self._stream.publish(message), expected_last)
 
-    async def _settle(self, delta: Delta, message: Outgoing, ack: Ack) -> int:
+    async def _settle(self, delta: Delta, message: Outgoing, ack: Ack, expected_last: int | None = None) -> int:
         for _ in range(_REPEATS):
             if not ack.is_duplicate:
                 return ack.sequence
             last = await self._stream.last(message.subject)
             if last is None or last.sequence <= ack.sequence:
                 return ack.sequence
+            if expected_last is not None and expected_last != last.sequence:
+                # The server looks at message ids first: the other watcher said this too, and more since.
+                raise Conflict(f"{delta.ref}: expected sequence {expected_last}, found {last.sequence}")
             try:
                 ack = await self._stream.publish(encode_delta(delta, again_after=last.sequence))
             except Conflict:
                 continue
         raise Conflict(f"{delta.ref}: others write about this object all the time")
 
-    async def append_all(self, deltas: Sequence[Delta]) -> Sequence[int]:
+    async def append_all(self, deltas: Sequence[Delta], expected: Sequence[int] | None = None) -> Sequence[int]:
         """Append many deltas, in atomic batches of up to 1,000.
 
         The server takes no batch that has a message id which it knows within the last two minutes (as when two
         watchers list the same cluster at once), and servers before 2.12 take no batch at all: such a batch is
         published message by message, where a known id is no error.
         """
-        sequences = [0] * len(deltas)
+        group = _Group(deltas, expected or [None] * len(deltas), [0] * len(deltas))
         places: list[int] = []
         messages: list[Outgoing] = []
         size = 0
@@ -126,7 +138,7 @@ class NatsDeltaLogWriter:
             if not self._fits(delta, message):
                 continue
             if len(messages) == BATCH_MESSAGES or size + message.size > BATCH_BYTES:
-                await self._append_group(deltas, places, messages, sequences)
+                await self._append_group(group, places, messages)
                 places, messages, size = [], [], 0
             places.append(place)
             messages.append(message)
@@ -134,8 +146,8 @@ class NatsDeltaLogWriter:
             if place % 256 == 0:
                 await asyncio.sleep(0)
         if messages:
-            await self._append_group(deltas, places, messages, sequences)
-        return sequences
+            await self._append_group(group, places, messages)
+        return group.sequences
 
     def _fits(self, delta: Delta, message: Outgoing) -> bool:
         try:
@@ -145,20 +157,27 @@ class NatsDeltaLogWriter:
             return False
         return True
 
-    async def _append_group(
-        self, deltas: Sequence[Delta], places: Sequence[int], messages: Sequence[Outgoing], sequences: list[int]
-    ) -> None:
+    async def _append_group(self, group: _Group, places: Sequence[int], messages: Sequence[Outgoing]) -> None:
         try:
             stored: Sequence[int] = await self._stream.publish_batch(messages)
         except BatchRefused as error:
             _log.debug("a batch was refused, publishing one by one", extra={"reason": str(error)})
             acks = await self._stream.publish_pipelined(messages)
             stored = [
-                await self._settle(deltas[place], message, ack)
+                await self._settle_in(group, place, message, ack)
                 for place, message, ack in zip(places, messages, acks, strict=True)
             ]
         for place, sequence in zip(places, stored, strict=True):
-            sequences[place] = sequence
+            group.sequences[place] = sequence
+
+    async def _settle_in(self, group: _Group, place: int, message: Outgoing, ack: Ack) -> int:
+        expected_last = group.expected[place]
+        try:
+            return await self._settle(group.deltas[place], message, ack, expected_last)
+        except Conflict:
+            if expected_last is None:
+                raise
+            return 0
 
     async def announce(self, announcement: ClusterAnnouncement) -> None:
         """Say which kinds the cluster's deltas are going to have."""
