@@ -79,10 +79,10 @@ class ObservedLog(MemoryDeltaLog):
             raise StoreUnavailable("no answer")
         return sequence
 
-    async def append_all(self, deltas: Sequence[Delta]) -> Sequence[int]:
+    async def append_all(self, deltas: Sequence[Delta], expected: Sequence[int] | None = None) -> Sequence[int]:
         self._check()
         self.batches.append(len(deltas))
-        return await super().append_all(deltas)
+        return await super().append_all(deltas, expected)
 
     async def announce(self, announcement: ClusterAnnouncement) -> None:
         self._check()

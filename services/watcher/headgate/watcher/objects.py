@@ -66,7 +66,9 @@ def prepare(manifest: JsonObject, recipients: Sequence[PublicKey]) -> JsonObject
     Raises:
         SealingError: there is a Secret to seal and no recipient.
     """
-    if not is_published(manifest):
-        return None
-    stripped = strip(manifest)
+    return prepare_stripped(strip(manifest), recipients) if is_published(manifest) else None
+
+
+def prepare_stripped(stripped: JsonObject, recipients: Sequence[PublicKey]) -> JsonObject:
+    """Return a stripped object that is published as it stands in a delta; see `prepare`."""
     return seal_secret(stripped, recipients) if stripped.get("kind") == "Secret" else stripped

@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import logging
 import random
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal
@@ -25,7 +26,7 @@ from headgate.common.tasks import run_together
 from headgate.common.telemetry import current_traceparent, span_from
 from headgate.watcher.ledger import Gone, Ledger, Wanted, content_digest
 from headgate.watcher.metrics import DELTAS_PUBLISHED, PUBLISH_SECONDS, REFUSED, UNPUBLISHED
-from headgate.watcher.objects import MAX_OBJECT_BYTES, encode, is_published, prepare, strip
+from headgate.watcher.objects import MAX_OBJECT_BYTES, encode, is_published, prepare_stripped, strip
 from headgate.watcher.sources import Applied, Deleted, Listed, Source, SourceEvent, Unavailable
 
 BULK = 16
@@ -144,21 +145,22 @@ class Publisher:
         if not is_published(manifest):
             self._drop(kind, manifest)
             return False
-        digest = content_digest(strip(manifest))
+        stripped = strip(manifest)
+        digest = content_digest(stripped)
         before = self._ledger.wanted(ref)
         uid = str(manifest["metadata"].get("uid", ""))
         if before and (before.uid, before.digest) == (uid, digest):
             self._refused.pop(ref, None)
             return True  # before anything is sealed again: that takes as long as all the rest
-        body = self._encode(ref, manifest)
+        body = self._encode(ref, stripped)
         if body is not None:
             version = self._version(kind, manifest)
             self._ledger.want(ref, Wanted(uid, version, digest, body, _now(), traceparent))
         return True
 
-    def _encode(self, ref: ObjectRef, manifest: JsonObject) -> bytes | None:
+    def _encode(self, ref: ObjectRef, stripped: JsonObject) -> bytes | None:
         try:
-            body = encode(prepare(manifest, self._recipients))
+            body = encode(prepare_stripped(stripped, self._recipients))
         except SealingError as error:
             self._refuse(ref, Problem(reason="NotSealed", message=str(error)))
             return None
@@ -260,7 +262,9 @@ class Publisher:
             try:
                 if is_list and len(refs) >= BULK:
                     await self._append_all(refs)
-                    return
+                    is_list = False  # what is left, too large or overtaken by another watcher, is looked at one by one
+                    is_settled = not self._ledger.pending
+                    continue
                 conflicts: list[Delta] = []
                 for start in range(0, len(refs), WINDOW):
                     conflicts += await self._append_each(refs[start : start + WINDOW])
@@ -274,13 +278,21 @@ class Publisher:
         with span_from(None, "publish list"):
             traceparent = {"traceparent": current_traceparent()}
             for start in range(0, len(refs), BATCH):
-                found = {ref: self._ledger.delta(ref) for ref in refs[start : start + BATCH]}
-                deltas = [delta.model_copy(update=traceparent) for delta in found.values() if delta]
-                for delta, sequence in zip(deltas, await self._log_writer.append_all(deltas), strict=True):
-                    if sequence:  # 0: too large, which the log's writer has said
-                        self._confirm(delta, sequence)
-                for ref in found:
+                batch = refs[start : start + BATCH]
+                deltas = [delta.model_copy(update=traceparent) for ref in batch if (delta := self._ledger.delta(ref))]
+                expected = [self._ledger.expected(delta.ref) for delta in deltas]
+                sequences = await self._log_writer.append_all(deltas, expected)
+                left_out = [delta.ref for delta, sequence in zip(deltas, sequences, strict=True) if not sequence]
+                counts: Counter[tuple[str, str]] = Counter()
+                for delta, sequence in zip(deltas, sequences, strict=True):
+                    if sequence:
+                        self._ledger.confirm(delta, sequence)
+                        counts[delta.ref.resource, delta.operation.value] += 1
+                for labels, count in counts.items():
+                    DELTAS_PUBLISHED.labels(*labels).inc(count)
+                for ref in set(batch).difference(left_out):
                     self._ledger.settle(ref)
+                self._ledger.put_back(left_out)
 
     async def _append_each(self, refs: Sequence[ObjectRef]) -> list[Delta]:
         """Append what differs of each object, side by side; return what lost against another writer."""
