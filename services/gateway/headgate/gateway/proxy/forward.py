@@ -8,6 +8,7 @@ the client claims is dropped unless it is trusted), `X-Request-ID`, our own fram
 import itertools
 import secrets
 from dataclasses import dataclass
+from functools import cached_property
 
 from headgate.gateway.proxy.head import AnswerHead, RequestFields
 
@@ -32,25 +33,28 @@ class Peer:
     port: bytes
     """Port that the client connected to."""
 
+    @cached_property
+    def lines(self) -> bytes:
+        """What every request of the connection says of it, unless a trusted client has said it before."""
+        return b"X-Forwarded-For: %b\r\nX-Forwarded-Proto: %b\r\nX-Forwarded-Port: %b\r\nX-Real-IP: %b\r\n" % (
+            self.address,
+            self.scheme,
+            self.port,
+            self.address,
+        )
+
 
 def upstream_lines(fields: RequestFields, peer: Peer, *, trusted: bool) -> bytes:
     """Build all that follows the request line towards an upstream, up to the request id and the empty line.
 
     Depends on nothing but the header block and the connection, so it is made once for equal blocks of a connection.
     """
-    claimed = fields.forwarded if trusted else {}
-    chain = claimed.get(b"x-forwarded-for")
-    parts = [b"Host: %b\r\n" % fields.host_line if fields.host_line else b"", fields.lines]
-    parts.append(b"X-Forwarded-For: %b\r\n" % (b"%b, %b" % (chain, peer.address) if chain else peer.address))
-    for name, value in (
-        (b"X-Forwarded-Proto", peer.scheme),
-        (b"X-Forwarded-Host", fields.host_line),
-        (b"X-Forwarded-Port", peer.port),
-        (b"X-Real-IP", peer.address),
-    ):
-        parts.append(b"%b: %b\r\n" % (name, claimed.get(name.lower()) or value))
-    written = {b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host", b"x-forwarded-port", b"x-real-ip"}
-    parts += [b"%b: %b\r\n" % item for item in claimed.items() if item[0] not in written and b"_" not in item[0]]
+    host = fields.host_line
+    parts = [b"Host: %b\r\n%bX-Forwarded-Host: %b\r\n" % (host, fields.lines, host) if host else fields.lines]
+    if trusted and fields.forwarded:
+        parts = [b"Host: %b\r\n" % host if host else b"", fields.lines, _trusted_lines(fields, peer)]
+    else:
+        parts.append(peer.lines)
     if fields.chunked:
         parts.append(CHUNKED_LINE)
     elif fields.content_length >= 0:
@@ -58,6 +62,23 @@ def upstream_lines(fields: RequestFields, peer: Peer, *, trusted: bool) -> bytes
     if fields.request_id:
         parts.append(b"X-Request-ID: %b\r\n" % fields.request_id)
     return b"".join(parts)
+
+
+def _trusted_lines(fields: RequestFields, peer: Peer) -> bytes:
+    """Keep what a trusted client claims, fill in what it does not, and add it to the chain of addresses."""
+    lines = {
+        b"x-forwarded-for": (b"X-Forwarded-For", peer.address),
+        b"x-forwarded-proto": (b"X-Forwarded-Proto", peer.scheme),
+        b"x-forwarded-host": (b"X-Forwarded-Host", fields.host_line),
+        b"x-forwarded-port": (b"X-Forwarded-Port", peer.port),
+        b"x-real-ip": (b"X-Real-IP", peer.address),
+    }
+    for name, claimed in fields.forwarded.items():
+        if b"_" not in name and claimed:
+            spelled = lines[name][0] if name in lines else name
+            chain = b"%b, %b" % (claimed, peer.address) if name == b"x-forwarded-for" else claimed
+            lines[name] = (spelled, chain)
+    return b"".join(b"%b: %b\r\n" % line for line in lines.values())
 
 
 def answer_head(answer: AnswerHead, date_line: bytes, framing: bytes, connection: bytes) -> bytes:

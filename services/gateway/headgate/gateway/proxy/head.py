@@ -31,6 +31,7 @@ class RequestFields:
     """What the header block of one request says; immutable once parsed, so equal blocks may share one."""
 
     __slots__ = (
+        "agent",
         "chunked",
         "content_length",
         "expects_continue",
@@ -41,6 +42,7 @@ class RequestFields:
         "logged",
         "options",
         "raw",
+        "referer",
         "request_id",
         "upstream_lines",
     )
@@ -64,6 +66,8 @@ class RequestFields:
         """Last value of each X-Forwarded-*, X-Real-IP and Forwarded, by lower-case name; lists are joined."""
         self.upstream_lines = b""
         """All that follows the request line towards an upstream, except a request id of our making; see `forward`."""
+        self.agent = b""
+        self.referer = b""
         self.logged: tuple[bytes, bytes] | None = None
         """Referer and User-Agent, once the access log asked for them."""
 
@@ -141,6 +145,16 @@ def _keep_trailer_names(fields: "RequestFields | AnswerHead", value: bytes) -> b
     return b"Trailer: %b\r\n" % value
 
 
+def _note_agent(fields: RequestFields, value: bytes) -> bytes:
+    fields.agent = value
+    return b"User-Agent: %b\r\n" % value
+
+
+def _note_referer(fields: RequestFields, value: bytes) -> bytes:
+    fields.referer = value
+    return b"Referer: %b\r\n" % value
+
+
 def _set_expect(fields: RequestFields, value: bytes) -> None:
     if value.lower() != b"100-continue":
         raise LimitExceeded("unknown expectation", 417)
@@ -191,21 +205,14 @@ def split_target(target: bytes) -> tuple[bytes, bytes] | None:
 
 def logged_fields(fields: RequestFields) -> tuple[bytes, bytes]:
     """Give Referer and User-Agent as the access log writes them (`-` for none), and remember them."""
-    lines = b"\n" + fields.lines
-    folded = lines.lower()
-    fields.logged = (_logged_value(lines, folded, b"\nreferer: "), _logged_value(lines, folded, b"\nuser-agent: "))
+    fields.logged = (_logged_value(fields.referer), _logged_value(fields.agent))
     return fields.logged
 
 
-def _logged_value(lines: bytes, folded: bytes, prefix: bytes) -> bytes:
-    start = folded.find(prefix)
-    if start < 0:
-        return b"-"
-    start += len(prefix)
-    value = lines[start : lines.index(b"\r", start)]
+def _logged_value(value: bytes) -> bytes:
     if b'"' in value or b"\\" in value or b"\t" in value:
         value = _LOG_UNSAFE.sub(lambda found: b"\\x%02x" % found[0][0], value)
-    return value
+    return value or b"-"
 
 
 _LOG_UNSAFE = re.compile(rb'["\\\t]')
@@ -337,6 +344,8 @@ _REQUEST_TAKERS: dict[bytes, _Taker] = {
     b"transfer-encoding": _set_transfer_encoding,
     b"trailer": _keep_trailer_names,
     b"proxy-connection": _heed_close,
+    b"user-agent": _note_agent,
+    b"referer": _note_referer,
     b"expect": _set_expect,
     b"x-request-id": _set_request_id,
 }
