@@ -49,3 +49,20 @@ async def test_a_change_made_while_a_service_is_down_arrives_too(victim: str, tm
             os.kill(stack.state().processes[victim], signal.SIGKILL)
             write(folder, "web.yaml", ingress("web", HOST, "web"), service("web", blue.port))
             await stack.wait_for_answer(HOST, "/", name="blue", within_s=30)
+
+
+async def test_a_killed_gateway_is_back_with_its_last_table_though_all_else_is_gone(tmp_path: Path) -> None:
+    folder = tmp_path / "manifests"
+    folder.mkdir()
+    async with EchoServer("red") as red:
+        write(folder, "web.yaml", ingress("web", HOST, "web"), service("web", red.port))
+        async with Stack(manifests=folder) as stack:
+            await stack.wait_for_answer(HOST, "/", name="red")
+            processes = stack.state().processes
+            for name in ("watcher", "translator", "nats"):
+                os.kill(processes[name], signal.SIGSTOP)
+            os.kill(processes["gateway"], signal.SIGKILL)
+            await stack.wait_for_state(lambda state: state.restarts.get("gateway") == 1)
+            await stack.wait_for_answer(HOST, "/", name="red")
+            for name in ("watcher", "translator", "nats"):
+                os.kill(processes[name], signal.SIGCONT)
