@@ -99,7 +99,7 @@ def load(compiler: TableCompiler, image: TableImage, version: tuple[int, int] = 
     contents = {chunk.digest: chunk.content for chunk in chunks}
     update = compiler.stage(manifest.version, manifest.chunks)
     for name in update.needed:
-        update.add(name, contents[name.digest])
+        list(update.add(name, contents[name.digest]))
     update.commit()
     return len(update.needed)
 

@@ -240,7 +240,7 @@ async def test_a_burst_of_revisions_ends_at_the_last() -> None:
     assert gateway.reaches() == "10.0.0.29:80"
 
 
-async def test_a_manifest_of_another_revision_is_refused() -> None:
+async def test_a_manifest_of_another_revision_is_refused(caplog: pytest.LogCaptureFixture) -> None:
     class Confused(Shakable):
         async def get_manifest(self, table: str, version: Version) -> Manifest:
             manifest = await super().get_manifest(table, version)
@@ -250,11 +250,13 @@ async def test_a_manifest_of_another_revision_is_refused() -> None:
     gateway = Gateway(store)
     await commit(store, small_image(), (1, 1))
     async with gateway.following():
-        await asyncio.sleep(0.1)
+        await eventually(lambda: "revision not applied" in caplog.text)
     assert gateway.served() is None
 
 
-async def test_a_table_from_disk_is_served_until_the_store_has_a_greater_one(tmp_path: Path) -> None:
+async def test_a_table_from_disk_is_served_until_the_store_has_a_greater_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     store, first = Shakable(), Gateway(Shakable())
     manifest, chunks = publish(small_image(1), (3, 7))
     contents = {chunk.digest: chunk.content for chunk in chunks}
@@ -277,7 +279,7 @@ async def test_a_table_from_disk_is_served_until_the_store_has_a_greater_one(tmp
     assert second.reaches() == "10.0.0.1:80"
     await commit(store, small_image(2), (3, 6))
     async with second.following():
-        await asyncio.sleep(0.1)
+        await eventually(lambda: "store is behind" in caplog.text)
         assert second.served() == "3.7"
         await commit(store, small_image(2), (4, 1))
         await eventually(lambda: second.served() == "4.1")

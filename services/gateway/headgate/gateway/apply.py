@@ -7,7 +7,7 @@ before it leaves the last good table as it was.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
 from headgate.common.errors import HeadgateError
 from headgate.common.snapshot import ChunkName, Manifest, Version
@@ -129,7 +129,7 @@ class TableApplier:
 
 
 async def _fill(update: TableUpdate, fetch: Fetch, watch: Stopwatch) -> None:
-    """Add every chunk that is needed, letting traffic run after each."""
+    """Add every chunk that is needed, letting traffic run after each step."""
     for start in range(0, len(update.needed), FETCHES_AT_ONCE):
         names = update.needed[start : start + FETCHES_AT_ONCE]
         async with asyncio.TaskGroup() as group:
@@ -139,7 +139,10 @@ async def _fill(update: TableUpdate, fetch: Fetch, watch: Stopwatch) -> None:
             if isinstance(content, HeadgateError):
                 raise content
             watch.begin()
-            _add(update, name, content)
+            for _ in _add(update, name, content):
+                watch.end()
+                await asyncio.sleep(0)
+                watch.begin()
             watch.end()
             await asyncio.sleep(0)
 
@@ -152,9 +155,9 @@ async def _quietly(fetching: Awaitable[bytes]) -> bytes | HeadgateError:
         return error
 
 
-def _add(update: TableUpdate, name: ChunkName, content: bytes) -> None:
+def _add(update: TableUpdate, name: ChunkName, content: bytes) -> Iterator[None]:
     try:
-        update.add(name, content)
+        yield from update.add(name, content)
     except HeadgateError:
         raise
     except Exception as error:

@@ -22,7 +22,7 @@ from fakes.gateway_table import (
 )
 from headgate.common.errors import DecodeError
 from headgate.common.sealing import Unsealer, seal
-from headgate.common.snapshot import TableImage, Version
+from headgate.common.snapshot import ChunkName, TableImage, Version
 from headgate.common.table import BackendProtocol, TableEntry
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.table.compiler import TableCompiler
@@ -120,6 +120,38 @@ def test_a_changed_host_keeps_the_compiled_hosts_beside_it() -> None:
     assert after["h1.com"] is not before["h1.com"]
 
 
+def test_unchanged_routes_of_a_changed_host_keep_their_compiled_object() -> None:
+    image = TableImage([host("h1.com", route("/a"), route("/b"), route("/c"))])
+    compiler = new_compiler()
+    load(compiler, image, (1, 1))
+    before = {item.path: item for item in dict(compiler.hosts.compiled())["h1.com"].routes}
+    image.put(host("h1.com", route("/new"), route("/c"), route("/b", "exact"), route("/a")))
+    load(compiler, image, (1, 2))
+    after = {item.path: item for item in dict(compiler.hosts.compiled())["h1.com"].routes}
+    assert list(after) == [b"/new", b"/c", b"/b", b"/a"]
+    assert after[b"/a"] is before[b"/a"]
+    assert after[b"/c"] is before[b"/c"]
+    assert after[b"/b"] is not before[b"/b"]
+
+
+def test_a_host_with_many_routes_is_compiled_in_many_steps() -> None:
+    image = TableImage([host("h1.com", *(route(f"/{number}") for number in range(1000)))])
+    compiler = new_compiler()
+    manifest, chunks = publish(image, (1, 1))
+    update = compiler.stage(manifest.version, manifest.chunks)
+    assert len(list(update.add(update.needed[0], chunks[0].content))) >= 10
+    assert update.commit().match(b"h1.com", b"/999/x") is not None
+
+
+@pytest.mark.parametrize(
+    "content", [b"{}", b"[1]", b'[{"host":"a.com"}]', b'[{"host":"a.com","routes":[],"more":1}]', b"[{]"]
+)
+def test_chunks_that_break_the_contract_are_refused(content: bytes) -> None:
+    update = new_compiler().stage(Version(1, 1), [ChunkName(kind="hosts", prefix="", digest="d")])
+    with pytest.raises(DecodeError):
+        list(update.add(update.needed[0], content))
+
+
 def test_balancing_goes_on_over_a_swap() -> None:
     image = TableImage([entry("host", 1, 1), entry("upstream", 1, 4)])
     compiler = new_compiler()
@@ -144,7 +176,7 @@ def test_nothing_is_served_before_the_commit() -> None:
     manifest, chunks = publish(image, (1, 2))
     update = compiler.stage(manifest.version, manifest.chunks)
     for name in update.needed:
-        update.add(name, next(chunk.content for chunk in chunks if chunk.digest == name.digest))
+        list(update.add(name, next(chunk.content for chunk in chunks if chunk.digest == name.digest)))
     assert behaviour(compiler, 1) == before
     assert compiler.table is not None
     assert compiler.table.version == Version(1, 1)
@@ -160,7 +192,7 @@ def test_an_incomplete_update_changes_nothing() -> None:
     manifest, chunks = publish(image, (1, 2))
     update = compiler.stage(manifest.version, manifest.chunks)
     name = next(name for name in update.needed if name.kind == "upstreams")
-    update.add(name, next(chunk.content for chunk in chunks if chunk.digest == name.digest))
+    list(update.add(name, next(chunk.content for chunk in chunks if chunk.digest == name.digest)))
     with pytest.raises(LookupError):
         update.commit()
     assert behaviour(compiler, 2) == before
@@ -172,7 +204,7 @@ def test_a_chunk_with_a_bad_entry_is_refused() -> None:
     manifest, chunks = publish(image, (1, 1))
     update = compiler.stage(manifest.version, manifest.chunks)
     with pytest.raises(DecodeError):
-        update.add(update.needed[0], chunks[0].content.replace(b'"prefix"', b'"glob"'))
+        list(update.add(update.needed[0], chunks[0].content.replace(b'"prefix"', b'"glob"')))
 
 
 def test_the_old_table_and_its_endpoints_are_freed_after_a_swap() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from fakes.gateway_table import compiled, host, load, new_compiler, route
 from headgate.common.snapshot import TableImage
 from headgate.common.table import PathType, Route, VirtualHost
-from headgate.gateway.table.compile import path_rule
+from headgate.gateway.table.explain import path_rule
 
 HOST = b"foo.com"
 

@@ -6,17 +6,17 @@ compiling, as validated models take ten times the space of their compressed chun
 them again.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar, cast
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from headgate.common.errors import DecodeError
 from headgate.common.snapshot import ENTRY_LIMIT, ChunkName, compress, decompress
-from headgate.common.table import ENTRY_TYPES, EntryKind, TableEntry, entry_key
+from headgate.common.table import Entry
 
-E = TypeVar("E", bound=TableEntry)
+E = TypeVar("E", bound=Entry)
 C = TypeVar("C")
 
 
@@ -47,24 +47,36 @@ def split_entries(content: bytes) -> list[bytes]:
         raise DecodeError(f"a chunk is not a JSON array: {error}") from error
 
 
-def decode_entry(kind: EntryKind, raw: bytes) -> TableEntry:
+def decode_entry(entry_type: type[E], raw: bytes) -> E:
     """Decode and validate one entry.
 
     Raises:
         DecodeError: it does not follow the contract.
     """
     try:
-        return ENTRY_TYPES[kind].model_validate_json(raw)
+        return entry_type.model_validate_json(raw)
     except ValueError as error:
-        raise DecodeError(f"an entry of {kind} cannot be read: {error}") from error
+        raise DecodeError(f"an entry of type {entry_type.__name__} cannot be read: {error}") from error
+
+
+class Previous(NamedTuple, Generic[C]):
+    """An entry as the current table has it."""
+
+    raw: bytes
+    compiled: C
+
+
+FindPrevious = Callable[[str], Previous[C] | None]
+"""Finds the previous version of an entry by key."""
+CompileEntry = Callable[[bytes, FindPrevious[C]], Generator[None, None, tuple[str, C]]]
+"""Compiles an encoded entry in steps; returns its key and what it became. Changes nothing that is served."""
 
 
 class ChunkSet(Generic[E, C]):
     """All chunks of one kind that the current table consists of."""
 
-    def __init__(self, kind: EntryKind, compile_entry: Callable[[E, C | None], C]) -> None:
-        """`compile_entry` gets an entry and what its previous version was compiled to, and changes nothing served."""
-        self.kind = kind
+    def __init__(self, entry_type: type[E], compile_entry: CompileEntry[C]) -> None:
+        self.entry_type = entry_type
         self.compile_entry = compile_entry
         self.held: Mapping[str, HeldChunk[C]] = {}
         """By digest."""
@@ -77,14 +89,14 @@ class ChunkSet(Generic[E, C]):
         """Decode all entries, chunk by chunk."""
         for chunk in self.held.values():
             for raw in chunk.raw_entries():
-                yield cast(E, decode_entry(self.kind, raw))
+                yield decode_entry(self.entry_type, raw)
 
     def entry(self, key: str) -> E | None:
         """Decode one entry."""
         for chunk in self.held.values():
             if key in chunk.compiled:
                 raw = chunk.raw_entries()[list(chunk.compiled).index(key)]
-                return cast(E, decode_entry(self.kind, raw))
+                return decode_entry(self.entry_type, raw)
         return None
 
     def compiled(self) -> Iterator[tuple[str, C]]:
@@ -102,14 +114,14 @@ class ChunkStage(Generic[E, C]):
         held, wanted = chunks.held, {name.digest: name for name in names}
         self._kept = held.keys() & wanted.keys()
         self._vanishing = [held[digest] for digest in held.keys() - self._kept]
-        self._known: dict[str, dict[bytes, tuple[str, C]]] = {}
-        """Of vanishing chunks by digest: encoded entries, with what they are compiled to."""
+        self._raw_entries: dict[str, dict[bytes, str]] = {}
+        """Of vanishing chunks by digest: encoded entries and their keys."""
         self.needed = tuple(wanted[digest] for digest in sorted(wanted.keys() - self._kept))
         """Chunks to `add`."""
         self.is_changed = bool(self.needed or self._vanishing)
 
-    def add(self, name: ChunkName, content: bytes) -> None:
-        """Decode and compile one verified chunk.
+    def add(self, name: ChunkName, content: bytes) -> Generator[None, None, None]:
+        """Decode and compile one verified chunk, in steps.
 
         Raises:
             DecodeError: the chunk does not follow the contract.
@@ -117,24 +129,32 @@ class ChunkStage(Generic[E, C]):
         related = [chunk for chunk in self._vanishing if _may_share_keys(chunk.name.prefix, name.prefix)]
         compiled: dict[str, C] = {}
         for raw in split_entries(content):
-            key, item = self._find_unchanged(raw, related) or self._compile(name.kind, raw, related)
+            unchanged = self._find_unchanged(raw, related)
+            if unchanged is not None:
+                key, item = unchanged
+            else:
+                key, item = yield from self._chunks.compile_entry(raw, lambda key: self._find_previous(key, related))
             compiled[key] = item
         self._staged[name.digest] = HeldChunk(name, compress(content), compiled)
 
     def _find_unchanged(self, raw: bytes, related: Sequence[HeldChunk[C]]) -> tuple[str, C] | None:
         for chunk in related:
-            digest = chunk.name.digest
-            if digest not in self._known:
-                self._known[digest] = dict(zip(chunk.raw_entries(), chunk.compiled.items(), strict=True))
-            if found := self._known[digest].get(raw):
-                return found
+            if (key := self._keys_by_raw(chunk).get(raw)) is not None:
+                return key, chunk.compiled[key]
         return None
 
-    def _compile(self, kind: EntryKind, raw: bytes, related: Sequence[HeldChunk[C]]) -> tuple[str, C]:
-        entry = cast(E, decode_entry(kind, raw))
-        key = entry_key(entry)
-        previous = next((chunk.compiled[key] for chunk in related if key in chunk.compiled), None)
-        return key, self._chunks.compile_entry(entry, previous)
+    def _find_previous(self, key: str, related: Sequence[HeldChunk[C]]) -> Previous[C] | None:
+        for chunk in related:
+            if key in chunk.compiled:
+                raw = next(raw for raw, other in self._keys_by_raw(chunk).items() if other == key)
+                return Previous(raw, chunk.compiled[key])
+        return None
+
+    def _keys_by_raw(self, chunk: HeldChunk[C]) -> dict[bytes, str]:
+        digest = chunk.name.digest
+        if digest not in self._raw_entries:
+            self._raw_entries[digest] = dict(zip(chunk.raw_entries(), chunk.compiled, strict=True))
+        return self._raw_entries[digest]
 
     def check_complete(self) -> None:
         """Raise LookupError if a needed chunk was not added."""

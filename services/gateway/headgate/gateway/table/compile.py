@@ -4,18 +4,25 @@
 refer to upstreams through holders, so an endpoint change recompiles one upstream and stores one attribute.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+import msgspec
+
+from headgate.common.errors import DecodeError
 from headgate.common.snapshot import Version
 from headgate.common.table import Route, VirtualHost
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin
 from headgate.gateway.balancing.upstream import UpstreamHolder
+from headgate.gateway.table.chunks import FindPrevious
 from headgate.gateway.table.match import PathIndex, PathRule, find_host
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.pool import EndpointPool
+
+ROUTES_AT_ONCE = 64
+"""Routes compiled between two turns of the event loop: about a millisecond."""
 
 
 class CompiledRoute:
@@ -27,16 +34,17 @@ class CompiledRoute:
         "_split",
         "connect_timeout_s",
         "name",
-        "position",
+        "path",
+        "path_type",
         "read_timeout_s",
         "send_timeout_s",
         "upstream_label",
     )
 
-    def __init__(self, host: str, route: Route, position: int, backends: Sequence[tuple[UpstreamHolder, int]]) -> None:
+    def __init__(self, host: str, route: Route, backends: Sequence[tuple[UpstreamHolder, int]]) -> None:
         self.name = f"{host}|{route.name}"
-        self.position = position
-        """Within `VirtualHost.routes`."""
+        self.path_type = route.path.type
+        self.path = route.path.value.encode()
         self.connect_timeout_s = route.timeouts.connect_s
         self.send_timeout_s = route.timeouts.send_s
         self.read_timeout_s = route.timeouts.read_s
@@ -68,7 +76,17 @@ class CompiledRoute:
         return "; ".join(holder.balancer.unavailable for holder in holders if holder.balancer.unavailable)
 
 
-CompiledHost = PathIndex[CompiledRoute]
+class CompiledHost(PathIndex[CompiledRoute]):
+    """The routes of one host by path."""
+
+    __slots__ = ("routes",)
+
+    def __init__(self, routes: Iterable[CompiledRoute]) -> None:
+        self.routes = tuple(routes)
+        """In the order of `VirtualHost.routes`."""
+        super().__init__(
+            (PathRule(route.path_type, route.path, position), route) for position, route in enumerate(self.routes)
+        )
 
 
 class UpstreamHolders:
@@ -88,23 +106,58 @@ class UpstreamHolders:
         return holder
 
 
-def compile_host(virtual_host: VirtualHost, holders: UpstreamHolders) -> CompiledHost:
-    """Index the routes of one host by path."""
-    return PathIndex(
-        (path_rule(route, position), compile_route(virtual_host.host, route, position, holders))
-        for position, route in enumerate(virtual_host.routes)
-    )
+def compile_host(
+    raw: bytes, find_previous: FindPrevious[CompiledHost], holders: UpstreamHolders
+) -> Generator[None, None, tuple[str, CompiledHost]]:
+    """Compile an encoded virtual host in steps; a host may have thousands of routes, of which one changed.
+
+    Routes that did not change, byte for byte, keep their compiled object.
+
+    Raises:
+        DecodeError: it does not follow the contract.
+    """
+    host, raw_routes = split_host(raw)
+    previous = find_previous(host)
+    known = dict(zip(split_host(previous.raw)[1], previous.compiled.routes, strict=True)) if previous else {}
+    routes: list[CompiledRoute] = []
+    for raw_route in raw_routes:
+        routes.append(known.get(raw_route) or compile_route(host, decode_route(raw_route), holders))
+        if len(routes) % ROUTES_AT_ONCE == 0:
+            yield
+    return host, CompiledHost(routes)
 
 
-def path_rule(route: Route, position: int) -> PathRule:
-    """Return how a route matches."""
-    return PathRule(route.path.type, route.path.value.encode(), position)
+def split_host(raw: bytes) -> tuple[str, list[bytes]]:
+    """Return a virtual host's name and its encoded routes, all else about it validated.
+
+    Raises:
+        DecodeError: it does not follow the contract.
+    """
+    try:
+        fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+        routes = msgspec.json.decode(fields.pop("routes"), type=list[msgspec.Raw])
+        host = VirtualHost.model_validate_json(msgspec.json.encode({**fields, "routes": []})).host
+    except (msgspec.MsgspecError, KeyError, ValueError) as error:
+        raise DecodeError(f"an entry of hosts cannot be read: {error}") from error
+    return host, [bytes(route) for route in routes]
 
 
-def compile_route(host: str, route: Route, position: int, holders: UpstreamHolders) -> CompiledRoute:
+def decode_route(raw: bytes) -> Route:
+    """Decode and validate one route.
+
+    Raises:
+        DecodeError: it does not follow the contract.
+    """
+    try:
+        return Route.model_validate_json(raw)
+    except ValueError as error:
+        raise DecodeError(f"a route cannot be read: {error}") from error
+
+
+def compile_route(host: str, route: Route, holders: UpstreamHolders) -> CompiledRoute:
     """Bind a route to the holders of its upstreams."""
     backends = [(holders.holder(backend.upstream), backend.weight) for backend in route.backends]
-    return CompiledRoute(host, route, position, backends)
+    return CompiledRoute(host, route, backends)
 
 
 class CompiledTable:

@@ -1,11 +1,11 @@
 """Turning one revision into the next: staged chunk by chunk, made current in one synchronous step.
 
-`TableCompiler.stage` names the chunks that are missing; each is decoded and compiled by `TableUpdate.add`, between
-which the caller lets traffic run; `TableUpdate.commit` swaps balancers and returns the new table, without a point in
-between at which a request could see half of it. An update that fails is dropped.
+`TableCompiler.stage` names the chunks that are missing; each is decoded and compiled by `TableUpdate.add` in steps,
+between which the caller lets traffic run; `TableUpdate.commit` swaps balancers and returns the new table, without a
+point in between at which a request could see half of it. An update that fails is dropped.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import NamedTuple
 
 from headgate.common.sealing import SealedValue
@@ -15,7 +15,7 @@ from headgate.common.table import ENTRY_KINDS, Certificate, EntryKind, Upstream,
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.upstream import UpstreamBalancer, UpstreamHolder, compile_upstream, missing_balancer
 from headgate.gateway.table.certificates import OpenedCertificate, open_certificate
-from headgate.gateway.table.chunks import ChunkSet
+from headgate.gateway.table.chunks import ChunkSet, FindPrevious, decode_entry
 from headgate.gateway.table.compile import CompiledHost, CompiledTable, UpstreamHolders, compile_host
 
 
@@ -45,22 +45,33 @@ class TableCompiler:
         self._unseal = unseal
         self._next_offset = next_offset
         self._holders = UpstreamHolders()
-        self.hosts: ChunkSet[VirtualHost, CompiledHost] = ChunkSet("hosts", self._compile_host)
-        self.upstreams: ChunkSet[Upstream, BoundUpstream] = ChunkSet("upstreams", self._bind_upstream)
-        self.certificates: ChunkSet[Certificate, OpenedCertificate] = ChunkSet("certificates", self._open_certificate)
+        self.hosts: ChunkSet[VirtualHost, CompiledHost] = ChunkSet(VirtualHost, self._compile_host)
+        self.upstreams: ChunkSet[Upstream, BoundUpstream] = ChunkSet(Upstream, self._bind_upstream)
+        self.certificates: ChunkSet[Certificate, OpenedCertificate] = ChunkSet(Certificate, self._open_certificate)
         self.table: CompiledTable | None = None
 
-    def _compile_host(self, virtual_host: VirtualHost, previous: CompiledHost | None) -> CompiledHost:
-        return compile_host(virtual_host, self._holders)
+    def _compile_host(
+        self, raw: bytes, find_previous: FindPrevious[CompiledHost]
+    ) -> Generator[None, None, tuple[str, CompiledHost]]:
+        return compile_host(raw, find_previous, self._holders)
 
-    def _bind_upstream(self, upstream: Upstream, previous: BoundUpstream | None) -> BoundUpstream:
+    def _bind_upstream(
+        self, raw: bytes, find_previous: FindPrevious[BoundUpstream]
+    ) -> Generator[None, None, tuple[str, BoundUpstream]]:
+        upstream = decode_entry(Upstream, raw)
         balancer = compile_upstream(upstream, self.directory, self._next_offset())
-        if previous is not None:
-            balancer.adopt(previous.balancer)
-        return BoundUpstream(self._holders.holder(upstream.key), balancer)
+        if previous := find_previous(upstream.key):
+            balancer.adopt(previous.compiled.balancer)
+        yield from ()
+        return upstream.key, BoundUpstream(self._holders.holder(upstream.key), balancer)
 
-    def _open_certificate(self, certificate: Certificate, previous: OpenedCertificate | None) -> OpenedCertificate:
-        return open_certificate(certificate, previous, self._unseal)
+    def _open_certificate(
+        self, raw: bytes, find_previous: FindPrevious[OpenedCertificate]
+    ) -> Generator[None, None, tuple[str, OpenedCertificate]]:
+        certificate = decode_entry(Certificate, raw)
+        previous = find_previous(certificate.key)
+        yield from ()
+        return certificate.key, open_certificate(certificate, previous and previous.compiled, self._unseal)
 
     def stage(self, version: Version, names: Sequence[ChunkName]) -> "TableUpdate":
         """Begin an update to a revision that consists of these chunks."""
@@ -101,19 +112,21 @@ class TableUpdate:
         self.needed = self._upstreams.needed + self._hosts.needed + self._certificates.needed
         """Chunks that the compiler lacks, to be added in any order."""
 
-    def add(self, name: ChunkName, content: bytes) -> None:
-        """Decode and compile one chunk; its content is verified against its digest already.
+    def add(self, name: ChunkName, content: bytes) -> Generator[None, None, None]:
+        """Decode and compile one chunk, in steps; its content is verified against its digest already.
+
+        Yields after each step of about a millisecond, for the caller to let traffic run.
 
         Raises:
             DecodeError: the chunk does not follow the contract.
         """
         match name.kind:
             case "hosts":
-                self._hosts.add(name, content)
+                yield from self._hosts.add(name, content)
             case "upstreams":
-                self._upstreams.add(name, content)
+                yield from self._upstreams.add(name, content)
             case "certificates":
-                self._certificates.add(name, content)
+                yield from self._certificates.add(name, content)
 
     @property
     def changes_certificates(self) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from headgate.common.table import Endpoint, Entry, PathType, Provenance, Route, Upstream, VirtualHost, WeightedBackend
 from headgate.gateway.balancing.upstream import usable_endpoints, why_unavailable
-from headgate.gateway.table.compile import path_rule
 from headgate.gateway.table.match import PathIndex, PathRule, host_candidates
 from headgate.gateway.table.view import TableView
 
@@ -110,6 +109,11 @@ def explain(
         candidates=candidates + passed_over,
         backends=backends,
     )
+
+
+def path_rule(route: Route, position: int) -> PathRule:
+    """Return how a route matches."""
+    return PathRule(route.path.type, route.path.value.encode(), position)
 
 
 def bare_host(host: str) -> str:
