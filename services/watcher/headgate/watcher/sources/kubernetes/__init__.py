@@ -6,6 +6,9 @@
 - `backoff`: how long to wait before asking again
 - `kinds`: which group and version a server has of each kind
 - `reflector`: one kind in one scope, kept up to date for ever
+- `merge`: several namespaces of a kind as one
+- `follower`: the best version of a kind that the server has, now and later
+- `trouble`: log lines, each once
 - `source`: all kinds together, as the publisher wants them
 
 The library `kubernetes_asyncio` gives configuration, credentials and TLS. Its `Watch` and its models are not used:

@@ -75,27 +75,24 @@ class KindFollower:
         await self._say_absent(self._choice[:place], instead=kind)
         self._said.pop(kind, None)
         others = self._choice[place + 1 :]
-        targets = self._targets_of(kind, version)
 
         async def emit(event: SourceEvent) -> None:
             await self._emit(event)
             await self._settle(others, event)
 
-        sink: Emit = emit
-        if len(targets) > 1:
-            sink_of = NamespaceMerge(kind, [target.namespace for target in targets], emit).sink
-        reflectors = [
-            Reflector(
-                target,
-                self._transport,
-                sink_of(target.namespace) if len(targets) > 1 else sink,
-                rng=self._rng,
-                trouble=self._trouble,
-            )
-            for target in targets
-        ]
+        reflectors = self._reflectors(self._targets_of(kind, version), emit)
         waiting = [self._await_better(kind, version)] if (kind, version) != self._best() else []
         await run_together(*(reflector.run() for reflector in reflectors), *waiting)
+
+    def _reflectors(self, targets: Sequence[Target], emit: Emit) -> list[Reflector]:
+        sinks = [emit]
+        if len(targets) > 1:
+            merge = NamespaceMerge(targets[0].kind, [target.namespace for target in targets], emit)
+            sinks = [merge.sink(target.namespace) for target in targets]
+        return [
+            Reflector(target, self._transport, sink, rng=self._rng, trouble=self._trouble)
+            for target, sink in zip(targets, sinks, strict=True)
+        ]
 
     def _best(self) -> tuple[ResourceKind, str]:
         return self._choice[0], self._choice[0].versions[0]

@@ -1,7 +1,6 @@
 """All kinds of one cluster, as one stream of events."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,6 @@ from headgate.watcher.sources.kubernetes.follower import KindFollower
 from headgate.watcher.sources.kubernetes.kinds import FIELD_SELECTORS, KIND_CHOICES, Discovery, KindChoice, Target
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 from headgate.watcher.sources.kubernetes.trouble import TroubleLog
-
-log = logging.getLogger(__name__)
 
 QUEUE = 256
 """Events that wait for the publisher; when there are more nothing is read from the API server."""
