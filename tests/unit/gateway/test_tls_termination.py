@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from cryptography import x509
 
-from fakes.proxied import OK, Proxied, answering, proxied
+from fakes.proxied import OK, Conversation, Proxied, answering, proxied
 from headgate.common.secret import Secret
 from headgate.gateway.tls import FALLBACK_NAME, CertificateEntry, CertificateStore, self_signed
 
@@ -125,6 +125,29 @@ async def test_large_answer_over_tls_arrives(listening: Listening) -> None:
     writer.write(b"GET / HTTP/1.1\r\nHost: foo.com\r\nConnection: close\r\n\r\n")
     assert len((await reader.read()).partition(b"\r\n\r\n")[2]) == size
     writer.close()
+
+
+async def test_endpoint_that_speaks_tls_is_spoken_to_in_tls() -> None:
+    store = CertificateStore()
+    async with proxied(answering(OK)) as behind, proxied() as proxy:
+        port = await behind.server.listen_https("127.0.0.1", 0, store)
+        proxy.target.pools = [proxy.pools.get("127.0.0.1", port, "https")]
+        client = await proxy.connect()
+        for _ in range(2):
+            await client.send(b"GET / HTTP/1.1\r\nHost: foo.com\r\n\r\n")
+            assert (await client.answer())[1] == b"ok"
+        assert proxy.target.pools[0].idle_count == 1
+        assert b"X-Forwarded-Proto: https\r\n" in behind.origin.heads[0]
+
+
+async def test_plain_endpoint_that_is_spoken_to_in_tls_is_a_502() -> None:
+    async def script(conversation: Conversation) -> None:
+        await conversation.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    async with proxied(script) as proxy:
+        proxy.target.pools = [proxy.pools.get("127.0.0.1", proxy.origin.port, "https")]
+        answer = await proxy.talk(b"GET / HTTP/1.1\r\nHost: foo.com\r\nConnection: close\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 502 ")
 
 
 async def test_http_1_1_is_agreed_upon(listening: Listening) -> None:

@@ -1,6 +1,7 @@
 """Keep-alive, pools, pipelining, retries, interim answers, refusals of our own, and the drain."""
 
 import asyncio
+import socket
 
 import pytest
 
@@ -283,6 +284,21 @@ async def test_connection_that_the_upstream_closed_is_not_used_for_a_post() -> N
             await asyncio.sleep(0.005)
 
 
+async def test_kernel_is_asked_about_a_connection_before_a_request_that_cannot_be_repeated() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    pool = PoolRegistry().get("127.0.0.1", listener.getsockname()[1], "http")
+    connections = [await pool.connect() for _ in range(2)]
+    accepted = [listener.accept()[0] for _ in connections]
+    for connection in connections:
+        pool.release(connection)
+    accepted[1].close()
+    # The loop has had no chance to notice.
+    assert pool.acquire(certain=True) is connections[0]
+    for end in (accepted[0], listener):
+        end.close()
+    connections[0].discard()
+
+
 @pytest.mark.parametrize("coding", [b"Content-Length: 9\r\n\r\nabc", b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"])
 async def test_answer_cut_off_by_the_upstream_is_cut_off_for_the_client(coding: bytes) -> None:
     async with proxied(answering(b"HTTP/1.1 200 OK\r\n" + coding, then_close=True)) as proxy:
@@ -311,6 +327,15 @@ async def test_no_100_continue_for_a_body_that_is_on_its_way() -> None:
     async with proxied() as proxy:
         answer = await proxy.talk(POST + b"Expect: 100-continue\r\nContent-Length: 2\r\n" + CLOSE + b"hi")
         assert b"100 Continue" not in answer
+
+
+async def test_no_100_continue_for_a_body_that_has_begun() -> None:
+    async with proxied() as proxy:
+        client = await proxy.connect()
+        await client.send(POST + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\nh")
+        await until(lambda: len(proxy.origin.heads) == 1)
+        await client.send(b"i")
+        assert (await client.head()).startswith(b"HTTP/1.1 200 ")
 
 
 async def test_no_100_continue_before_a_final_refusal() -> None:

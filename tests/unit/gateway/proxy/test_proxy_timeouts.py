@@ -68,6 +68,7 @@ async def test_upstream_that_does_not_answer_is_a_504() -> None:
         head, body = await client.answer()
         assert head.startswith(b"HTTP/1.1 504 ")
         assert b"did not answer in time" in body
+        assert proxy.stats.upstream_errors == {"timeout": 1}
         assert proxy.target.pools[0].in_flight == 0
 
 

@@ -180,8 +180,10 @@ class Exchange:
         elif not self.request_done and not (upstream is not None and upstream.write_paused):
             self.refuse(408, "the rest of the body did not come in time")
         elif upstream is not None and upstream.write_paused:
+            self._context.stats.upstream_error("timeout")
             self.refuse(504, "upstream took nothing of the request in time")
         else:
+            self._context.stats.upstream_error("timeout")
             self.refuse(504, "upstream did not answer in time")
 
     def _request_head(self, pool: EndpointPool) -> bytes:
