@@ -118,3 +118,16 @@ def test_endpoints_of_two_upstreams_share_one_pool() -> None:
     assert first is not None
     assert second is not None
     assert first.choose(()) is second.choose(())
+
+
+def test_ready_endpoints_without_weight_are_named_as_the_reason() -> None:
+    chosen = only_route(compiled([host("foo.com", route("/", "prefix", KEY)), upstream(KEY, endpoint(1, weight=0))]))
+    assert chosen.choose(()) is None
+    assert chosen.unavailable == f"all ready endpoints of {KEY} have weight 0"
+
+
+def test_a_route_whose_backends_have_no_weight_is_unavailable() -> None:
+    split = route("/", "prefix", ("a", 0), ("b", 0))
+    chosen = only_route(compiled([host("foo.com", split), upstream("a", endpoint(1)), upstream("b", endpoint(2))]))
+    assert chosen.choose(()) is None
+    assert chosen.unavailable == "all backends of foo.com|prefix / have weight 0"

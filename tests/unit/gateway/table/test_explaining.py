@@ -112,3 +112,19 @@ def test_explanations_agree_with_the_gateway(path: str) -> None:
     offline, online = ask(path), explain(CompilerView(compiler), "GET", "a.foo.com", path)
     assert online == offline.model_copy(update={"version": "1.1"})
     assert offline.winner == (found.name if found else None)
+
+
+def test_backends_without_weight_are_a_503() -> None:
+    entries = [host("foo.com", route("/", "prefix", ("up", 0), name="off")), upstream("up", endpoint(1))]
+    assert explain(EntryView(entries), "GET", "foo.com", "/").verdict == "503: all backends of off have weight 0"
+
+
+def test_a_backend_that_the_table_lacks_is_named() -> None:
+    explanation = explain(EntryView([host("foo.com", route("/", "prefix", "lost"))]), "GET", "foo.com", "/?q=1")
+    assert explanation.verdict == "503: lost is not in the table"
+    assert explanation.path == "/"
+
+
+def test_both_views_list_the_same_hosts() -> None:
+    hosts = {item.host: item for item in EntryView(ENTRIES).virtual_hosts()}
+    assert {item.host: item for item in CompilerView(compiled(ENTRIES)).virtual_hosts()} == hosts

@@ -144,7 +144,16 @@ def test_a_host_with_many_routes_is_compiled_in_many_steps() -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"{}", b"[1]", b'[{"host":"a.com"}]', b'[{"host":"a.com","routes":[],"more":1}]', b"[{]"]
+    "content",
+    [
+        b"not json",
+        b'[{"host":"a.com","routes":[{"name":"r"}]}]',
+        b"{}",
+        b"[1]",
+        b'[{"host":"a.com"}]',
+        b'[{"host":"a.com","routes":[],"more":1}]',
+        b"[{]",
+    ],
 )
 def test_chunks_that_break_the_contract_are_refused(content: bytes) -> None:
     update = new_compiler().stage(Version(1, 1), [ChunkName(kind="hosts", prefix="", digest="d")])
