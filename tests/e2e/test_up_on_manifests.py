@@ -13,6 +13,7 @@ import pytest_asyncio
 from fakes.echo import EchoServer
 from fakes.manifests import ingress, service, write
 from fakes.stack import Stack, free_ports
+from headgate.common.embedded_nats import EmbeddedNats
 
 HOST = "web.example"
 
@@ -175,6 +176,17 @@ class TestStarting:
             assert code == 2
             assert f"another `headgate up` (process {first.process.pid}) uses" in told
             assert (await first.get(HOST, "/")).status == 200
+
+    async def test_an_existing_nats_server_is_used_and_left_running(self, folder: Path, tmp_path: Path) -> None:
+        nats = EmbeddedNats(tmp_path / "nats")
+        await nats.start()
+        try:
+            async with Stack(manifests=folder, extra=[f"--nats-url={nats.url}"]) as stack:
+                assert (await stack.get(HOST, "/")).status == 200
+                assert set(stack.state().processes) == {"watcher", "translator", "gateway"}
+            assert nats.is_running
+        finally:
+            await nats.stop()
 
     async def test_a_port_in_use_is_one_line_with_the_port_and_its_flag(
         self, folder: Path, red: EchoServer, tmp_path: Path
