@@ -124,6 +124,17 @@ def _check_answers(raw: bytes) -> None:
             raw = b""
 
 
+def _check_answer_to_get(raw: bytes) -> None:
+    """Parse the answer to one GET with h11; it may be cut off, but not malformed."""
+    connection = h11.Connection(h11.CLIENT)
+    connection.send(h11.Request(method="GET", target="/", headers=[("Host", "a")]))
+    connection.send(h11.EndOfMessage())
+    connection.receive_data(raw)
+    while connection.next_event() not in (h11.NEED_DATA, h11.PAUSED):
+        if connection.their_state is h11.DONE or connection.their_state is h11.MUST_CLOSE:
+            break
+
+
 @settings(max_examples=150)
 @given(_conversation(_REQUESTS, 3), st.integers(0, 400))
 def test_mutated_requests_get_valid_answers_or_a_close(data: bytes, cut: int) -> None:
@@ -150,7 +161,7 @@ def test_mutated_answers_get_valid_answers_or_a_close(data: bytes, cut: int) -> 
 
     async def test() -> None:
         async with proxied(script, config=CONFIG) as proxy:
-            _check_answers(await _talk(proxy, _REQUESTS[0], 400))
+            _check_answer_to_get(await _talk(proxy, _REQUESTS[0], 400))
             assert proxy.target.pools[0].in_flight == 0
 
     _run(test)

@@ -77,17 +77,43 @@ def read_request_fields(block: bytes, found: Fields, max_count: int) -> RequestF
     if len(found) > max_count:
         raise LimitExceeded(f"more than {max_count} header fields", 431)
     fields = RequestFields(block)
-    kept: list[bytes] = []
-    for name, value in found:
-        take = _request_taker(name)
-        if take is None:
-            kept += (name, b": ", value, b"\r\n")
-        elif (line := take(fields, value.strip(b" "))) is not None:
-            kept.append(line)
+    fields.lines = _sort(fields, found, _REQUEST_NAMES, _request_taker)
     if fields.chunked and fields.content_length >= 0:
         raise FramingError("both Content-Length and Transfer-Encoding")
-    fields.lines = _canonical(b"".join(kept), fields.options)
     return fields
+
+
+def _sort(
+    target: "RequestFields | AnswerHead",
+    found: Fields,
+    plain: dict[bytes, bytes],
+    choose: Callable[[bytes], "_Taker | None"],
+) -> bytes:
+    """Hand special fields to their takers and write the others anew, in their order.
+
+    `plain` remembers how names are written that are not special: the few that nearly all messages consist of.
+    """
+    kept: list[bytes] = []
+    for name, value in found:
+        prefix = plain.get(name)
+        if prefix is None:
+            take = choose(name)
+            if take is not None:
+                if (line := take(target, value.strip(b" "))) is not None:
+                    kept.append(line)
+                continue
+            prefix = name + b": "
+            if len(plain) < _REMEMBERED_NAMES and len(name) <= _REMEMBERED_LENGTH:
+                plain[name] = prefix
+        kept.append(prefix + value)
+    kept.append(b"")
+    return _canonical(b"\r\n".join(kept), target.options)
+
+
+_REMEMBERED_NAMES = 1024
+_REMEMBERED_LENGTH = 64
+_REQUEST_NAMES: dict[bytes, bytes] = {}
+_ANSWER_NAMES: dict[bytes, bytes] = {}
 
 
 @lru_cache(4096)
@@ -142,17 +168,17 @@ def _set_transfer_encoding(fields: "RequestFields | AnswerHead", value: bytes) -
 def _keep_trailer_names(fields: "RequestFields | AnswerHead", value: bytes) -> bytes:
     if _members(value) & FORBIDDEN_TRAILERS:
         raise FramingError("Trailer announces a field that must not be a trailer")
-    return b"Trailer: %b\r\n" % value
+    return b"Trailer: %b" % value
 
 
 def _note_agent(fields: RequestFields, value: bytes) -> bytes:
     fields.agent = value
-    return b"User-Agent: %b\r\n" % value
+    return b"User-Agent: %b" % value
 
 
 def _note_referer(fields: RequestFields, value: bytes) -> bytes:
     fields.referer = value
-    return b"Referer: %b\r\n" % value
+    return b"Referer: %b" % value
 
 
 def _set_expect(fields: RequestFields, value: bytes) -> None:
@@ -261,17 +287,10 @@ def read_answer_head(raw: bytes, found: Fields, max_count: int) -> AnswerHead:
     if len(found) > max_count:
         raise LimitExceeded(f"more than {max_count} header fields", 502)
     answer = AnswerHead(int(line[2]), int(line[1]))
-    kept: list[bytes] = []
-    for name, value in found:
-        take = _answer_taker(name)
-        if take is None:
-            kept += (name, b": ", value, b"\r\n")
-        elif (trailer_line := take(answer, value.strip(b" "))) is not None:
-            kept.append(trailer_line)
+    lines = _sort(answer, found, _ANSWER_NAMES, _answer_taker)
     _check_answer_framing(answer)
     options = answer.options
     answer.closes = b"close" in options or (answer.minor == 0 and b"keep-alive" not in options)
-    lines = _canonical(b"".join(kept), options)
     folded = b"\n" + lines.lower()
     answer.has_date = b"\ndate:" in folded
     answer.has_server = b"\nserver:" in folded
