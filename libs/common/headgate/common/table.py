@@ -76,8 +76,8 @@ class Timeouts(Entry):
 class Route(Entry):
     """What happens to the requests of one host that match.
 
-    Of the routes of a virtual host that match a request the first in this order wins: longer path, exact before
-    prefix, position in `VirtualHost.routes`.
+    Of the routes of a virtual host that match a request the first in this order wins: exact before prefix, longer
+    path, position in `VirtualHost.routes`.
     """
 
     name: str

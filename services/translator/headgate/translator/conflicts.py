@@ -31,7 +31,7 @@ class Verdict(NamedTuple):
 def merge_host(host: str, fragments: Iterable[Fragment]) -> Verdict:
     """Merge what fragments claim at one host.
 
-    Routes come in the order in which a gateway prefers them: longer path, exact before prefix.
+    Routes come in the order in which a gateway prefers them: exact before prefix, longer path.
     """
     claims = [
         (claim.is_default, fragment.identity.seniority, claim, fragment.identity)
@@ -65,8 +65,8 @@ def _fit(
             lost.setdefault(identity.ref, []).append(problem)
 
 
-def _preference(route: Route) -> tuple[int, bool, str]:
-    return -len(route.path.value), route.path.type is not PathType.EXACT, route.path.value
+def _preference(route: Route) -> tuple[bool, int, str]:
+    return route.path.type is not PathType.EXACT, -len(route.path.value), route.path.value
 
 
 def _lost_path(host: str, claim: RouteClaim, loser: Identity, winner: RouteClaim, owner: Identity) -> Problem:

@@ -54,6 +54,7 @@ def winner(routes: list[Route], path: str) -> str | None:
         # Ours.
         (["prefix /"], "*", "prefix /"),
         (["prefix /foo", "exact /foo/"], "/foo/", "exact /foo/"),
+        (["prefix /foo/", "exact /foo"], "/foo", "exact /foo"),
         (["prefix /a%2Fb"], "/a%2fb", None),
         (["prefix /foo"], "/foo//", "prefix /foo"),
     ],

@@ -156,10 +156,10 @@ def _reason(rule: PathRule, best: PathRule | None, path: bytes, virtual_host: Vi
             return "the path is not equal to it"
         return "the path is neither it nor below it, by elements between slashes"
     winner = virtual_host.routes[best.position]
-    if len(rule.value) < len(best.value):
-        return f"takes the path, but {winner.path.value} of {winner.name} is longer"
     if rule.type is not best.type:
         return f"takes the path, but {winner.name} matches it exactly"
+    if len(rule.value) < len(best.value):
+        return f"takes the path, but {winner.path.value} of {winner.name} is longer"
     return f"takes the path, but {winner.name} is the same match and comes first"
 
 

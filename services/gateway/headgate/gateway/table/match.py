@@ -27,9 +27,13 @@ class PathRule(NamedTuple):
     """Of the route within its host."""
 
     @property
-    def precedence(self) -> tuple[int, bool, int]:
-        """Sort key, winner first: longer path, exact before prefix, position."""
-        return -len(self.value), self.type is not PathType.EXACT, self.position
+    def precedence(self) -> tuple[bool, int, int]:
+        """Sort key, winner first: exact before prefix, longer path, position.
+
+        Kubernetes says longest first, then exact before prefix. As an exact path is the whole request's, that is the
+        same but for exact `/foo` and prefix `/foo/`, where the slash is ignored by the prefix's own rule.
+        """
+        return self.type is not PathType.EXACT, -len(self.value), self.position
 
     def takes(self, path: bytes) -> bool:
         """Tell whether the rule takes a path, looked at alone. The index must agree with this."""
@@ -57,7 +61,7 @@ class PathIndex(Generic[T]):
                 exact.setdefault(rule.value, (rule, target))
             else:
                 prefixes.setdefault(prefix_key(rule.value), (rule, target))
-        self._exact: Mapping[bytes, T] = {path: _better(found, prefixes.get(path)) for path, found in exact.items()}
+        self._exact: Mapping[bytes, T] = {path: target for path, (_, target) in exact.items()}
         self._prefixes: Mapping[bytes, T] = {key: target for key, (_, target) in prefixes.items()}
         self._lengths = tuple(sorted({len(key) for key in prefixes}, reverse=True))
 
@@ -76,13 +80,8 @@ class PathIndex(Generic[T]):
         return None
 
 
-def _precedence(item: tuple[PathRule, object]) -> tuple[int, bool, int]:
+def _precedence(item: tuple[PathRule, object]) -> tuple[bool, int, int]:
     return item[0].precedence
-
-
-def _better(first: tuple[PathRule, T], second: tuple[PathRule, T] | None) -> T:
-    """Exact `/foo` and prefix `/foo/` both take `/foo`, and the prefix is longer."""
-    return first[1] if second is None else min(first, second, key=_precedence)[1]
 
 
 def host_candidates(host: str) -> tuple[str, ...]:
