@@ -6,6 +6,7 @@ send the same block again (what HPACK makes of it in HTTP/2), and an equal block
 """
 
 import asyncio
+from copy import copy
 from enum import IntEnum
 from typing import cast
 
@@ -187,9 +188,12 @@ class ClientConnection(asyncio.Protocol):
         if end - start > config.max_head:
             raise LimitExceeded(f"head longer than {config.max_head} bytes", 431)
         method, target, version = line.groups()
-        found = self._parser.head(buffer[start : end + 4])
         block = buffer[line.end() : end + 2]
-        fields = self._memo if block == self._memo_block else self._read_fields(block, found)
+        fields = self._memo
+        known = block == self._memo_block
+        found = self._parser.head(buffer[start : end + 4], known=known)
+        if not known:
+            fields = self._read_fields(block, found)
         self._offset = end + 4
         self._blank_line_seen = False
         self._start_request(method, target, 1 if version == b"1" else 0, fields)
@@ -220,7 +224,8 @@ class ClientConnection(asyncio.Protocol):
     def _read_fields(self, block: bytes, found: Fields) -> RequestFields:
         fields = read_request_fields(block, found, self._context.config.max_header_count)
         fields.upstream_lines = upstream_lines(fields, self.peer, trusted=self._context.config.trust_forwarded)
-        if len(block) < _MEMO_LIMIT:
+        # Trailers are fields too, so a chunked body needs a parser that tells of them.
+        if len(block) < _MEMO_LIMIT and not fields.chunked:
             self._memo_block, self._memo = block, fields
         return fields
 
@@ -288,7 +293,7 @@ class ClientConnection(asyncio.Protocol):
             raise FramingError("target is neither a path nor a URL")
         authority, target = split
         # The target's authority replaces Host (RFC 9112 section 3.2.2); the remembered fields stay as they are.
-        fields = read_request_fields(fields.raw, self._parser.fields, self._context.config.max_header_count)
+        fields = copy(fields)
         fields.host, fields.host_line = normal_host(authority), authority
         fields.upstream_lines = upstream_lines(fields, self.peer, trusted=self._context.config.trust_forwarded)
         return target, fields

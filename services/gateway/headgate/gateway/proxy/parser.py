@@ -17,10 +17,31 @@ Fields = list[tuple[bytes, bytes]]
 _UPGRADE_NAME = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
 
 
+class _Framing:
+    """Callbacks of a llhttp that is asked for framing and payload only.
+
+    A callback per field is most of what a head costs in llhttp. A head that equals the one before it has the same
+    fields: it is parsed and validated as any other, without telling of them again.
+    """
+
+    __slots__ = ("_message",)
+
+    def __init__(self, message: "MessageParser") -> None:
+        self._message = message
+
+    def on_body(self, data: bytes) -> None:
+        """Take payload."""
+        self._message.on_body(data)
+
+    def on_message_complete(self) -> None:
+        """Note the end."""
+        self._message.complete = True
+
+
 class MessageParser:
     """What requests and answers have in common: collects what llhttp calls back with."""
 
-    __slots__ = ("_parser", "_pieces", "complete", "fields")
+    __slots__ = ("_current", "_framing", "_parser", "_pieces", "complete", "fields")
 
     def __init__(self) -> None:
         self.fields: Fields = []
@@ -28,22 +49,29 @@ class MessageParser:
         self.complete = False
         """llhttp has seen the end of the message."""
         self._pieces: list[bytes] = []
-        self._parser = self._new()
+        self.renew()
 
-    def _new(self) -> "httptools.HttpRequestParser | httptools.HttpResponseParser":
+    def _new(
+        self, callbacks: "MessageParser | _Framing"
+    ) -> "httptools.HttpRequestParser | httptools.HttpResponseParser":
         raise NotImplementedError
 
     def renew(self) -> None:
         """Begin with a new llhttp, where the old one waits for something that will not come."""
-        self._parser = self._new()
+        self._parser = self._current = self._new(self)
+        self._framing = self._new(_Framing(self))
 
-    def head(self, raw: bytes) -> Fields:
-        """Feed a whole head, empty line included; raises BadMessage."""
+    def head(self, raw: bytes, *, known: bool = False) -> Fields:
+        """Feed a whole head, empty line included; raises BadMessage.
+
+        With `known` the fields are not collected, as the caller has those of an equal head.
+        """
         fields: Fields = []
         self.fields = fields
         self.complete = False
+        self._current = parser = self._framing if known else self._parser
         try:
-            self._parser.feed_data(raw)
+            parser.feed_data(raw)
         except httptools.HttpParserUpgrade:
             self._upgrade(raw)
         except httptools.HttpParserInvalidMethodError as error:
@@ -59,14 +87,14 @@ class MessageParser:
             return b""
         pieces = self._pieces = []
         try:
-            self._parser.feed_data(data)
+            self._current.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             raise FramingError(str(error)) from error
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def close(self) -> None:
         """Part with llhttp, which holds methods of this object, so that nothing waits for the collector of cycles."""
-        del self._parser
+        del self._parser, self._framing, self._current
 
     def _upgrade(self, raw: bytes) -> None:
         raise FramingError("unexpected switch of protocols")
@@ -91,8 +119,8 @@ class RequestParser(MessageParser):
 
     __slots__ = ()
 
-    def _new(self) -> "httptools.HttpRequestParser":
-        return httptools.HttpRequestParser(self)
+    def _new(self, callbacks: "MessageParser | _Framing") -> "httptools.HttpRequestParser":
+        return httptools.HttpRequestParser(callbacks)
 
     def _upgrade(self, raw: bytes) -> None:
         """Frame a request that offers an upgrade as the ordinary request that it is without one.
@@ -118,5 +146,5 @@ class AnswerParser(MessageParser):
 
     __slots__ = ()
 
-    def _new(self) -> "httptools.HttpResponseParser":
-        return httptools.HttpResponseParser(self)
+    def _new(self, callbacks: "MessageParser | _Framing") -> "httptools.HttpResponseParser":
+        return httptools.HttpResponseParser(callbacks)

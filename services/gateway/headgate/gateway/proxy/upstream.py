@@ -150,12 +150,13 @@ class UpstreamConnection(asyncio.Protocol):
             return
         pool = self.pool
         head = data[: end + 4]
-        found = self._parser.head(head)
-        if head == pool.memo_head:
+        known = head == pool.memo_head
+        found = self._parser.head(head, known=known)
+        if known:
             answer = pool.memo_answer
         else:
             answer = read_answer_head(head, found, pool.config.max_header_count)
-            if end < _MEMO_LIMIT:
+            if end < _MEMO_LIMIT and not answer.chunked:
                 pool.memo_head, pool.memo_answer = head, answer
         if answer.status < 200:
             self._read_informational(exchange, answer, data[end + 4 :])
@@ -196,8 +197,15 @@ class UpstreamConnection(asyncio.Protocol):
             self._end(exchange, reusable=not (answer.closes or surplus))
             exchange.answer(answer, payload, bodiless=bodiless, done=True, trailers=b"")
             return
-        reader: BodyReader
         parser = self._parser
+        if length == len(rest):
+            payload = parser.body(rest)
+            if not parser.complete:
+                raise BadMessage("unclear where the answer ends", 502)
+            self._end(exchange, reusable=not answer.closes)
+            exchange.answer(answer, payload, bodiless=False, done=True, trailers=b"")
+            return
+        reader: BodyReader
         if answer.chunked:
             reader = ChunkedReader(parser)
         else:
