@@ -24,8 +24,9 @@ from headgate.common.errors import StoreUnavailable, TooLarge
 from headgate.common.heartbeats import TTL_S, Heartbeat
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Chunk, Manifest, Pointer, Version, digest_of
+from headgate.common.status import STATUS_STREAM, StatusUpdate
 from headgate.common.stores import LogReplay
-from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.nats import NatsStores, boards
 from headgate.common.stores.nats.following import SILENCE_S
 from headgate.common.stores.nats.log import delta_stream
 
@@ -478,6 +479,20 @@ async def test_announcements_of_workers_expire_on_the_server() -> None:
         await NatsStores.open(bus)
         info = await bus.js.stream_info("KV_HEADGATE_GATEWAYS")
         assert info.config.max_age == TTL_S
+
+
+async def test_the_last_word_on_an_object_that_is_gone_expires_on_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boards, "FORGET_AFTER_S", 1)
+    ref = ObjectRef("c1", "networking.k8s.io", "ingresses", "default", "gone")
+    update = StatusUpdate(
+        ref=ref, api_version="networking.k8s.io/v1", kind="Ingress", uid="u", is_accepted=True, at=NOW
+    )
+    async with real_bus() as (_, bus), asyncio.timeout(BOUND_S):
+        stores = await NatsStores.open(bus)
+        await stores.statuses.post(update)
+        await stores.statuses.forget(update)
+        while (await bus.js.stream_info(STATUS_STREAM)).state.messages:  # noqa: ASYNC110 - expiry has no event
+            await asyncio.sleep(0.05)
 
 
 async def test_what_a_damaged_board_or_pointer_holds_is_skipped(caplog: pytest.LogCaptureFixture) -> None:

@@ -390,6 +390,16 @@ async def test_wanted_statuses_come_once_each_then_at_every_change(stores: Store
         assert await anext(updates) == status("b", "3")
 
 
+async def test_the_last_word_on_an_object_that_is_gone_reaches_followers(stores: Stores) -> None:
+    await stores.statuses.post(status("a"))
+    async with asyncio.timeout(10), aclosing(stores.statuses.follow("c1")) as updates:  # type: ignore[type-var]
+        assert await anext(updates) == status("a")
+        await stores.statuses.forget(status("a", "gone"))
+        assert await anext(updates) == status("a", "gone")
+        await stores.statuses.post(status("a", "again"))
+        assert await anext(updates) == status("a", "again")
+
+
 def heartbeat(replica: str, worker: int = 0, revision: int = 1) -> Heartbeat:
     return Heartbeat(replica=replica, worker=worker, table="default", version=Version(1, revision), at=NOW)
 

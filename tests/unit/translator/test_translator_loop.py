@@ -389,6 +389,47 @@ async def test_a_deleted_object_leaves_the_table() -> None:
         assert await table_of(stores) == {}
 
 
+async def test_nothing_is_wrong_any_more_with_a_deleted_object() -> None:
+    stores = MemoryStores()
+    web = ingress("web", host="a.example", service="gone")
+    await fill(stores, web)
+    async with running(stores, publish_addresses=["192.0.2.1"]) as translator:
+        assert (await until(lambda: posted(stores).get("web"))).problems
+        await stores.log_writer.append(deleted(web))
+        update = await until(lambda: not (found := posted(stores)["web"]).problems and found)
+        await idle(stores, translator)
+    assert (update.is_accepted, update.addresses, update.events) == (False, None, ())
+
+
+async def test_an_object_deleted_while_nobody_translated_is_forgotten_once() -> None:
+    stores = MemoryStores()
+    web = ingress("web", host="a.example", service="gone")
+    await fill(stores, web)
+    async with running(stores):
+        await until(lambda: posted(stores).get("web"))
+    await stores.log_writer.append(deleted(web))
+    async with running(stores):
+        await until(lambda: not posted(stores)["web"].problems)
+    count = stores.statuses._sequence  # type: ignore[attr-defined]
+    async with running(stores) as translator:
+        await until(lambda: translator.readiness() is None and translator._poster._read_boards)
+        await idle(stores, translator)
+        assert stores.statuses._sequence == count  # type: ignore[attr-defined]
+
+
+async def test_an_object_that_comes_back_is_told_of_anew() -> None:
+    stores = MemoryStores()
+    web = ingress("web", host="a.example", service="gone")
+    await fill(stores, web)
+    async with running(stores):
+        await until(lambda: posted(stores).get("web"))
+        await stores.log_writer.append(deleted(web))
+        await until(lambda: not posted(stores)["web"].problems)
+        await stores.log_writer.append(applied(web))
+        update = await until(lambda: (found := posted(stores)["web"]).problems and found)
+    assert [event.reason for event in update.events] == ["Accepted", "ServiceNotFound"]
+
+
 async def test_a_burst_goes_out_as_a_few_revisions() -> None:
     stores = MemoryStores()
     await fill(stores, ingress("web", host="a.example"))

@@ -100,6 +100,11 @@ def disown(before: Wanted) -> Wanted:
     return before._replace(is_accepted=False, addresses=(), problems=())
 
 
+def forget(before: Wanted) -> Wanted:
+    """Return what is said of an object that is gone: nothing is wrong with it any more, and nothing is written."""
+    return before._replace(is_accepted=False, addresses=None, problems=())
+
+
 def to_update(wanted: Wanted, before: Wanted | None, at: datetime, traceparent: str | None) -> StatusUpdate:
     """Return the message for watchers; its Events say what is new since `before`."""
     known = before if before and before.uid == wanted.uid else None

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from headgate.common.errors import StoreError
 from headgate.common.resources import ObjectRef
 from headgate.common.stores import StatusBoard
-from headgate.translator.conditions import Wanted, to_update, wanted_by
+from headgate.translator.conditions import Wanted, forget, to_update, wanted_by
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ QUIET_S = 1.0
 PARALLEL = 32
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.1, 5.0
 Wish = Callable[[Wanted | None], Wanted | None]
-"""From what was posted before to what is wanted now; None has nothing written and forgets the object."""
+"""From what was posted before to what is wanted now; None is for an object that is gone: the board forgets it."""
 
 
 class StatusPoster:
@@ -114,7 +114,9 @@ class StatusPoster:
         if wanted is not None and wanted != before:
             await self._board.post(to_update(wanted, before, datetime.now(UTC), traceparent))
             self._posted[ref] = wanted
-        elif wanted is None:
-            self._posted.pop(ref, None)
+        elif wanted is None and before is not None:
+            if (last := forget(before)) != before:
+                await self._board.forget(to_update(last, before, datetime.now(UTC), traceparent))
+            del self._posted[ref]
         if self._wishes.get(ref) is entry:
             del self._wishes[ref]

@@ -16,6 +16,9 @@ from headgate.common.status import StatusUpdate
 TOMBSTONE_AGE_S = 7 * 24 * 3600.0
 """Longer than any reader is away and then goes on where it was, instead of reading anew."""
 
+FORGET_AFTER_S = 3600
+"""Longer than a watcher is away and still remembers what was wrong with an object."""
+
 
 class LoggedObject(NamedTuple):
     """The last delta of an object as the log has it, without its content."""
@@ -163,6 +166,10 @@ class StatusBoard(Protocol):
 
     async def post(self, update: StatusUpdate) -> None:
         """Replace what is wanted for an object."""
+        ...
+
+    async def forget(self, update: StatusUpdate) -> None:
+        """Replace what is wanted for an object that is gone, and keep that for `FORGET_AFTER_S` only."""
         ...
 
     def follow(self, cluster: str) -> AsyncIterator[StatusUpdate]:

@@ -301,6 +301,10 @@ class MemoryStatusBoard:
         self._updates[status_subject(update.ref)] = (self._sequence, update)
         self._changes.tell()
 
+    async def forget(self, update: StatusUpdate) -> None:
+        """Replace what is wanted for an object that is gone; kept, as no process lives long enough to matter."""
+        await self.post(update)
+
     async def follow(self, cluster: str) -> AsyncIterator[StatusUpdate]:
         """Yield what is wanted for every object of a cluster, then every change, for ever."""
         changed = self._changes.listen()

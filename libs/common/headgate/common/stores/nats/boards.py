@@ -9,6 +9,7 @@ from headgate.common.deltas import escape_token
 from headgate.common.heartbeats import TTL_S, Heartbeat
 from headgate.common.resources import JsonObject
 from headgate.common.status import STATUS_PREFIX, STATUS_STREAM, StatusUpdate, status_subject
+from headgate.common.stores import FORGET_AFTER_S
 from headgate.common.stores.nats.following import Message, Restarted, follow, read_last
 from headgate.common.stores.nats.jetstream import Outgoing, Stream, StreamMissing
 from headgate.common.stores.nats.snapshots import bucket_config
@@ -30,6 +31,7 @@ def status_stream(bus: Bus, replicas: int = 1) -> Stream:
         "num_replicas": replicas,
         "max_msgs_per_subject": 1,
         "allow_direct": True,
+        "allow_msg_ttl": True,
     }
     return Stream(bus, config)
 
@@ -48,7 +50,12 @@ class NatsStatusBoard:
 
     async def post(self, update: StatusUpdate) -> None:
         """Replace what is wanted for an object."""
-        await self._stream.publish(Outgoing(status_subject(update.ref), update.model_dump_json().encode()))
+        await self._stream.publish(_status_message(update))
+
+    async def forget(self, update: StatusUpdate) -> None:
+        """Replace what is wanted for an object that is gone, and keep that for `FORGET_AFTER_S` only."""
+        # Not purged at once: whoever follows must hear of it, and the object may be there again by then.
+        await self._stream.publish(_status_message(update)._replace(headers={"Nats-TTL": f"{FORGET_AFTER_S}s"}))
 
     async def follow(self, cluster: str) -> AsyncIterator[StatusUpdate]:
         """Yield what is wanted for every object of a cluster, then every change, for ever."""
@@ -56,6 +63,10 @@ class NatsStatusBoard:
             async for item in items:
                 for update in () if isinstance(item, Restarted) else _decode(item):
                     yield update
+
+
+def _status_message(update: StatusUpdate) -> Outgoing:
+    return Outgoing(status_subject(update.ref), update.model_dump_json().encode())
 
 
 def _decode(batch: Sequence[Message]) -> Iterator[StatusUpdate]:
