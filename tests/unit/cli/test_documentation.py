@@ -1,0 +1,39 @@
+"""Documentation that programs can check: links lead somewhere, and every flag of `up` is described."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from headgate.cli.__main__ import SECTIONS
+from headgate.cli.up.command import up
+
+ROOT = Path(__file__).parents[3]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
+    (ROOT / "docs").rglob("*.md")
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
+    local = [target for target in targets if "://" not in target]
+    assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+def test_every_flag_of_up_is_described() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text()
+    flags = {flag for parameter in up.params for flag in parameter.opts if flag.startswith("--")}
+    assert {flag for flag in flags if f"`{flag}" not in page} == set()
+
+
+def test_every_command_is_described() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text()
+    assert [name for section in SECTIONS.values() for name in section if f"`{name}" not in page] == []
+
+
+def test_every_test_that_a_guarantee_names_exists() -> None:
+    page = (ROOT / "docs" / "guarantees.md").read_text()
+    named = re.findall(r"`(tests/[^`]+)`", page)
+    assert named
+    assert [path for path in named if not (ROOT / path).exists()] == []
