@@ -76,7 +76,7 @@ class Publisher:
         self._wake = asyncio.Event()
         self._must_compare = True
         self._must_announce = True
-        self._was_listed = False
+        self._was_listed = self._is_listing = False
         self._marks: dict[ResourceKind, SyncMarker] = {}
         self._due: set[ResourceKind] = set()
         self._marked: set[ResourceKind] = set()
@@ -125,13 +125,14 @@ class Publisher:
 
     async def _note_list(self, kind: ResourceKind, objects: Sequence[JsonObject]) -> None:
         refs: set[ObjectRef] = set()
+        self._is_listing = True  # the sender may come by while this lets others run
         for count, manifest in enumerate(objects, start=1):
             if self._want(kind, manifest, None):
                 refs.add(self._ref(kind, manifest))
             if count % _TOGETHER == 0:
                 await asyncio.sleep(0)
         self._ledger.complete(kind, refs)
-        self._was_listed = True
+        self._was_listed, self._is_listing = True, False
         self._mark(kind, SyncState.SYNCED, "")
 
     def _mark(self, kind: ResourceKind, state: SyncState, message: str) -> None:
@@ -219,7 +220,7 @@ class Publisher:
         if self._must_announce:
             await self._announce()
         due, self._due = self._due, set()
-        is_list, self._was_listed = self._was_listed, False
+        is_list, self._was_listed = self._was_listed or self._is_listing, False
         try:
             await self._send(is_list=is_list)
             for kind in sorted(due, key=self._source.kinds.index):
@@ -256,32 +257,31 @@ class Publisher:
 
     async def _send(self, *, is_list: bool) -> None:
         """Send what is pending now, and again what conflicts have left."""
-        is_settled = False
-        while not is_settled:
-            refs = self._ledger.take()
-            try:
-                if is_list and len(refs) >= BULK:
-                    await self._append_all(refs)
-                    is_list = False  # what is left, too large or overtaken by another watcher, is looked at one by one
-                    is_settled = not self._ledger.pending
-                    continue
+        refs = self._ledger.take()
+        try:
+            if is_list and len(refs) >= BULK:
+                # What is left, too large or overtaken by another watcher, is looked at one by one.
+                refs = await self._append_all(refs)
+            while refs:
                 conflicts: list[Delta] = []
                 for start in range(0, len(refs), WINDOW):
                     conflicts += await self._append_each(refs[start : start + WINDOW])
-                is_settled = not conflicts
                 await self._resolve(conflicts)
-            except BaseException:
-                self._ledger.put_back(refs)  # those that are in the log by now make no delta
-                raise
+                refs = [delta.ref for delta in conflicts]
+        except BaseException:
+            self._ledger.put_back(refs)  # those that are in the log by now make no delta
+            raise
 
-    async def _append_all(self, refs: Sequence[ObjectRef]) -> None:
+    async def _append_all(self, refs: Sequence[ObjectRef]) -> list[ObjectRef]:
+        """Append what differs of each object in batches; return those that the log's writer left out."""
+        all_left_out: list[ObjectRef] = []
         with span_from(None, "publish list"):
             traceparent = {"traceparent": current_traceparent()}
             for start in range(0, len(refs), BATCH):
                 batch = refs[start : start + BATCH]
                 deltas = [delta.model_copy(update=traceparent) for ref in batch if (delta := self._ledger.delta(ref))]
                 expected = [self._ledger.expected(delta.ref) for delta in deltas]
-                sequences = await self._log_writer.append_all(deltas, expected)
+                sequences = await self._log_writer.append_all(deltas, expected) if deltas else []
                 left_out = [delta.ref for delta, sequence in zip(deltas, sequences, strict=True) if not sequence]
                 counts: Counter[tuple[str, str]] = Counter()
                 for delta, sequence in zip(deltas, sequences, strict=True):
@@ -292,7 +292,8 @@ class Publisher:
                     DELTAS_PUBLISHED.labels(*labels).inc(count)
                 for ref in set(batch).difference(left_out):
                     self._ledger.settle(ref)
-                self._ledger.put_back(left_out)
+                all_left_out += left_out
+        return all_left_out
 
     async def _append_each(self, refs: Sequence[ObjectRef]) -> list[Delta]:
         """Append what differs of each object, side by side; return what lost against another writer."""
@@ -322,6 +323,7 @@ class Publisher:
     async def _resolve(self, conflicts: Sequence[Delta]) -> None:
         if conflicts:
             await self._compare()
+            self._wake.set()  # it may have found more than these
         for delta in conflicts:
             if self._ledger.yield_to_newer(delta):
                 _log.debug("somebody else published a later state", extra={"object": str(delta.ref)})
