@@ -65,6 +65,11 @@ def test_lists_in_the_environment_are_commas_or_json(text: str, monkeypatch: pyt
     assert load().manifests == (Path("a"), Path("b"))
 
 
+@pytest.mark.parametrize("url", ["nats://a:1,tls://b:2", "127.0.0.1:4222", "nats://me:secret@[::1]:4222/", "wss://a"])
+def test_nats_servers_are_taken_as_the_client_takes_them(url: str) -> None:
+    assert load("--nats-url", url).nats_url == url
+
+
 def test_a_switch_is_on_or_off() -> None:
     assert load("--is-fast").is_fast
     assert not load("--no-is-fast").is_fast
@@ -84,6 +89,10 @@ def test_settings_are_frozen() -> None:
         (("--htp-port", "1"), ("--htp-port", "demo --help")),
         (("--config", "/absent.toml"), ("config", "/absent.toml", "No such file")),
         (("--http-port",), ("http-port", "expected one argument")),
+        (("--nats-url", "http://nats:4222"), ("nats_url", "'http://nats:4222'", "must be nats://host:port")),
+        (("--nats-url", ""), ("nats_url", "must be nats://host:port")),
+        (("--nats-url", "amqp://me:secret@bus"), ("nats_url", "'amqp://***@bus'")),
+        (("--otlp-endpoint", "collector:4318"), ("otlp_endpoint", "must begin with http://")),
     ],
 )
 def test_a_mistake_is_one_line_with_field_value_and_remedy(argv: tuple[str, ...], parts: tuple[str, ...]) -> None:

@@ -25,7 +25,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -42,6 +42,9 @@ from headgate.common.errors import SettingsError
 ENV_PREFIX = "HEADGATE_"
 CONFIG_VARIABLE = ENV_PREFIX + "CONFIG"
 _SHOWN_VALUE = 80
+_NATS_SERVER = re.compile(r"(?:(?:nats|tls|ws|wss)://)?[^\s/]+/?")
+_HTTP_URL = re.compile(r"https?://[^\s/]+\S*")
+_CREDENTIALS = re.compile(r"//[^/\s]*@")
 
 _file_values: ContextVar[dict[str, Any]] = ContextVar("_file_values", default={})  # noqa: B039 - never changed in place
 
@@ -95,6 +98,21 @@ class ServiceSettings(BaseSettings):
     grace_s: float = Field(
         default=25.0, ge=0, description="Seconds to finish after SIGTERM; 25 stays under Kubernetes' 30 before SIGKILL."
     )
+
+    @field_validator("nats_url")
+    @classmethod
+    def _check_nats_url(cls, value: str) -> str:
+        servers = [server.strip() for server in value.split(",") if server.strip()]
+        if not servers or not all(_NATS_SERVER.fullmatch(server) for server in servers):
+            raise ValueError("must be nats://host:port or tls://host:port, several separated by commas")
+        return value
+
+    @field_validator("otlp_endpoint")
+    @classmethod
+    def _check_otlp_endpoint(cls, value: str) -> str:
+        if value and not _HTTP_URL.fullmatch(value):
+            raise ValueError("must begin with http:// or https://, such as http://127.0.0.1:4318")
+        return value
 
     @classmethod
     def settings_customise_sources(
@@ -232,7 +250,7 @@ def _explain_one(cls: type[ServiceSettings], item: dict[str, Any]) -> str:
 def _shown(field: FieldInfo, value: object) -> str:
     if field.annotation is not None and "Secret" in repr(field.annotation):
         return "***"
-    text = repr(value)
+    text = _CREDENTIALS.sub("//***@", repr(value))
     return text if len(text) <= _SHOWN_VALUE else text[: _SHOWN_VALUE - 3] + "..."
 
 

@@ -1,11 +1,11 @@
 """Settings of the translator."""
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from headgate.common.settings import ServiceSettings
 from headgate.common.status import LoadBalancerAddress
 from headgate.common.table import DEFAULT_TABLE
-from headgate.translator.addresses import parse_address
+from headgate.translator.addresses import is_address, parse_address
 from headgate.translator.dialects.ingress import ClassSettings
 
 
@@ -51,6 +51,14 @@ class TranslatorSettings(ServiceSettings):
         description="Seconds to wait for further clusters when log and store were both lost while gateways serve; 10 "
         "is what a watcher takes to list a large cluster.",
     )
+
+    @field_validator("publish_addresses")
+    @classmethod
+    def _check_addresses(cls, values: list[str]) -> list[str]:
+        for value in values:
+            if not is_address(value):
+                raise ValueError(f"{value!r} is neither an IP address nor a DNS name in lower case")
+        return values
 
     @property
     def classes(self) -> ClassSettings:

@@ -1,0 +1,26 @@
+"""Settings of the translator: what the API server would refuse later is refused at once."""
+
+import pytest
+
+from headgate.common.errors import SettingsError
+from headgate.common.settings import load_settings
+from headgate.translator.settings import TranslatorSettings
+
+
+def load(*argv: str) -> TranslatorSettings:
+    return load_settings(TranslatorSettings, argv, program="translator", summary="Translates.")
+
+
+def test_addresses_and_names_are_told_apart() -> None:
+    fixed = load("--publish-addresses", "192.0.2.1,2001:db8::1,edge-1.example.com").fixed_addresses
+    assert [(each.ip, each.hostname) for each in fixed] == [
+        ("192.0.2.1", None),
+        ("2001:db8::1", None),
+        (None, "edge-1.example.com"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["not an ip!", "Edge.example", "192.0.2.300", "a_b.example", "a..example", "a." * 127])
+def test_what_no_api_server_takes_as_an_address_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match="neither an IP address nor a DNS name"):
+        load("--publish-addresses", text)
