@@ -85,7 +85,11 @@ class ManifestSource:
         found = list(self._tree.objects())
         _log.info(
             "read the manifests",
-            extra={"objects": len(found), "problems": len(self._problems), "seconds": time.perf_counter() - begin},
+            extra={
+                "objects": len(found),
+                "problems": len(self._problems),
+                "seconds": round(time.perf_counter() - begin, 3),
+            },
         )
         for kind in self.kinds:
             yield Listed(kind, [one.object for one in found if one.kind == kind])
