@@ -89,7 +89,7 @@ class AccessLog:
 def _combined(record: LogRecord) -> bytes:
     """Format as Apache and nginx do, with the seconds, the route and the request id behind."""
     when, client, method, target, minor, status, sent, seconds, fields, request_id, route, _, endpoint, reason = record
-    referer, agent = fields.logged or logged_fields(fields)
+    referer, agent = logged_fields(fields)
     line = b'%b - - [%b] "%b %b HTTP/1.%d" %d %d "%b" "%b" %.3f "%b" "%b" %b' % (
         client,
         when,
@@ -126,7 +126,7 @@ def _json(record: LogRecord) -> bytes:
         endpoint,
         reason,
     ) = record
-    referer, agent = fields.logged or logged_fields(fields)
+    referer, agent = logged_fields(fields)
     entry = {
         "time": when.decode(),
         "client": client.decode(),

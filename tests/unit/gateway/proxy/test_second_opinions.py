@@ -47,7 +47,7 @@ def parsed(block: bytes) -> RequestFields | None:
     """Read a block as the proxy does; None if it is refused."""
     try:
         found = RequestParser().head(b"POST / HTTP/1.1\r\n" + block + b"\r\n")
-        return read_request_fields(block, found, 100)
+        return read_request_fields(found, 100)
     except BadMessage:
         return None
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from headgate.gateway.access_log import AccessLog
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
+from headgate.gateway.proxy.outbox import Outbox
 from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.proxy.stats import ProxyStats
 
@@ -23,6 +24,7 @@ class ProxyContext:
     stats: ProxyStats
     access_log: AccessLog | None
     clock: Clock
+    outbox: Outbox
     connections: "set[ClientConnection]" = field(default_factory=set)
     draining: bool = False
     """Every answer closes its connection."""

@@ -1,30 +1,27 @@
 """One client connection: bytes in, one request after the other out to its exchange.
 
-Requests are served strictly in order, one at a time; what a client sends meanwhile waits in a bounded buffer. The
-header block of a connection's last request is remembered with what it parsed to: clients that keep a connection mostly
-send the same block again (what HPACK makes of it in HTTP/2), and an equal block needs no second look.
+Requests are served strictly in order, one at a time; what a client sends meanwhile waits in a bounded buffer.
 """
 
 import asyncio
-from copy import copy
 from enum import IntEnum
 from typing import cast
 
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.errors import BadMessage, FramingError, LimitExceeded
 from headgate.gateway.proxy.exchange import Exchange
-from headgate.gateway.proxy.forward import Peer, upstream_lines
+from headgate.gateway.proxy.forward import Peer
 from headgate.gateway.proxy.framing import BodyReader, ChunkedReader, LengthReader
 from headgate.gateway.proxy.grammar import PARTIAL_HEAD_FAULT, REQUEST_LINE, fault_of_request_line
 from headgate.gateway.proxy.head import RequestFields, normal_host, read_request_fields, split_target
-from headgate.gateway.proxy.parser import Fields, RequestParser
+from headgate.gateway.proxy.outbox import OutboxTransport
+from headgate.gateway.proxy.parser import RequestParser
 
 _ALLOWED = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
 _REFUSED_METHODS = frozenset({b"CONNECT", b"TRACE"})
 _BURST = 32
 """Pipelined requests taken in a row before other connections get their turn."""
-_MEMO_LIMIT = 4096
-_NO_FIELDS = RequestFields(b"")
+_NO_FIELDS = RequestFields()
 
 
 class State(IntEnum):
@@ -51,8 +48,6 @@ class ClientConnection(asyncio.Protocol):
         "_context",
         "_eof",
         "_exchange",
-        "_memo",
-        "_memo_block",
         "_offset",
         "_parser",
         "_port",
@@ -83,8 +78,6 @@ class ClientConnection(asyncio.Protocol):
         self._blank_line_seen = False
         self._parser = RequestParser()
         self._reader: BodyReader = LengthReader(self._parser, 0)
-        self._memo_block = b"\0"
-        self._memo = _NO_FIELDS
         self._processing = False
         self._reading_paused = False
         self._eof = False
@@ -99,9 +92,8 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport."""
-        self.transport = cast(asyncio.Transport, transport)
         context = self._context
-        self.transport.set_write_buffer_limits(high=context.config.buffer_high)
+        self.transport = OutboxTransport(cast(asyncio.Transport, transport), context.outbox, context.config.buffer_high)
         peername = transport.get_extra_info("peername")
         address = peername[0].removeprefix("::ffff:") if isinstance(peername, tuple) else "unix"
         self.peer = Peer(address.encode(), self._scheme, self._port)
@@ -188,12 +180,8 @@ class ClientConnection(asyncio.Protocol):
         if end - start > config.max_head:
             raise LimitExceeded(f"head longer than {config.max_head} bytes", 431)
         method, target, version = line.groups()
-        block = buffer[line.end() : end + 2]
-        fields = self._memo
-        known = block == self._memo_block
-        found = self._parser.head(buffer[start : end + 4], known=known)
-        if not known:
-            fields = self._read_fields(block, found)
+        found = self._parser.head(buffer[start : end + 4])
+        fields = read_request_fields(found, config.max_header_count)
         self._offset = end + 4
         self._blank_line_seen = False
         self._start_request(method, target, 1 if version == b"1" else 0, fields)
@@ -221,14 +209,6 @@ class ClientConnection(asyncio.Protocol):
             self.deadline = self._context.clock.now + config.header_timeout_s
         self._scanned = max(start, len(buffer) - 3)
 
-    def _read_fields(self, block: bytes, found: Fields) -> RequestFields:
-        fields = read_request_fields(block, found, self._context.config.max_header_count)
-        fields.upstream_lines = upstream_lines(fields, self.peer, trusted=self._context.config.trust_forwarded)
-        # Trailers are fields too, so a chunked body needs a parser that tells of them.
-        if len(block) < _MEMO_LIMIT and not fields.chunked:
-            self._memo_block, self._memo = block, fields
-        return fields
-
     def _start_request(self, method: bytes, target: bytes, minor: int, fields: RequestFields) -> None:
         config = self._context.config
         if len(target) > config.max_target:
@@ -239,7 +219,7 @@ class ClientConnection(asyncio.Protocol):
         elif fields.chunked:
             raise FramingError("Transfer-Encoding in HTTP/1.0")
         if target[0] != 47:  # "/"
-            target, fields = self._other_target(method, target, fields)
+            target = self._other_target(method, target, fields)
         self._requests += 1
         options = fields.options
         self.wants_close = (
@@ -284,19 +264,17 @@ class ClientConnection(asyncio.Protocol):
         else:
             exchange.dispatch(fields.host, path, payload, done=reader.done, trailers=reader.trailers)
 
-    def _other_target(self, method: bytes, target: bytes, fields: RequestFields) -> tuple[bytes, RequestFields]:
+    def _other_target(self, method: bytes, target: bytes, fields: RequestFields) -> bytes:
         """Read a target that is not in origin-form (RFC 9112 section 3.2)."""
         if method == b"CONNECT" or (target == b"*" and method == b"OPTIONS"):
-            return target, fields
+            return target
         split = split_target(target)
         if split is None:
             raise FramingError("target is neither a path nor a URL")
         authority, target = split
-        # The target's authority replaces Host (RFC 9112 section 3.2.2); the remembered fields stay as they are.
-        fields = copy(fields)
+        # The target's authority replaces Host (RFC 9112 section 3.2.2).
         fields.host, fields.host_line = normal_host(authority), authority
-        fields.upstream_lines = upstream_lines(fields, self.peer, trusted=self._context.config.trust_forwarded)
-        return target, fields
+        return target
 
     def _read_body(self, data: bytes) -> None:
         reader = self._reader

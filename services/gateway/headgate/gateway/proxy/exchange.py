@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.errors import own_answer
-from headgate.gateway.proxy.forward import answer_framing, answer_head, new_request_id
+from headgate.gateway.proxy.forward import answer_framing, answer_head, new_request_id, upstream_lines
 from headgate.gateway.proxy.framing import encode_chunk, last_chunk
 from headgate.gateway.proxy.head import AnswerHead, RequestFields
 from headgate.gateway.proxy.pool import EndpointPool
@@ -188,17 +188,15 @@ class Exchange:
 
     def _request_head(self, pool: EndpointPool) -> bytes:
         fields = self.fields
-        return b"".join(
-            (
-                self.method,
-                b" ",
-                self.target,
-                b" HTTP/1.1\r\n",
-                fields.upstream_lines,
-                # An HTTP/1.0 client may leave Host out, an HTTP/1.1 request may not.
-                b"" if fields.host_line else b"Host: %b\r\n" % pool.label.encode(),
-                b"\r\n" if fields.request_id else b"X-Request-ID: %b\r\n\r\n" % self.request_id,
-            )
+        lines = upstream_lines(fields, self.client.peer, trusted=self._context.config.trust_forwarded)
+        # An HTTP/1.0 client may leave Host out, an HTTP/1.1 request may not.
+        host = fields.host_line or pool.label.encode()
+        return b"%b %b HTTP/1.1\r\nHost: %b\r\n%bX-Request-ID: %b\r\n\r\n" % (
+            self.method,
+            self.target,
+            host,
+            lines,
+            self.request_id,
         )
 
     def _encode_request(self, payload: bytes, *, done: bool, trailers: bytes) -> bytes:
@@ -306,21 +304,16 @@ class Exchange:
             self._until_close = self.minor == 0
             closing = closing or self._until_close
         date_line = self._context.clock.date_line
-        if closing or bodiless or not self.minor:
-            framing = answer_framing(answer, bodiless=bodiless, minor=self.minor)
-            head = answer_head(answer, date_line, framing, self._connection_line(closing))
-        elif answer.ready_date is date_line:
-            head = answer.ready
-        else:
-            head = answer_head(answer, date_line, answer_framing(answer, bodiless=False, minor=1), b"")
-            answer.ready, answer.ready_date = head, date_line
+        framing = answer_framing(answer, bodiless=bodiless, minor=self.minor)
+        head = answer_head(answer, date_line, framing, self._connection_line(closing))
         self.bytes_sent = len(payload)
         if self._chunking:
             payload = encode_chunk(payload) + (last_chunk(trailers) if done else b"")
         if len(payload) <= _JOIN_LIMIT:
             self.client.transport.write(head + payload)
         else:
-            self.client.transport.writelines((head, payload))
+            self.client.transport.write(head)
+            self.client.transport.write(payload)
         if done:
             self._finish(closing)
         else:

@@ -45,23 +45,18 @@ class Peer:
 
 
 def upstream_lines(fields: RequestFields, peer: Peer, *, trusted: bool) -> bytes:
-    """Build all that follows the request line towards an upstream, up to the request id and the empty line.
-
-    Depends on nothing but the header block and the connection, so it is made once for equal blocks of a connection.
-    """
-    host = fields.host_line
-    parts = [b"Host: %b\r\n%bX-Forwarded-Host: %b\r\n" % (host, fields.lines, host) if host else fields.lines]
+    """Build the header lines towards an upstream, but for Host and X-Request-ID."""
     if trusted and fields.forwarded:
-        parts = [b"Host: %b\r\n" % host if host else b"", fields.lines, _trusted_lines(fields, peer)]
+        lines = fields.lines + _trusted_lines(fields, peer)
+    elif fields.host_line:
+        lines = b"%bX-Forwarded-Host: %b\r\n%b" % (fields.lines, fields.host_line, peer.lines)
     else:
-        parts.append(peer.lines)
+        lines = fields.lines + peer.lines
     if fields.chunked:
-        parts.append(CHUNKED_LINE)
-    elif fields.content_length >= 0:
-        parts.append(b"Content-Length: %d\r\n" % fields.content_length)
-    if fields.request_id:
-        parts.append(b"X-Request-ID: %b\r\n" % fields.request_id)
-    return b"".join(parts)
+        return lines + CHUNKED_LINE
+    if fields.content_length >= 0:
+        return b"%bContent-Length: %d\r\n" % (lines, fields.content_length)
+    return lines
 
 
 def _trusted_lines(fields: RequestFields, peer: Peer) -> bytes:

@@ -98,7 +98,6 @@ class ChunkedReader:
 
     def __init__(self, parser: MessageParser, max_size: int | None = None) -> None:
         self._parser = parser
-        parser.fields = []
         self.done = False
         self.rest = b""
         self.trailers = b""
@@ -117,8 +116,8 @@ class ChunkedReader:
         payload = self._parser.body(data[: len(data) - len(self.rest)] if self.rest else data)
         if self._parser.complete is not self.done:
             raise FramingError("unclear where the body ends")
-        if self.done and self._parser.fields:
-            self.trailers = trailer_lines(self._parser.fields)
+        if self.trailers:
+            self.trailers = trailer_lines(self.trailers)
         return payload
 
     def _walk(self, data: bytes) -> None:
@@ -190,6 +189,7 @@ class ChunkedReader:
             return -1
         if end - offset > _MAX_TRAILERS:
             raise FramingError("trailers too long")
+        self.trailers = data[offset : end + 2]
         self.done = True
         return end + 4
 

@@ -7,11 +7,12 @@ and what concerns us: framing, connection, host, and what we add ourselves. Noth
 import re
 from collections.abc import Callable
 from functools import lru_cache, partial
+from operator import itemgetter
 from typing import Any
 
 from headgate.gateway.proxy.errors import FramingError, LimitExceeded
 from headgate.gateway.proxy.grammar import ABSOLUTE_TARGET, CONTENT_LENGTH, HOST, STATUS_LINE, TOKEN
-from headgate.gateway.proxy.parser import Fields
+from headgate.gateway.proxy.parser import Fields, cut_fields
 
 _MAX_AUTHORITY = 261
 """A name of 255 bytes, a colon and a port."""
@@ -28,7 +29,7 @@ FORBIDDEN_TRAILERS = frozenset(
 
 
 class RequestFields:
-    """What the header block of one request says; immutable once parsed, so equal blocks may share one."""
+    """What the header block of one request says."""
 
     __slots__ = (
         "agent",
@@ -39,16 +40,12 @@ class RequestFields:
         "host",
         "host_line",
         "lines",
-        "logged",
         "options",
-        "raw",
         "referer",
         "request_id",
-        "upstream_lines",
     )
 
-    def __init__(self, raw: bytes) -> None:
-        self.raw = raw
+    def __init__(self) -> None:
         self.lines = b""
         """Lines that are passed on."""
         self.host = b""
@@ -64,56 +61,77 @@ class RequestFields:
         self.request_id = b""
         self.forwarded: dict[bytes, bytes] = {}
         """Last value of each X-Forwarded-*, X-Real-IP and Forwarded, by lower-case name; lists are joined."""
-        self.upstream_lines = b""
-        """All that follows the request line towards an upstream, except a request id of our making; see `forward`."""
         self.agent = b""
         self.referer = b""
-        self.logged: tuple[bytes, bytes] | None = None
-        """Referer and User-Agent, once the access log asked for them."""
 
 
-def read_request_fields(block: bytes, found: Fields, max_count: int) -> RequestFields:
-    """Read the fields that llhttp found in a request; `block` is the raw lines that they were in. Raises BadMessage."""
-    if len(found) > max_count:
-        raise LimitExceeded(f"more than {max_count} header fields", 431)
-    fields = RequestFields(block)
-    fields.lines = _sort(fields, found, _REQUEST_NAMES, _request_taker)
+def read_request_fields(found: Fields, max_count: int) -> RequestFields:
+    """Read the fields that llhttp found in a request; raises BadMessage."""
+    names, values = found
+    shape = _REQUEST_SHAPES.get(names) or _new_shape(names, max_count, 431, _REQUEST_SHAPES, _request_taker)
+    fields = RequestFields()
+    if shape.agent >= 0:
+        fields.agent = values[shape.agent]
+    if shape.referer >= 0:
+        fields.referer = values[shape.referer]
+    fields.lines = shape.write(fields, values)
     if fields.chunked and fields.content_length >= 0:
         raise FramingError("both Content-Length and Transfer-Encoding")
     return fields
 
 
-def _sort(
-    target: "RequestFields | AnswerHead",
-    found: Fields,
-    plain: dict[bytes, bytes],
-    choose: Callable[[bytes], "_Taker | None"],
-) -> bytes:
-    """Hand special fields to their takers and write the others anew, in their order.
+class _Shape:
+    """What all heads with the same field names in the same order have in common.
 
-    `plain` remembers how names are written that are not special: the few that nearly all messages consist of.
+    Clients and servers send few sequences of names and many values, so what follows from names alone is found out once:
+    which fields are special, and a template that writes all the others with one formatting.
     """
-    kept: list[bytes] = []
-    for name, value in found:
-        prefix = plain.get(name)
-        if prefix is None:
-            take = choose(name)
-            if take is not None:
-                if (line := take(target, value.strip(b" "))) is not None:
-                    kept.append(line)
-                continue
-            prefix = name + b": "
-            if len(plain) < _REMEMBERED_NAMES and len(name) <= _REMEMBERED_LENGTH:
-                plain[name] = prefix
-        kept.append(prefix + value)
-    kept.append(b"")
-    return _canonical(b"\r\n".join(kept), target.options)
+
+    __slots__ = ("agent", "has_date", "has_server", "pick", "referer", "specials", "template")
+
+    def __init__(self, names: tuple[bytes, ...], choose: Callable[[bytes], "_Taker | None"]) -> None:
+        takers = [choose(name) for name in names]
+        plain = [position for position, take in enumerate(takers) if take is None]
+        self.specials = tuple((position, take) for position, take in enumerate(takers) if take is not None)
+        self.template = b"".join(names[position].replace(b"%", b"%%") + b": %b\r\n" for position in plain)
+        self.pick: Callable[[tuple[bytes, ...]], tuple[bytes, ...]] = (
+            itemgetter(*plain) if len(plain) > 1 else lambda values: tuple(values[position] for position in plain)
+        )
+        lower = [name.lower() for name in names]
+        self.agent = lower.index(b"user-agent") if b"user-agent" in lower else -1
+        self.referer = lower.index(b"referer") if b"referer" in lower else -1
+        self.has_date = b"date" in lower
+        self.has_server = b"server" in lower
+
+    def write(self, target: "RequestFields | AnswerHead", values: tuple[bytes, ...]) -> bytes:
+        """Hand special fields to their takers, and write the others anew in their order."""
+        lines: bytes = self.template % self.pick(values)
+        for position, take in self.specials:
+            line = take(target, values[position].strip(b" "))
+            if line is not None:
+                lines += line
+        return _canonical(lines, target.options)
 
 
-_REMEMBERED_NAMES = 1024
-_REMEMBERED_LENGTH = 64
-_REQUEST_NAMES: dict[bytes, bytes] = {}
-_ANSWER_NAMES: dict[bytes, bytes] = {}
+_Shapes = dict[tuple[bytes, ...], _Shape]
+_REQUEST_SHAPES: _Shapes = {}
+_ANSWER_SHAPES: _Shapes = {}
+_REMEMBERED_SHAPES = 1024
+_REMEMBERED_BYTES = 2048
+"""Of names in one shape; with the number of shapes this bounds what a hostile client can make us remember."""
+
+
+def _new_shape(
+    names: tuple[bytes, ...], max_count: int, status: int, known: _Shapes, choose: Callable[[bytes], "_Taker | None"]
+) -> _Shape:
+    if len(names) > max_count:
+        raise LimitExceeded(f"more than {max_count} header fields", status)
+    shape = _Shape(names, choose)
+    if sum(map(len, names)) <= _REMEMBERED_BYTES:
+        if len(known) >= _REMEMBERED_SHAPES:
+            known.clear()
+        known[names] = shape
+    return shape
 
 
 @lru_cache(4096)
@@ -168,17 +186,7 @@ def _set_transfer_encoding(fields: "RequestFields | AnswerHead", value: bytes) -
 def _keep_trailer_names(fields: "RequestFields | AnswerHead", value: bytes) -> bytes:
     if _members(value) & FORBIDDEN_TRAILERS:
         raise FramingError("Trailer announces a field that must not be a trailer")
-    return b"Trailer: %b" % value
-
-
-def _note_agent(fields: RequestFields, value: bytes) -> bytes:
-    fields.agent = value
-    return b"User-Agent: %b" % value
-
-
-def _note_referer(fields: RequestFields, value: bytes) -> bytes:
-    fields.referer = value
-    return b"Referer: %b" % value
+    return b"Trailer: %b\r\n" % value
 
 
 def _set_expect(fields: RequestFields, value: bytes) -> None:
@@ -230,9 +238,8 @@ def split_target(target: bytes) -> tuple[bytes, bytes] | None:
 
 
 def logged_fields(fields: RequestFields) -> tuple[bytes, bytes]:
-    """Give Referer and User-Agent as the access log writes them (`-` for none), and remember them."""
-    fields.logged = (_logged_value(fields.referer), _logged_value(fields.agent))
-    return fields.logged
+    """Give Referer and User-Agent as the access log writes them (`-` for none)."""
+    return _logged_value(fields.referer), _logged_value(fields.agent)
 
 
 def _logged_value(value: bytes) -> bytes:
@@ -245,7 +252,7 @@ _LOG_UNSAFE = re.compile(rb'["\\\t]')
 
 
 class AnswerHead:
-    """What the head of one answer says; immutable once parsed, so equal heads may share one."""
+    """What the head of one answer says."""
 
     __slots__ = (
         "chunked",
@@ -256,8 +263,6 @@ class AnswerHead:
         "lines",
         "minor",
         "options",
-        "ready",
-        "ready_date",
         "status",
     )
 
@@ -274,9 +279,6 @@ class AnswerHead:
         """Members of Connection, lower case."""
         self.has_date = False
         self.has_server = False
-        self.ready = b""
-        """The whole head as a keep-alive HTTP/1.1 client gets it, made with the Date line `ready_date`."""
-        self.ready_date = b""
 
 
 def read_answer_head(raw: bytes, found: Fields, max_count: int) -> AnswerHead:
@@ -284,16 +286,15 @@ def read_answer_head(raw: bytes, found: Fields, max_count: int) -> AnswerHead:
     line = STATUS_LINE.match(raw)
     if line is None:
         raise FramingError("malformed status line")
-    if len(found) > max_count:
-        raise LimitExceeded(f"more than {max_count} header fields", 502)
+    names, values = found
+    shape = _ANSWER_SHAPES.get(names) or _new_shape(names, max_count, 502, _ANSWER_SHAPES, _answer_taker)
     answer = AnswerHead(int(line[2]), int(line[1]))
-    lines = _sort(answer, found, _ANSWER_NAMES, _answer_taker)
+    lines = shape.write(answer, values)
     _check_answer_framing(answer)
     options = answer.options
     answer.closes = b"close" in options or (answer.minor == 0 and b"keep-alive" not in options)
-    folded = b"\n" + lines.lower()
-    answer.has_date = b"\ndate:" in folded
-    answer.has_server = b"\nserver:" in folded
+    answer.has_date = shape.has_date and b"date" not in options
+    answer.has_server = shape.has_server and b"server" not in options
     answer.lines = b"HTTP/1.1 %b %b\r\n%b" % (line[2], line[3] or b"", lines)
     return answer
 
@@ -327,10 +328,14 @@ def _members(value: bytes) -> frozenset[bytes]:
     return _short_members(value) if len(value) < _CACHED_LENGTH else _short_members.__wrapped__(value)
 
 
-def trailer_lines(found: Fields) -> bytes:
-    """Check the trailers that llhttp found and write them anew; raises FramingError."""
+def trailer_lines(block: bytes) -> bytes:
+    """Check trailers that llhttp has accepted (`block`: lines, each with its CRLF) and write them anew.
+
+    Raises:
+        FramingError: a field that must not be a trailer.
+    """
     lines = []
-    for name, value in found:
+    for name, value in zip(*cut_fields(block), strict=True):
         dashed = name.lower().replace(b"_", b"-")
         if dashed in FORBIDDEN_TRAILERS or dashed.startswith(b"x-forwarded-"):
             raise FramingError("a trailer that must not be one")
@@ -342,9 +347,9 @@ def _canonical(lines: bytes, options: frozenset[bytes]) -> bytes:
     """Remove what Connection lists, and white space at ends of lines."""
     if b" \r\n" in lines or b"\t\r\n" in lines:
         lines = _TRAILING_SPACE.sub(b"\r\n", lines)
-    listed = options - _CONNECTION_OPTIONS
-    if not listed:
+    if options <= _CONNECTION_OPTIONS:
         return lines
+    listed = options - _CONNECTION_OPTIONS
     kept = (line for line in lines.splitlines(keepends=True) if line.partition(b":")[0].lower() not in listed)
     return b"".join(kept)
 
@@ -363,8 +368,6 @@ _REQUEST_TAKERS: dict[bytes, _Taker] = {
     b"transfer-encoding": _set_transfer_encoding,
     b"trailer": _keep_trailer_names,
     b"proxy-connection": _heed_close,
-    b"user-agent": _note_agent,
-    b"referer": _note_referer,
     b"expect": _set_expect,
     b"x-request-id": _set_request_id,
 }

@@ -12,74 +12,59 @@ import httptools
 from headgate.gateway.proxy.errors import FramingError, LimitExceeded
 from headgate.gateway.proxy.grammar import fault_of_block
 
-Fields = list[tuple[bytes, bytes]]
+Fields = tuple[tuple[bytes, ...], tuple[bytes, ...]]
+"""Names as sent, and values without the white space before them; behind them there may be some."""
 
 _UPGRADE_NAME = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
 
 
-class _Framing:
-    """Callbacks of a llhttp that is asked for framing and payload only.
+class MessageParser:
+    """What requests and answers have in common: collects what llhttp calls back with.
 
-    A callback per field is most of what a head costs in llhttp. A head that equals the one before it has the same
-    fields: it is parsed and validated as any other, without telling of them again.
+    llhttp hands each field to a method of a dictionary, not to one of ours: a Python call per field would be most of
+    what a head costs. A name that comes twice does not fit into a dictionary; such a head, valid by then, is cut again.
     """
 
-    __slots__ = ("_message",)
-
-    def __init__(self, message: "MessageParser") -> None:
-        self._message = message
-
-    def on_body(self, data: bytes) -> None:
-        """Take payload."""
-        self._message.on_body(data)
-
-    def on_message_complete(self) -> None:
-        """Note the end."""
-        self._message.complete = True
-
-
-class MessageParser:
-    """What requests and answers have in common: collects what llhttp calls back with."""
-
-    __slots__ = ("_current", "_framing", "_parser", "_pieces", "complete", "fields")
+    __slots__ = ("_fields", "_parser", "_pieces", "complete", "on_header")
 
     def __init__(self) -> None:
-        self.fields: Fields = []
-        """Fields of the head, or of the trailers once a body is read."""
+        self._fields: dict[bytes, bytes] = {}
+        self.on_header = self._fields.setdefault
+        """Called by llhttp with the name and the value of a field of the head or the trailers."""
         self.complete = False
         """llhttp has seen the end of the message."""
         self._pieces: list[bytes] = []
         self.renew()
 
-    def _new(
-        self, callbacks: "MessageParser | _Framing"
-    ) -> "httptools.HttpRequestParser | httptools.HttpResponseParser":
+    def _new(self) -> "httptools.HttpRequestParser | httptools.HttpResponseParser":
         raise NotImplementedError
 
     def renew(self) -> None:
         """Begin with a new llhttp, where the old one waits for something that will not come."""
-        self._parser = self._current = self._new(self)
-        self._framing = self._new(_Framing(self))
+        self._parser = self._new()
 
-    def head(self, raw: bytes, *, known: bool = False) -> Fields:
-        """Feed a whole head, empty line included; raises BadMessage.
-
-        With `known` the fields are not collected, as the caller has those of an equal head.
-        """
-        fields: Fields = []
-        self.fields = fields
+    def head(self, raw: bytes) -> Fields:
+        """Feed a whole head, empty line included, and give its fields; raises BadMessage."""
+        self._fields.clear()
         self.complete = False
-        self._current = parser = self._framing if known else self._parser
         try:
-            parser.feed_data(raw)
+            self._parser.feed_data(raw)
         except httptools.HttpParserUpgrade:
+            fields = self._collected(raw)
             self._upgrade(raw)
+            return fields
         except httptools.HttpParserInvalidMethodError as error:
             raise LimitExceeded("unknown method", 501) from error
         except httptools.HttpParserError as error:
             block = raw[raw.index(b"\n") + 1 : -2]
             raise FramingError(fault_of_block(block) or str(error)) from error
-        return fields
+        return self._collected(raw)
+
+    def _collected(self, raw: bytes) -> Fields:
+        fields = self._fields
+        names, values = tuple(fields), tuple(fields.values())
+        # Two lines are no fields: the first and the empty one.
+        return (names, values) if len(names) + 2 == raw.count(b"\r\n") else cut_fields(raw[raw.index(b"\n") + 1 : -2])
 
     def body(self, data: bytes) -> bytes:
         """Feed bytes of a body, in its coding, and give the payload in them; raises FramingError."""
@@ -87,23 +72,19 @@ class MessageParser:
             return b""
         pieces = self._pieces = []
         try:
-            self._current.feed_data(data)
+            self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             raise FramingError(str(error)) from error
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def close(self) -> None:
         """Part with llhttp, which holds methods of this object, so that nothing waits for the collector of cycles."""
-        del self._parser, self._framing, self._current
+        del self._parser
 
     def _upgrade(self, raw: bytes) -> None:
         raise FramingError("unexpected switch of protocols")
 
     # Called by llhttp
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a field of the head or the trailers."""
-        self.fields.append((name, value))
 
     def on_body(self, data: bytes) -> None:
         """Take payload."""
@@ -114,13 +95,21 @@ class MessageParser:
         self.complete = True
 
 
+def cut_fields(block: bytes) -> Fields:
+    """Cut lines that llhttp has accepted (`block`: each with its CRLF) into names and values; raises FramingError."""
+    parts = [line.partition(b":") for line in block.split(b"\r\n")[:-1]]
+    if not all(colon for _, colon, _ in parts):
+        raise FramingError("malformed head")
+    return tuple(name for name, _, _ in parts), tuple(value.lstrip(b" \t") for _, _, value in parts)
+
+
 class RequestParser(MessageParser):
     """Parses the requests of one client connection."""
 
     __slots__ = ()
 
-    def _new(self, callbacks: "MessageParser | _Framing") -> "httptools.HttpRequestParser":
-        return httptools.HttpRequestParser(callbacks)
+    def _new(self) -> "httptools.HttpRequestParser":
+        return httptools.HttpRequestParser(self)
 
     def _upgrade(self, raw: bytes) -> None:
         """Frame a request that offers an upgrade as the ordinary request that it is without one.
@@ -128,17 +117,13 @@ class RequestParser(MessageParser):
         llhttp takes what follows such a head for another protocol. We never switch on a client's word, so the body is
         framed by a llhttp that was not shown the offer. CONNECT has no body and is refused.
         """
-        fields = self.fields
         self.renew()
-        self.complete = True
-        if not raw.startswith(b"CONNECT "):
-            self.complete = False
-            self.fields = []
+        self.complete = raw.startswith(b"CONNECT ")
+        if not self.complete:
             try:
                 self._parser.feed_data(_UPGRADE_NAME.sub(b"\r\nX-Upgrade:", raw))
             except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
                 raise FramingError(str(error)) from error
-        self.fields = fields
 
 
 class AnswerParser(MessageParser):
@@ -146,5 +131,5 @@ class AnswerParser(MessageParser):
 
     __slots__ = ()
 
-    def _new(self, callbacks: "MessageParser | _Framing") -> "httptools.HttpResponseParser":
-        return httptools.HttpResponseParser(callbacks)
+    def _new(self) -> "httptools.HttpResponseParser":
+        return httptools.HttpResponseParser(self)

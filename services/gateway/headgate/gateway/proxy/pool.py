@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable
 
 from headgate.gateway.proxy.config import ProxyConfig
-from headgate.gateway.proxy.head import AnswerHead
+from headgate.gateway.proxy.outbox import Outbox
 from headgate.gateway.proxy.upstream import UpstreamConnection
 
 
@@ -26,21 +26,20 @@ class EndpointPool:
         "config",
         "in_flight",
         "label",
-        "memo_answer",
-        "memo_head",
+        "outbox",
         "port",
     )
 
-    def __init__(self, address: str, port: int, tls: ssl.SSLContext | None, config: ProxyConfig) -> None:
+    def __init__(
+        self, address: str, port: int, tls: ssl.SSLContext | None, config: ProxyConfig, outbox: Outbox
+    ) -> None:
         self.address = address
         self.port = port
         self.config = config
+        self.outbox = outbox
         self.label = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
         self.in_flight = 0
         """Requests that are under way on connections of this pool."""
-        self.memo_head = b""
-        """The last short head of an answer, and what it parsed to: servers repeat themselves within a second."""
-        self.memo_answer = AnswerHead(0, 1)
         self._tls = tls
         self._idle: list[UpstreamConnection] = []
         self._retired = False
@@ -126,6 +125,8 @@ class PoolRegistry:
 
     def __init__(self, config: ProxyConfig | None = None) -> None:
         self.config = config or ProxyConfig()
+        self.outbox = Outbox()
+        """Shared by both sides of the proxy."""
         self._pools: dict[tuple[str, int, str], EndpointPool] = {}
         self._tls: ssl.SSLContext | None = None
 
@@ -135,7 +136,7 @@ class PoolRegistry:
         pool = self._pools.get(key)
         if pool is None:
             tls = self._client_tls() if protocol == "https" else None
-            pool = self._pools[key] = EndpointPool(address, port, tls, self.config)
+            pool = self._pools[key] = EndpointPool(address, port, tls, self.config, self.outbox)
         return pool
 
     def retain(self, live: Iterable[EndpointPool]) -> None:

@@ -30,7 +30,7 @@ class ProxyServer:
         access_log: AccessLog | None = None,
     ) -> None:
         self._pools = pools
-        self._context = ProxyContext(holder, config, stats, access_log, Clock(config.tick_s))
+        self._context = ProxyContext(holder, config, stats, access_log, Clock(config.tick_s), pools.outbox)
         self._listeners: list[asyncio.Server] = []
         self._timer: asyncio.TimerHandle | None = None
         self._pool_sweep_at = 0.0

@@ -11,6 +11,7 @@ from headgate.gateway.proxy.errors import BadMessage
 from headgate.gateway.proxy.framing import BodyReader, ChunkedReader, EndReader, LengthReader
 from headgate.gateway.proxy.grammar import PARTIAL_HEAD_FAULT
 from headgate.gateway.proxy.head import AnswerHead, read_answer_head
+from headgate.gateway.proxy.outbox import OutboxTransport
 from headgate.gateway.proxy.parser import AnswerParser
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from headgate.gateway.proxy.pool import EndpointPool
 
 _MAX_INFORMATIONAL = 16
-_MEMO_LIMIT = 4096
 
 
 class UpstreamConnection(asyncio.Protocol):
@@ -42,7 +42,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def __init__(self, pool: "EndpointPool") -> None:
         self.pool = pool
-        self.transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self.transport: OutboxTransport = cast(OutboxTransport, None)
         """Nothing until the connection is made."""
         self.exchange: Exchange | None = None
         self.reused = False
@@ -60,8 +60,8 @@ class UpstreamConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport."""
-        self.transport = cast(asyncio.Transport, transport)
-        self.transport.set_write_buffer_limits(high=self.pool.config.buffer_high)
+        pool = self.pool
+        self.transport = OutboxTransport(cast(asyncio.Transport, transport), pool.outbox, pool.config.buffer_high)
 
     def begin(self, exchange: "Exchange", data: bytes) -> None:
         """Send the first bytes of a request."""
@@ -148,16 +148,8 @@ class UpstreamConnection(asyncio.Protocol):
         if end < 0 or end > self.pool.config.max_head:
             self._keep_partial(data, end)
             return
-        pool = self.pool
         head = data[: end + 4]
-        known = head == pool.memo_head
-        found = self._parser.head(head, known=known)
-        if known:
-            answer = pool.memo_answer
-        else:
-            answer = read_answer_head(head, found, pool.config.max_header_count)
-            if end < _MEMO_LIMIT and not answer.chunked:
-                pool.memo_head, pool.memo_answer = head, answer
+        answer = read_answer_head(head, self._parser.head(head), self.pool.config.max_header_count)
         if answer.status < 200:
             self._read_informational(exchange, answer, data[end + 4 :])
         else:

@@ -1,0 +1,101 @@
+"""Writes of one turn of the event loop, handed to the kernel together at its end.
+
+A turn serves every connection that has something to read. Sent one by one, each message wakes the process at the other
+end for itself; sent together, the first wakes it and the others find it awake, and each system call is cheaper. What a
+connection writes in one turn also leaves in one piece.
+"""
+
+import asyncio
+from typing import Any
+
+
+class Outbox:
+    """What the connections of one event loop have written in the current turn."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: list[OutboxTransport] = []
+
+    def add(self, transport: "OutboxTransport") -> None:
+        """Flush a transport at the end of this turn."""
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._waiting.append(transport)
+
+    def _flush(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for transport in waiting:
+            transport.flush()
+
+
+class OutboxTransport:
+    """A transport whose writes wait for the end of the turn. Order is kept: closing sends what waits first."""
+
+    __slots__ = (
+        "_high",
+        "_outbox",
+        "_pieces",
+        "_size",
+        "_transport",
+        "can_write_eof",
+        "get_extra_info",
+        "is_closing",
+        "pause_reading",
+        "resume_reading",
+    )
+
+    def __init__(self, transport: asyncio.Transport, outbox: Outbox, high: int) -> None:
+        """Wrap a transport; `high` is the number of unsent bytes above which it pauses its protocol."""
+        transport.set_write_buffer_limits(high=high)
+        self._transport = transport
+        self._outbox = outbox
+        self._high = high
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self.can_write_eof = transport.can_write_eof
+        self.get_extra_info: Any = transport.get_extra_info
+        self.is_closing = transport.is_closing
+        self.pause_reading = transport.pause_reading
+        self.resume_reading = transport.resume_reading
+
+    def write(self, data: bytes) -> None:
+        """Send at the end of the turn, or at once when much waits: one turn may read megabytes of a fast peer."""
+        if not self._pieces:
+            self._outbox.add(self)
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size > self._high:
+            self.flush()
+
+    def get_write_buffer_size(self) -> int:
+        """Count the bytes that are not sent yet."""
+        return self._size + self._transport.get_write_buffer_size()
+
+    def flush(self) -> None:
+        """Send now."""
+        pieces = self._pieces
+        if pieces:
+            self._pieces = []
+            self._size = 0
+            if not self.is_closing():
+                if len(pieces) == 1:
+                    self._transport.write(pieces[0])
+                else:
+                    self._transport.writelines(pieces)
+
+    def write_eof(self) -> None:
+        """End the sending half."""
+        self.flush()
+        self._transport.write_eof()
+
+    def close(self) -> None:
+        """Close once everything is sent."""
+        self.flush()
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._pieces = []
+        self._size = 0
+        self._transport.abort()
