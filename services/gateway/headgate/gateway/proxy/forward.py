@@ -81,15 +81,12 @@ def answer_head(answer: AnswerHead, date_line: bytes, framing: bytes, connection
 
     `framing` and `connection` are whole lines or nothing.
     """
-    return b"".join(
-        (
-            answer.lines,
-            b"" if answer.has_date else date_line,
-            b"" if answer.has_server else SERVER_LINE,
-            framing,
-            connection,
-            b"\r\n",
-        )
+    return b"%b%b%b%b%b\r\n" % (
+        answer.lines,
+        b"" if answer.has_date else date_line,
+        b"" if answer.has_server else SERVER_LINE,
+        framing,
+        connection,
     )
 
 

@@ -110,7 +110,7 @@ class _Shape:
             line = take(target, values[position].strip(b" "))
             if line is not None:
                 lines += line
-        return _canonical(lines, target.options)
+        return lines if target.options <= _CONNECTION_OPTIONS else _without(lines, target.options)
 
 
 _Shapes = dict[tuple[bytes, ...], _Shape]
@@ -160,7 +160,11 @@ def _drop(fields: "RequestFields | AnswerHead", value: bytes) -> None:
 
 
 def _set_connection(fields: "RequestFields | AnswerHead", value: bytes) -> None:
-    fields.options = (fields.options | _members(value)) if fields.options else _members(value)
+    options = _KNOWN_OPTIONS.get(value) or _members(value)
+    fields.options = fields.options | options if fields.options else options
+
+
+_KNOWN_OPTIONS = {value: frozenset({value.lower()}) for value in (b"keep-alive", b"Keep-Alive", b"close", b"Close")}
 
 
 def _heed_close(fields: "RequestFields | AnswerHead", value: bytes) -> None:
@@ -208,24 +212,28 @@ def _refuse_disguised_framing(fields: RequestFields, value: bytes) -> None:
 def _set_host(fields: RequestFields, value: bytes) -> None:
     if fields.host_line:
         raise FramingError("more than one Host")
-    fields.host = normal_host(value)
     fields.host_line = value
+    fields.host = _HOSTS.get(value) or normal_host(value)
+
+
+_HOSTS: dict[bytes, bytes] = {}
+"""Authorities that were checked lately."""
+_REMEMBERED_HOSTS = 4096
 
 
 def normal_host(authority: bytes) -> bytes:
     """Check an authority and give its host for routing: lower case, without port and trailing dot."""
     if len(authority) > _MAX_AUTHORITY:
         raise FramingError("Host too long")
-    return _normal_host(authority)
-
-
-@lru_cache(1024)
-def _normal_host(authority: bytes) -> bytes:
     found = HOST.fullmatch(authority)
     if found is None or (found[2] and int(found[2]) > 65535):
         raise FramingError("malformed Host")
     host: bytes = found[1].lower()
-    return host.removesuffix(b".") if host != b"." else host
+    host = host.removesuffix(b".") if host != b"." else host
+    if len(_HOSTS) >= _REMEMBERED_HOSTS:
+        _HOSTS.clear()
+    _HOSTS[authority] = host
+    return host
 
 
 def split_target(target: bytes) -> tuple[bytes, bytes] | None:
@@ -243,12 +251,14 @@ def logged_fields(fields: RequestFields) -> tuple[bytes, bytes]:
 
 
 def _logged_value(value: bytes) -> bytes:
-    if b'"' in value or b"\\" in value or b"\t" in value:
-        value = _LOG_UNSAFE.sub(lambda found: b"\\x%02x" % found[0][0], value)
+    if len(value.translate(None, _LOG_UNSAFE)) != len(value):
+        for byte in _LOG_UNSAFE:
+            value = value.replace(bytes((byte,)), b"\\x%02x" % byte)
     return value or b"-"
 
 
-_LOG_UNSAFE = re.compile(rb'["\\\t]')
+_LOG_UNSAFE = b'\\"\t'
+"""The backslash first, as the others are written with one."""
 
 
 class AnswerHead:
@@ -281,21 +291,35 @@ class AnswerHead:
         self.has_server = False
 
 
+_STATUS_LINES: dict[bytes, tuple[int, int, bytes]] = {}
+"""Status lines seen: status, minor version, and the line as it is passed on."""
+_REMEMBERED_STATUS_LINES = 256
+
+
+def _read_status_line(line: bytes) -> tuple[int, int, bytes]:
+    found = STATUS_LINE.fullmatch(line)
+    if found is None:
+        raise FramingError("malformed status line")
+    read = int(found[2]), int(found[1]), b"HTTP/1.1 %b %b\r\n" % (found[2], found[3] or b"")
+    if len(_STATUS_LINES) < _REMEMBERED_STATUS_LINES and len(line) <= _CACHED_LENGTH:
+        _STATUS_LINES[line] = read
+    return read
+
+
 def read_answer_head(raw: bytes, found: Fields, max_count: int) -> AnswerHead:
     """Read the fields that llhttp found in an answer; `raw` is its head. Raises BadMessage."""
-    line = STATUS_LINE.match(raw)
-    if line is None:
-        raise FramingError("malformed status line")
+    line = raw[: raw.index(b"\n") + 1]
+    status, minor, status_line = _STATUS_LINES.get(line) or _read_status_line(line)
     names, values = found
     shape = _ANSWER_SHAPES.get(names) or _new_shape(names, max_count, 502, _ANSWER_SHAPES, _answer_taker)
-    answer = AnswerHead(int(line[2]), int(line[1]))
+    answer = AnswerHead(status, minor)
     lines = shape.write(answer, values)
     _check_answer_framing(answer)
     options = answer.options
     answer.closes = b"close" in options or (answer.minor == 0 and b"keep-alive" not in options)
     answer.has_date = shape.has_date and b"date" not in options
     answer.has_server = shape.has_server and b"server" not in options
-    answer.lines = b"HTTP/1.1 %b %b\r\n%b" % (line[2], line[3] or b"", lines)
+    answer.lines = status_line + lines
     return answer
 
 
@@ -343,19 +367,13 @@ def trailer_lines(block: bytes) -> bytes:
     return b"".join(lines)
 
 
-def _canonical(lines: bytes, options: frozenset[bytes]) -> bytes:
-    """Remove what Connection lists, and white space at ends of lines."""
-    if b" \r\n" in lines or b"\t\r\n" in lines:
-        lines = _TRAILING_SPACE.sub(b"\r\n", lines)
-    if options <= _CONNECTION_OPTIONS:
-        return lines
-    listed = options - _CONNECTION_OPTIONS
+def _without(lines: bytes, listed: frozenset[bytes]) -> bytes:
+    """Remove the fields that Connection lists (RFC 9110 section 7.6.1)."""
     kept = (line for line in lines.splitlines(keepends=True) if line.partition(b":")[0].lower() not in listed)
     return b"".join(kept)
 
 
 _CONNECTION_OPTIONS = frozenset({b"close", b"keep-alive"})
-_TRAILING_SPACE = re.compile(rb"[ \t]++\r\n")
 
 # What each special field does: notes the value, and gives the line that is passed on in its place, if any. Values come
 # without the spaces around them; a tab there is legal, but no two servers agree on it, so framing does not take it.

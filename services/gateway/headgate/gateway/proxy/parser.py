@@ -64,7 +64,7 @@ class MessageParser:
         fields = self._fields
         names, values = tuple(fields), tuple(fields.values())
         # Two lines are no fields: the first and the empty one.
-        return (names, values) if len(names) + 2 == raw.count(b"\r\n") else cut_fields(raw[raw.index(b"\n") + 1 : -2])
+        return (names, values) if len(names) + 2 == raw.count(b"\n") else cut_fields(raw[raw.index(b"\n") + 1 : -2])
 
     def body(self, data: bytes) -> bytes:
         """Feed bytes of a body, in its coding, and give the payload in them; raises FramingError."""
