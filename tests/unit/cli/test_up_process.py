@@ -3,6 +3,7 @@
 import asyncio
 import io
 import os
+import shutil
 import signal
 import sys
 import time
@@ -13,7 +14,9 @@ import pytest
 
 from headgate.cli.errors import CommandError
 from headgate.cli.up import tether
+from headgate.cli.up.command import _broker
 from headgate.cli.up.log_output import LogOutput
+from headgate.cli.up.options import UpOptions
 from headgate.cli.up.process import ProcessSpec, RestartPauses, SupervisedProcess
 
 
@@ -58,6 +61,51 @@ async def test_a_process_that_dies_is_started_again() -> None:
     assert b"child | was killed by SIGKILL; starting it again now\n" in sink.getvalue()
     await process.stop()
     await run
+
+
+async def test_what_a_start_needs_is_prepared_before_every_start() -> None:
+    sink = io.BytesIO()
+    starts = iter(["first", "second"])
+    spec = ProcessSpec(
+        "child",
+        (sys.executable, "-c", "import sys, time; print(sys.argv[1], flush=True); time.sleep(60)"),
+        prepare=lambda: (next(starts),),
+    )
+    process = SupervisedProcess(spec, LogOutput(sink, width=5, colour=False).channel("child"), lambda: None)
+    run = asyncio.create_task(process.run())
+    await until(lambda: b"first" in sink.getvalue())
+    assert process.pid
+    os.kill(process.pid, signal.SIGKILL)
+    await until(lambda: b"second" in sink.getvalue())
+    await process.stop()
+    await run
+
+
+async def test_a_start_that_the_system_refuses_is_tried_again() -> None:
+    sink = io.BytesIO()
+    answers: list[OSError | None] = [OSError(28, "No space left on device"), None]
+
+    def prepare() -> tuple[str, ...]:
+        if answer := answers.pop(0):
+            raise answer
+        return ()
+
+    spec = ProcessSpec("child", (sys.executable, "-c", "print('hello'); import time; time.sleep(60)"), prepare=prepare)
+    process = SupervisedProcess(spec, LogOutput(sink, width=5, colour=False).channel("child"), lambda: None)
+    run = asyncio.create_task(process.run())
+    await until(lambda: process.pid is not None)
+    assert b"cannot be started: [Errno 28] No space left on device; starting it again now" in sink.getvalue()
+    await process.stop()
+    await run
+
+
+async def test_the_nats_server_comes_back_when_its_folder_was_removed(tmp_path: Path) -> None:
+    spec, _ = _broker(UpOptions(data_dir=tmp_path))
+    assert spec is not None
+    spec.prepare()
+    shutil.rmtree(tmp_path / "nats")
+    config = Path(spec.prepare()[-1])
+    assert config.is_file()
 
 
 async def test_refused_settings_are_not_tried_again() -> None:

@@ -127,10 +127,13 @@ def run(options: UpOptions) -> int:
 def _broker(options: UpOptions) -> tuple[ProcessSpec | None, str]:
     if options.nats_url:
         return None, options.nats_url
-    from headgate.common.embedded_nats import EmbeddedNats
+    from headgate.common.embedded_nats import EmbeddedNats, server_binary
 
     server = EmbeddedNats(options.data_dir / NATS_FOLDER, nats_port(options.data_dir))
-    return ProcessSpec("nats", server.prepare(), log_file=server.log_file), server.url
+    # Its folder and configuration are made again at every start: somebody may have removed them.
+    return ProcessSpec(
+        "nats", (server_binary(),), prepare=lambda: server.prepare()[1:], log_file=server.log_file
+    ), server.url
 
 
 async def _run(options: UpOptions, plan: Plan, nats_url: str) -> None:

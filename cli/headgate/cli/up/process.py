@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import Process
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +24,8 @@ class ProcessSpec:
 
     name: str
     command: tuple[str, ...]
+    prepare: Callable[[], Sequence[str]] = tuple
+    """Called before every start; what it returns is added to the command."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Added to that of `up`."""
     stop_within_s: float = 5.0
@@ -74,7 +76,11 @@ class SupervisedProcess:
         clock = asyncio.get_running_loop().time
         while not self._stopping.is_set():
             started = clock()
-            code = await self._run_once()
+            try:
+                code = await self._run_once()
+                how = _describe(code)
+            except OSError as error:  # the disk is full, or there are too many processes: that may pass
+                code, how = ExitCode.NEGATIVE, f"cannot be started: {error}"
             if self._stopping.is_set():
                 return
             if code == ExitCode.USAGE:
@@ -82,7 +88,7 @@ class SupervisedProcess:
             pause = self._pauses.next(clock() - started)
             when = f"in {pause:g} s" if pause else "now"
             where = f" (its log: {self.spec.log_file})" if self.spec.log_file else ""
-            self._channel.say(f"{_describe(code)}{where}; starting it again {when}")
+            self._channel.say(f"{how}{where}; starting it again {when}")
             await self._sleep(pause)
             self.restarts += 1
 
@@ -108,10 +114,14 @@ class SupervisedProcess:
             _kill_group(self._process)
 
     async def _run_once(self) -> int:
+        command = (*self.spec.command, *self.spec.prepare())
         # A pipe of our own: asyncio's would make `wait` wait for whatever inherited the pipe, too.
         reading, writing = os.pipe()
         try:
-            process = await self._spawn(writing)
+            process = await self._spawn(command, writing)
+        except OSError:
+            os.close(reading)
+            raise
         finally:
             os.close(writing)
         self._process = process
@@ -129,9 +139,9 @@ class SupervisedProcess:
             await log.ended
             self._on_change()
 
-    async def _spawn(self, output: int) -> Process:
+    async def _spawn(self, command: Sequence[str], output: int) -> Process:
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", str(Path(tether.__file__)), str(os.getpid()), *self.spec.command),
+            *(sys.executable, "-I", str(Path(tether.__file__)), str(os.getpid()), *command),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=output,
