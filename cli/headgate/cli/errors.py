@@ -20,8 +20,6 @@ class ExitCode(IntEnum):
     """The command line or its surroundings must be changed before this can work."""
     UNREACHABLE = 3
     """A gateway or a store did not answer."""
-    INTERNAL = 70
-    """A defect of Headgate (EX_SOFTWARE of sysexits.h)."""
     INTERRUPTED = 130
     """Ended by Ctrl-C (128 + SIGINT), as shells say it."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli.errors import CommandError
+from headgate.cli.errors import UsageMistake
 from headgate.cli.up import tether
 from headgate.cli.up.command import _broker
 from headgate.cli.up.log_output import LogOutput
@@ -99,7 +99,7 @@ async def test_a_start_that_the_system_refuses_is_tried_again() -> None:
     await run
 
 
-async def test_the_nats_server_comes_back_when_its_folder_was_removed(tmp_path: Path) -> None:
+def test_the_nats_server_comes_back_when_its_folder_was_removed(tmp_path: Path) -> None:
     spec, _ = _broker(UpOptions(data_dir=tmp_path))
     assert spec is not None
     spec.prepare()
@@ -110,8 +110,9 @@ async def test_the_nats_server_comes_back_when_its_folder_was_removed(tmp_path: 
 
 async def test_refused_settings_are_not_tried_again() -> None:
     process, _ = supervised("import sys; sys.exit(2)")
-    with pytest.raises(CommandError, match="did not accept its settings"):
+    with pytest.raises(UsageMistake, match="did not accept its settings") as refusal:
         await process.run()
+    assert refusal.value.exit_code == 2
     assert process.restarts == 0
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headgate.cli.errors import CommandError, ExitCode
+from headgate.cli.errors import ExitCode, UsageMistake
 from headgate.cli.up import tether
 from headgate.cli.up.log_output import LogChannel
 
@@ -71,7 +71,7 @@ class SupervisedProcess:
         """Start the process, and again whenever it ends; return once `stop` was called.
 
         Raises:
-            CommandError: it refused its settings, which no restart mends.
+            UsageMistake: it refused its settings, which no restart mends.
         """
         clock = asyncio.get_running_loop().time
         while not self._stopping.is_set():
@@ -84,7 +84,7 @@ class SupervisedProcess:
             if self._stopping.is_set():
                 return
             if code == ExitCode.USAGE:
-                raise CommandError(f"{self.spec.name} did not accept its settings; its own line above says which")
+                raise UsageMistake(f"{self.spec.name} did not accept its settings; its own line above says which")
             pause = self._pauses.next(clock() - started)
             when = f"in {pause:g} s" if pause else "now"
             where = f" (its log: {self.spec.log_file})" if self.spec.log_file else ""

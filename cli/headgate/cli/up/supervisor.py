@@ -30,7 +30,7 @@ class Supervisor:
             stopping: set when the user asked to end.
 
         Raises:
-            CommandError: a process refused its settings.
+            UsageMistake: a process refused its settings.
         """
         try:
             await self._start_all(broker_is_up, stopping)
