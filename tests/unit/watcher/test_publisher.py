@@ -69,6 +69,38 @@ async def test_readiness_names_the_kinds_that_are_missing() -> None:
         await until(lambda: one.publisher.readiness() == "not published yet: secrets")
 
 
+def last_marker(log: ObservedLog) -> SyncMarker:
+    return [one for one in log.said if isinstance(one, SyncMarker) and one.kind.resource == "services"][-1]
+
+
+async def test_the_marker_of_a_kind_says_which_objects_are_not_published_until_they_are() -> None:
+    async with publishing() as one:
+        one.source.list(service("big", "1", note="x" * 2_000_000))
+        await one.until_ready()
+        assert last_marker(one.log).state is SyncState.SYNCED
+        assert last_marker(one.log).message.startswith("not published: default/big: ")
+        one.source.apply(service("big", "2"))
+        await until(lambda: last_marker(one.log).message == "")
+
+
+async def test_an_object_that_grows_too_large_is_marked_at_once() -> None:
+    async with publishing() as one:
+        one.source.list(service("web", "1"))
+        await one.until_ready()
+        assert last_marker(one.log).message == ""
+        one.source.apply(service("web", "2", note="x" * 2_000_000))
+        await until(lambda: "default/web" in last_marker(one.log).message)
+
+
+async def test_a_refused_object_that_a_list_has_no_more_is_not_complained_about() -> None:
+    async with publishing() as one:
+        one.source.list(service("big", "1", note="x" * 2_000_000))
+        await one.until_ready()
+        one.source.list()
+        await until(lambda: last_marker(one.log).message == "")
+        assert one.publisher.refused == ()
+
+
 async def test_only_the_difference_of_a_list_is_published() -> None:
     log = ObservedLog()
     for name, version in (("same", "1"), ("changed", "1"), ("gone", "1")):

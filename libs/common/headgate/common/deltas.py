@@ -161,7 +161,7 @@ class SyncMarker(BaseModel):
     kind: KindName
     state: SyncState = SyncState.SYNCED
     message: str = ""
-    """For `absent` and `forbidden`: what the API server said."""
+    """For `absent` and `forbidden`: what the API server said; for `synced`: which objects are missing, and why."""
     at: datetime
     sequence: int = 0
 

@@ -9,6 +9,7 @@ from aiohttp import web
 from headgate.common.admin import AdminSite
 from headgate.common.bus import Bus
 from headgate.common.errors import SettingsError
+from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject
 from headgate.common.service import ServiceContext, run_service
 from headgate.common.settings import load_settings
@@ -101,10 +102,12 @@ class Watcher:
         return web.json_response({"problems": self._problems()})
 
     def _problems(self) -> list[JsonObject]:
-        """Files first, then objects that could not be published, then what the translator complains of."""
+        """Files or the API server first, then objects that are not published, then what the translator complains of."""
         found: list[JsonObject] = []
         if isinstance(self._source, ManifestSource):
             found += (problem.as_json() for problem in self._source.problems)
+        else:
+            found += (_as_json("API server", _trouble(text)) for text in self._source.troubles)
         if self._publisher:
             found += (_as_json(str(ref), problem) for ref, problem in self._publisher.refused)
         if self._status_log:
@@ -113,7 +116,11 @@ class Watcher:
         return found
 
 
-def _as_json(name: str, problem: Any) -> JsonObject:
+def _trouble(text: str) -> Problem:
+    return Problem(severity=Severity.WARNING, reason="ApiServerTrouble", message=text)
+
+
+def _as_json(name: str, problem: Problem) -> JsonObject:
     return {"object": name, "problem": problem.model_dump(mode="json")}
 
 

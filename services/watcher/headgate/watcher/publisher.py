@@ -32,6 +32,8 @@ from headgate.watcher.sources import Applied, Deleted, Listed, Source, SourceEve
 BULK = 16
 """A list that differs in this many objects or more goes to the log in batches, without a check of each."""
 BATCH = 1000
+SHOWN_REFUSALS = 3
+"""Named in a marker; the admin site names all."""
 WINDOW = 64
 """Changes of different objects that are on their way to the log at once."""
 POSITION_S = 5.0
@@ -72,11 +74,13 @@ class Publisher:
         self._source, self._log_writer, self._log_reader = source, log_writer, log_reader
         self._cluster, self._recipients = cluster, tuple(recipients)
         self._origin, self._instance = origin, instance
+        self._kinds = {(kind.group, kind.resource): kind for kind in source.kinds}
         self._ledger = Ledger(source.kinds)
         self._wake = asyncio.Event()
         self._must_compare = True
         self._must_announce = True
-        self._was_listed = self._is_listing = False
+        self._was_listed = False
+        self._listing: ResourceKind | None = None
         self._marks: dict[ResourceKind, SyncMarker] = {}
         self._due: set[ResourceKind] = set()
         self._marked: set[ResourceKind] = set()
@@ -125,15 +129,17 @@ class Publisher:
 
     async def _note_list(self, kind: ResourceKind, objects: Sequence[JsonObject]) -> None:
         refs: set[ObjectRef] = set()
-        self._is_listing = True  # the sender may come by while this lets others run
+        self._listing = kind  # the sender may come by while this lets others run
         for count, manifest in enumerate(objects, start=1):
             if self._want(kind, manifest, None):
                 refs.add(self._ref(kind, manifest))
             if count % _TOGETHER == 0:
                 await asyncio.sleep(0)
         self._ledger.complete(kind, refs)
-        self._was_listed, self._is_listing = True, False
-        self._mark(kind, SyncState.SYNCED, "")
+        for gone in [ref for ref in self._refused if self._kind_of(ref) == kind and ref not in refs]:
+            del self._refused[gone]
+        self._was_listed, self._listing = True, None
+        self._mark(kind, SyncState.SYNCED, self._refusals(kind))
 
     def _mark(self, kind: ResourceKind, state: SyncState, message: str) -> None:
         name = KindName(group=kind.group, resource=kind.resource)
@@ -151,7 +157,7 @@ class Publisher:
         before = self._ledger.wanted(ref)
         uid = str(manifest["metadata"].get("uid", ""))
         if before and (before.uid, before.digest) == (uid, digest):
-            self._refused.pop(ref, None)
+            self._accept(ref)
             return True  # before anything is sealed again: that takes as long as all the rest
         body = self._encode(ref, stripped)
         if body is not None:
@@ -169,18 +175,40 @@ class Publisher:
             message = f"{len(body)} bytes as JSON; the bus carries objects of up to {MAX_OBJECT_BYTES} bytes"
             self._refuse(ref, Problem(reason="TooLarge", message=message))
             return None
-        self._refused.pop(ref, None)
+        self._accept(ref)
         return body
+
+    def _accept(self, ref: ObjectRef) -> None:
+        if self._refused.pop(ref, None):
+            self._mark_refusals(ref)
 
     def _refuse(self, ref: ObjectRef, problem: Problem) -> None:
         if self._refused.get(ref) != problem:
             _log.error("an object is not published", extra={"object": str(ref), "reason": str(problem)})
             REFUSED.labels(ref.resource, problem.reason).inc()
-        self._refused[ref] = problem
+            self._refused[ref] = problem
+            self._mark_refusals(ref)
+
+    def _mark_refusals(self, ref: ObjectRef) -> None:
+        """Mark the kind again, so that whoever reads the log sees what is missing; a list is marked at its end."""
+        kind = self._kind_of(ref)
+        before = self._marks.get(kind)
+        if before and before.state is SyncState.SYNCED and kind != self._listing:
+            self._mark(kind, SyncState.SYNCED, self._refusals(kind))
+            self._wake.set()
+
+    def _kind_of(self, ref: ObjectRef) -> ResourceKind:
+        return self._kinds[ref.group, ref.resource]
+
+    def _refusals(self, kind: ResourceKind) -> str:
+        refused = [(ref, problem) for ref, problem in self._refused.items() if self._kind_of(ref) == kind]
+        named = [f"{ref.namespace}/{ref.name}: {problem}" for ref, problem in refused[:SHOWN_REFUSALS]]
+        more = [f"and {len(refused) - len(named)} more"] if len(refused) > len(named) else []
+        return "; ".join(["not published: " + "; ".join(named), *more]) if named else ""
 
     def _drop(self, kind: ResourceKind, manifest: JsonObject) -> None:
         ref = self._ref(kind, manifest)
-        self._refused.pop(ref, None)
+        self._accept(ref)
         uid = manifest["metadata"].get("uid") if is_published(manifest) else None
         self._ledger.drop(ref, uid, Gone(self._version(kind, manifest), _now()))
 
@@ -220,7 +248,7 @@ class Publisher:
         if self._must_announce:
             await self._announce()
         due, self._due = self._due, set()
-        is_list, self._was_listed = self._was_listed or self._is_listing, False
+        is_list, self._was_listed = self._was_listed or self._listing is not None, False
         try:
             await self._send(is_list=is_list)
             for kind in sorted(due, key=self._source.kinds.index):

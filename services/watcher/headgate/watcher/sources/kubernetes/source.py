@@ -54,17 +54,24 @@ class KubernetesSource:
         self.kinds: Sequence[ResourceKind] = [kind for choice in choices for kind in choice]
         self.transport = transport or KubernetesTransport(kubeconfig, context)
         self._owns_transport = transport is None
+        self._trouble = TroubleLog()
         self._scope = scope
         self._choices = choices
         self._rng = rng or Random()  # noqa: S311 - jitter
 
+    @property
+    def troubles(self) -> list[str]:
+        """What went wrong with the API server within the last minute."""
+        return self._trouble.recent
+
     async def events(self) -> AsyncIterator[SourceEvent]:
         """Yield what the cluster has and what changes, for ever; errors of the server are logged and outwaited."""
         queue: asyncio.Queue[SourceEvent] = asyncio.Queue(QUEUE)
-        trouble = TroubleLog()
         discovery = Discovery(self.transport)
         followers = [
-            KindFollower(choice, self._targets_of, self.transport, discovery, queue.put, rng=self._rng, trouble=trouble)
+            KindFollower(
+                choice, self._targets_of, self.transport, discovery, queue.put, rng=self._rng, trouble=self._trouble
+            )
             for choice in self._choices
         ]
         working = asyncio.create_task(run_together(*(follower.run() for follower in followers)), name="kubernetes")

@@ -27,6 +27,13 @@ class TroubleLog:
 
     def __init__(self) -> None:
         self._said_at: dict[str, float] = {}
+        self._met_at: dict[str, float] = {}
+
+    @property
+    def recent(self) -> list[str]:
+        """What was met within the last minute; something that was mended meanwhile may be among it."""
+        now = asyncio.get_running_loop().time()
+        return [text for text, met_at in self._met_at.items() if now - met_at < REPEAT_S]
 
     def report(self, what: str, error: WatcherError, server: str) -> None:
         """Say that something failed, and what to check."""
@@ -48,6 +55,9 @@ class TroubleLog:
 
     def _say(self, text: str) -> None:
         now = asyncio.get_running_loop().time()
+        if len(self._met_at) >= _REMEMBERED:
+            self._met_at.clear()
+        self._met_at[text] = now
         if now - self._said_at.get(text, -REPEAT_S) < REPEAT_S:
             return
         if len(self._said_at) >= _REMEMBERED:
