@@ -1,4 +1,8 @@
-"""`headgate status`: what runs, who serves which revision, which clusters are known, and what is wrong with objects."""
+"""`headgate status`: what runs, who serves which revision, which clusters are known, and what is wrong.
+
+What is wrong comes from three places: the status board (the translator, about objects), the log's markers (the
+watchers, about kinds) and, for a stack of `up`, the admin sites of its services (files, objects too large, readiness).
+"""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -10,11 +14,14 @@ import click
 
 from headgate.cli.errors import CommandError, ExitCode
 from headgate.cli.group import TeachingCommand
+from headgate.cli.inputs import KindState, kind_problems, read_kinds
 from headgate.cli.rendering import age, count_of, print_json, print_table
+from headgate.cli.service_pages import ServicePage, read_pages
 from headgate.cli.store import ask_stores, current_manifest, store_options
 from headgate.cli.up.data_dir import UpState, read_state
+from headgate.common.deltas import SyncState
 from headgate.common.heartbeats import Heartbeat
-from headgate.common.problems import Severity
+from headgate.common.problems import Problem, Severity
 from headgate.common.snapshot import Manifest
 from headgate.common.status import StatusUpdate
 from headgate.common.stores.nats import NatsStores
@@ -35,6 +42,32 @@ class Report:
     """Of objects with problems."""
     up: UpState | None
     """None: not started by `headgate up` on this data directory."""
+    kinds: tuple[KindState, ...] = ()
+    pages: tuple[ServicePage, ...] = ()
+    """Of watcher and translator, if `up` runs them."""
+
+    @property
+    def problems(self) -> list[tuple[str, Problem]]:
+        """Everything that is wrong, each with what it is about: services, kinds, files, objects."""
+        found = [*_stopped(self.up)] if self.up else []
+        found += [complaint for page in self.pages for complaint in page.complaints]
+        is_page_read = any(page.service == "watcher" and not page.is_away for page in self.pages)
+        # The watcher's page names each refused object; markers tell of them where there is no page.
+        told = [kind.model_copy(update={"message": ""}) for kind in self.kinds if kind.state is SyncState.SYNCED]
+        others = [kind for kind in self.kinds if kind.state is not SyncState.SYNCED]
+        found += kind_problems([*told, *others] if is_page_read else self.kinds)
+        on_board = {(str(update.ref), problem) for update in self.updates for problem in update.problems}
+        for page in self.pages:
+            found += [(one.what, one.problem) for one in page.problems if (one.object, one.problem) not in on_board]
+        for update in self.updates:
+            what = f"{update.kind} {update.ref.namespace}/{update.ref.name}"
+            found += [(what, problem) for problem in update.problems]
+        return found
+
+
+def _stopped(up: UpState) -> list[tuple[str, Problem]]:
+    problem = Problem(reason="NotRunning", message="it ended and is being started again; its log lines say why")
+    return [(name, problem) for name in sorted(up.restarts) if name not in up.processes]
 
 
 @click.command(cls=TeachingCommand, examples=["headgate status", "headgate status --json"], read_more="docs/cli.md")
@@ -42,7 +75,8 @@ class Report:
 def status(nats_url: str, data_dir: Path, table: str, as_json: bool) -> int:
     """Say what runs, which revision is published and applied, which clusters are known, and what is wrong.
 
-    Exit code 1 if no table is published, a gateway lags behind, or an object has errors.
+    Exit code 1 if no table is published, a gateway lags behind, or there is an error: in a file, an object, a kind that
+    may not be read, or a service.
     """
     up = read_state(data_dir) if not nats_url else None
     report = ask_stores(nats_url, data_dir, lambda stores: _read(stores, table, up))
@@ -58,7 +92,9 @@ async def _read(stores: NatsStores, table: str, up: UpState | None) -> Report:
         _, manifest = await current_manifest(stores.snapshots, table)
     except CommandError:
         manifest = None
-    clusters = sorted(manifest.inputs) if manifest else []
+    kinds = await read_kinds(stores.bus)
+    pages = await read_pages(up) if up else []
+    clusters = sorted({kind.cluster for kind in kinds}.union(manifest.inputs if manifest else ()))
     boards = await asyncio.gather(*(_problems(stores, cluster) for cluster in clusters))
     heartbeats = [beat for beat in await stores.heartbeats.live() if beat.table == table]
     return Report(
@@ -67,6 +103,8 @@ async def _read(stores: NatsStores, table: str, up: UpState | None) -> Report:
         heartbeats=tuple(sorted(heartbeats, key=lambda beat: (beat.replica, beat.worker))),
         updates=tuple(update for board in boards for update in board),
         up=up,
+        kinds=tuple(kinds),
+        pages=tuple(pages),
     )
 
 
@@ -88,7 +126,7 @@ def is_well(report: Report) -> bool:
         report.manifest is not None
         and bool(report.heartbeats)
         and all(beat.version == report.manifest.version for beat in report.heartbeats)
-        and not any(problem.severity is Severity.ERROR for update in report.updates for problem in update.problems)
+        and not any(problem.severity is Severity.ERROR for _, problem in report.problems)
     )
 
 
@@ -102,6 +140,9 @@ def as_document(report: Report) -> dict[str, Any]:
         and manifest.model_dump(mode="json", include={"version", "created_at", "inputs", "cause_count"}),
         "gateways": [beat.model_dump(mode="json") for beat in report.heartbeats],
         "objects": [update.model_dump(mode="json", include={"ref", "kind", "problems"}) for update in report.updates],
+        "kinds": [kind.model_dump(mode="json") for kind in report.kinds],
+        "services": [page.model_dump(mode="json", include={"service", "is_away", "checks"}) for page in report.pages],
+        "problems": [{"what": what, **problem.model_dump(mode="json")} for what, problem in report.problems],
         "up": report.up and report.up.model_dump(mode="json"),
     }
 
@@ -123,14 +164,14 @@ def _print(report: Report) -> None:
             for beat in report.heartbeats
         ),
     )
+    unread = [kind for kind in report.kinds if kind.state is not SyncState.SYNCED]
+    if unread:
+        rows = ((kind.cluster, kind.name, kind.state, kind.message or "-") for kind in unread)
+        _section("kinds that are not read", ("CLUSTER", "KIND", "STATE", "WHY"), rows)
     _section(
         "problems",
-        ("OBJECT", "SEVERITY", "REASON", "WHAT"),
-        (
-            (f"{update.kind} {update.ref.namespace}/{update.ref.name}", problem.severity, problem.reason, problem)
-            for update in report.updates
-            for problem in update.problems
-        ),
+        ("ABOUT", "SEVERITY", "REASON", "WHAT"),
+        ((what, problem.severity, problem.reason, problem) for what, problem in report.problems),
     )
 
 

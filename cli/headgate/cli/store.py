@@ -89,7 +89,7 @@ async def current_manifest(snapshots: SnapshotStore, table: str) -> tuple[Pointe
     """
     pointer = await snapshots.read_pointer(table)
     if pointer is None:
-        raise CommandError(f"table {table!r} was never published: is a translator running? See `headgate status`")
+        raise CommandError(f"table {table!r} was never published; `headgate status` says what is waited for")
     try:
         return pointer, await snapshots.get_manifest(table, pointer.version)
     except NotFound as error:

@@ -19,6 +19,14 @@ def test_every_service_is_told_the_same_bus_and_data_directory() -> None:
         assert f"headgate.{spec.name}" in spec.command
 
 
+def test_watcher_and_translator_get_an_admin_site_on_a_port_of_their_own_at_every_start() -> None:
+    plan = make_plan(OPTIONS, URL, BROKER)
+    for spec in (plan.watcher, plan.translator):
+        host, port = spec.prepare()
+        assert host == "--admin-host=127.0.0.1"
+        assert plan.admin_ports[spec.name].url == f"http://127.0.0.1:{port.removeprefix('--admin-port=')}"
+
+
 def test_all_folders_go_to_the_watcher() -> None:
     command = make_plan(OPTIONS, URL, BROKER).watcher.command
     assert {"--manifests=a", "--manifests=b", "--cluster=local"} <= set(command)

@@ -140,7 +140,7 @@ async def _run(options: UpOptions, plan: Plan, nats_url: str) -> None:
     stopping = asyncio.Event()
     output = LogOutput(sys.stdout.buffer, width=max(map(len, [*plan.names, "headgate"])), colour=sys.stdout.isatty())
     own = output.channel("headgate")
-    state = _StateFile(options, nats_url)
+    state = _StateFile(options, nats_url, plan)
     supervisor = Supervisor(plan, output, state.processes_changed)
 
     def stop() -> None:
@@ -169,7 +169,8 @@ async def _run(options: UpOptions, plan: Plan, nats_url: str) -> None:
 class _StateFile:
     """Keeps `up.json` true."""
 
-    def __init__(self, options: UpOptions, nats_url: str) -> None:
+    def __init__(self, options: UpOptions, nats_url: str, plan: Plan) -> None:
+        self._plan = plan
         self._data_dir = options.data_dir
         self.admin_url = f"http://127.0.0.1:{options.admin_port}"
         self._state = UpState(
@@ -183,7 +184,10 @@ class _StateFile:
 
     def processes_changed(self, running: dict[str, int], restarts: dict[str, int]) -> None:
         """Write what runs now."""
-        self._write(self._state.model_copy(update={"processes": running, "restarts": restarts}))
+        admin_urls = {name: port.url for name, port in self._plan.admin_ports.items() if name in running}
+        self._write(
+            self._state.model_copy(update={"processes": running, "restarts": restarts, "admin_urls": admin_urls})
+        )
 
     def became_ready(self) -> None:
         """Write that a table is served."""

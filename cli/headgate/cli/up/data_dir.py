@@ -33,10 +33,13 @@ class UpState(BaseModel):
     pid: int
     nats_url: str
     admin_url: str
+    """Of the gateway."""
     http_port: int
     https_port: int
     processes: dict[str, int]
     """Name of each service to its process id; absent while it is being restarted."""
+    admin_urls: dict[str, str] = {}
+    """Of watcher and translator while they run."""
     restarts: dict[str, int] = {}
     """How often each service was started again."""
     is_ready: bool = False

@@ -1,9 +1,11 @@
 """Which processes `up` runs, and with which flags: a pure function of what was asked."""
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from headgate.cli.up.options import DemoBackend, UpOptions
+from headgate.cli.up.ports import AdminPort
 from headgate.cli.up.process import ProcessSpec
 from headgate.common.sealing import PUBLIC_KEY_FILE
 
@@ -25,6 +27,8 @@ class Plan:
     translator: ProcessSpec
     gateway: ProcessSpec
     demo_backends: tuple[ProcessSpec, ...]
+    admin_ports: Mapping[str, AdminPort] = field(default_factory=dict)
+    """By service; the gateway's is the user's to choose."""
 
     @property
     def services(self) -> tuple[ProcessSpec, ...]:
@@ -54,12 +58,16 @@ def make_plan(options: UpOptions, nats_url: str, broker: ProcessSpec | None) -> 
         nats_url: of the server that all services use.
         broker: the embedded server, if there is one.
     """
+    admin_ports = {"watcher": AdminPort(), "translator": AdminPort()}
+    watcher = _service("watcher", options, nats_url, FINISH_S, _watcher_flags(options))
+    translator = _service("translator", options, nats_url, FINISH_S, [])
     return Plan(
         broker=broker,
-        watcher=_service("watcher", options, nats_url, FINISH_S, _watcher_flags(options)),
-        translator=_service("translator", options, nats_url, FINISH_S, []),
+        watcher=replace(watcher, prepare=admin_ports["watcher"].choose),
+        translator=replace(translator, prepare=admin_ports["translator"].choose),
         gateway=_service("gateway", options, nats_url, DRAIN_S, _gateway_flags(options)),
         demo_backends=tuple(map(_demo_backend, options.demo_backends)),
+        admin_ports=admin_ports,
     )
 
 

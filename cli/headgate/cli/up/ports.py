@@ -31,6 +31,20 @@ def why_taken(port: int, host: str) -> str | None:
     return None
 
 
+class AdminPort:
+    """Where a service's admin site is: on a free port, another one at every start."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        """Of the present start; empty before the first."""
+
+    def choose(self) -> tuple[str, ...]:
+        """Choose a port and return the flags for it; one that is taken meanwhile costs a restart."""
+        port = choose_free()
+        self.url = f"http://127.0.0.1:{port}"
+        return "--admin-host=127.0.0.1", f"--admin-port={port}"
+
+
 def choose_free(host: str = "127.0.0.1") -> int:
     """Return a port that is free now."""
     with socket.socket() as probe:

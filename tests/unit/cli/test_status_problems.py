@@ -1,0 +1,125 @@
+"""What `status` finds wrong: files, refused objects, kinds that are not read, and services that are not ready."""
+
+from datetime import UTC, datetime
+
+import pytest
+from aiohttp import web
+
+from headgate.cli.inputs import KindState, kind_problems, kinds_of
+from headgate.cli.service_pages import PageProblem, ServicePage, read_pages
+from headgate.cli.status import Report, as_document, is_well
+from headgate.cli.up.data_dir import UpState
+from headgate.common.admin import AdminSite
+from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker, SyncState
+from headgate.common.heartbeats import Heartbeat
+from headgate.common.problems import Problem, Severity
+from headgate.common.resources import ObjectRef
+from headgate.common.snapshot import Manifest, Version
+from headgate.common.status import StatusUpdate
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+REF = ObjectRef("local", "networking.k8s.io", "ingresses", "default", "web")
+BAD = Problem(reason="NotYaml", message="is not YAML")
+MANIFEST = Manifest(
+    table="default", version=Version(1, 7), created_at=NOW, causes=(), cause_count=0, inputs={"local": 9}, chunks=()
+)
+BEAT = Heartbeat(replica="a", worker=0, table="default", version=Version(1, 7), at=NOW)
+
+
+def up(**state: object) -> UpState:
+    known = {"pid": 1, "nats_url": "nats://x", "admin_url": "http://x", "http_port": 1, "https_port": 2}
+    return UpState.model_validate({**known, "processes": {}, **state})
+
+
+def kind(state: str, resource: str = "secrets", group: str = "", message: str = "") -> KindState:
+    return KindState.model_validate(
+        {"cluster": "local", "group": group, "resource": resource, "state": state, "message": message}
+    )
+
+
+def report(
+    *, kinds: tuple[KindState, ...] = (), pages: tuple[ServicePage, ...] = (), state: UpState | None = None
+) -> Report:
+    return Report("default", MANIFEST, (BEAT,), (), state, kinds, pages)
+
+
+def reasons(one: Report) -> list[str]:
+    return [problem.reason for _, problem in one.problems]
+
+
+def test_a_broken_file_is_named_with_its_line_and_nothing_is_well() -> None:
+    page = ServicePage(service="watcher", url="http://x", problems=(PageProblem(file="a.yaml", line=3, problem=BAD),))
+    found = report(pages=(page,))
+    assert found.problems == [("a.yaml:3", BAD)]
+    assert not is_well(found)
+    assert as_document(found)["problems"][0]["what"] == "a.yaml:3"
+
+
+def test_what_the_board_says_too_is_said_once() -> None:
+    page = ServicePage(service="watcher", url="http://x", problems=(PageProblem(object=str(REF), problem=BAD),))
+    update = StatusUpdate(ref=REF, api_version="v1", kind="Ingress", uid="1", is_accepted=True, problems=(BAD,), at=NOW)
+    found = Report("default", MANIFEST, (BEAT,), (update,), None, (), (page,))
+    assert found.problems == [("Ingress default/web", BAD)]
+
+
+def test_a_watcher_that_does_not_answer_is_named_and_its_markers_are_used() -> None:
+    refused = kind("synced", message="not published: default/big: 2 MB")
+    away = report(kinds=(refused,), pages=(ServicePage(service="watcher", url="http://x", is_away=True),))
+    assert reasons(away) == ["NoAnswer", "NotPublished"]
+    assert not is_well(away)
+    there = report(kinds=(refused,), pages=(ServicePage(service="watcher", url="http://x"),))
+    assert reasons(there) == []  # the page would name each object
+
+
+def test_a_service_that_is_not_ready_says_why() -> None:
+    page = ServicePage(service="translator", url="http://x", checks={"table": "no cluster", "stopping": None})
+    assert report(pages=(page,)).problems == [("translator", Problem(reason="NotReady", message="table: no cluster"))]
+
+
+def test_a_service_that_is_being_restarted_is_a_problem() -> None:
+    assert reasons(report(state=up(restarts={"watcher": 2}))) == ["NotRunning"]
+    assert reasons(report(state=up(restarts={"watcher": 2}, processes={"watcher": 7}))) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "severity"),
+    [
+        (kind("forbidden"), Severity.ERROR),
+        (kind("forbidden", "ingressclasses", "networking.k8s.io"), Severity.WARNING),
+        (kind("synced", message="not published: default/web: too large"), Severity.ERROR),
+        (kind("awaited"), Severity.ERROR),
+        (kind("absent"), None),
+        (kind("synced"), None),
+    ],
+)
+def test_kinds_that_are_not_read_count_by_what_they_cost(one: KindState, severity: Severity | None) -> None:
+    assert [problem.severity for _, problem in kind_problems([one])] == ([severity] if severity else [])
+
+
+def test_a_kind_that_was_announced_and_not_marked_is_awaited() -> None:
+    secrets, services = KindName(group="", resource="secrets"), KindName(group="", resource="services")
+    announcement = ClusterAnnouncement(
+        cluster="local", source="kubernetes", instance="a", kinds=(secrets, services), announced_at=NOW
+    )
+    marker = SyncMarker(cluster="local", kind=secrets, state=SyncState.FORBIDDEN, message="no", at=NOW)
+    assert kinds_of([announcement], [marker]) == [kind("forbidden", message="no"), kind("awaited", "services")]
+
+
+async def test_the_pages_of_the_services_are_read_and_absence_is_noted() -> None:
+    async def problems(request: web.Request) -> web.Response:
+        return web.json_response(
+            {"problems": [{"file": "a.yaml", "line": 3, "object": "", "problem": BAD.model_dump()}]}
+        )
+
+    site = AdminSite()
+    site.add_readiness("published", lambda: "not yet")
+    site.add_route("GET", "/problems", problems)
+    await site.start()
+    try:
+        state = up(admin_urls={"watcher": site.url, "translator": "http://127.0.0.1:1"})
+        translator, watcher = await read_pages(state)
+    finally:
+        await site.stop()
+    assert translator.is_away
+    assert watcher.checks == {"published": "not yet"}
+    assert [one.what for one in watcher.problems] == ["a.yaml:3"]
