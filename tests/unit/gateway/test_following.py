@@ -1,6 +1,8 @@
 """What a gateway does with what the store says, and when the store says nothing."""
 
 import asyncio
+import io
+import json
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -12,6 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from fakes.gateway_table import FakePools, certificate, endpoint, host, publish, route, upstream
 from headgate.common.errors import StoreUnavailable
+from headgate.common.logs import JsonFormatter
 from headgate.common.sealing import Unsealer, seal
 from headgate.common.snapshot import ChunkName, Manifest, Pointer, TableImage, Version
 from headgate.common.stores.memory import MemorySnapshotStore
@@ -124,6 +127,29 @@ async def test_every_revision_is_served_and_only_new_chunks_are_fetched() -> Non
         await eventually(lambda: gateway.served() == "1.2")
     assert gateway.reaches() == "10.0.0.2:80"
     assert [name.kind for name in store.fetched] == ["upstreams"]
+
+
+async def test_the_line_about_an_applied_table_has_the_trace_of_the_change() -> None:
+    gateway, lines, handler = Gateway(Shakable()), io.StringIO(), logging.StreamHandler()
+    handler.setStream(lines)
+    handler.setFormatter(JsonFormatter("gateway"))
+    log = logging.getLogger("headgate.gateway.apply")
+    before = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    manifest, chunks = publish(small_image(), (1, 1))
+    contents = {chunk.digest: chunk.content for chunk in chunks}
+
+    async def fetch(name: ChunkName) -> bytes:
+        return contents[name.digest]
+
+    try:
+        traced = manifest.model_copy(update={"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"})
+        await gateway.applier.apply(traced, fetch)
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before)
+    assert [json.loads(line)["trace_id"] for line in lines.getvalue().splitlines()] == ["a" * 32]
 
 
 async def test_a_requests_route_outlives_the_swap() -> None:

@@ -86,18 +86,19 @@ class TableApplier:
             except HeadgateError:
                 self._metrics.refusals.inc()
                 raise
-        took_s = time.perf_counter() - started
-        self._show(manifest, table, took_s, watch.longest_s)
-        _log.info(
-            "table applied",
-            extra={
-                "table": manifest.table,
-                "version": str(manifest.version),
-                "chunks": len(update.needed),
-                "ms": round(took_s * 1000, 1),
-                "longest_step_ms": round(watch.longest_s * 1000, 1),
-            },
-        )
+            took_s = time.perf_counter() - started
+            self._show(manifest, table, took_s, watch.longest_s)
+            # Within the span, so that the line has the trace of the change that led to it.
+            _log.info(
+                "table applied",
+                extra={
+                    "table": manifest.table,
+                    "version": str(manifest.version),
+                    "chunks": len(update.needed),
+                    "ms": round(took_s * 1000, 1),
+                    "longest_step_ms": round(watch.longest_s * 1000, 1),
+                },
+            )
         for notify in self._on_applied:
             notify(manifest)
 
