@@ -45,8 +45,15 @@ async def test_json_line_has_all_that_explains_an_answer() -> None:
     assert entry["upstream"] == "test"
     assert entry["endpoint"].startswith("127.0.0.1:")
     assert entry["request_id"] == "id-1"
-    assert entry["agent"] == "curl \\x228\\x22\\x5c"
+    assert entry["agent"] == 'curl "8"\\'
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", entry["time"])
     assert "reason" not in entry
+
+
+async def test_answer_of_our_own_is_logged_with_its_length() -> None:
+    entry = json.loads(await logged("json", b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n"))
+    assert entry["bytes"] == len(f"400 Bad Request: {entry['reason']}\n")
+    assert "agent" not in entry
 
 
 @pytest.mark.parametrize("log_format", ["combined", "json"])

@@ -11,6 +11,8 @@ import os
 import queue
 import threading
 from collections.abc import Callable
+from datetime import datetime
+from functools import lru_cache
 from typing import Literal
 
 from headgate.gateway.proxy.head import RequestFields, logged_fields
@@ -109,7 +111,7 @@ def _combined(record: LogRecord) -> bytes:
 
 
 def _json(record: LogRecord) -> bytes:
-    """Format as one JSON object."""
+    """Format as one JSON object; fields that a request did not have are left out."""
     (
         when,
         client,
@@ -126,9 +128,8 @@ def _json(record: LogRecord) -> bytes:
         endpoint,
         reason,
     ) = record
-    referer, agent = logged_fields(fields)
     entry = {
-        "time": when.decode(),
+        "time": _iso_time(when),
         "client": client.decode(),
         "method": method.decode("latin-1"),
         "host": fields.host.decode("latin-1"),
@@ -137,16 +138,22 @@ def _json(record: LogRecord) -> bytes:
         "status": status,
         "bytes": sent,
         "seconds": round(seconds, 6),
-        "referer": referer.decode("latin-1"),
-        "agent": agent.decode("latin-1"),
+        "referer": fields.referer.decode("latin-1"),
+        "agent": fields.agent.decode("latin-1"),
         "request_id": request_id.decode("latin-1"),
         "route": route,
         "upstream": upstream,
         "endpoint": endpoint,
+        "reason": reason,
     }
-    if reason:
-        entry["reason"] = reason
-    return json.dumps(entry, separators=(",", ":")).encode() + b"\n"
+    present = {name: value for name, value in entry.items() if value != ""}
+    return json.dumps(present, separators=(",", ":")).encode() + b"\n"
+
+
+@lru_cache(4)
+def _iso_time(when: bytes) -> str:
+    """Turn the time of a log line (`20/Nov/2026:21:03:22 +0000`) into RFC 3339; once a second, lines share it."""
+    return datetime.strptime(when.decode(), "%d/%b/%Y:%H:%M:%S %z").strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _escape(text: bytes) -> bytes:

@@ -130,6 +130,7 @@ class Worker:
     async def _serve_until(self, stopping: asyncio.Event) -> None:
         """Serve until told to stop; readiness fails from then on, accepting goes on for the drain delay."""
         await stopping.wait()
+        self._server.announce_drain()
         await asyncio.sleep(self._settings.drain_delay_s)
         await self._server.drain(self._settings.drain_s)
 

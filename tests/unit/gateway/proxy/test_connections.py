@@ -517,6 +517,14 @@ async def test_drain_closes_idle_connections_and_lets_requests_finish() -> None:
         await asyncio.wait_for(draining, 1)
 
 
+async def test_announced_drain_tells_clients_and_still_accepts() -> None:
+    async with proxied(answering(OK, OK)) as proxy:
+        proxy.server.announce_drain()
+        client = await proxy.connect()
+        await client.send(GET)
+        assert b"\r\nConnection: close\r\n" in await client.rest()
+
+
 async def test_drain_accepts_no_more_connections() -> None:
     async with proxied() as proxy:
         await proxy.server.drain(1)

@@ -168,6 +168,7 @@ class Exchange:
         connection = self._connection_line(closing)
         date_line = self._context.clock.date_line
         answer = own_answer(status, reason, head_only=self.head_only, lines=date_line + extra + connection)
+        self.bytes_sent = len(answer) - answer.index(b"\r\n\r\n") - 4
         self.client.transport.write(answer)
         self._finish(closing)
 
@@ -305,15 +306,16 @@ class Exchange:
             closing = closing or self._until_close
         date_line = self._context.clock.date_line
         framing = answer_framing(answer, bodiless=bodiless, minor=self.minor)
-        head = answer_head(answer, date_line, framing, self._connection_line(closing))
+        connection = self._connection_line(closing) if closing or not self.minor else b""
         self.bytes_sent = len(payload)
         if self._chunking:
             payload = encode_chunk(payload) + (last_chunk(trailers) if done else b"")
+        transport = self.client.transport
         if len(payload) <= _JOIN_LIMIT:
-            self.client.transport.write(head + payload)
+            transport.write(answer_head(answer, date_line, framing, connection, payload))
         else:
-            self.client.transport.write(head)
-            self.client.transport.write(payload)
+            transport.write(answer_head(answer, date_line, framing, connection))
+            transport.write(payload)
         if done:
             self._finish(closing)
         else:

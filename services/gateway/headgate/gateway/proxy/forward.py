@@ -76,17 +76,18 @@ def _trusted_lines(fields: RequestFields, peer: Peer) -> bytes:
     return b"".join(b"%b: %b\r\n" % line for line in lines.values())
 
 
-def answer_head(answer: AnswerHead, date_line: bytes, framing: bytes, connection: bytes) -> bytes:
-    """Build the head of an answer towards the client, empty line included.
+def answer_head(answer: AnswerHead, date_line: bytes, framing: bytes, connection: bytes, payload: bytes = b"") -> bytes:
+    """Build the head of an answer towards the client, empty line included, with what is there of the body behind it.
 
     `framing` and `connection` are whole lines or nothing.
     """
-    return b"%b%b%b%b%b\r\n" % (
+    return b"%b%b%b%b%b\r\n%b" % (
         answer.lines,
         b"" if answer.has_date else date_line,
         b"" if answer.has_server else SERVER_LINE,
         framing,
         connection,
+        payload,
     )
 
 

@@ -23,7 +23,6 @@ ABSOLUTE_TARGET = re.compile(rb"(?i:https?)://([^/?@]*+)([/?].*+)?+", re.DOTALL)
 HOST = re.compile(rb"([0-9A-Za-z._~-]++|\[[0-9A-Fa-f:.]++\])(?::([0-9]{1,5}))?+")
 """Name or address literal, port. Percent-encoded bytes and sub-delimiters are legal in a URI, never meant well here."""
 
-CONTENT_LENGTH = re.compile(rb"[0-9]{1,18}")
 CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})((?:;[\t\x20-\x7e\x80-\xff]*+)?+)\r\n")
 """Size, extensions. Extensions are read over and never forwarded."""
 
@@ -47,7 +46,7 @@ _BLOCK_FAULTS = (
     (re.compile(rb"(?:\A|\n)" + TOKEN + rb"++[ \t]"), "space before the colon of a header"),
     (re.compile(rb"(?:\A|\n):"), "header without a name"),
     (re.compile(rb"(?:\A|\n)[^:\r\n]*+\r"), "header line without a colon"),
-    (re.compile(rb"(?:\A|\n)(?!" + TOKEN + rb"++:)"), "malformed header name"),
+    (re.compile(rb"(?:\A|\n)(?!" + TOKEN + rb"++:|\Z)"), "malformed header name"),
     (re.compile(rb"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]"), "control character in a header"),
 )
 

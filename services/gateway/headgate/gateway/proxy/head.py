@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 from headgate.gateway.proxy.errors import FramingError, LimitExceeded
-from headgate.gateway.proxy.grammar import ABSOLUTE_TARGET, CONTENT_LENGTH, HOST, STATUS_LINE, TOKEN
+from headgate.gateway.proxy.grammar import ABSOLUTE_TARGET, HOST, STATUS_LINE, TOKEN
 from headgate.gateway.proxy.parser import Fields, cut_fields
 
 _MAX_AUTHORITY = 261
@@ -176,9 +176,13 @@ def _heed_close(fields: "RequestFields | AnswerHead", value: bytes) -> None:
 def _set_content_length(fields: "RequestFields | AnswerHead", value: bytes) -> None:
     if fields.content_length >= 0:
         raise FramingError("more than one Content-Length")
-    if not CONTENT_LENGTH.fullmatch(value):
+    if not value.isdigit() or len(value) > _LENGTH_DIGITS:
         raise FramingError("malformed Content-Length")
     fields.content_length = int(value)
+
+
+_LENGTH_DIGITS = 18
+"""As many as always fit into 64 bits."""
 
 
 def _set_transfer_encoding(fields: "RequestFields | AnswerHead", value: bytes) -> None:
@@ -247,13 +251,15 @@ def split_target(target: bytes) -> tuple[bytes, bytes] | None:
 
 def logged_fields(fields: RequestFields) -> tuple[bytes, bytes]:
     """Give Referer and User-Agent as the access log writes them (`-` for none)."""
+    both = fields.referer + fields.agent
+    if len(both.translate(None, _LOG_UNSAFE)) == len(both):
+        return fields.referer or b"-", fields.agent or b"-"
     return _logged_value(fields.referer), _logged_value(fields.agent)
 
 
 def _logged_value(value: bytes) -> bytes:
-    if len(value.translate(None, _LOG_UNSAFE)) != len(value):
-        for byte in _LOG_UNSAFE:
-            value = value.replace(bytes((byte,)), b"\\x%02x" % byte)
+    for byte in _LOG_UNSAFE:
+        value = value.replace(bytes((byte,)), b"\\x%02x" % byte)
     return value or b"-"
 
 
@@ -314,7 +320,8 @@ def read_answer_head(raw: bytes, found: Fields, max_count: int) -> AnswerHead:
     shape = _ANSWER_SHAPES.get(names) or _new_shape(names, max_count, 502, _ANSWER_SHAPES, _answer_taker)
     answer = AnswerHead(status, minor)
     lines = shape.write(answer, values)
-    _check_answer_framing(answer)
+    if answer.chunked:
+        _check_chunked(answer)
     options = answer.options
     answer.closes = b"close" in options or (answer.minor == 0 and b"keep-alive" not in options)
     answer.has_date = shape.has_date and b"date" not in options
@@ -330,12 +337,12 @@ def _answer_taker(name: bytes) -> "_Taker | None":
     return _ANSWER_TAKERS.get(name) or (_drop if name in _DROPPED else None)
 
 
-def _check_answer_framing(answer: AnswerHead) -> None:
-    if answer.chunked and answer.content_length >= 0:
+def _check_chunked(answer: AnswerHead) -> None:
+    if answer.content_length >= 0:
         raise FramingError("both Content-Length and Transfer-Encoding")
-    if answer.chunked and answer.minor == 0:
+    if answer.minor == 0:
         raise FramingError("Transfer-Encoding in HTTP/1.0")
-    if answer.chunked and (answer.status < 200 or answer.status == 204):
+    if answer.status < 200 or answer.status == 204:
         raise FramingError(f"Transfer-Encoding in an answer {answer.status}")
 
 

@@ -79,15 +79,20 @@ class ProxyServer:
             self._pools.close_aged()
         self._timer = asyncio.get_running_loop().call_later(context.clock.tick_s, self._tick)
 
+    def announce_drain(self) -> None:
+        """From now on tell clients with every answer that their connection closes; accepting goes on."""
+        self._context.draining = True
+
     async def drain(self, grace_s: float) -> None:
         """Stop accepting, let requests under way finish with `Connection: close`, and abort what is left at the end."""
         context = self._context
-        context.draining = True
+        self.announce_drain()
         for listener in self._listeners:
             listener.close()
         for connection in list(context.connections):
             connection.drain()
         if context.connections:
+            context.emptied.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(context.emptied.wait(), grace_s)
         for connection in list(context.connections):
