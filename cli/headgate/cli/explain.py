@@ -1,6 +1,7 @@
 """`headgate explain`: why a request goes where it goes, asked of a running gateway or of manifests."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -45,9 +46,10 @@ def explain(
     from headgate.gateway.table.explain import Explanation
 
     request = _parse_url(url)
+    notes: Sequence[object] = ()
     pairs = [_parse_header(text) for text in headers]
     if manifests:
-        explanation = _explain_offline(manifests, method, request, pairs)
+        explanation, notes = _explain_offline(manifests, method, request, pairs)
     else:
         answer = asyncio.run(_ask(admin_url, method, request.geturl(), pairs))
         explanation = Explanation.model_validate(answer)
@@ -55,6 +57,8 @@ def explain(
         print_json(explanation.model_dump(mode="json"))
     else:
         _print(explanation)
+        for note in notes if explanation.winner is None else ():
+            click.echo(str(note))
     return ExitCode.OK if _is_answered(explanation) else ExitCode.NEGATIVE
 
 
@@ -72,13 +76,17 @@ def _parse_header(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _explain_offline(manifests: tuple[Path, ...], method: str, url: SplitResult, headers: list[tuple[str, str]]) -> Any:
+def _explain_offline(
+    manifests: tuple[Path, ...], method: str, url: SplitResult, headers: list[tuple[str, str]]
+) -> tuple[Any, Sequence[object]]:
+    """Return the explanation, and what is said of Ingress objects that are not ours."""
     from headgate.cli.offline import translate_paths
     from headgate.gateway.table.explain import explain as explain_by
     from headgate.gateway.table.view import EntryView
 
-    view = EntryView(translate_paths(manifests).entries, version_label="manifests")
-    return explain_by(view, method, url.netloc.rpartition("@")[2], url.path or "/", dict(headers))
+    table = translate_paths(manifests)
+    view = EntryView(table.entries, version_label="manifests")
+    return explain_by(view, method, url.netloc.rpartition("@")[2], url.path or "/", dict(headers)), table.notes
 
 
 async def _ask(admin_url: str, method: str, url: str, headers: list[tuple[str, str]]) -> Any:

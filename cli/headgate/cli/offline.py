@@ -46,12 +46,25 @@ class Finding(NamedTuple):
         return self.problem.severity is Severity.ERROR
 
 
+class Note(NamedTuple):
+    """An Ingress that is not served because of its class: no mistake, but perhaps not what its author expects."""
+
+    file: str
+    line: int
+    object: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: info: {self.object}: not ours: {self.reason}"
+
+
 class OfflineTable(NamedTuple):
     """What some manifests make."""
 
     entries: tuple[TableEntry, ...]
     findings: tuple[Finding, ...]
     """Sorted by file and line."""
+    notes: tuple[Note, ...]
     object_count: int
     files: int
 
@@ -76,6 +89,7 @@ def translate_paths(paths: Sequence[Path], translator_flags: Sequence[str] = ())
     return OfflineTable(
         entries=offline.entries,
         findings=tuple(sorted(findings, key=lambda one: (one.file, one.line))),
+        notes=tuple(sorted(_notes(offline, read.objects))),
         object_count=len(read.objects),
         files=len({one.file for one in read.objects} | {one.file for one in read.problems}),
     )
@@ -101,6 +115,12 @@ def _located(offline: Offline, objects: Sequence[FileObject]) -> list[Finding]:
         Finding(places[ref].file, places[ref].line, _name(places[ref]), problem)
         for ref, problems in offline.problems.items()
         for problem in problems
+    ]
+
+
+def _notes(offline: Offline, objects: Sequence[FileObject]) -> list[Note]:
+    return [
+        Note(one.file, one.line, _name(one), offline.foreign[one.ref]) for one in objects if one.ref in offline.foreign
     ]
 
 

@@ -91,3 +91,47 @@ def test_an_adopted_controller_makes_its_ingresses_ours(tmp_path: Path, capsys: 
     assert main(["check", str(path)]) == 0
     assert main(["check", str(path), "--controller-names", "k8s.io/ingress-nginx"]) == 1
     assert "PortNotFound" in capsys.readouterr().out
+
+
+def ingress_class(name: str, controller: str, *, is_default: bool = False) -> str:
+    annotation = f"ingressclass.kubernetes.io/is-default-class: '{str(is_default).lower()}'"
+    return (
+        "---\napiVersion: networking.k8s.io/v1\nkind: IngressClass\n"
+        f"metadata: {{name: {name}, annotations: {{{annotation}}}}}\nspec: {{controller: {controller}}}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("named", "classes", "told"),
+    [
+        (
+            "",
+            ingress_class("nginx", "k8s.io/ingress-nginx"),
+            "no ingressClassName, and no IngressClass is the default;",
+        ),
+        (
+            "",
+            ingress_class("nginx", "k8s.io/ingress-nginx", is_default=True),
+            "no ingressClassName, and the default class 'nginx' is of 'k8s.io/ingress-nginx'; set ingressClassName,",
+        ),
+        ("nginx", ingress_class("nginx", "k8s.io/ingress-nginx"), "its class 'nginx' is of the controller"),
+        ("other", "", "there is no IngressClass 'other', and the class names that count as ours are: headgate"),
+    ],
+)
+def test_an_ingress_of_another_class_is_named_with_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], named: str, classes: str, told: str
+) -> None:
+    text = (INGRESS % "http").replace("spec:\n", f"spec:\n  ingressClassName: {named}\n" if named else "spec:\n", 1)
+    path = write(tmp_path, text + classes)
+    assert main(["check", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"{path}:1: info: Ingress default/web: not ours: {told}")
+    assert shown.endswith("0 errors, 0 warnings, 1 Ingress object of other classes\n")
+    assert main(["explain", "GET", "http://web.example/", "--manifests", str(path)]) == 1
+    assert told in capsys.readouterr().out
+
+
+def test_an_adopted_class_is_not_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, INGRESS % "http" + ingress_class("nginx", "k8s.io/ingress-nginx", is_default=True))
+    assert main(["check", str(path), "--controller-names", "k8s.io/ingress-nginx"]) == 0
+    assert "not ours" not in capsys.readouterr().out

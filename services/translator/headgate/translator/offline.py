@@ -1,15 +1,17 @@
 """Translation without services: for `check`, `plan` and tests."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from headgate.common.deltas import Delta
 from headgate.common.problems import Problem
-from headgate.common.resources import ObjectRef
+from headgate.common.resources import INGRESS, INGRESS_CLASS, ObjectRef
 from headgate.common.snapshot import TableImage, decode_chunk
 from headgate.common.table import TableEntry
 from headgate.translator.dialects import Dialect
 from headgate.translator.dialects.ingress import ClassSettings, IngressDialect
+from headgate.translator.dialects.ingress.classes import read_ingress_class, why_foreign
+from headgate.translator.dialects.ingress.dialect import class_name
 from headgate.translator.translation import Translation
 
 
@@ -22,6 +24,8 @@ class Offline(NamedTuple):
     accepted: frozenset[ObjectRef]
     """Objects of which at least one route is served."""
     image: TableImage
+    foreign: Mapping[ObjectRef, str]
+    """Ingress objects that are not ours by their class, and why."""
 
 
 def make_dialects(classes: ClassSettings | None = None) -> Sequence[Dialect]:
@@ -31,6 +35,7 @@ def make_dialects(classes: ClassSettings | None = None) -> Sequence[Dialect]:
 
 def translate_all(deltas: Iterable[Delta], classes: ClassSettings | None = None) -> Offline:
     """Translate objects at once, every cluster taken for complete."""
+    deltas = list(deltas)
     translation = Translation(make_dialects(classes))
     for delta in deltas:
         translation.apply(delta)
@@ -38,10 +43,26 @@ def translate_all(deltas: Iterable[Delta], classes: ClassSettings | None = None)
     for _ in translation.settle():
         pass
     conditions = {ref: translation.condition(ref) for ref in sorted(translation.assembly.fragments)}
+    ours = {ref for ref, condition in conditions.items() if condition}
     image = translation.assembly.image
     return Offline(
         entries=tuple(entry for chunk in image.chunks() for entry in decode_chunk(chunk.kind, chunk.content)),
         problems={ref: condition.problems for ref, condition in conditions.items() if condition},
         accepted=frozenset(ref for ref, condition in conditions.items() if condition and condition.is_accepted),
         image=image,
+        foreign=_foreign(deltas, ours, classes or ClassSettings()),
     )
+
+
+def _foreign(deltas: Sequence[Delta], ours: Collection[ObjectRef], settings: ClassSettings) -> dict[ObjectRef, str]:
+    present = [(delta.ref, delta.object) for delta in deltas if delta.object is not None]
+    classes = [
+        (ref.cluster, read_ingress_class(manifest))
+        for ref, manifest in present
+        if (ref.group, ref.resource) == (INGRESS_CLASS.group, INGRESS_CLASS.resource)
+    ]
+    return {
+        ref: why_foreign(class_name(manifest), [one for cluster, one in classes if cluster == ref.cluster], settings)
+        for ref, manifest in present
+        if ref.resource == INGRESS.resource and ref not in ours
+    }

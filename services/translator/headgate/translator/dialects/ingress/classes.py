@@ -11,6 +11,7 @@ Order of the rules (Kubernetes "Ingress class", and what ingress-nginx made cust
 Of several default classes the newest counts, then the lower name, as in the API server's admission (kubernetes#110974).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -86,6 +87,23 @@ def _decide(lookups: Lookups, question: ClassQuestion) -> bool:
 def _default_class(classes: tuple[IngressClass, ...]) -> IngressClass | None:
     defaults = sorted((each for each in classes if each.is_default), key=lambda each: each.name)
     return max(defaults, key=lambda each: each.created_at, default=None)
+
+
+def why_foreign(name: str | None, classes: Sequence[IngressClass], settings: ClassSettings) -> str:
+    """Say why Ingress objects with this class, or without one, are not ours, and what would make them ours."""
+    if name is not None:
+        found = next((each for each in classes if each.name == name), None)
+        if found is None:
+            ours = ", ".join(sorted(settings.class_names)) or "none"
+            return (
+                f"there is no IngressClass {name!r}, and the class names that count as ours are: {ours} (class_names)"
+            )
+        return f"its class {name!r} is of the controller {found.controller!r}; --controller-names adopts it"
+    remedy = "set ingressClassName, or give --watch-without-class"
+    default = _default_class(tuple(classes))
+    if default is None:
+        return f"no ingressClassName, and no IngressClass is the default; {remedy}"
+    return f"no ingressClassName, and the default class {default.name!r} is of {default.controller!r}; {remedy}"
 
 
 CLASS_IS_OURS: Rule[ClassQuestion, bool] = Rule("ingress class", 0, _decide, lambda *_: False, is_memo=True)

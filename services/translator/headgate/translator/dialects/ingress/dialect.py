@@ -21,6 +21,13 @@ from headgate.translator.graph import Lookups
 from headgate.translator.manifest import as_object, as_text, metadata
 
 
+def class_name(manifest: JsonObject) -> str | None:
+    """Return the class that an Ingress names; None where it names none."""
+    written = as_object(manifest.get("spec")).get("ingressClassName")
+    annotated = as_text(as_object(metadata(manifest).get("annotations")).get(CLASS_ANNOTATION))
+    return as_text(written) or annotated or None
+
+
 class IngressDialect:
     """Ingress v1 and the versions before it."""
 
@@ -52,10 +59,7 @@ class IngressDialect:
 
     def owns(self, manifest: JsonObject, lookups: Lookups) -> bool:
         """Whether an Ingress is ours by its class; see `classes`."""
-        written = as_object(manifest.get("spec")).get("ingressClassName")
-        annotated = as_text(as_object(metadata(manifest).get("annotations")).get(CLASS_ANNOTATION))
-        name = as_text(written) or annotated or None
-        return lookups.derive(CLASS_IS_OURS, ClassQuestion(lookups.cluster, name, self._classes))
+        return lookups.derive(CLASS_IS_OURS, ClassQuestion(lookups.cluster, class_name(manifest), self._classes))
 
     def refuse(self, ref: ObjectRef, document: IngressDocument, error: Exception) -> Fragment:
         """Stand in for an Ingress that made us fail."""
