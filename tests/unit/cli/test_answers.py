@@ -8,7 +8,7 @@ from headgate.cli.history import describe
 from headgate.cli.rendering import age, print_table
 from headgate.cli.routes import lines_of
 from headgate.cli.status import Report, as_document, is_well
-from headgate.cli.up.banner import try_line
+from headgate.cli.up.banner import attempts, try_line
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
@@ -121,7 +121,7 @@ def test_nothing_is_well_without_a_table() -> None:
 )
 def test_the_line_to_try_uses_a_host_that_is_served(hosts: list[tuple[str, list[str]]], expected: str) -> None:
     table = {"hosts": [{"host": host, "routes": [{"path": path} for path in paths]} for host, paths in hosts]}
-    assert try_line(table, 8080) == expected
+    assert try_line(next(attempts(table), None), 8080) == expected
 
 
 def test_columns_are_as_wide_as_their_widest_cell(capsys: pytest.CaptureFixture[str]) -> None:

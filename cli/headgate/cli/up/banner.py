@@ -1,14 +1,25 @@
 """What `up` prints once traffic flows: where things are, and a line to try."""
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
 
 import aiohttp
 
 from headgate.cli.up.options import UpOptions
 
 ASK_S = 5.0
+TRIED = 20
+"""Routes that the gateway is asked about at most: one that answers is among the first, or next to nothing does."""
+
+
+class Attempt(NamedTuple):
+    """A request that a route of the table should take."""
+
+    host: str
+    """A name; empty for any."""
+    path: str
 
 
 async def banner(options: UpOptions, admin_url: str, nats_url: str) -> list[str]:
@@ -20,29 +31,49 @@ async def banner(options: UpOptions, admin_url: str, nats_url: str) -> list[str]
         f"  admin   {admin_url}/readyz, /metrics, /table, /explain",
         f"  nats    {nats_url}",
         f"  data    {options.data_dir}",
-        f"  try     {try_line(await _ask_for_table(admin_url), options.http_port)}",
+        f"  try     {try_line(await find_attempt(admin_url), options.http_port)}",
     ]
 
 
-async def _ask_for_table(admin_url: str) -> Mapping[str, Any]:
-    try:
-        async with (
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ASK_S)) as session,
-            session.get(f"{admin_url}/table") as answer,
-        ):
-            found: Mapping[str, Any] = json.loads(await answer.read())
-            return found
-    except (aiohttp.ClientError, TimeoutError, ValueError):
-        return {}  # only the line to try suffers
+async def find_attempt(admin_url: str) -> Attempt | None:
+    """Return a request that an endpoint answers, else the first that a route takes; None if there is no route."""
+    first: Attempt | None = None
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ASK_S)) as session:
+        try:
+            table = await _get(session, f"{admin_url}/table")
+            for attempt in islice(attempts(table), TRIED):
+                first = first or attempt
+                url = f"http://{attempt.host or '127.0.0.1'}{attempt.path}"
+                if is_answered(await _get(session, f"{admin_url}/explain", {"url": url})):
+                    return attempt
+        except (aiohttp.ClientError, TimeoutError, ValueError):
+            return first  # only the line to try suffers
+    return first
 
 
-def try_line(table: Mapping[str, Any], http_port: int) -> str:
-    """Make a command from the first host of a table, as the gateway's `/table` shows it."""
-    hosts = sorted(table.get("hosts", ()), key=lambda host: (host["host"].startswith("*"), host["host"]))
-    if not hosts:
+async def _get(session: aiohttp.ClientSession, url: str, query: Mapping[str, str] | None = None) -> Mapping[str, Any]:
+    async with session.get(url, params=query) as answer:
+        found: Mapping[str, Any] = json.loads(await answer.read())
+        return found
+
+
+def attempts(table: Mapping[str, Any]) -> Iterator[Attempt]:
+    """Yield requests for the routes of a table, as the gateway's `/table` shows it: simple ones first."""
+    for host in sorted(table.get("hosts", ()), key=lambda host: (host["host"].startswith("*"), host["host"])):
+        # A wildcard takes any one label; `*` takes every host.
+        name = "" if host["host"] == "*" else host["host"].replace("*", "any", 1)
+        for path in sorted({route["path"] for route in host["routes"]}, key=lambda path: (len(path), path)):
+            yield Attempt(name, path)
+
+
+def is_answered(explanation: Mapping[str, Any]) -> bool:
+    """Whether a request reaches an endpoint, as the gateway's `/explain` tells it."""
+    return any(endpoint["gets_requests"] for backend in explanation["backends"] for endpoint in backend["endpoints"])
+
+
+def try_line(attempt: Attempt | None, http_port: int) -> str:
+    """Make a command of a request."""
+    if attempt is None:
         return "no route is served yet: `headgate check PATH` finds mistakes in manifests"
-    host, paths = hosts[0]["host"], [route["path"] for route in hosts[0]["routes"]]
-    path = min(paths, key=len, default="/")
-    # A wildcard takes any one label; `*` takes every host, and then no header is needed.
-    header = "" if host == "*" else f"-H 'Host: {host.replace('*', 'any', 1)}' "
-    return f"curl {header}http://127.0.0.1:{http_port}{path}"
+    header = f"-H 'Host: {attempt.host}' " if attempt.host else ""
+    return f"curl {header}http://127.0.0.1:{http_port}{attempt.path}"
