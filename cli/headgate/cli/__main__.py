@@ -29,7 +29,7 @@ SECTIONS = {
     },
 }
 
-HELP = """Headgate: an ingress controller and API gateway that can explain and undo every routing change.
+HELP = """Headgate: an ingress controller and API gateway that says why every request goes where it goes.
 
 Start with:  headgate up --manifests examples/quickstart
 """

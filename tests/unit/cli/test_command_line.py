@@ -29,6 +29,13 @@ def test_help_imports_no_service_and_no_server_library() -> None:
         assert f"'{heavy}'" not in done.stderr
 
 
+def test_the_help_promises_nothing_that_no_command_does(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "why every request goes where it goes" in shown
+    assert "undo" not in shown
+
+
 def test_no_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert "Ask a running Headgate:" in capsys.readouterr().out
