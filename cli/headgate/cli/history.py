@@ -58,5 +58,5 @@ def describe(manifest: Manifest) -> str:
 
 
 def _describe_cause(cause: Cause) -> str:
-    name = f"{cause.namespace}/{cause.name}" if cause.namespace else cause.name
+    name = "/".join(part for part in (cause.cluster, cause.namespace, cause.name) if part)
     return f"{cause.operation} {cause.kind} {name}"

@@ -78,8 +78,8 @@ def test_routes_show_weights_and_ready_endpoints_of_each_backend() -> None:
     assert lines[1].unavailable == "not in the table"
 
 
-def test_history_says_the_first_causes_and_how_many_more() -> None:
-    assert describe(manifest(causes=1)) == "apply Ingress default/web"
+def test_history_says_the_first_causes_with_their_clusters_and_how_many_more() -> None:
+    assert describe(manifest(causes=1)) == "apply Ingress local/default/web"
     assert describe(manifest(causes=5)).endswith(", and 2 more")
     assert describe(manifest()) == "-"
 
