@@ -41,6 +41,33 @@ def test_one_watcher_reads_one_source(flag: str) -> None:
         load("--manifests=a", flag)
 
 
+@pytest.mark.parametrize("value", ["A B", "Shop", "a.b", "-a", "shop,B"])
+def test_namespaces_must_be_names(value: str) -> None:
+    with pytest.raises(SettingsError, match=r"namespaces.*is not a namespace's name"):
+        load(f"--namespaces={value}")
+
+
+def test_namespaces_may_be_separated_by_commas() -> None:
+    assert load("--namespaces=shop,blog").namespaces == ["shop", "blog"]
+
+
+@pytest.mark.parametrize("value", ["((", "a=b,", "a b", "a in b", "=x", "a=b=c", "a in (b", "-a"])
+def test_a_selector_that_no_api_server_takes_is_refused(value: str) -> None:
+    with pytest.raises(SettingsError, match=r"ingress_selector.*must be a label selector"):
+        load(f"--ingress-selector={value}")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("team=web", "team==web", "team!=web", "team", "!team", "team=", "a=b,c=d", "a = b , c", "size>3"),
+        *("example.com/team in (web, shop),!internal", "team notin (a,b)", "a in ()", "a in(b)"),
+    ],
+)
+def test_a_selector_is_what_kubectl_takes(value: str) -> None:
+    assert load(f"--ingress-selector={value}").ingress_selector == value
+
+
 def test_a_mistake_is_one_line_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--cluster=No"]) == 2
     error = capsys.readouterr().err

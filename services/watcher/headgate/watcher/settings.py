@@ -8,7 +8,16 @@ from pydantic import Field, field_validator, model_validator
 
 from headgate.common.settings import ServiceSettings
 
-_CLUSTER = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_CLUSTER = _NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+
+_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_KEY = rf"(?:[a-z0-9][-a-z0-9.]{{0,252}}/)?{_NAME}"
+_VALUES = rf"\(\s*(?:{_NAME})?(?:\s*,\s*(?:{_NAME})?)*\s*\)"
+_REQUIREMENT = (
+    rf"\s*(?:!\s*{_KEY}|{_KEY}(?:\s*(?:==?|!=)\s*(?:{_NAME})?|\s*[<>]\s*[0-9]+|\s+(?:in|notin)\s*{_VALUES})?)\s*"
+)
+_SELECTOR = re.compile(rf"{_REQUIREMENT}(?:,{_REQUIREMENT})*")
+"""Label selectors, as `labels.Parse` of k8s.io/apimachinery takes them."""
 
 
 class WatcherSettings(ServiceSettings):
@@ -44,6 +53,21 @@ class WatcherSettings(ServiceSettings):
     def _check_cluster(cls, value: str) -> str:
         if not _CLUSTER.fullmatch(value):
             raise ValueError("must be a name of at most 63 lower-case letters, digits and -, such as paris-1")
+        return value
+
+    @field_validator("namespaces")
+    @classmethod
+    def _check_namespaces(cls, values: list[str]) -> list[str]:
+        for value in values:
+            if not _NAMESPACE.fullmatch(value):
+                raise ValueError(f"{value!r} is not a namespace's name; several are separated by commas: shop,blog")
+        return values
+
+    @field_validator("ingress_selector")
+    @classmethod
+    def _check_ingress_selector(cls, value: str) -> str:
+        if value and not _SELECTOR.fullmatch(value):
+            raise ValueError("must be a label selector, such as team=web or team in (web, shop),!internal")
         return value
 
     @model_validator(mode="after")
