@@ -45,6 +45,17 @@ def test_a_table_with_slashes_in_its_name_stays_in_the_data_folder() -> None:
     assert settings("--table=a/../b", "--data-dir=/data").last_good_path.parent == Path("/data")
 
 
+@pytest.mark.parametrize("value", ["http://lb", "LB.example", "1.2.3", "a b"])
+def test_an_address_that_no_status_takes_is_refused(value: str) -> None:
+    with pytest.raises(SettingsError, match=r"publish_addresses.*neither an IP address nor a DNS name"):
+        settings(f"--publish-addresses={value}")
+
+
+def test_addresses_and_names_may_be_announced() -> None:
+    found = settings("--publish-addresses=192.0.2.1,lb.example", "--publish-addresses=2001:db8::1")
+    assert found.publish_addresses == ("192.0.2.1", "lb.example", "2001:db8::1")
+
+
 def test_a_port_out_of_range_is_named() -> None:
     with pytest.raises(SettingsError, match="http_port"):
         settings("--http-port=70000")

@@ -1,5 +1,7 @@
 """What the translator wants written back to an object: its addresses, conditions and Events."""
 
+import ipaddress
+import re
 from datetime import datetime
 from typing import Literal
 
@@ -11,6 +13,20 @@ from headgate.common.resources import ObjectRef
 
 STATUS_STREAM = "HEADGATE_STATUS"
 STATUS_PREFIX = "headgate.status"
+
+
+_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
+_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+_NUMBERS = re.compile(r"[0-9.]+")
+
+
+def is_address(text: str) -> bool:
+    """Return whether an API server takes a text as address or host name of a load balancer."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return len(text) <= 253 and bool(_NAME.fullmatch(text)) and not _NUMBERS.fullmatch(text)
+    return True
 
 
 def status_subject(ref: ObjectRef) -> str:

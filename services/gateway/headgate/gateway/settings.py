@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from headgate.common.sealing import PRIVATE_KEY_FILE
 from headgate.common.settings import ServiceSettings
+from headgate.common.status import is_address
 from headgate.common.table import DEFAULT_TABLE
 from headgate.gateway.proxy.config import ProxyConfig
 
@@ -89,6 +90,14 @@ class GatewaySettings(ServiceSettings):
         description="Files with the private keys that certificates are sealed to; by default "
         f"{PRIVATE_KEY_FILE} in the data folder, made on first use.",
     )
+
+    @field_validator("publish_addresses")
+    @classmethod
+    def _check_addresses(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        for value in values:
+            if not is_address(value):
+                raise ValueError(f"{value!r} is neither an IP address nor a DNS name in lower case")
+        return values
 
     def proxy_config(self) -> ProxyConfig:
         """Return the part that concerns the proxy."""

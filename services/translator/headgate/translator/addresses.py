@@ -1,24 +1,10 @@
 """The addresses that an accepted object's status shows."""
 
 import ipaddress
-import re
 from collections.abc import Iterable
 
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.status import LoadBalancerAddress
-
-_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
-_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
-_NUMBERS = re.compile(r"[0-9.]+")
-
-
-def is_address(text: str) -> bool:
-    """Return whether an API server takes a text as address or host name of a load balancer."""
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return len(text) <= 253 and bool(_NAME.fullmatch(text)) and not _NUMBERS.fullmatch(text)
-    return True
 
 
 def parse_address(text: str) -> LoadBalancerAddress:

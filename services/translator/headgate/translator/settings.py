@@ -3,9 +3,9 @@
 from pydantic import Field, field_validator
 
 from headgate.common.settings import ServiceSettings
-from headgate.common.status import LoadBalancerAddress
+from headgate.common.status import LoadBalancerAddress, is_address
 from headgate.common.table import DEFAULT_TABLE
-from headgate.translator.addresses import is_address, parse_address
+from headgate.translator.addresses import parse_address
 from headgate.translator.dialects.ingress import ClassSettings
 
 
