@@ -18,7 +18,8 @@ from headgate.watcher.objects import prepare
 from headgate.watcher.secrets import throwaway_recipients
 from headgate.watcher.sources.manifest_files import FileObject, read_paths
 
-CLUSTER = "manifests"
+CLUSTER = "local"
+"""As a watcher of manifests calls it by default, so that answers of files and of a gateway name the same objects."""
 
 
 class Finding(NamedTuple):

@@ -74,3 +74,9 @@ async def test_a_running_gateway_is_asked_for_its_explanation(capsys: pytest.Cap
     assert code == 1
     assert asked == [[("method", "GET"), ("url", "http://a.example/"), ("header", "X: y")]]
     assert "(table 1.7)" in capsys.readouterr().out
+
+
+def test_objects_in_files_are_named_as_a_gateway_names_them(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["explain", "GET", "demo.localhost/red", "--manifests", QUICKSTART, "--json"])
+    upstream = json.loads(capsys.readouterr().out)["backends"][0]["upstream"]
+    assert upstream.startswith("local/default/")
