@@ -81,6 +81,20 @@ def test_a_host_that_nobody_takes_names_what_was_looked_for() -> None:
     assert explanation.verdict == "404: no virtual host takes 'x.foo.com' (looked for x.foo.com, *.foo.com, *)"
 
 
+@pytest.mark.parametrize(
+    ("method", "verdict"),
+    [("FOO", "501: the gateway knows no method FOO"), ("TRACE", "405: the gateway takes no TRACE")],
+)
+def test_a_method_that_is_refused_reaches_no_route(method: str, verdict: str) -> None:
+    explanation = explain(EntryView(ENTRIES), method, "a.foo.com", "/")
+    assert (explanation.verdict, explanation.winner) == (verdict, None)
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"])
+def test_known_methods_reach_routes(method: str) -> None:
+    assert explain(EntryView(ENTRIES), method, "a.foo.com", "/").virtual_host
+
+
 def test_a_host_header_goes_before_the_urls_host() -> None:
     assert ask("/", "127.0.0.1:8080", Host="B.foo.com:8080").winner == "*.foo.com|wild"
 

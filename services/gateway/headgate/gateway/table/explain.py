@@ -6,6 +6,8 @@ does not happen. Works on any `TableView`, with or without a running gateway.
 
 from collections.abc import Mapping
 
+import httptools
+
 from headgate.common.table import Endpoint, Entry, PathType, Provenance, Route, Upstream, VirtualHost, WeightedBackend
 from headgate.gateway.balancing.upstream import usable_endpoints, why_unavailable
 from headgate.gateway.table.match import PathIndex, PathRule, host_candidates
@@ -77,7 +79,7 @@ def explain(
 
     Args:
         table: what to decide by.
-        method: shown only, as no predicate on methods exists yet.
+        method: one that the gateway refuses decides; no predicate of a route does.
         host: of the URL, with or without port; a `Host` among the headers goes before it.
         path: raw path, with or without query.
         headers: of the request.
@@ -92,6 +94,8 @@ def explain(
         for other in found[1:]
     )
     answer = {"version": table.version_label, "method": method.upper(), "host": host, "path": path}
+    if refusal := _refusal(answer["method"]):
+        return Explanation(**answer, virtual_host=None, winner=None, verdict=refusal, candidates=())
     if not found:
         verdict = f"404: no virtual host takes {host!r} (looked for {', '.join(names)})"
         return Explanation(**answer, virtual_host=None, winner=None, verdict=verdict, candidates=())
@@ -109,6 +113,18 @@ def explain(
         candidates=candidates + passed_over,
         backends=backends,
     )
+
+
+def _refusal(method: str) -> str | None:
+    """Say how a request is refused for its method alone, before any route is looked for."""
+    if method in ("CONNECT", "TRACE"):
+        return f"405: the gateway takes no {method}"
+    try:
+        # The gateway knows the methods that its parser knows.
+        httptools.HttpRequestParser(object()).feed_data(f"{method} / HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+    except httptools.HttpParserError:
+        return f"501: the gateway knows no method {method}"
+    return None
 
 
 def path_rule(route: Route, position: int) -> PathRule:
