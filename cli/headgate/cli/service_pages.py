@@ -47,7 +47,7 @@ class ServicePage(BaseModel):
     def complaints(self) -> list[tuple[str, Problem]]:
         """What is wrong with the service itself."""
         if self.is_away:
-            unknown = "; broken files and refused objects are unknown" if self.service == "watcher" else ""
+            unknown = "; which files are broken is unknown" if self.service == "watcher" else ""
             message = f"no answer from its admin site {self.url}{unknown}"
             return [(self.service, Problem(reason="NoAnswer", message=message))]
         return [
