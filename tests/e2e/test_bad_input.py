@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import pytest_asyncio
@@ -93,23 +93,32 @@ async def test_a_bad_file_is_named_in_the_log_and_nothing_else_suffers(
     async with SteadyClient(world.stack.http_port, GOOD) as client:
         path = write(world.folder, f"{name}.yaml", text)
         await world.stack.wait_for_log(f"{name}.yaml")
+        code, document = await status_of(world.stack)
         path.unlink()
         await client.wait_for_more(50)
     assert client.failures == []
     line = next(line for line in world.stack.log.splitlines() if f"{name}.yaml" in line)
     assert told in line
+    assert code == 1
+    assert [told in entry["message"] for entry in document["problems"] if f"{name}.yaml" in entry["what"]] == [True]
     assert len(line) < 1000
+
+
+async def status_of(stack: Stack) -> tuple[int | None, Any]:
+    """Exit code and answer of `headgate status`."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "headgate.cli", "status", "--json", f"--data-dir={stack.data_dir}"),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    printed, _ = await process.communicate()
+    return process.returncode, json.loads(printed)
 
 
 async def reasons_of(stack: Stack, name: str) -> list[str]:
     """Reasons of the problems of an Ingress, as `headgate status` tells them; waits until there is one."""
     for _ in range(50):
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "headgate.cli", "status", "--json", f"--data-dir={stack.data_dir}"),
-            stdout=asyncio.subprocess.PIPE,
-        )
-        printed, _ = await process.communicate()
-        for entry in json.loads(printed)["objects"]:
+        _, document = await status_of(stack)
+        for entry in document["objects"]:
             if entry["ref"][-1] == name:
                 return [problem["reason"] for problem in entry["problems"]]
     raise AssertionError(f"status says nothing of {name}:\n{stack.log}")
