@@ -83,7 +83,7 @@ class ManifestIndex:
         new: dict[ObjectRef, FileObject],
         before: dict[ObjectRef, FileObject | None],
     ) -> None:
-        for ref in old.keys() | new.keys():
+        for ref in {**old, **new}:  # in the order of the file, the same at every run
             before.setdefault(ref, self.get(ref))
             # Replaced, not changed in place: other threads look objects up.
             claims = {name: one for name, one in self._claims.get(ref, {}).items() if name != file}
