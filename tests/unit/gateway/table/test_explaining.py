@@ -1,12 +1,13 @@
 """What `headgate explain` says."""
 
+import httptools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.gateway_table import compiled, endpoint, host, route, upstream
 from headgate.common.table import TableEntry
-from headgate.gateway.table.explain import Explanation, bare_host, explain
+from headgate.gateway.table.explain import _KNOWN_METHODS, Explanation, bare_host, explain
 from headgate.gateway.table.view import CompilerView, EntryView
 
 ENTRIES: list[TableEntry] = [
@@ -142,3 +143,10 @@ def test_a_backend_that_the_table_lacks_is_named() -> None:
 def test_both_views_list_the_same_hosts() -> None:
     hosts = {item.host: item for item in EntryView(ENTRIES).virtual_hosts()}
     assert {item.host: item for item in CompilerView(compiled(ENTRIES)).virtual_hosts()} == hosts
+
+
+def test_methods_that_explain_knows_are_those_of_the_parser() -> None:
+    for method in sorted(_KNOWN_METHODS):
+        httptools.HttpRequestParser(object()).feed_data(f"{method} / HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+    with pytest.raises(httptools.HttpParserInvalidMethodError):
+        httptools.HttpRequestParser(object()).feed_data(b"FOO / HTTP/1.1\r\nHost: a\r\n\r\n")
