@@ -1,8 +1,10 @@
 """The access log: a line per request, written off the hot path.
 
-A finished request appends one tuple. Batches are formatted a few hundred at a time, so that no batch holds the loop for
-long, and written by a thread, so that a slow reader of our output delays nobody; lines that pile up behind one are
-dropped and counted. A closed output costs its lines, never a request.
+A finished request leaves one line. Lines are written in batches by a thread, so that a slow reader of our output delays
+nobody; lines that pile up behind one are dropped and counted. A closed output costs its lines, never a request.
+
+Rejected: keeping records and formatting them by the batch. What hundreds of requests were made of then stays alive, and
+the next request works in memory that no cache holds.
 """
 
 import asyncio
@@ -34,7 +36,7 @@ class AccessLog:
     def __init__(self, log_format: Literal["combined", "json"], descriptor: int = 1) -> None:
         self._format: Callable[[LogRecord], bytes] = _combined if log_format == "combined" else _json
         self._descriptor = descriptor
-        self._records: list[LogRecord] = []
+        self._lines: list[bytes] = []
         self._batches: queue.Queue[bytes | None] = queue.Queue(_MAX_BACKLOG)
         self._timer: asyncio.TimerHandle | None = None
         self._thread = threading.Thread(target=self._write_batches, name="access log", daemon=True)
@@ -44,28 +46,28 @@ class AccessLog:
 
     def append(self, record: LogRecord) -> None:
         """Note one finished request."""
-        records = self._records
-        records.append(record)
-        if len(records) >= _BATCH:
+        lines = self._lines
+        lines.append(self._format(record))
+        if len(lines) >= _BATCH:
             self.flush()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_FLUSH_S, self.flush)
 
     def flush(self) -> None:
-        """Format what is there and hand it to the thread."""
+        """Hand what is there to the thread."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        records, self._records = self._records, []
-        if not records:
+        lines, self._lines = self._lines, []
+        if not lines:
             return
         if not self._started:
             self._started = True
             self._thread.start()
         try:
-            self._batches.put_nowait(b"".join(map(self._format, records)))
+            self._batches.put_nowait(b"".join(lines))
         except queue.Full:
-            self.dropped += len(records)
+            self.dropped += len(lines)
 
     def close(self) -> None:
         """Write what is there; waits for the thread, at most a second."""
