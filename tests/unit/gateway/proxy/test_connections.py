@@ -459,10 +459,9 @@ async def test_pools_survive_swaps_and_close_when_their_endpoint_is_gone() -> No
         await client.send(GET)
         await client.answer()
         pool = proxy.target.pools[0]
-        proxy.pools.retain({pool})
         assert proxy.pools.get("127.0.0.1", proxy.origin.port, "http") is pool
         assert pool.idle_count == 1
-        proxy.pools.retain(set())
+        proxy.pools.drop("127.0.0.1", proxy.origin.port, "http")
         assert pool.idle_count == 0
         await until(proxy.origin.conversations[0].reader.at_eof)
 
@@ -480,7 +479,7 @@ async def test_busy_connection_of_a_retired_pool_finishes_and_closes() -> None:
         client = await proxy.connect()
         await client.send(GET)
         await until(lambda: len(proxy.origin.heads) == 1)
-        proxy.pools.retain(set())
+        proxy.pools.drop("127.0.0.1", proxy.origin.port, "http")
         gate.set()
         assert (await client.answer())[1] == b"ok"
         assert proxy.target.pools[0].idle_count == 0

@@ -8,7 +8,6 @@ import asyncio
 import select
 import ssl
 import time
-from collections.abc import Iterable
 
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.outbox import Outbox
@@ -108,10 +107,6 @@ class EndpointPool:
         self._retired = True
         self.close_idle()
 
-    def revive(self) -> None:
-        """A table names it again."""
-        self._retired = False
-
 
 def _is_readable(connection: UpstreamConnection) -> bool:
     descriptor = connection.transport.get_extra_info("socket").fileno()
@@ -139,18 +134,8 @@ class PoolRegistry:
             pool = self._pools[key] = EndpointPool(address, port, tls, self.config, self.outbox)
         return pool
 
-    def retain(self, live: Iterable[EndpointPool]) -> None:
-        """Forget all pools but these; idle connections of the others are closed, busy ones finish."""
-        kept = set(live)
-        for key, pool in list(self._pools.items()):
-            if pool not in kept:
-                pool.retire()
-                del self._pools[key]
-        for pool in kept:
-            pool.revive()
-
     def drop(self, address: str, port: int, protocol: str) -> None:
-        """Forget one pool, if it is there; as `retain` without looking at all the others."""
+        """Forget one pool, if it is there: its idle connections are closed, busy ones finish."""
         pool = self._pools.pop((address, port, protocol), None)
         if pool is not None:
             pool.retire()
