@@ -15,20 +15,13 @@ import sys
 import time
 from collections import deque
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import cast
 
 import httptools
 import uvloop
 
-from bench.errors import BenchError
-from bench.processes import Process, tail
-from bench.tools import IMPORTABLE
-
-_READY = "ready"
-_PATIENCE_S = 10.0
+from bench.recorder import READY, Recorder
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,34 +41,16 @@ class Answer:
         return (self.answered - self.asked) * 1e3
 
 
-class SteadyClient:
+class SteadyClient(Recorder):
     """Runs the client while the context lasts; `answers` afterwards."""
 
     def __init__(self, folder: Path, port: int, hosts: list[str], *, rate: int, connections: int) -> None:
-        self._file = folder / f"steady-{time.monotonic_ns()}.txt"
-        self._started = self._file.with_suffix(".started")
-        argv = [sys.executable, "-m", "bench.steady", str(port), str(rate), str(connections), str(self._file), *hosts]
-        self._start = partial(Process, "steady", argv, folder, stdout=self._started, env=IMPORTABLE)
-        self.answers: list[Answer] = []
+        super().__init__("steady", folder, [str(port), str(rate), str(connections)], hosts)
 
-    def __enter__(self) -> "SteadyClient":
-        self._process = self._start()
-        end = time.monotonic() + _PATIENCE_S
-        while _READY not in self._started.read_text():
-            self._process.ensure_running()
-            if time.monotonic() > end:
-                self._process.stop()
-                raise BenchError("the steady client does not get its connections")
-            time.sleep(0.01)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._process.stop()
-        if kind is not None:
-            return
-        if not self._file.exists():
-            raise BenchError(f"the steady client wrote nothing: {tail(self._process.log)}")
-        self.answers = [_parse(line) for line in self._file.read_text().splitlines()]
+    @property
+    def answers(self) -> list[Answer]:
+        """All requests of the client."""
+        return [_parse(line) for line in self.lines]
 
 
 def _parse(line: str) -> Answer:
@@ -196,7 +171,7 @@ async def _run(port: int, rate: int, connections: int, hosts: list[str]) -> list
     client = _Client(port, rate, hosts)
     for _ in range(connections):
         await client.connect()
-    print(_READY, flush=True)
+    print(READY, flush=True)
     client.tick(time.monotonic())
     await stopping.wait()
     client.is_stopping = True

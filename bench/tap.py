@@ -10,24 +10,18 @@ import signal
 import sys
 import time
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from types import TracebackType
 
 import nats
 from nats.aio.msg import Msg
 
-from bench.errors import BenchError
-from bench.processes import Process, tail
-from bench.tools import IMPORTABLE
+from bench.recorder import READY, Recorder
 from headgate.common.deltas import DELTA_PREFIX
 from headgate.common.stores.nats.snapshots import TABLES_BUCKET
 
 POINTERS = f"$KV.{TABLES_BUCKET}.pointer."
 """Begins the subjects of pointers: a message there makes a revision the current one."""
 _SUBJECTS = (f"{DELTA_PREFIX}.>", f"{POINTERS}>")
-_READY = "ready"
-_PATIENCE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,35 +32,16 @@ class Heard:
     subject: str
 
 
-class Tap:
+class Tap(Recorder):
     """Listens while the context lasts; `heard` afterwards."""
 
     def __init__(self, folder: Path, nats_url: str) -> None:
-        self._file = folder / f"tap-{time.monotonic_ns()}.txt"
-        self._started = self._file.with_suffix(".started")
-        argv = [sys.executable, "-m", "bench.tap", nats_url, str(self._file)]
-        self._start = partial(Process, "tap", argv, folder, stdout=self._started, env=IMPORTABLE)
-        self.heard: list[Heard] = []
+        super().__init__("tap", folder, [nats_url])
 
-    def __enter__(self) -> "Tap":
-        self._process = self._start()
-        end = time.monotonic() + _PATIENCE_S
-        while _READY not in self._started.read_text():
-            self._process.ensure_running()
-            if time.monotonic() > end:
-                self._process.stop()
-                raise BenchError("the tap does not reach the bus")
-            time.sleep(0.01)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._process.stop()
-        if kind is not None:
-            return
-        if not self._file.exists():
-            raise BenchError(f"the tap wrote nothing: {tail(self._process.log)}")
-        lines = (line.split(" ", 1) for line in self._file.read_text().splitlines())
-        self.heard = [Heard(float(at), subject) for at, subject in lines]
+    @property
+    def heard(self) -> list[Heard]:
+        """All messages."""
+        return [Heard(float(at), subject) for at, subject in (line.split(" ", 1) for line in self.lines)]
 
 
 async def _run(url: str) -> list[str]:
@@ -81,7 +56,7 @@ async def _run(url: str) -> list[str]:
     for subject in _SUBJECTS:
         await client.subscribe(subject, cb=note)
     await client.flush()
-    print(_READY, flush=True)
+    print(READY, flush=True)
     await stopping.wait()
     await client.close()
     return lines

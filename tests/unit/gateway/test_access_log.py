@@ -69,7 +69,7 @@ async def test_quote_in_a_target_cannot_break_the_line() -> None:
 
 
 @pytest.mark.parametrize("log_format", ["combined", "json"])
-async def test_line_of_a_header_block_seen_before_is_the_same(log_format) -> None:
+async def test_every_request_of_a_connection_leaves_its_line(log_format) -> None:
     reading, writing = os.pipe()
     log = AccessLog(log_format, writing)
     async with proxied(answering(OK)) as proxy:

@@ -3,8 +3,8 @@
 A finished request leaves one line. Lines are written in batches by a thread, so that a slow reader of our output delays
 nobody; lines that pile up behind one are dropped and counted. A closed output costs its lines, never a request.
 
-Rejected: keeping records and formatting them by the batch. What hundreds of requests were made of then stays alive, and
-the next request works in memory that no cache holds.
+Rejected: keeping records and formatting them by the batch. It saves nothing that could be measured, and keeps what
+hundreds of requests were made of alive.
 """
 
 import asyncio
@@ -19,7 +19,6 @@ from typing import Literal
 
 from headgate.gateway.proxy.head import RequestFields, logged_fields
 
-LogFormat = Literal["combined", "json", "off"]
 LogRecord = tuple[bytes, bytes, bytes, bytes, int, int, int, float, RequestFields, bytes, str, str, str, str]
 """Time, client address, method, target, minor version, status, body bytes, seconds, fields, request id, route name,
 upstream, endpoint, reason."""

@@ -1,0 +1,48 @@
+"""A process of its own that records while something else is measured, so that neither disturbs the other's timing."""
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from bench.errors import BenchError
+from bench.processes import Process, tail
+from bench.tools import IMPORTABLE
+
+READY = "ready"
+"""What a recorder prints once it records."""
+_PATIENCE_S = 10.0
+
+
+class Recorder:
+    """Runs `python -m bench.<name> <arguments> <file>` while the context lasts; `lines` of the file afterwards."""
+
+    def __init__(self, name: str, folder: Path, before: Sequence[str], after: Sequence[str] = ()) -> None:
+        """Prepare; `before` and `after` are the arguments around the file's path."""
+        self._name = name
+        self._folder = folder
+        self._file = folder / f"{name}-{time.monotonic_ns()}.txt"
+        self._started = self._file.with_suffix(".started")
+        self._argv = [sys.executable, "-m", f"bench.{name}", *before, str(self._file), *after]
+        self.lines: list[str] = []
+
+    def __enter__(self) -> Self:
+        self._process = Process(self._name, self._argv, self._folder, stdout=self._started, env=IMPORTABLE)
+        end = time.monotonic() + _PATIENCE_S
+        while READY not in self._started.read_text():
+            self._process.ensure_running()
+            if time.monotonic() > end:
+                self._process.stop()
+                raise BenchError(f"{self._name} does not get its connections")
+            time.sleep(0.01)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._process.stop()
+        if kind is not None:
+            return
+        if not self._file.exists():
+            raise BenchError(f"{self._name} wrote nothing: {tail(self._process.log)}")
+        self.lines = self._file.read_text().splitlines()
