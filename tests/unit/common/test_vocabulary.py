@@ -7,15 +7,25 @@ from pydantic import ValidationError
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import INGRESS, SERVICE, ObjectRef
 from headgate.common.sealing import seal
-from headgate.common.snapshot import ENTRY_KINDS, ENTRY_TYPES
 from headgate.common.status import status_subject
 from headgate.common.table import (
+    ENTRY_KINDS,
+    ENTRY_TYPES,
+    AllOf,
+    AnyOf,
+    Balancing,
     Certificate,
+    Compare,
     Endpoint,
+    HashKey,
+    Not,
+    Operator,
     PathMatch,
     PathType,
     Provenance,
     Route,
+    StreamRoute,
+    Subject,
     Upstream,
     VirtualHost,
     WeightedBackend,
@@ -57,9 +67,10 @@ def test_every_kind_of_entry_knows_its_key() -> None:
         Certificate(
             key="c/d/tls", server_names=("a.com",), chain_pem="", private_key=sealed, fingerprint="", provenance=FROM
         ),
+        StreamRoute(key="c/d/dns", port=53, protocol="udp", backends=(WeightedBackend(upstream="u"),), provenance=FROM),
     )
-    assert tuple(entry_kind(entry) for entry in entries) == ENTRY_KINDS[:3]
-    assert [entry_key(entry) for entry in entries] == ["a.com", "c/d/web:80", "c/d/tls"]
+    assert tuple(entry_kind(entry) for entry in entries) == ENTRY_KINDS
+    assert [entry_key(entry) for entry in entries] == ["a.com", "c/d/web:80", "c/d/tls", "c/d/dns"]
     assert all(isinstance(entry, ENTRY_TYPES[entry_kind(entry)]) for entry in entries)
 
 
@@ -69,10 +80,25 @@ def test_every_kind_of_entry_knows_its_key() -> None:
         (Endpoint, {"address": "10.0.0.1", "port": 0}),
         (Endpoint, {"address": "10.0.0.1", "port": 80, "weight": -1}),
         (WeightedBackend, {"upstream": "u", "weight": 1_000_001}),
-        (Route, {"name": "r", "path": PathMatch(type=PathType.EXACT, value="/"), "backends": (), "provenance": FROM}),
+        (PathMatch, {"type": PathType.PREFIX, "value": "/", "ignore_case": True}),
+        (Compare, {"subject": "header", "values": ("x",)}),
+        (Compare, {"subject": "method", "name": "x", "values": ("GET",)}),
+        (Compare, {"subject": "method"}),
+        (Compare, {"subject": "header", "name": "x", "operator": "present", "values": ("x",)}),
+        (Balancing, {"policy": "ring-hash"}),
+        (Balancing, {"hash": (HashKey(source="client"),)}),
+        (HashKey, {"source": "header"}),
+        (StreamRoute, {"key": "k", "port": 0, "backends": (WeightedBackend(upstream="u"),), "provenance": FROM}),
         (VirtualHost, {"host": "a.com", "routes": (), "colour": "red"}),
     ],
 )
 def test_entries_out_of_range_are_refused(model: type, fields: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         model(**fields)
+
+
+def test_a_condition_survives_the_encoding_that_leaves_out_defaults() -> None:
+    flag = Compare(subject=Subject.HEADER, name="x-beta", operator=Operator.PRESENT)
+    when = AllOf(all_of=(Compare(subject=Subject.METHOD, values=("GET", "HEAD")), Not(negated=AnyOf(any_of=(flag,)))))
+    route = Route(name="r", path=PathMatch(type=PathType.REGEX, value="/a.*"), when=when, provenance=FROM)
+    assert Route.model_validate_json(route.model_dump_json(exclude_defaults=True)) == route

@@ -1,0 +1,118 @@
+"""Which requests a route takes."""
+
+from enum import StrEnum
+from typing import Self
+
+from pydantic import model_validator
+
+from headgate.common.table.base import Entry
+
+
+class PathType(StrEnum):
+    """How a path is compared with the request's path, after percent-decoding of neither."""
+
+    EXACT = "exact"
+    """Byte-equal."""
+    PREFIX = "prefix"
+    """Element-wise on `/`; a trailing slash is ignored on both sides (Kubernetes `Prefix`)."""
+    STRING_PREFIX = "string-prefix"
+    """Byte-wise: `/foo` takes `/foobar` too (nginx locations, APISIX `/foo*`)."""
+    REGEX = "regex"
+    """An RE2 pattern that the path has to match from its beginning; not necessarily to its end."""
+
+
+class PathMatch(Entry):
+    """Which request paths a route takes."""
+
+    type: PathType
+    value: str
+    ignore_case: bool = False
+    """For `REGEX` only."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.ignore_case and self.type is not PathType.REGEX:
+            raise ValueError("ignore_case is for regex paths only")
+        return self
+
+
+class Subject(StrEnum):
+    """What a comparison looks at."""
+
+    METHOD = "method"
+    SCHEME = "scheme"
+    HOST = "host"
+    """Lower case, without port."""
+    PATH = "path"
+    """As sent, without query."""
+    HEADER = "header"
+    """By name, in any case; of several the values joined by `, `."""
+    QUERY = "query"
+    """By name; of several the first. Percent-decoded, `+` is a space."""
+    COOKIE = "cookie"
+    """By name; of several the first."""
+    CLIENT = "client"
+    """Address of the client, the one that trusted proxies name where there are such."""
+    BODY = "body"
+    """A field of a form or a JSON body, by name; JSON by a path of names and indexes with dots: `order.items.0.sku`."""
+
+
+class Operator(StrEnum):
+    """How a value is compared. Absent values satisfy `NOT_*` comparisons only by way of `Not`: alone they fail."""
+
+    PRESENT = "present"
+    EQUALS = "equals"
+    """To any of the given values."""
+    PREFIX = "prefix"
+    SUFFIX = "suffix"
+    CONTAINS = "contains"
+    REGEX = "regex"
+    """RE2, anywhere in the value."""
+    LESS = "less"
+    """As decimal numbers; what is none fails."""
+    GREATER = "greater"
+    NETWORK = "network"
+    """An address within any of the given networks (CIDR)."""
+
+
+_NAMED = {Subject.HEADER, Subject.QUERY, Subject.COOKIE, Subject.BODY}
+
+
+class Compare(Entry):
+    """One comparison. Several `values` are alternatives."""
+
+    subject: Subject
+    name: str = ""
+    """Of the header, query parameter, cookie or body field."""
+    operator: Operator = Operator.EQUALS
+    values: tuple[str, ...] = ()
+    ignore_case: bool = False
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if bool(self.name) != (self.subject in _NAMED):
+            raise ValueError(f"a comparison of {self.subject} {'needs a' if not self.name else 'has no'} name")
+        if bool(self.values) is (self.operator is Operator.PRESENT):
+            raise ValueError(f"operator {self.operator} {'needs' if not self.values else 'takes no'} values")
+        return self
+
+
+class AllOf(Entry):
+    """True if every part is; without parts too."""
+
+    all_of: "tuple[Condition, ...]"
+
+
+class AnyOf(Entry):
+    """True if some part is."""
+
+    any_of: "tuple[Condition, ...]"
+
+
+class Not(Entry):
+    """True if its part is not."""
+
+    negated: "Condition"
+
+
+Condition = Compare | AllOf | AnyOf | Not

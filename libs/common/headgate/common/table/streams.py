@@ -1,0 +1,45 @@
+"""TCP and UDP: ports that open and close with the table."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from headgate.common.table.base import Entry, Provenance
+from headgate.common.table.route import WeightedBackend
+
+
+class StreamRoute(Entry):
+    """What happens to the connections (UDP: the sessions) of one port.
+
+    Several TLS routes may share a port, told apart by their server names; exact names go before wildcards, one without
+    names takes the rest. `port` 0 means the gateway's HTTPS port: connections for these server names are not HTTP.
+    """
+
+    key: str
+    """Unique in the table."""
+    protocol: Literal["tcp", "udp", "tls"] = "tcp"
+    """`tls`: the server name is read from the ClientHello."""
+    port: int = Field(ge=0, le=65535)
+    server_names: tuple[str, ...] = ()
+    """Lower case; `*.foo.com` for exactly one more label."""
+    terminate: bool = False
+    """Of `tls`: end TLS here, with the certificate for the server name, and pass on plain bytes."""
+    backends: tuple[WeightedBackend, ...] = Field(min_length=1)
+    accept_proxy_protocol: bool = False
+    """Every connection begins with a PROXY protocol header, version 1 or 2."""
+    allowed_networks: tuple[str, ...] = ()
+    """Clients that may connect (CIDR); all without any."""
+    connect_timeout_s: float = Field(default=5.0, gt=0)
+    idle_timeout_s: float = Field(default=600.0, gt=0)
+    """Without a byte either way; nginx's `proxy_timeout`. For UDP the end of a session."""
+    max_connections: int | None = Field(default=None, ge=1)
+    """Of one worker; further ones are closed."""
+    udp_responses: int | None = Field(default=None, ge=0)
+    """Datagrams that end a UDP session once the upstream has sent so many; None: only time does."""
+    provenance: Provenance
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.protocol != "tls" and (self.server_names or self.terminate or not self.port):
+            raise ValueError("server names, termination and the HTTPS port are for tls only")
+        return self

@@ -1,0 +1,54 @@
+"""Certificates, and what is asked of TLS clients."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from headgate.common.sealing import SealedValue
+from headgate.common.table.base import Entry, Provenance
+
+
+class Certificate(Entry):
+    """A TLS certificate, its sealed key and the server names that it is presented for."""
+
+    key: str
+    """Unique in the table: `<cluster>/<namespace>/<secret>`."""
+    server_names: tuple[str, ...]
+    """Lower case, sorted; `*.foo.com` for exactly one more label."""
+    chain_pem: str
+    private_key: SealedValue
+    fingerprint: str
+    not_after: str = ""
+    """RFC 3339."""
+    provenance: Provenance
+
+
+class ClientAuth(Entry):
+    """Certificates of clients."""
+
+    mode: Literal["required", "optional", "optional-unverified"] = "required"
+    """`required`: no handshake without one. `optional`: what is presented must be good; without one the request is
+    passed on and marked so. `optional-unverified`: anything is passed on and marked."""
+    ca_pem: str
+    """Authorities, one or more."""
+    depth: int = Field(default=1, ge=1, le=16)
+    """Of the chain, as nginx `ssl_verify_depth` counts."""
+    crl_pem: str = ""
+    pass_certificate: bool = False
+    """Send the certificate to the upstream (`X-SSL-Client-Cert`, URL-encoded PEM) besides its verdict and names."""
+    allowed_names: tuple[str, ...] = ()
+    """RE2 patterns of which one must match the subject's name (RFC 2253); all pass without any."""
+    error_page: str = ""
+    """URL that a client without a good certificate is sent to instead of a 400."""
+
+
+class TlsPolicy(Entry):
+    """How TLS is spoken for one server name."""
+
+    min_version: Literal["", "1.0", "1.1", "1.2", "1.3"] = ""
+    max_version: Literal["", "1.2", "1.3"] = ""
+    ciphers: str = ""
+    """OpenSSL cipher list for TLS 1.2 and older; empty is the gateway's own."""
+    prefer_server_ciphers: bool = False
+    alpn: tuple[Literal["h2", "http/1.1"], ...] = ("h2", "http/1.1")
+    client_auth: ClientAuth | None = None

@@ -1,0 +1,197 @@
+"""Where requests go: endpoints, and how they are chosen, watched and spoken to."""
+
+from enum import StrEnum
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from headgate.common.sealing import SealedValue
+from headgate.common.table.base import Entry, Provenance
+
+
+class BackendProtocol(StrEnum):
+    """What a gateway speaks with an endpoint."""
+
+    HTTP = "http"
+    HTTPS = "https"
+    H2C = "h2c"
+    """HTTP/2 with prior knowledge over plain TCP; gRPC without TLS."""
+    H2 = "h2"
+    """HTTP/2 over TLS."""
+    TCP = "tcp"
+    """For stream routes, as the two that follow."""
+    TLS = "tls"
+    UDP = "udp"
+
+
+class Endpoint(Entry):
+    """One address that answers for an upstream."""
+
+    address: str
+    """IPv4 or IPv6 address, or a DNS name that the gateway resolves."""
+    port: int = Field(ge=1, le=65535)
+    weight: int = Field(default=1, ge=0, le=65535)
+    zone: str = ""
+    cluster: str = ""
+    priority: int = Field(default=0, ge=0, le=127)
+    """Failover level: endpoints of a greater number get requests when too few of the smaller ones are healthy."""
+    ready: bool = True
+    serving: bool = True
+    """May still answer although not ready, as a terminating pod that drains."""
+    terminating: bool = False
+
+
+class Policy(StrEnum):
+    """How an endpoint is chosen."""
+
+    ROUND_ROBIN = "round-robin"
+    """Smooth, weighted."""
+    RANDOM = "random"
+    LEAST_REQUESTS = "least-requests"
+    """Of two drawn at random the one with fewer requests under way for its weight."""
+    PEAK_EWMA = "peak-ewma"
+    """Of two drawn at random the one with the lower expected latency: a decaying average that jumps up, times load."""
+    RING_HASH = "ring-hash"
+    """Consistent hashing on a ketama ring, weighted."""
+    RENDEZVOUS = "rendezvous"
+    """Highest random weight: the best spread and the least movement, at a cost linear in the endpoints."""
+
+
+class HashKey(Entry):
+    """What is hashed. A request that has none of it is balanced by round robin."""
+
+    source: Literal["header", "cookie", "query", "client", "host", "path", "uri"]
+    """`uri` is the path with its query."""
+    name: str = ""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if bool(self.name) != (self.source in ("header", "cookie", "query")):
+            raise ValueError(f"hashing by {self.source} {'needs a' if not self.name else 'has no'} name")
+        return self
+
+
+class Balancing(Entry):
+    """How requests are spread over the endpoints."""
+
+    policy: Policy = Policy.ROUND_ROBIN
+    hash: tuple[HashKey, ...] = ()
+    """Joined; for the two hashing policies."""
+    subset_size: int | None = Field(default=None, ge=1)
+    """Hash to a group of so many endpoints, and balance within it at random (ingress-nginx
+    `upstream-hash-by-subset`)."""
+    slow_start_s: float | None = Field(default=None, gt=0)
+    """Seconds in which a new endpoint's share grows to its full weight."""
+    locality: Literal["none", "zone", "cluster"] = "none"
+    """Prefer endpoints of the gateway's own zone (then its cluster), and let the rest take over what the healthy part
+    of them cannot: from 70 % healthy on all stays local."""
+    panic_threshold: float = Field(default=0.5, ge=0, le=1)
+    """With less than this share of a level healthy, health is ignored there: better a chance than a certain refusal."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        hashes = self.policy in (Policy.RING_HASH, Policy.RENDEZVOUS)
+        if bool(self.hash) != hashes:
+            raise ValueError(f"policy {self.policy} {'needs' if hashes else 'takes no'} hash")
+        return self
+
+
+class ActiveCheck(Entry):
+    """Asks every endpoint from time to time."""
+
+    type: Literal["http", "https", "tcp", "grpc"] = "http"
+    path: str = "/"
+    host: str = ""
+    """Host header and server name; the endpoint's address by default."""
+    port: int | None = Field(default=None, ge=1, le=65535)
+    """Instead of the endpoint's own."""
+    headers: tuple[tuple[str, str], ...] = ()
+    service: str = ""
+    """For gRPC: name in the health service's request."""
+    interval_s: float = Field(default=10.0, gt=0)
+    unhealthy_interval_s: float | None = Field(default=None, gt=0)
+    """While the endpoint is unhealthy; None: as `interval_s`."""
+    timeout_s: float = Field(default=1.0, gt=0)
+    healthy_after: int = Field(default=2, ge=1)
+    """Successes in a row that make an unhealthy endpoint healthy."""
+    unhealthy_after: int = Field(default=3, ge=1)
+    """Failures in a row that make a healthy endpoint unhealthy."""
+    statuses: tuple[int, ...] = ()
+    """That count as success; 200 to 399 by default."""
+    verify: bool = True
+    """Check the certificate, for `https`."""
+
+
+class Ejection(Entry):
+    """Takes an endpoint that fails requests out for a while (Envoy's outlier detection, nginx's `max_fails`)."""
+
+    consecutive_errors: int | None = Field(default=5, ge=1)
+    """Answers of `statuses` and failures to connect, in a row."""
+    consecutive_local_errors: int | None = Field(default=None, ge=1)
+    """Failures to connect, resets and timeouts, counted apart; None counts them with the others."""
+    statuses: tuple[int, ...] = (500, 502, 503, 504)
+    window_s: float | None = Field(default=None, gt=0)
+    """Count errors within this time instead of in a row (nginx `fail_timeout`)."""
+    base_s: float = Field(default=30.0, gt=0)
+    """Length of the first ejection; each further one is longer by this."""
+    max_s: float = Field(default=300.0, gt=0)
+    max_share: float = Field(default=0.5, gt=0, le=1)
+    """Of the endpoints that may be out at once; one always may, if there are two or more."""
+
+
+class CircuitBreaker(Entry):
+    """Bounds of one worker's load on the upstream; None is no bound. Beyond them a request is answered with 503."""
+
+    max_connections: int | None = Field(default=None, ge=1)
+    """To all endpoints together; requests beyond wait."""
+    max_pending: int | None = Field(default=None, ge=0)
+    """Requests that wait for a connection."""
+    max_requests: int | None = Field(default=None, ge=1)
+    """Under way."""
+
+
+class BackendTls(Entry):
+    """TLS towards endpoints."""
+
+    verify: bool = False
+    """Check the certificate against `ca_pem`, or the system's authorities without one."""
+    ca_pem: str = ""
+    server_name: str = ""
+    """Sent as SNI and checked; by default the Host that is sent, or the address."""
+    subject_names: tuple[str, ...] = ()
+    """Names of which the certificate must have one, instead of the server name."""
+    depth: int | None = Field(default=None, ge=0)
+    min_version: Literal["", "1.2", "1.3"] = ""
+    ciphers: str = ""
+    certificate_pem: str = ""
+    private_key: SealedValue | None = None
+    """Of our own certificate."""
+
+
+class Upstream(Entry):
+    """A group of endpoints, as one port of a Service is."""
+
+    key: str
+    """Unique in the table: `<cluster>/<namespace>/<service>:<port as referred to>`."""
+    protocol: BackendProtocol = BackendProtocol.HTTP
+    endpoints: tuple[Endpoint, ...] = ()
+    """Sorted by address and port."""
+    balancing: Balancing = Balancing()
+    active_check: ActiveCheck | None = None
+    ejection: Ejection | None = None
+    circuit_breaker: CircuitBreaker | None = None
+    tls: BackendTls | None = None
+    """For `https`, `h2` and `tls`; None: without verification."""
+    host: str | None = None
+    """Host sent instead of the client's; empty: the endpoint's own name or address."""
+    proxy_protocol: Literal[1, 2] | None = None
+    """Version of the PROXY protocol header that every connection begins with."""
+    resolve_s: float | None = Field(default=None, gt=0)
+    """Longest time for which the addresses of DNS names are kept; None: as long as the answer's TTL says."""
+    max_idle: int | None = Field(default=None, ge=0)
+    """Idle connections kept per endpoint; None leaves the gateway's own setting in force."""
+    idle_timeout_s: float | None = Field(default=None, gt=0)
+    max_requests_per_connection: int | None = Field(default=None, ge=1)
+    unavailable: str | None = None
+    """Why there is nothing to send to, for the 503's log line and header: `Service default/web not found`."""
+    provenance: Provenance
