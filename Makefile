@@ -4,14 +4,16 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DISTS  := libs/common services/watcher services/translator services/gateway services/console cli
 STAMP  := $(VENV)/.installed
+ENGINE := $(VENV)/.compiled
+HOT    := $(wildcard services/gateway/headgate/gateway/proxy/*.py services/gateway/headgate/gateway/balancing/*.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help install up test check format lock bench clean
+.PHONY: help install accelerate up test check format lock bench clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-install: $(STAMP) ## Make .venv with everything that is needed
+install: $(ENGINE) ## Make .venv with everything that is needed
 
 $(STAMP): requirements.lock $(DISTS:%=%/pyproject.toml)
 	$(PYTHON) -m venv $(VENV)
@@ -19,13 +21,20 @@ $(STAMP): requirements.lock $(DISTS:%=%/pyproject.toml)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation $(DISTS:%=-e %)
 	@touch $@
 
-up: $(STAMP) ## Serve examples/quickstart on ports 8080 and 8443, with two demo backends
+accelerate: $(ENGINE) ## Compile the gateway's proxy, if there is a C compiler and its sources have changed
+
+$(ENGINE): $(STAMP) services/gateway/hatch_build.py $(HOT)
+	$(BIN)/python services/gateway/hatch_build.py
+	@touch $@
+
+up: $(ENGINE) ## Serve examples/quickstart on ports 8080 and 8443, with two demo backends
 	@$(BIN)/python examples/make_certificate.py examples/quickstart secure.localhost
 	@exec $(BIN)/headgate up --manifests examples/quickstart \
 		--demo-backend red=9101 --demo-backend blue=9102
 
-test: $(STAMP) ## Run all tests
+test: $(ENGINE) ## Run all tests, and those of the proxy a second time on its sources
 	$(BIN)/pytest
+	HEADGATE_ENGINE=pure $(BIN)/pytest tests/unit/gateway tests/integration/gateway tests/fuzz
 
 check: $(STAMP) ## Everything that is checked without running: format, lint, types, layers, spelling, licences
 	$(BIN)/ruff format --check .
@@ -35,7 +44,7 @@ check: $(STAMP) ## Everything that is checked without running: format, lint, typ
 	$(BIN)/codespell
 	$(BIN)/python .ci/licences.py
 
-bench: $(STAMP) ## Measure beside nginx, HAProxy and Envoy; ARGS='--quick' is short, ARGS=--help says more
+bench: $(ENGINE) ## Measure beside nginx, HAProxy and Envoy; ARGS='--quick' is short, ARGS=--help says more
 	$(BIN)/python -m bench $(ARGS)
 
 format: $(STAMP) ## Format the code and mend what the linter can mend

@@ -199,7 +199,7 @@ class Proxied:
         self.holder = RouterHolder(self.router)
         self.stats = ProxyStats()
         self.log = RecordedLog()
-        self.server = ProxyServer(self.holder, self.pools, config, self.stats, self.log)  # type: ignore[arg-type]
+        self.server = ProxyServer(self.holder, self.pools, config, self.stats, self.log)
         self.port = 0
         self._clients: list[Client] = []
 

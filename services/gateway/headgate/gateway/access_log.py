@@ -38,7 +38,7 @@ class AccessLog:
         self._lines: list[bytes] = []
         self._batches: queue.Queue[bytes | None] = queue.Queue(_MAX_BACKLOG)
         self._timer: asyncio.TimerHandle | None = None
-        self._thread = threading.Thread(target=self._write_batches, name="access log", daemon=True)
+        self._writer = threading.Thread(target=self._write_batches, name="access log", daemon=True)
         self._started = False
         self.dropped = 0
         """Lines lost to a slow or closed output."""
@@ -62,7 +62,7 @@ class AccessLog:
             return
         if not self._started:
             self._started = True
-            self._thread.start()
+            self._writer.start()
         try:
             self._batches.put_nowait(b"".join(lines))
         except queue.Full:
@@ -76,7 +76,7 @@ class AccessLog:
                 self._batches.put(None, timeout=1.0)
             except queue.Full:
                 return
-            self._thread.join(timeout=1.0)
+            self._writer.join(timeout=1.0)
 
     def _write_batches(self) -> None:
         while (batch := self._batches.get()) is not None:

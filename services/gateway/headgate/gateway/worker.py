@@ -22,7 +22,7 @@ from headgate.common.heartbeats import Heartbeat
 from headgate.common.service import ServiceContext
 from headgate.common.snapshot import ChunkName, Manifest
 from headgate.common.tasks import run_together
-from headgate.gateway import memory
+from headgate.gateway import ENGINE, memory
 from headgate.gateway.access_log import AccessLog
 from headgate.gateway.apply import TableApplier
 from headgate.gateway.balancing.endpoints import EndpointDirectory
@@ -125,7 +125,7 @@ class Worker:
                 )
             listeners.append(f"https://{settings.http_host}:{port}")
         self._listeners = tuple(listeners)
-        _log.info("listening", extra={"listeners": " ".join(listeners), "worker": role.index})
+        _log.info("listening", extra={"listeners": " ".join(listeners), "worker": role.index, "engine": ENGINE})
 
     async def _serve_until(self, stopping: asyncio.Event) -> None:
         """Serve until told to stop; readiness fails from then on, accepting goes on for the drain delay."""

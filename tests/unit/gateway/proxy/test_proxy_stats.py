@@ -1,7 +1,6 @@
 from prometheus_client import CollectorRegistry, generate_latest
 
 from fakes.proxied import OK, answering, proxied
-from headgate.gateway.proxy import stats as module
 from headgate.gateway.proxy.stats import ProxyStats
 
 CLOSE = b"Connection: close\r\n\r\n"
@@ -49,9 +48,8 @@ def test_latency_buckets_are_cumulative() -> None:
     assert 'headgate_request_seconds_bucket{le="+Inf"} 3.0' in text
 
 
-def test_routes_counted_apart_are_bounded(monkeypatch) -> None:
-    monkeypatch.setattr(module, "_MAX_ROUTES", 2)
-    stats = ProxyStats()
+def test_routes_counted_apart_are_bounded() -> None:
+    stats = ProxyStats(max_routes=2)
     for n in range(5):
         stats.observe(str(n), 200, 0.0, 0)
     assert len(stats.routes) == 3

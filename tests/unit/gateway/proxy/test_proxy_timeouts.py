@@ -131,11 +131,11 @@ async def test_client_that_takes_no_answer_is_dropped() -> None:
 async def test_connection_that_does_not_open_is_a_504(monkeypatch: pytest.MonkeyPatch) -> None:
     async with proxied(config=ProxyConfig(connect_timeout_s=SHORT_S)) as proxy:
 
-        async def never(_self: object) -> None:
+        async def never(*_args: object, **_options: object) -> None:
             await asyncio.Event().wait()
 
-        monkeypatch.setattr(type(proxy.target.pools[0]), "connect", never)
         client = await proxy.connect()
+        monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", never)
         await client.send(GET)
         head, body = await client.answer()
         assert head.startswith(b"HTTP/1.1 504 ")

@@ -4,11 +4,10 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from headgate.gateway.access_log import AccessLog
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.outbox import Outbox
-from headgate.gateway.proxy.seam import RouterHolder
+from headgate.gateway.proxy.seam import RequestLog, RouterHolder
 from headgate.gateway.proxy.stats import ProxyStats
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ class ProxyContext:
     holder: RouterHolder
     config: ProxyConfig
     stats: ProxyStats
-    access_log: AccessLog | None
+    access_log: RequestLog | None
     clock: Clock
     outbox: Outbox
     connections: "set[ClientConnection]" = field(default_factory=set)

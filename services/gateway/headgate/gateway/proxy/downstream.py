@@ -39,7 +39,7 @@ class State(IntEnum):
 _HEAD, _BODY, _ANSWERING, _LINGERING, _CLOSED = State
 
 
-class ClientConnection(asyncio.Protocol):
+class ClientConnection:
     """Reads requests, keeps order and decides how the connection ends."""
 
     __slots__ = (

@@ -6,6 +6,7 @@ message is refused too. A parser is fed exactly one message at a time, so that w
 """
 
 import re
+from typing import cast
 
 import httptools
 
@@ -79,7 +80,7 @@ class MessageParser:
 
     def close(self) -> None:
         """Part with llhttp, which holds methods of this object, so that nothing waits for the collector of cycles."""
-        del self._parser
+        self._parser = cast("httptools.HttpRequestParser", None)
 
     def _upgrade(self, raw: bytes) -> None:
         raise FramingError("unexpected switch of protocols")

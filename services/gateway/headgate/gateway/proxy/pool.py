@@ -8,6 +8,7 @@ import asyncio
 import select
 import ssl
 import time
+from typing import cast
 
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.outbox import Outbox
@@ -87,7 +88,7 @@ class EndpointPool:
         name = self.address if self._tls is not None else None
         try:
             await asyncio.get_running_loop().create_connection(
-                lambda: connection, self.address, self.port, ssl=self._tls, server_hostname=name
+                lambda: cast(asyncio.Protocol, connection), self.address, self.port, ssl=self._tls, server_hostname=name
             )
         except asyncio.CancelledError:
             # It may have come up in the very moment in which nobody waits for it any more.

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from headgate.gateway.access_log import LogRecord
     from headgate.gateway.proxy.pool import EndpointPool
 
 
@@ -66,3 +67,10 @@ class RouterHolder:
     def __init__(self, router: Router | None = None) -> None:
         self.router: Router | None = router
         """None: no table yet, every request is answered with 503."""
+
+
+class RequestLog(Protocol):
+    """Takes a record per finished request: the access log."""
+
+    def append(self, record: "LogRecord") -> None:
+        """Note one finished request."""

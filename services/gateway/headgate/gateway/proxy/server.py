@@ -3,15 +3,14 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from typing import cast
 
-from headgate.gateway.access_log import AccessLog
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.downstream import ClientConnection
 from headgate.gateway.proxy.pool import PoolRegistry
-from headgate.gateway.proxy.seam import RouterHolder
+from headgate.gateway.proxy.seam import RequestLog, RouterHolder
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.tls import CertificateStore
 
@@ -27,7 +26,7 @@ class ProxyServer:
         pools: PoolRegistry,
         config: ProxyConfig,
         stats: ProxyStats,
-        access_log: AccessLog | None = None,
+        access_log: RequestLog | None = None,
     ) -> None:
         self._pools = pools
         self._context = ProxyContext(holder, config, stats, access_log, Clock(config.tick_s), pools.outbox)
@@ -56,8 +55,8 @@ class ProxyServer:
     ) -> int:
         loop = asyncio.get_running_loop()
         bound = [port]
-        factory: Callable[[], ClientConnection] = lambda: ClientConnection(  # noqa: E731
-            self._context, scheme, str(bound[0]).encode()
+        factory: Callable[[], asyncio.Protocol] = lambda: cast(  # noqa: E731
+            asyncio.Protocol, ClientConnection(self._context, scheme, str(bound[0]).encode())
         )
         context = certificates.server_context if certificates is not None else None
         listener = await loop.create_server(factory, host, port, ssl=context, reuse_port=reuse_port, backlog=_BACKLOG)

@@ -6,15 +6,32 @@ One process has one `ProxyStats`, updated on its event loop only.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 
-LATENCY_BOUNDS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-_CLASSES = ("none", "1xx", "2xx", "3xx", "4xx", "5xx")
-_MAX_ROUTES = 20_000
-"""Routes counted apart; names of routes that left the table stay, so this bounds what churn can pile up."""
-_OTHER_ROUTES = "other"
+LATENCY_BOUNDS_S: Final = (
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+)
+_CLASSES: Final = ("none", "1xx", "2xx", "3xx", "4xx", "5xx")
+_MAX_ROUTES: Final = 20_000
+_OTHER_ROUTES: Final = "other"
 
 
 class RouteCounters:
@@ -29,9 +46,15 @@ class RouteCounters:
 
 
 class ProxyStats:
-    """Counters of one proxy; a collector for a prometheus_client registry."""
+    """Counters of one proxy; a collector for a prometheus_client registry.
 
-    def __init__(self) -> None:
+    Args:
+        max_routes: routes counted apart; names of routes that left the table stay, so this bounds what churn can pile
+            up.
+    """
+
+    def __init__(self, max_routes: int = _MAX_ROUTES) -> None:
+        self._max_routes = max_routes
         self.connections = 0
         """Client connections accepted since the start."""
         self.retries = 0
@@ -72,7 +95,7 @@ class ProxyStats:
         return sum(sum(counters.by_class) for counters in self.routes.values())
 
     def _new_route(self, route: str) -> RouteCounters:
-        if len(self.routes) >= _MAX_ROUTES:
+        if len(self.routes) >= self._max_routes:
             return self.routes.setdefault(_OTHER_ROUTES, RouteCounters())
         return self.routes.setdefault(route, RouteCounters())
 

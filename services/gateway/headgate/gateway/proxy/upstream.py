@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 _MAX_INFORMATIONAL = 16
 
 
-class UpstreamConnection(asyncio.Protocol):
+class UpstreamConnection:
     """Serves one exchange at a time; between two it rests in its pool."""
 
     __slots__ = (
         "_buffer",
+        "_connected",
         "_informational",
         "_parser",
         "_reader",
@@ -42,8 +43,8 @@ class UpstreamConnection(asyncio.Protocol):
 
     def __init__(self, pool: "EndpointPool") -> None:
         self.pool = pool
-        self.transport: OutboxTransport = cast(OutboxTransport, None)
-        """Nothing until the connection is made."""
+        self.transport: OutboxTransport
+        self._connected = False
         self.exchange: Exchange | None = None
         self.reused = False
         """Has answered before, so that it may have died of old age."""
@@ -62,6 +63,7 @@ class UpstreamConnection(asyncio.Protocol):
         """Take the transport."""
         pool = self.pool
         self.transport = OutboxTransport(cast(asyncio.Transport, transport), pool.outbox, pool.config.buffer_high)
+        self._connected = True
 
     def begin(self, exchange: "Exchange", data: bytes) -> None:
         """Send the first bytes of a request."""
@@ -78,7 +80,7 @@ class UpstreamConnection(asyncio.Protocol):
         if self.exchange is not None:
             self.exchange = None
             self.pool.in_flight -= 1
-        if self.transport is not None:
+        if self._connected:
             self.transport.abort()
 
     def pause_reading(self) -> None:
