@@ -55,11 +55,12 @@ class ProxyServer:
     ) -> int:
         loop = asyncio.get_running_loop()
         bound = [port]
-        factory: Callable[[], asyncio.Protocol] = lambda: cast(  # noqa: E731
-            asyncio.Protocol, ClientConnection(self._context, scheme, str(bound[0]).encode())
-        )
+
+        def accept() -> asyncio.Protocol:
+            return cast(asyncio.Protocol, ClientConnection(self._context, scheme, str(bound[0]).encode()))
+
         context = certificates.server_context if certificates is not None else None
-        listener = await loop.create_server(factory, host, port, ssl=context, reuse_port=reuse_port, backlog=_BACKLOG)
+        listener = await loop.create_server(accept, host, port, ssl=context, reuse_port=reuse_port, backlog=_BACKLOG)
         bound[0] = listener.sockets[0].getsockname()[1]
         self._listeners.append(listener)
         if self._timer is None:
