@@ -7,8 +7,8 @@ from headgate.common.snapshot import TableImage
 from headgate.common.table import Upstream
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.upstream import compile_upstream
-from headgate.gateway.table.compile import CompiledRoute
 from headgate.gateway.table.compiler import TableCompiler
+from headgate.gateway.table.route import CompiledRoute
 
 KEY = "c1/default/web:80"
 
