@@ -10,13 +10,17 @@ from typing import cast
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.errors import BadMessage, FramingError, LimitExceeded
 from headgate.gateway.proxy.exchange import Exchange
-from headgate.gateway.proxy.forward import Peer
-from headgate.gateway.proxy.framing import BodyReader, ChunkedReader, LengthReader
+from headgate.gateway.proxy.forward import Peer, answer_framing, answer_head
+from headgate.gateway.proxy.framing import BodyReader, ChunkedReader, LengthReader, encode_chunk, last_chunk
 from headgate.gateway.proxy.grammar import PARTIAL_HEAD_FAULT, REQUEST_LINE, fault_of_request_line
-from headgate.gateway.proxy.head import RequestFields, normal_host, read_request_fields, split_target
+from headgate.gateway.proxy.head import AnswerHead, RequestFields, normal_host, read_request_fields, split_target
 from headgate.gateway.proxy.outbox import OutboxTransport
 from headgate.gateway.proxy.parser import RequestParser
+from headgate.gateway.proxy.sides import ClientSide
 
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_JOIN_LIMIT = 16 * 1024
+"""Bytes of payload that are sent in one piece with a head, rather than copied into it."""
 _ALLOWED = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
 _REFUSED_METHODS = frozenset({b"CONNECT", b"TRACE"})
 _BURST = 32
@@ -31,23 +35,28 @@ class State(IntEnum):
     BODY = 1
     ANSWERING = 2
     """The request is whole, its answer is not: bytes belong to later requests."""
-    LINGERING = 3
+    TUNNEL = 3
+    """The protocol was switched: bytes are the upstream's."""
+    LINGERING = 4
     """Our last answer is out and the client still sends: bytes are dropped, so that it can read the answer."""
-    CLOSED = 4
+    CLOSED = 5
 
 
-_HEAD, _BODY, _ANSWERING, _LINGERING, _CLOSED = State
+_HEAD, _BODY, _ANSWERING, _TUNNEL, _LINGERING, _CLOSED = State
 
 
-class ClientConnection:
-    """Reads requests, keeps order and decides how the connection ends."""
+class ClientConnection(ClientSide):
+    """An HTTP/1.1 connection: reads requests, keeps order, writes answers and decides how the connection ends."""
 
     __slots__ = (
         "_blank_line_seen",
         "_buffer",
+        "_chunking",
+        "_closing",
         "_context",
         "_eof",
         "_exchange",
+        "_minor",
         "_offset",
         "_parser",
         "_port",
@@ -57,15 +66,14 @@ class ClientConnection:
         "_requests",
         "_scanned",
         "_scheme",
-        "deadline",
-        "peer",
+        "_until_close",
+        "_wants_close",
         "state",
         "transport",
-        "wants_close",
-        "write_paused",
     )
 
     def __init__(self, context: ProxyContext, scheme: bytes, port: bytes) -> None:
+        super().__init__()
         self._context = context
         self._scheme = scheme
         self._port = port
@@ -83,10 +91,19 @@ class ClientConnection:
         self._eof = False
         self._requests = 0
         self.state = _HEAD
-        self.deadline = 0.0
-        """Coarse monotonic time at which `timed_out` is called."""
-        self.wants_close = False
-        self.write_paused = False
+        self._minor = 1
+        self._wants_close = False
+        """The client wants no request after this one, or may not have one."""
+        self._closing = False
+        """The answer under way is the last."""
+        self._chunking = False
+        self._until_close = False
+        """The answer under way ends with the connection."""
+
+    @property
+    def version(self) -> bytes:
+        """As the access log writes it."""
+        return b"1.1" if self._minor else b"1.0"
 
     # asyncio.Protocol
 
@@ -126,6 +143,8 @@ class ClientConnection:
                 self._read_body(data)
             except BadMessage as bad:
                 self._exchange.refuse(bad.status, bad.reason)
+        elif state is _TUNNEL:
+            self._exchange.request_data(data, done=False, trailers=b"")
         elif state is _ANSWERING:
             self._buffer = self._buffer[self._offset :] + data
             self._offset = 0
@@ -134,6 +153,9 @@ class ClientConnection:
     def eof_received(self) -> bool:
         """Finish the request under way, if it is whole, for a client that closed its sending half."""
         self._eof = True
+        if self.state is _TUNNEL:
+            self._exchange.end_tunnel()
+            return self._scheme == b"http"
         return self.state is _ANSWERING and self._scheme == b"http"
 
     def pause_writing(self) -> None:
@@ -222,7 +244,8 @@ class ClientConnection:
             target = self._other_target(method, target, fields)
         self._requests += 1
         options = fields.options
-        self.wants_close = (
+        self._minor = minor
+        self._wants_close = (
             b"close" in options
             or (minor == 0 and b"keep-alive" not in options)
             or self._requests >= config.keep_alive_requests
@@ -235,7 +258,7 @@ class ClientConnection:
         if not self._parser.complete:
             raise FramingError("unclear where the request ends")
         self.state = _ANSWERING
-        exchange.begin(method, target, minor, fields)
+        exchange.begin(method, target, fields)
         if method in _REFUSED_METHODS:
             exchange.request_done = True
             exchange.refuse(405, "method not allowed", _ALLOWED)
@@ -243,7 +266,7 @@ class ClientConnection:
             exchange.request_done = True
             exchange.refuse(200, "the server as a whole", _ALLOWED)
         else:
-            exchange.dispatch(fields.host, path, b"", done=True)
+            exchange.dispatch(path, b"", done=True)
 
     def _start_body(self, method: bytes, target: bytes, minor: int, fields: RequestFields, path: bytes) -> None:
         """Start a request with a body, with what is there of it."""
@@ -258,11 +281,11 @@ class ClientConnection:
         payload = reader.feed(self._buffer[self._offset :])
         self._take_over(reader)
         exchange = self._exchange
-        exchange.begin(method, target, minor, fields)
+        exchange.begin(method, target, fields)
         if method in _REFUSED_METHODS or target == b"*":
             exchange.refuse(405, "method not allowed", _ALLOWED)
         else:
-            exchange.dispatch(fields.host, path, payload, done=reader.done, trailers=reader.trailers)
+            exchange.dispatch(path, payload, done=reader.done, trailers=reader.trailers)
 
     def _other_target(self, method: bytes, target: bytes, fields: RequestFields) -> bytes:
         """Read a target that is not in origin-form (RFC 9112 section 3.2)."""
@@ -290,10 +313,9 @@ class ClientConnection:
         self._offset = self._scanned = 0
 
     def update_reading(self) -> None:
-        """Read from the client, or not: nothing is taken that could not be passed on or kept."""
-        if self.state is _BODY:
-            upstream = self._exchange.upstream
-            pause = upstream is None or upstream.write_paused
+        """Read from the client, or not."""
+        if self.state is _BODY or self.state is _TUNNEL:
+            pause = not self._exchange.takes_body
         elif self.state is _ANSWERING:
             pause = len(self._buffer) - self._offset > self._context.config.max_pipelined
         else:
@@ -305,10 +327,76 @@ class ClientConnection:
             else:
                 self.transport.resume_reading()
 
+    # Writing answers
+
+    def send_answer(self, answer: AnswerHead, payload: bytes, *, bodiless: bool, done: bool, trailers: bytes) -> None:
+        """Send head and first bytes in one piece, unless that would copy much."""
+        minor = self._minor
+        closing = self._wants_close or not self._exchange.request_done or self._context.draining
+        if answer.content_length < 0 and not bodiless:
+            self._chunking = minor == 1
+            self._until_close = minor == 0
+            closing = closing or self._until_close
+            if self._chunking:
+                payload = encode_chunk(payload) + (last_chunk(trailers) if done else b"")
+        else:
+            self._chunking = self._until_close = False
+        if closing:
+            connection = b"Connection: close\r\n"
+        else:
+            connection = b"" if minor else b"Connection: keep-alive\r\n"
+        date_line = self._context.clock.date_line
+        framing = answer_framing(answer, bodiless=bodiless, minor=minor)
+        if len(payload) <= _JOIN_LIMIT:
+            self.transport.write(answer_head(answer, date_line, framing, connection, payload))
+        else:
+            self.transport.write(answer_head(answer, date_line, framing, connection))
+            self.transport.write(payload)
+        if done:
+            self._answered(closing)
+        else:
+            self._closing = closing
+
+    def send_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
+        """Send more of the body."""
+        if self._chunking:
+            payload = encode_chunk(payload) + (last_chunk(trailers) if done else b"")
+        if payload:
+            self.transport.write(payload)
+        if done:
+            self._answered(self._closing or not self._exchange.request_done)
+
+    def send_informational(self, answer: AnswerHead) -> None:
+        """Pass a 1xx on; HTTP/1.0 does not know them."""
+        if self._minor:
+            self.transport.write(answer.lines + b"\r\n")
+
+    def send_continue(self) -> None:
+        """Answered by us, so never forwarded: the field is not among those passed on."""
+        if self._minor:
+            self.transport.write(_CONTINUE)
+
+    def open_tunnel(self, answer: AnswerHead, payload: bytes) -> None:
+        """Pass the 101 on, and then what comes as it comes."""
+        switch = b"%bConnection: Upgrade\r\nUpgrade: %b\r\n\r\n%b" % (answer.lines, answer.upgrade, payload)
+        self.transport.write(switch)
+        self.state = _TUNNEL
+        early, self._buffer = self._buffer[self._offset :], b""
+        self._offset = 0
+        if early:
+            self._exchange.request_data(early, done=False, trailers=b"")
+        self.update_reading()
+
+    def end_tunnel(self) -> None:
+        """Close behind the last byte."""
+        self.state = _CLOSED
+        self.transport.close()
+
     # Ends
 
-    def answered(self, *, closing: bool) -> None:
+    def _answered(self, closing: bool) -> None:
         """Go on to the next request after the last byte of an answer, or close."""
+        self._exchange.finish()
         if closing:
             self._close()
             return
@@ -319,13 +407,17 @@ class ClientConnection:
         if self._offset < len(self._buffer) or self._eof:
             self._process()
 
-    def cut_off(self, *, hard: bool) -> None:
-        """End in the middle of an answer. `hard` resets the connection, where its end would pass for the answer's."""
+    def cut_off(self) -> None:
+        """Close in the middle of an answer; reset the connection where its end would pass for the answer's."""
         self.state = _CLOSED
-        if hard:
+        if self._until_close:
             self.transport.abort()
         else:
             self.transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self.transport.abort()
 
     def timed_out(self) -> None:
         """React to a deadline that passed."""
@@ -346,7 +438,8 @@ class ClientConnection:
         exchange = self._exchange
         if not exchange.active:
             self.state = _BODY
-            exchange.begin(b"-", b"-", 1, _NO_FIELDS)
+            self._minor = 1
+            exchange.begin(b"-", b"-", _NO_FIELDS)
         exchange.refuse(bad.status, bad.reason)
 
     def _close(self) -> None:

@@ -43,6 +43,7 @@ class RequestFields:
         "options",
         "referer",
         "request_id",
+        "upgrade",
     )
 
     def __init__(self) -> None:
@@ -63,6 +64,13 @@ class RequestFields:
         """Last value of each X-Forwarded-*, X-Real-IP and Forwarded, by lower-case name; lists are joined."""
         self.agent = b""
         self.referer = b""
+        self.upgrade = b""
+        """Protocol that Upgrade offers, lower case; of several, none."""
+
+    @property
+    def wants_websocket(self) -> bool:
+        """Whether the client asks for a WebSocket (RFC 6455 section 4.1)."""
+        return self.upgrade == b"websocket" and b"upgrade" in self.options
 
 
 def read_request_fields(found: Fields, max_count: int) -> RequestFields:
@@ -213,6 +221,10 @@ def _refuse_disguised_framing(fields: RequestFields, value: bytes) -> None:
     raise FramingError("framing header with an underscore in its name")
 
 
+def _set_upgrade(fields: "RequestFields | AnswerHead", value: bytes) -> None:
+    fields.upgrade = b"" if fields.upgrade else value.lower()
+
+
 def _set_host(fields: RequestFields, value: bytes) -> None:
     if fields.host_line:
         raise FramingError("more than one Host")
@@ -280,6 +292,7 @@ class AnswerHead:
         "minor",
         "options",
         "status",
+        "upgrade",
     )
 
     def __init__(self, status: int, minor: int) -> None:
@@ -295,6 +308,8 @@ class AnswerHead:
         """Members of Connection, lower case."""
         self.has_date = False
         self.has_server = False
+        self.upgrade = b""
+        """Protocol that is switched to, lower case."""
 
 
 _STATUS_LINES: dict[bytes, tuple[int, int, bytes]] = {}
@@ -380,7 +395,8 @@ def _without(lines: bytes, listed: frozenset[bytes]) -> bytes:
     return b"".join(kept)
 
 
-_CONNECTION_OPTIONS = frozenset({b"close", b"keep-alive"})
+_CONNECTION_OPTIONS = frozenset({b"close", b"keep-alive", b"upgrade"})
+"""Options that name no field which is passed on anyway."""
 
 # What each special field does: notes the value, and gives the line that is passed on in its place, if any. Values come
 # without the spaces around them; a tab there is legal, but no two servers agree on it, so framing does not take it.
@@ -395,6 +411,7 @@ _REQUEST_TAKERS: dict[bytes, _Taker] = {
     b"proxy-connection": _heed_close,
     b"expect": _set_expect,
     b"x-request-id": _set_request_id,
+    b"upgrade": _set_upgrade,
 }
 _ANSWER_TAKERS: dict[bytes, _Taker] = {
     b"proxy-connection": _heed_close,
@@ -402,7 +419,8 @@ _ANSWER_TAKERS: dict[bytes, _Taker] = {
     b"content-length": _set_content_length,
     b"transfer-encoding": _set_transfer_encoding,
     b"trailer": _keep_trailer_names,
+    b"upgrade": _set_upgrade,
 }
-_DROPPED = frozenset(b"te upgrade http2-settings keep-alive proxy-authenticate proxy-authorization".split())
+_DROPPED = frozenset(b"te http2-settings keep-alive proxy-authenticate proxy-authorization".split())
 _FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 _FORWARDED = frozenset({b"forwarded", b"x-real-ip"})

@@ -83,7 +83,7 @@ class MessageParser:
         self._parser = cast("httptools.HttpRequestParser", None)
 
     def _upgrade(self, raw: bytes) -> None:
-        raise FramingError("unexpected switch of protocols")
+        raise NotImplementedError
 
     # Called by llhttp
 
@@ -134,3 +134,6 @@ class AnswerParser(MessageParser):
 
     def _new(self) -> "httptools.HttpResponseParser":
         return httptools.HttpResponseParser(self)
+
+    def _upgrade(self, raw: bytes) -> None:
+        """Let a switch of protocols through; whether it was asked for is known where answers are read."""

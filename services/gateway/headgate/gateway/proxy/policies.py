@@ -1,0 +1,55 @@
+"""What a route asks of the proxy beyond the plain way. Nearly all routes have none of it, and their requests do not pay
+for those that do."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headgate.gateway.plugins.chain import PluginChain
+
+
+class RetryPolicy:
+    """When a request is sent again; see `Retries` of the vocabulary."""
+
+    __slots__ = ("attempts", "per_try_s", "reasons", "statuses", "total_s", "unsafe")
+
+    def __init__(
+        self,
+        attempts: int = 1,
+        reasons: frozenset[str] = frozenset({"connect", "reset"}),
+        statuses: frozenset[int] = frozenset(),
+        unsafe: bool = False,
+        per_try_s: float | None = None,
+        total_s: float | None = None,
+    ) -> None:
+        self.attempts = attempts
+        """Besides the first."""
+        self.reasons = reasons
+        """`connect`, `reset`, `timeout`."""
+        self.statuses = statuses
+        """Of answers that are not passed on while there is an attempt left."""
+        self.unsafe = unsafe
+        """Repeat requests of any method that an endpoint may have acted on."""
+        self.per_try_s = per_try_s
+        self.total_s = total_s
+
+
+class RoutePolicies:
+    """Everything about a route that costs something per request."""
+
+    __slots__ = ("buffer_request", "chain", "fault", "idle_s", "max_body", "request_s", "retries", "websocket")
+
+    def __init__(self) -> None:
+        self.fault = ""
+        """Why the route cannot be served as written: every request is answered with 500 and this."""
+        self.retries = RetryPolicy()
+        self.chain: PluginChain | None = None
+        self.max_body: int | None = None
+        """Bytes of a request's body; None: the proxy's own limit."""
+        self.buffer_request = False
+        """Read the whole body before an endpoint is chosen."""
+        self.websocket = True
+        """Let upgrades through."""
+        self.request_s: float | None = None
+        """Seconds from the head of the request to the last byte of the answer."""
+        self.idle_s: float | None = None
+        """Seconds without a byte after which a tunnel is closed; None: the proxy's own."""

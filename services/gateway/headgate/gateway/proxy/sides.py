@@ -1,0 +1,110 @@
+"""The two sides of an exchange, whatever version of HTTP each speaks.
+
+An exchange knows requests and answers in one form: heads as checked HTTP/1.1 header lines without framing, bodies as
+payload. `ClientSide` and `UpstreamSide` turn that into bytes on a connection and back. They are classes, not protocols,
+as calls through a known class cost the compiled engine a tenth of calls by name.
+"""
+
+from typing import TYPE_CHECKING
+
+from headgate.gateway.proxy.forward import Peer
+from headgate.gateway.proxy.head import AnswerHead
+
+if TYPE_CHECKING:
+    from headgate.gateway.proxy.exchange import Exchange
+    from headgate.gateway.proxy.pool import EndpointPool
+
+
+class ClientSide:
+    """Where a request came from: an HTTP/1.1 connection, or one stream of an HTTP/2 connection."""
+
+    __slots__ = ("deadline", "peer", "write_paused")
+
+    def __init__(self) -> None:
+        self.peer: Peer
+        self.write_paused = False
+        """The client takes the answer more slowly than it comes."""
+        self.deadline = 0.0
+        """Coarse monotonic time at which the exchange has to be asked what to do."""
+
+    @property
+    def version(self) -> bytes:
+        """As the access log writes it: `1.1`."""
+        raise NotImplementedError
+
+    def send_answer(self, answer: AnswerHead, payload: bytes, *, bodiless: bool, done: bool, trailers: bytes) -> None:
+        """Send the head of an answer, with what is there of its body. Once `done` the exchange is over."""
+        raise NotImplementedError
+
+    def send_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
+        """Send more of the body, as `send_answer`."""
+        raise NotImplementedError
+
+    def send_informational(self, answer: AnswerHead) -> None:
+        """Send a 1xx, if the client may know it."""
+        raise NotImplementedError
+
+    def send_continue(self) -> None:
+        """Ask for the body of a request that expects it."""
+        raise NotImplementedError
+
+    def open_tunnel(self, answer: AnswerHead, payload: bytes) -> None:
+        """Tell the client that the protocol was switched; from now on bytes pass as they are, both ways."""
+        raise NotImplementedError
+
+    def end_tunnel(self) -> None:
+        """Close the tunnel behind the last byte."""
+        raise NotImplementedError
+
+    def cut_off(self) -> None:
+        """End in the middle of an answer, in a way that cannot be taken for its end."""
+        raise NotImplementedError
+
+    def abort(self) -> None:
+        """End at once; the client does not listen."""
+        raise NotImplementedError
+
+    def update_reading(self) -> None:
+        """Read the request's body, or not: nothing is taken that could not be passed on or kept."""
+        raise NotImplementedError
+
+
+class UpstreamSide:
+    """Where a request goes: an HTTP/1.1 connection, or one stream of an HTTP/2 connection."""
+
+    __slots__ = ("exchange", "pool", "reused", "seen", "write_paused")
+
+    def __init__(self, pool: "EndpointPool") -> None:
+        self.pool = pool
+        self.exchange: Exchange | None = None
+        """Whose request it serves."""
+        self.reused = False
+        """The connection has answered before, so that it may have died of old age."""
+        self.seen = False
+        """Something came back for the current request."""
+        self.write_paused = False
+        """The upstream takes the body more slowly than it comes."""
+
+    def begin(self, exchange: "Exchange", payload: bytes, *, done: bool, trailers: bytes) -> None:
+        """Send the head of an exchange's request and the first bytes of its body."""
+        raise NotImplementedError
+
+    def send_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
+        """Send more of the body."""
+        raise NotImplementedError
+
+    def end_tunnel(self) -> None:
+        """End the sending half of a tunnel: the client has nothing more to say."""
+        raise NotImplementedError
+
+    def discard(self) -> None:
+        """Part with the exchange, and let nothing more come of its request."""
+        raise NotImplementedError
+
+    def pause_reading(self) -> None:
+        """Take no more of the answer for now, as the client is slow."""
+        raise NotImplementedError
+
+    def resume_reading(self) -> None:
+        """Go on taking the answer."""
+        raise NotImplementedError
