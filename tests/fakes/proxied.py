@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from headgate.gateway.access_log import LogRecord
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.pool import EndpointPool, PoolRegistry
-from headgate.gateway.proxy.seam import RouterHolder
+from headgate.gateway.proxy.seam import RequestSource, RouterHolder
 from headgate.gateway.proxy.server import ProxyServer
 from headgate.gateway.proxy.stats import ProxyStats
 
@@ -127,7 +127,7 @@ class Target:
     read_timeout_s: float | None = None
     unavailable: str = "Service default/web not found"
 
-    def choose(self, tried: Collection[EndpointPool]) -> EndpointPool | None:
+    def choose(self, tried: Collection[EndpointPool], source: RequestSource) -> EndpointPool | None:
         return next((pool for pool in self.pools if pool not in tried), next(iter(self.pools), None))
 
 
@@ -139,7 +139,7 @@ class AnyRouter:
     version_label: str = "1.1"
     asked: list[tuple[bytes, bytes]] = field(default_factory=list)
 
-    def match(self, host: bytes, path: bytes) -> Target | None:
+    def match(self, host: bytes, path: bytes, source: RequestSource) -> Target | None:
         self.asked.append((host, path))
         return None if host == b"unknown" else self.target
 

@@ -13,6 +13,7 @@ from nacl.public import PrivateKey
 from prometheus_client import CollectorRegistry
 
 from fakes.gateway_table import FakePools, certificate, endpoint, host, publish, route, upstream
+from fakes.requests import PLAIN
 from headgate.common.errors import StoreUnavailable
 from headgate.common.logs import JsonFormatter
 from headgate.common.sealing import Unsealer, seal
@@ -91,8 +92,8 @@ class Gateway:
 
     def reaches(self, host_name: bytes = b"foo.com") -> str | None:
         assert self.holder.router is not None
-        found = self.holder.router.match(host_name, b"/")
-        return str(found.choose(())) if found else None
+        found = self.holder.router.match(host_name, b"/", PLAIN)
+        return str(found.choose((), PLAIN)) if found else None
 
     def metric(self, name: str) -> float | None:
         return self.registry.get_sample_value(name)
@@ -159,13 +160,13 @@ async def test_a_requests_route_outlives_the_swap() -> None:
     async with gateway.following():
         await eventually(lambda: gateway.served() == "1.1")
         assert gateway.holder.router is not None
-        held = gateway.holder.router.match(b"foo.com", b"/")
+        held = gateway.holder.router.match(b"foo.com", b"/", PLAIN)
         assert held is not None
         image.discard("hosts", "foo.com")
         await commit(store, image, (1, 2))
         await eventually(lambda: gateway.served() == "1.2")
     assert held.name == "foo.com|prefix /"
-    assert held.choose(()) is not None
+    assert held.choose((), PLAIN) is not None
 
 
 async def test_a_store_that_went_back_is_not_followed(caplog: pytest.LogCaptureFixture) -> None:

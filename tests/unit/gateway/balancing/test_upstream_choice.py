@@ -3,6 +3,7 @@
 from collections import Counter
 
 from fakes.gateway_table import FakePools, compiled, endpoint, host, load, new_compiler, route, upstream
+from fakes.requests import PLAIN
 from headgate.common.snapshot import TableImage
 from headgate.common.table import Upstream
 from headgate.gateway.balancing.endpoints import EndpointDirectory
@@ -20,7 +21,7 @@ def choices(item: Upstream, count: int) -> Counter[str]:
 
 def only_route(compiler: TableCompiler) -> CompiledRoute:
     assert compiler.table is not None
-    found = compiler.table.match(b"foo.com", b"/")
+    found = compiler.table.match(b"foo.com", b"/", PLAIN)
     assert found is not None
     return found
 
@@ -49,49 +50,49 @@ def test_endpoint_weights_are_kept() -> None:
 
 def test_a_tried_endpoint_is_not_chosen_again_while_there_is_another() -> None:
     chosen = only_route(compiled([host("foo.com", route("/", "prefix", KEY)), upstream(KEY, endpoint(1), endpoint(2))]))
-    first = chosen.choose(())
+    first = chosen.choose((), PLAIN)
     assert first is not None
-    assert all(chosen.choose({first}) is not first for _ in range(5))
+    assert all(chosen.choose({first}, PLAIN) is not first for _ in range(5))
 
 
 def test_the_only_endpoint_is_chosen_again() -> None:
     chosen = only_route(compiled([host("foo.com", route("/", "prefix", KEY)), upstream(KEY, endpoint(1))]))
-    first = chosen.choose(())
+    first = chosen.choose((), PLAIN)
     assert first is not None
-    assert chosen.choose({first}) is first
+    assert chosen.choose({first}, PLAIN) is first
 
 
 def test_backends_share_requests_by_weight() -> None:
     split = route("/", "prefix", ("main", 9), ("canary", 1), ("off", 0))
     entries = [upstream("main", endpoint(1)), upstream("canary", endpoint(2)), upstream("off", endpoint(3))]
     chosen = only_route(compiled([host("foo.com", split), *entries]))
-    assert Counter(str(chosen.choose(())) for _ in range(100)) == {"10.0.0.1:80": 90, "10.0.0.2:80": 10}
+    assert Counter(str(chosen.choose((), PLAIN)) for _ in range(100)) == {"10.0.0.1:80": 90, "10.0.0.2:80": 10}
 
 
 def test_share_of_a_backend_without_endpoints_is_refused_not_moved() -> None:
     split = route("/", "prefix", ("main", 1), ("gone", 1))
     chosen = only_route(compiled([host("foo.com", split), upstream("main", endpoint(1)), upstream("gone")]))
-    assert sum(chosen.choose(()) is None for _ in range(10)) == 5
+    assert sum(chosen.choose((), PLAIN) is None for _ in range(10)) == 5
     assert chosen.unavailable == "gone has no endpoints"
 
 
 def test_unavailable_says_what_the_translator_said() -> None:
     item = upstream(KEY, unavailable="Service default/web not found")
     chosen = only_route(compiled([host("foo.com", route("/", "prefix", KEY)), item]))
-    assert chosen.choose(()) is None
+    assert chosen.choose((), PLAIN) is None
     assert chosen.unavailable == "Service default/web not found"
 
 
 def test_unavailable_counts_endpoints_that_are_not_ready() -> None:
     item = upstream(KEY, endpoint(1, ready=False), endpoint(2, ready=False))
     chosen = only_route(compiled([host("foo.com", route("/", "prefix", KEY)), item]))
-    assert chosen.choose(()) is None
+    assert chosen.choose((), PLAIN) is None
     assert chosen.unavailable == f"none of the 2 endpoints of {KEY} is ready"
 
 
 def test_upstream_that_the_table_lacks_is_named() -> None:
     chosen = only_route(compiled([host("foo.com", route("/", "prefix", KEY))]))
-    assert chosen.choose(()) is None
+    assert chosen.choose((), PLAIN) is None
     assert chosen.unavailable == f"{KEY} is not in the table"
 
 
@@ -101,7 +102,7 @@ def test_pools_are_made_on_first_use_and_carry_names() -> None:
     by_name = endpoint(1).model_copy(update={"address": "backend.example.com"})
     load(compiler, TableImage([host("foo.com", route("/", "prefix", KEY)), upstream(KEY, by_name)]))
     assert not pools.pools
-    only_route(compiler).choose(())
+    only_route(compiler).choose((), PLAIN)
     assert list(pools.pools) == [("backend.example.com", 80, "http")]
 
 
@@ -114,20 +115,20 @@ def test_endpoints_of_two_upstreams_share_one_pool() -> None:
     ]
     compiler = compiled(entries)
     assert compiler.table is not None
-    first, second = compiler.table.match(b"foo.com", b"/"), compiler.table.match(b"bar.com", b"/")
+    first, second = compiler.table.match(b"foo.com", b"/", PLAIN), compiler.table.match(b"bar.com", b"/", PLAIN)
     assert first is not None
     assert second is not None
-    assert first.choose(()) is second.choose(())
+    assert first.choose((), PLAIN) is second.choose((), PLAIN)
 
 
 def test_ready_endpoints_without_weight_are_named_as_the_reason() -> None:
     chosen = only_route(compiled([host("foo.com", route("/", "prefix", KEY)), upstream(KEY, endpoint(1, weight=0))]))
-    assert chosen.choose(()) is None
+    assert chosen.choose((), PLAIN) is None
     assert chosen.unavailable == f"all ready endpoints of {KEY} have weight 0"
 
 
 def test_a_route_whose_backends_have_no_weight_is_unavailable() -> None:
     split = route("/", "prefix", ("a", 0), ("b", 0))
     chosen = only_route(compiled([host("foo.com", split), upstream("a", endpoint(1)), upstream("b", endpoint(2))]))
-    assert chosen.choose(()) is None
+    assert chosen.choose((), PLAIN) is None
     assert chosen.unavailable == "all backends of foo.com|prefix / have weight 0"

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.gateway_table import compiled, endpoint, host, route, upstream
+from fakes.requests import PLAIN
 from headgate.common.table import TableEntry
 from headgate.gateway.table.explain import _KNOWN_METHODS, Explanation, bare_host, explain
 from headgate.gateway.table.view import CompilerView, EntryView
@@ -123,7 +124,7 @@ def test_hosts_are_bared(text: str, expected: str) -> None:
 def test_explanations_agree_with_the_gateway(path: str) -> None:
     compiler = compiled(ENTRIES)
     assert compiler.table is not None
-    found = compiler.table.match(b"a.foo.com", path.encode())
+    found = compiler.table.match(b"a.foo.com", path.encode(), PLAIN)
     offline, online = ask(path), explain(CompilerView(compiler), "GET", "a.foo.com", path)
     assert online == offline.model_copy(update={"version": "1.1"})
     assert offline.winner == (found.name if found else None)

@@ -20,6 +20,7 @@ from fakes.gateway_table import (
     route,
     upstream,
 )
+from fakes.requests import PLAIN
 from headgate.common.errors import DecodeError
 from headgate.common.sealing import Unsealer, seal
 from headgate.common.snapshot import ChunkName, TableImage, Version
@@ -39,8 +40,8 @@ def behaviour(compiler: TableCompiler, hosts: int) -> list[object]:
     assert compiler.table is not None
     result: list[object] = []
     for number in range(hosts):
-        found = compiler.table.match(f"h{number}.com".encode(), b"/x")
-        result.append(found and (found.name, found.unavailable, {str(found.choose(())) for _ in range(5)}))
+        found = compiler.table.match(f"h{number}.com".encode(), b"/x", PLAIN)
+        result.append(found and (found.name, found.unavailable, {str(found.choose((), PLAIN)) for _ in range(5)}))
     return result
 
 
@@ -101,11 +102,11 @@ def test_a_request_that_holds_a_route_sees_new_endpoints() -> None:
     compiler = new_compiler()
     load(compiler, image, (1, 1))
     assert compiler.table is not None
-    held = compiler.table.match(b"h1.com", b"/")
+    held = compiler.table.match(b"h1.com", b"/", PLAIN)
     assert held is not None
     image.put(upstream("up1", endpoint(9)))
     load(compiler, image, (1, 2))
-    assert str(held.choose(())) == "10.0.0.9:80"
+    assert str(held.choose((), PLAIN)) == "10.0.0.9:80"
 
 
 def test_a_changed_host_keeps_the_compiled_hosts_beside_it() -> None:
@@ -140,7 +141,7 @@ def test_a_host_with_many_routes_is_compiled_in_many_steps() -> None:
     manifest, chunks = publish(image, (1, 1))
     update = compiler.stage(manifest.version, manifest.chunks)
     assert len(list(update.add(update.needed[0], chunks[0].content))) >= 10
-    assert update.commit().match(b"h1.com", b"/999/x") is not None
+    assert update.commit().match(b"h1.com", b"/999/x", PLAIN) is not None
 
 
 @pytest.mark.parametrize(
@@ -166,12 +167,12 @@ def test_balancing_goes_on_over_a_swap() -> None:
     compiler = new_compiler()
     load(compiler, image, (1, 1))
     assert compiler.table is not None
-    held = compiler.table.match(b"h1.com", b"/")
+    held = compiler.table.match(b"h1.com", b"/", PLAIN)
     assert held is not None
-    before = [str(held.choose(())) for _ in range(2)]
+    before = [str(held.choose((), PLAIN)) for _ in range(2)]
     image.put(upstream("up1", *(endpoint(n) for n in range(1, 6))))
     load(compiler, image, (1, 2))
-    after = [str(held.choose(())) for _ in range(3)]
+    after = [str(held.choose((), PLAIN)) for _ in range(3)]
     assert before + after == [f"10.0.0.{n}:80" for n in range(1, 6)]
 
 
@@ -223,7 +224,7 @@ def test_the_old_table_and_its_endpoints_are_freed_after_a_swap() -> None:
     load(compiler, image, (1, 1))
     assert compiler.table is not None
     old = weakref.ref(compiler.table)
-    old_route = weakref.ref(compiler.table.match(b"h1.com", b"/"))
+    old_route = weakref.ref(compiler.table.match(b"h1.com", b"/", PLAIN))
     gc.disable()
     try:
         image.put(host("h1.com", route("/new", "prefix", "up2")))
@@ -240,10 +241,10 @@ def test_pools_of_endpoints_that_are_gone_are_named_once() -> None:
     compiler = new_compiler()
     load(compiler, image, (1, 1))
     assert compiler.table is not None
-    held = compiler.table.match(b"h1.com", b"/")
+    held = compiler.table.match(b"h1.com", b"/", PLAIN)
     assert held is not None
     for _ in range(2):
-        held.choose(())
+        held.choose((), PLAIN)
     image.put(upstream("up1", endpoint(2)))
     load(compiler, image, (1, 2))
     assert compiler.directory.take_orphans() == [("10.0.0.1", 80, "http")]

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.gateway_table import compiled, host, load, new_compiler, route
+from fakes.requests import PLAIN
 from headgate.common.snapshot import TableImage
 from headgate.common.table import PathType, Route, VirtualHost
 from headgate.gateway.table.explain import path_rule
@@ -15,7 +16,7 @@ HOST = b"foo.com"
 def winner(routes: list[Route], path: str) -> str | None:
     compiler = compiled([host("foo.com", *routes)])
     assert compiler.table is not None
-    found = compiler.table.match(HOST, path.encode())
+    found = compiler.table.match(HOST, path.encode(), PLAIN)
     return found.name.removeprefix("foo.com|") if found else None
 
 
@@ -84,7 +85,7 @@ def test_of_equal_routes_the_first_position_wins() -> None:
 def test_host_is_taken_by(request_host: str, expected: str | None) -> None:
     compiler = compiled([host("foo.bar.com"), host("*.foo.com"), host("special.foo.com")])
     assert compiler.table is not None
-    found = compiler.table.match(request_host.encode(), b"/")
+    found = compiler.table.match(request_host.encode(), b"/", PLAIN)
     assert (found.name.partition("|")[0] if found else None) == expected
 
 
@@ -92,7 +93,7 @@ def test_host_is_taken_by(request_host: str, expected: str | None) -> None:
 def test_any_host_takes_what_no_other_host_takes(request_host: str) -> None:
     compiler = compiled([host("*"), host("*.foo.com")])
     assert compiler.table is not None
-    found = compiler.table.match(request_host.encode(), b"/x")
+    found = compiler.table.match(request_host.encode(), b"/x", PLAIN)
     assert found is not None
     assert found.name.startswith("*|")
 
@@ -100,14 +101,14 @@ def test_any_host_takes_what_no_other_host_takes(request_host: str) -> None:
 def test_unmatched_path_of_a_matched_host_is_not_another_hosts_business() -> None:
     compiler = compiled([host("a.foo.com", route("/only")), host("*.foo.com"), host("*")])
     assert compiler.table is not None
-    assert compiler.table.match(b"a.foo.com", b"/other") is None
+    assert compiler.table.match(b"a.foo.com", b"/other", PLAIN) is None
 
 
 def test_table_without_hosts_matches_nothing() -> None:
     compiler = new_compiler()
     load(compiler, TableImage())
     assert compiler.table is not None
-    assert compiler.table.match(b"foo.com", b"/") is None
+    assert compiler.table.match(b"foo.com", b"/", PLAIN) is None
 
 
 PATHS = st.lists(st.sampled_from(["", "a", "b", "ab", "%2f"]), max_size=4).map(lambda parts: "/" + "/".join(parts))

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.errors import own_answer
+from headgate.gateway.proxy.facts import RequestFacts
 from headgate.gateway.proxy.forward import answer_framing, answer_head, new_request_id, upstream_lines
 from headgate.gateway.proxy.framing import encode_chunk, last_chunk
 from headgate.gateway.proxy.head import AnswerHead, RequestFields
 from headgate.gateway.proxy.pool import EndpointPool
-from headgate.gateway.proxy.seam import RouteTarget
+from headgate.gateway.proxy.seam import NeedsBody, RouteTarget
 from headgate.gateway.proxy.upstream import UpstreamConnection
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Exchange:
         "_connecting",
         "_context",
         "_continued",
+        "_facts",
         "_outgoing",
         "_started",
         "_streamed",
@@ -101,7 +103,18 @@ class Exchange:
         self._continued = False
         self._streamed = False
         self._outgoing = b""
+        self._facts: RequestFacts | None = None
         self._started = time.monotonic()
+
+    def facts(self) -> RequestFacts:
+        """Give what routes may look at: the header is the one that an upstream gets."""
+        facts = self._facts
+        if facts is None:
+            peer, fields = self.client.peer, self.fields
+            lines = upstream_lines(fields, peer, trusted=self._context.config.trust_forwarded)
+            facts = RequestFacts(self.method, peer.scheme, fields.host, self.target, lines, peer.address)
+            self._facts = facts
+        return facts
 
     # From the client
 
@@ -112,12 +125,15 @@ class Exchange:
         if router is None:
             self.refuse(503, "no route table yet")
             return
-        route = router.match(host, path)
+        route = router.match(host, path, self)
         if route is None:
             self.refuse(404, "no route takes this host and path")
             return
+        if isinstance(route, NeedsBody):
+            self.refuse(500, "routes by the content of bodies are not served")
+            return
         self.route = route
-        pool = route.choose(())
+        pool = route.choose((), self)
         if pool is None:
             self.refuse(503, route.unavailable)
             return
@@ -232,7 +248,7 @@ class Exchange:
         self._context.stats.upstream_error("connect")
         route = self.route
         if len(self.tried) == 1 and route is not None:
-            other = route.choose(self.tried)
+            other = route.choose(self.tried, self)
             if other is not None and other is not pool:
                 self._context.stats.retries += 1
                 upstream = other.acquire(certain=self.method not in _IDEMPOTENT)
@@ -417,3 +433,4 @@ class Exchange:
         self.route = self.pool = None
         self.tried = ()
         self._outgoing = b""
+        self._facts = None

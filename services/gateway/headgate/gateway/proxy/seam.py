@@ -6,11 +6,29 @@ Everything here is called on the event loop for every request, so implementation
 """
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from headgate.gateway.access_log import LogRecord
+    from headgate.gateway.proxy.facts import RequestFacts
     from headgate.gateway.proxy.pool import EndpointPool
+
+
+class RequestSource(Protocol):
+    """A request that can be looked at beyond its host and path; most never are."""
+
+    def facts(self) -> "RequestFacts":
+        """Give what is known of the request, the same object for as long as the request lasts."""
+
+
+class NeedsBody:
+    """What a router answers that cannot decide before the request's body is there."""
+
+    __slots__ = ()
+
+
+NEEDS_BODY: Final = NeedsBody()
+"""Read the body, set it as `RequestFacts.body`, and ask again."""
 
 
 class RouteTarget(Protocol):
@@ -40,7 +58,7 @@ class RouteTarget(Protocol):
     def unavailable(self) -> str:
         """Why `choose` gave None, for the 503's log line and its `x-headgate-reason` header."""
 
-    def choose(self, tried: Collection["EndpointPool"]) -> "EndpointPool | None":
+    def choose(self, tried: Collection["EndpointPool"], source: RequestSource) -> "EndpointPool | None":
         """Balanced choice of an endpoint, one that was tried already only if there is no other; None: there is none."""
 
 
@@ -51,8 +69,8 @@ class Router(Protocol):
     def version_label(self) -> str:
         """`epoch.revision`, for logs."""
 
-    def match(self, host: bytes, path: bytes) -> RouteTarget | None:
-        """Find the route of a request; None is a 404.
+    def match(self, host: bytes, path: bytes, source: RequestSource) -> RouteTarget | NeedsBody | None:
+        """Find the route of a request; None is a 404, `NEEDS_BODY` asks to be called again with the body.
 
         `host` is lower case without port and without trailing dot (empty if the request named none), `path` is as the
         client sent it, without the query.

@@ -5,6 +5,7 @@ refer to upstreams through holders, so an endpoint change recompiles one upstrea
 """
 
 from collections.abc import Generator, Iterable, Mapping
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -16,6 +17,9 @@ from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.table.chunks import FindPrevious
 from headgate.gateway.table.match import PathIndex, PathRule, find_host
 from headgate.gateway.table.route import CompiledRoute
+
+if TYPE_CHECKING:
+    from headgate.gateway.proxy.seam import NeedsBody, RequestSource
 
 ROUTES_AT_ONCE = 64
 """Routes compiled between two turns of the event loop: about a millisecond."""
@@ -120,12 +124,13 @@ class CompiledTable:
         """Virtual hosts by name."""
         return self._hosts
 
-    def match(self, host: bytes, path: bytes) -> CompiledRoute | None:
+    def match(self, host: bytes, path: bytes, source: "RequestSource") -> "CompiledRoute | NeedsBody | None":
         """Find the route of a request; None is a 404.
 
         Args:
             host: lower case, without port and trailing dot; empty if the request named none.
             path: raw, without the query.
+            source: the request, for routes that look at more of it.
         """
         found = self._hosts.get(host)
         if found is None:

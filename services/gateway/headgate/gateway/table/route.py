@@ -9,6 +9,7 @@ from headgate.gateway.balancing.upstream import UpstreamHolder
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.pool import EndpointPool
+    from headgate.gateway.proxy.seam import RequestSource
 
 
 class CompiledRoute:
@@ -41,7 +42,7 @@ class CompiledRoute:
         self._only: UpstreamHolder | None = split.items[0] if len(split) == 1 else None
         self._split = None if self._only else split
 
-    def choose(self, tried: "Collection[EndpointPool]") -> "EndpointPool | None":
+    def choose(self, tried: "Collection[EndpointPool]", source: "RequestSource") -> "EndpointPool | None":
         """Choose a backend by weight, then an endpoint of it; tried endpoints only if there is no other.
 
         A backend that has nobody available fails its share of the requests: sending that share to the other backends
