@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from headgate.gateway.access_log import LogRecord
 from headgate.gateway.proxy.config import ProxyConfig
+from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.proxy.pool import EndpointPool, PoolRegistry
 from headgate.gateway.proxy.seam import RequestSource, RouterHolder
 from headgate.gateway.proxy.server import ProxyServer
@@ -126,6 +127,7 @@ class Target:
     send_timeout_s: float | None = None
     read_timeout_s: float | None = None
     unavailable: str = "Service default/web not found"
+    policies: RoutePolicies | None = None
 
     def choose(self, tried: Collection[EndpointPool], source: RequestSource) -> EndpointPool | None:
         return next((pool for pool in self.pools if pool not in tried), next(iter(self.pools), None))

@@ -19,8 +19,8 @@ from typing import Literal
 
 from headgate.gateway.proxy.head import RequestFields, logged_fields
 
-LogRecord = tuple[bytes, bytes, bytes, bytes, int, int, int, float, RequestFields, bytes, str, str, str, str]
-"""Time, client address, method, target, minor version, status, body bytes, seconds, fields, request id, route name,
+LogRecord = tuple[bytes, bytes, bytes, bytes, bytes, int, int, float, RequestFields, bytes, str, str, str, str]
+"""Time, client address, method, target, version, status, body bytes, seconds, fields, request id, route name,
 upstream, endpoint, reason."""
 
 _BATCH = 256
@@ -91,14 +91,16 @@ class AccessLog:
 
 def _combined(record: LogRecord) -> bytes:
     """Format as Apache and nginx do, with the seconds, the route and the request id behind."""
-    when, client, method, target, minor, status, sent, seconds, fields, request_id, route, _, endpoint, reason = record
+    when, client, method, target, version, status, sent, seconds, fields, request_id, route, _, endpoint, reason = (
+        record
+    )
     referer, agent = logged_fields(fields)
-    line = b'%b - - [%b] "%b %b HTTP/1.%d" %d %d "%b" "%b" %.3f "%b" "%b" %b' % (
+    line = b'%b - - [%b] "%b %b HTTP/%b" %d %d "%b" "%b" %.3f "%b" "%b" %b' % (
         client,
         when,
         method,
         target if b'"' not in target else _escape(target),
-        minor,
+        version,
         status,
         sent,
         referer,
@@ -118,7 +120,7 @@ def _json(record: LogRecord) -> bytes:
         client,
         method,
         target,
-        minor,
+        version,
         status,
         sent,
         seconds,
@@ -135,7 +137,7 @@ def _json(record: LogRecord) -> bytes:
         "method": method.decode("latin-1"),
         "host": fields.host.decode("latin-1"),
         "target": target.decode("latin-1"),
-        "version": f"1.{minor}",
+        "version": version.decode(),
         "status": status,
         "bytes": sent,
         "seconds": round(seconds, 6),

@@ -21,6 +21,8 @@ class ProxyConfig:
     """Most header fields in a request (431) or an answer (502)."""
     max_body: int | None = None
     """Longest request body (413); None is no limit."""
+    max_buffered: int = 1024 * 1024
+    """Longest request body that is held back as a whole (413), where a route asks for that."""
     max_pipelined: int = 64 * 1024
     """Bytes of further requests kept while one is being served; beyond it the connection is not read."""
     buffer_high: int = 64 * 1024
@@ -40,6 +42,8 @@ class ProxyConfig:
     """Between two successful writes to an upstream (504)."""
     read_timeout_s: float = 60.0
     """Between two successful reads from an upstream while its answer is awaited (504)."""
+    tunnel_idle_timeout_s: float = 3600.0
+    """Without a byte through a tunnel (WebSocket), after which it is closed; HAProxy's usual `timeout tunnel`."""
     upstream_max_idle: int = 512
     """Idle connections kept per endpoint."""
     upstream_idle_timeout_s: float = 55.0

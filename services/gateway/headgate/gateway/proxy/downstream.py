@@ -341,10 +341,7 @@ class ClientConnection(ClientSide):
                 payload = encode_chunk(payload) + (last_chunk(trailers) if done else b"")
         else:
             self._chunking = self._until_close = False
-        if closing:
-            connection = b"Connection: close\r\n"
-        else:
-            connection = b"" if minor else b"Connection: keep-alive\r\n"
+        connection = b"Connection: close\r\n" if closing else b"" if minor else b"Connection: keep-alive\r\n"
         date_line = self._context.clock.date_line
         framing = answer_framing(answer, bodiless=bodiless, minor=minor)
         if len(payload) <= _JOIN_LIMIT:

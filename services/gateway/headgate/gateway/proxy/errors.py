@@ -1,4 +1,4 @@
-"""What can be wrong with a message, and the answers that the proxy gives by itself.
+"""What can be wrong with a message, and what clients are told of it.
 
     BadMessage             a message that we refuse; carries the status for the client
         FramingError       the grammar or the framing is wrong: 400 from a client, 502 from an upstream
@@ -33,18 +33,3 @@ def phrase(status: int) -> str:
         return HTTPStatus(status).phrase
     except ValueError:
         return "Unknown"
-
-
-def own_answer(status: int, reason: str, *, head_only: bool, lines: bytes) -> bytes:
-    """Build a whole answer of our own: plain text that names the reason, the same in `x-headgate-reason`.
-
-    `reason` may hold names that users chose; what is not printable ASCII is replaced. `lines` are further whole header
-    lines.
-    """
-    text = "".join(char if " " <= char <= "~" else "?" for char in reason)
-    body = f"{status} {phrase(status)}: {text}\n".encode("ascii")
-    head = (
-        f"HTTP/1.1 {status} {phrase(status)}\r\nServer: headgate\r\nContent-Type: text/plain; charset=utf-8\r\n"
-        f"Content-Length: {len(body)}\r\nx-headgate-reason: {text}\r\n"
-    ).encode("ascii")
-    return b"".join((head, lines, b"\r\n", b"" if head_only else body))

@@ -1,62 +1,62 @@
 """One request and its answer: from a parsed head over route, endpoint and connection to the last byte and the log line.
 
-An exchange belongs to a client connection and is used again for the next request on it. It moves bytes between the two
-sides and decides about retries and failures; it parses nothing. All its methods are called from callbacks of the event
-loop, none awaits; only opening a connection is a task.
+An exchange belongs to a client's side and may serve one request after the other there. It moves payload between two
+sides and decides about retries and failures; it parses nothing and knows no version of HTTP. All its methods are called
+from callbacks of the event loop, none awaits; only opening a connection is a task.
 
-A request is sent again at most once, and only if that cannot do harm: nothing of an answer came, the connection had
-been used before (so its death was most likely old age), and the request is idempotent and still at hand, or none of its
-announced body was sent. A connection that cannot be opened is replaced once by one to another endpoint.
+A request is sent again only if that cannot do harm: nothing of an answer went to the client, what was sent of it is
+still at hand, and either no endpoint can have acted on it, or it is idempotent, or the route says so. A connection that
+had been used before and dies without a word most likely died of old age: that costs no attempt.
 """
 
 import asyncio
 import math
 import time
-from typing import TYPE_CHECKING
+from typing import Final
 
 from headgate.gateway.proxy.context import ProxyContext
-from headgate.gateway.proxy.errors import own_answer
 from headgate.gateway.proxy.facts import RequestFacts
-from headgate.gateway.proxy.forward import answer_framing, answer_head, new_request_id, upstream_lines
-from headgate.gateway.proxy.framing import encode_chunk, last_chunk
+from headgate.gateway.proxy.forward import forwarded_lines, new_request_id
 from headgate.gateway.proxy.head import AnswerHead, RequestFields
+from headgate.gateway.proxy.own import own_answer
+from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
 from headgate.gateway.proxy.pool import EndpointPool
 from headgate.gateway.proxy.seam import NeedsBody, RouteTarget
-from headgate.gateway.proxy.upstream import UpstreamConnection
+from headgate.gateway.proxy.sides import ClientSide, UpstreamSide
 
-if TYPE_CHECKING:
-    from headgate.gateway.proxy.downstream import ClientConnection
-
-_IDEMPOTENT = frozenset({b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE"})
-_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_CLIENT_GONE = 499
+IDEMPOTENT: Final = frozenset({b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE"})
+_CLIENT_GONE: Final = 499
 """What logs and metrics say of a client that left before its answer; nginx's number."""
-_JOIN_LIMIT = 16 * 1024
-"""Up to this length head and body are joined to one buffer; longer ones are not copied."""
+_DEFAULT_RETRIES: Final = RetryPolicy()
+_NO_POOLS: Final[tuple[EndpointPool, ...]] = ()
 
 
 class Exchange:
-    """The request under way on one client connection."""
+    """The request under way on one client's side."""
 
     __slots__ = (
-        "_chunking",
-        "_closing",
+        "_attempts",
+        "_buffered",
+        "_buffered_size",
         "_connecting",
         "_context",
         "_continued",
+        "_expires",
         "_facts",
-        "_outgoing",
+        "_kept",
+        "_path",
+        "_payload",
+        "_received",
         "_started",
-        "_streamed",
-        "_until_close",
+        "_trailers",
         "active",
         "answer_begun",
         "bytes_sent",
         "client",
         "fields",
         "head_only",
+        "lines",
         "method",
-        "minor",
         "pool",
         "reason",
         "request_done",
@@ -66,28 +66,36 @@ class Exchange:
         "status",
         "target",
         "tried",
+        "tunnel",
+        "upgrade",
         "upstream",
     )
 
-    def __init__(self, client: "ClientConnection", context: ProxyContext) -> None:
+    def __init__(self, client: ClientSide, context: ProxyContext) -> None:
         self.client = client
         self._context = context
         self.active = False
-        self.upstream: UpstreamConnection | None = None
+        self.upstream: UpstreamSide | None = None
         self.route: RouteTarget | None = None
         self.pool: EndpointPool | None = None
         self._connecting: asyncio.Task[None] | None = None
-        self._outgoing = b""
-        """Head and first body bytes, kept until something of the answer comes, to be sent again if that is harmless."""
+        self._payload = b""
+        """First bytes of the body, kept until something of the answer comes, to be sent again if that is harmless."""
+        self._buffered: list[bytes] | None = None
+        """What came of a body that is held back until all of it is there."""
 
-    def begin(self, method: bytes, target: bytes, minor: int, fields: RequestFields) -> None:
+    def begin(self, method: bytes, target: bytes, fields: RequestFields) -> None:
         """Take on a request whose head was read; `dispatch` follows once its first body bytes are known."""
         self.active = True
         self.method = method
         self.target = target
-        self.minor = minor
         self.fields = fields
+        self.lines = b""
+        """Header lines for the upstream; empty until they are needed."""
         self.head_only = method == b"HEAD"
+        self.upgrade = b""
+        """Protocol that the upstream may switch to."""
+        self.tunnel = False
         self.request_id = fields.request_id or new_request_id()
         self.request_done = False
         self.answer_begun = False
@@ -97,188 +105,280 @@ class Exchange:
         self.reason = ""
         self.route = None
         self.pool = None
-        self.tried: tuple[EndpointPool, ...] = ()
-        self._chunking = False
-        self._until_close = False
+        self.tried: tuple[EndpointPool, ...] = _NO_POOLS
+        self._attempts = 0
+        self._received = 0
         self._continued = False
-        self._streamed = False
-        self._outgoing = b""
+        self._kept = True
         self._facts: RequestFacts | None = None
         self._started = time.monotonic()
+        self._expires = math.inf
 
     def facts(self) -> RequestFacts:
         """Give what routes may look at: the header is the one that an upstream gets."""
         facts = self._facts
         if facts is None:
             peer, fields = self.client.peer, self.fields
-            lines = upstream_lines(fields, peer, trusted=self._context.config.trust_forwarded)
+            lines = forwarded_lines(fields, peer, trusted=self._context.config.trust_forwarded)
             facts = RequestFacts(self.method, peer.scheme, fields.host, self.target, lines, peer.address)
             self._facts = facts
         return facts
 
     # From the client
 
-    def dispatch(self, host: bytes, path: bytes, payload: bytes, *, done: bool, trailers: bytes = b"") -> None:
+    def dispatch(self, path: bytes, payload: bytes, *, done: bool, trailers: bytes = b"") -> None:
         """Find route and endpoint, and send the request with what is there of its body."""
         self.request_done = done
+        self._payload = payload
+        self._trailers = trailers
+        self._received = len(payload)
+        self._path = path
+        if self.fields.upgrade and self.fields.wants_websocket and self.method == b"GET" and done:
+            self.upgrade = self.fields.upgrade
+        self._find_route()
+
+    def _find_route(self) -> None:
         router = self._context.holder.router
         if router is None:
             self.refuse(503, "no route table yet")
             return
-        route = router.match(host, path, self)
+        route = router.match(self.fields.host, self._path, self)
         if route is None:
             self.refuse(404, "no route takes this host and path")
+        elif isinstance(route, NeedsBody):
+            self._hold_body()
+        else:
+            self.route = route
+            policies = route.policies
+            if policies is None or self._admit(policies):
+                self._send_to_endpoint(route)
+
+    def _admit(self, policies: RoutePolicies) -> bool:
+        """Apply what the route asks before an endpoint is chosen; False: the request is answered, or waits."""
+        if policies.fault:
+            self.refuse(500, policies.fault)
+            return False
+        limit = policies.max_body
+        if limit is not None and max(self.fields.content_length, self._received) > limit:
+            self.refuse(413, f"body longer than {limit} bytes")
+            return False
+        if policies.request_s is not None:
+            self._expires = self._context.clock.now + policies.request_s
+        if not policies.websocket:
+            self.upgrade = b""
+        if policies.buffer_request and not self.request_done:
+            self._hold_body()
+            return False
+        return True
+
+    def _hold_body(self) -> None:
+        """Wait for all of the body."""
+        if self.request_done:
+            self._body_is_whole()
             return
-        if isinstance(route, NeedsBody):
-            self.refuse(500, "routes by the content of bodies are not served")
+        self._buffered = [self._payload]
+        self._ask_for_body()
+        self._set_deadline()
+        self.client.update_reading()
+
+    def _body_is_whole(self) -> None:
+        """Go on with a request whose body was waited for."""
+        buffered, self._buffered = self._buffered, None
+        if buffered is not None:
+            self._payload = b"".join(buffered)
+            fields = self.fields
+            if fields.chunked and not self._trailers:
+                fields.chunked = False
+                fields.content_length = len(self._payload)
+        route = self.route
+        if route is None:
+            self.facts().body = self._payload
+            self._find_route()
+        else:
+            self._send_to_endpoint(route)
+
+    def request_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
+        """Take more of the request's body."""
+        self.request_done = done
+        self._received += len(payload)
+        buffered = self._buffered
+        if not self.tunnel and self._is_too_long(buffered is not None):
             return
-        self.route = route
-        pool = route.choose((), self)
+        if buffered is not None:
+            buffered.append(payload)
+            self._trailers = trailers
+            if done:
+                self._body_is_whole()
+            else:
+                self._set_deadline()
+        elif self.upstream is None:
+            # Still connecting; the client is not read meanwhile, so this is at most one more read.
+            self._payload += payload
+            self._trailers = trailers
+        elif payload or done:
+            if payload:
+                self._kept = False
+                self._payload = b""
+            self.upstream.send_data(payload, done=done, trailers=trailers)
+            self._set_deadline()
+
+    def _is_too_long(self, is_held: bool) -> bool:
+        route = self.route
+        limit = route.policies.max_body if route is not None and route.policies is not None else None
+        if is_held and (limit is None or limit > self._context.config.max_buffered):
+            limit = self._context.config.max_buffered
+        if limit is None or self._received <= limit:
+            return False
+        self.refuse(413, f"body longer than {limit} bytes")
+        return True
+
+    def end_tunnel(self) -> None:
+        """Tell the upstream that the client has nothing more to say."""
+        if self.upstream is not None:
+            self.upstream.end_tunnel()
+
+    def abandon(self) -> None:
+        """Forget the request, as the client is gone."""
+        if self.active:
+            self._drop_upstream()
+            if not self.tunnel:
+                self.reason = self.reason or "client closed the connection"
+            if not self.answer_begun:
+                self.status = _CLIENT_GONE
+            self.finish()
+
+    def refuse(self, status: int, reason: str, extra: bytes = b"") -> None:
+        """Answer by ourselves; an answer that has begun is cut off instead. `extra` are whole header lines."""
+        self._drop_upstream()
+        self._buffered = None
+        self.reason = reason
+        if self.tunnel:
+            self.finish()
+            self.client.end_tunnel()
+        elif self.answer_begun:
+            self.finish()
+            self.client.cut_off()
+        else:
+            self.status = status
+            answer, body = own_answer(status, reason, extra)
+            self.bytes_sent = 0 if self.head_only else len(body)
+            body = b"" if self.head_only else body
+            self.client.send_answer(answer, body, bodiless=self.head_only, done=True, trailers=b"")
+
+    def timed_out(self) -> None:
+        """Nothing moved for too long: tell apart on whom we waited."""
+        upstream = self.upstream
+        if self.tunnel:
+            self.refuse(0, "nothing passed through the tunnel for too long")
+        elif self._context.clock.now >= self._expires:
+            self._context.stats.upstream_error("timeout")
+            self.refuse(504, "the request took longer than its route allows")
+        elif self.client.write_paused:
+            self.reason = "client took nothing of the answer in time"
+            self.client.abort()
+        elif not self.request_done and not (upstream is not None and upstream.write_paused):
+            self.refuse(408, "the rest of the body did not come in time")
+        elif upstream is not None and upstream.write_paused:
+            self._failed("timeout", 504, "upstream took nothing of the request in time")
+        else:
+            self._failed("timeout", 504, "upstream did not answer in time")
+
+    # Reaching an endpoint
+
+    @property
+    def takes_body(self) -> bool:
+        """Whether more of the request's body could be passed on or kept."""
+        upstream = self.upstream
+        return not upstream.write_paused if upstream is not None else self._buffered is not None
+
+    def _send_to_endpoint(self, route: RouteTarget) -> None:
+        pool = route.choose(self.tried, self)
         if pool is None:
             self.refuse(503, route.unavailable)
-            return
-        self._outgoing = self._request_head(pool)
-        if payload or self.fields.chunked:
-            self._outgoing += self._encode_request(payload, done=done, trailers=trailers)
-            self._streamed = bool(payload)
-        upstream = pool.acquire(certain=self.method not in _IDEMPOTENT)
+        else:
+            self._send_to(pool)
+
+    def _send_to(self, pool: EndpointPool) -> None:
+        upstream = pool.acquire(certain=self.method not in IDEMPOTENT)
         if upstream is None:
             self._connect(pool)
         else:
             self.pool = pool
             self._send(upstream)
 
-    def request_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
-        """Send more of the request's body."""
-        self.request_done = done
-        data = self._encode_request(payload, done=done, trailers=trailers)
-        if self.upstream is None:
-            # Still connecting; the client is not read meanwhile, so this is at most one more read.
-            self._outgoing += data
-            self._streamed = True
-        elif data:
-            self._outgoing = b""
-            self._streamed = True
-            self.upstream.transport.write(data)
-            self._set_deadline()
-
-    def abandon(self) -> None:
-        """Forget the request, as the client is gone."""
-        if self.active:
-            self._drop_upstream()
-            self.reason = self.reason or "client closed the connection"
-            if not self.answer_begun:
-                self.status = _CLIENT_GONE
-            self._close_books()
-
-    def refuse(self, status: int, reason: str, extra: bytes = b"") -> None:
-        """Answer by ourselves; an answer that has begun is cut off instead."""
-        self._drop_upstream()
-        self.reason = reason
-        if self.answer_begun:
-            self._close_books()
-            self.client.cut_off(hard=self._until_close)
-            return
-        self.status = status
-        closing = self._must_close()
-        connection = self._connection_line(closing)
-        date_line = self._context.clock.date_line
-        answer = own_answer(status, reason, head_only=self.head_only, lines=date_line + extra + connection)
-        self.bytes_sent = len(answer) - answer.index(b"\r\n\r\n") - 4
-        self.client.transport.write(answer)
-        self._finish(closing)
-
-    def timed_out(self) -> None:
-        """Nothing moved for too long: tell apart on whom we waited."""
-        upstream = self.upstream
-        if self.client.write_paused:
-            self.reason = "client took nothing of the answer in time"
-            self.client.transport.abort()
-        elif not self.request_done and not (upstream is not None and upstream.write_paused):
-            self.refuse(408, "the rest of the body did not come in time")
-        elif upstream is not None and upstream.write_paused:
-            self._context.stats.upstream_error("timeout")
-            self.refuse(504, "upstream took nothing of the request in time")
-        else:
-            self._context.stats.upstream_error("timeout")
-            self.refuse(504, "upstream did not answer in time")
-
-    def _request_head(self, pool: EndpointPool) -> bytes:
-        fields = self.fields
-        lines = upstream_lines(fields, self.client.peer, trusted=self._context.config.trust_forwarded)
-        # An HTTP/1.0 client may leave Host out, an HTTP/1.1 request may not.
-        host = fields.host_line or pool.label.encode()
-        return b"%b %b HTTP/1.1\r\nHost: %b\r\n%bX-Request-ID: %b\r\n\r\n" % (
-            self.method,
-            self.target,
-            host,
-            lines,
-            self.request_id,
-        )
-
-    def _encode_request(self, payload: bytes, *, done: bool, trailers: bytes) -> bytes:
-        if not self.fields.chunked:
-            return payload
-        return encode_chunk(payload) + (last_chunk(trailers) if done else b"")
-
-    # Reaching an endpoint
-
     def _connect(self, pool: EndpointPool) -> None:
         self.pool = pool
-        self.tried = (*self.tried, pool)
         self.client.deadline = math.inf
         self._connecting = asyncio.get_running_loop().create_task(self._open(pool), name=f"connect {pool.label}")
         self.client.update_reading()
 
     async def _open(self, pool: EndpointPool) -> None:
         route = self.route
-        timeout_s = route.connect_timeout_s if route is not None else None
+        timeout_s = (route.connect_timeout_s if route is not None else None) or self._context.config.connect_timeout_s
         try:
-            async with asyncio.timeout(timeout_s or self._context.config.connect_timeout_s):
+            async with asyncio.timeout(min(timeout_s, max(0.0, self._expires - self._context.clock.now))):
                 upstream = await pool.connect()
+        except TimeoutError:
+            self._connecting = None
+            self._failed("connect", 504, f"no connection to {pool.label} in time")
         except (OSError, UnicodeError) as error:
             self._connecting = None
-            self._connect_failed(pool, error)
+            why = error.strerror if isinstance(error, OSError) else error
+            self._failed("connect", 502, f"cannot connect to {pool.label}: {why}")
         else:
             self._connecting = None
             self._send(upstream)
 
-    def _connect_failed(self, pool: EndpointPool, error: OSError | UnicodeError) -> None:
-        """Try another endpoint once; nothing was sent, so this is safe for every method."""
-        self._context.stats.upstream_error("connect")
-        route = self.route
-        if len(self.tried) == 1 and route is not None:
-            other = route.choose(self.tried, self)
-            if other is not None and other is not pool:
-                self._context.stats.retries += 1
-                upstream = other.acquire(certain=self.method not in _IDEMPOTENT)
-                if upstream is None:
-                    self._connect(other)
-                else:
-                    self.tried = (*self.tried, other)
-                    self.pool = other
-                    self._send(upstream)
-                return
-        if isinstance(error, TimeoutError):
-            self.refuse(504, f"no connection to {pool.label} in time")
-        else:
-            self.refuse(
-                502, f"cannot connect to {pool.label}: {error.strerror if isinstance(error, OSError) else error}"
-            )
-
-    def _send(self, upstream: UpstreamConnection) -> None:
+    def _send(self, upstream: UpstreamSide) -> None:
         client = self.client
         self.upstream = upstream
-        upstream.begin(self, self._outgoing)
+        if not self.lines:
+            self.lines = forwarded_lines(self.fields, client.peer, trusted=self._context.config.trust_forwarded)
+        upstream.begin(self, self._payload, done=self.request_done, trailers=self._trailers)
         if not self.request_done:
-            if self.fields.expects_continue and not self._continued and not self._streamed and self.minor:
-                # Answered by us, so never forwarded: the field is not among those passed on.
-                self._continued = True
-                client.transport.write(_CONTINUE)
+            self._ask_for_body()
             client.update_reading()
         if client.write_paused:
             upstream.pause_reading()
         self._set_deadline()
+
+    def _ask_for_body(self) -> None:
+        if self.fields.expects_continue and not self._continued and not self._received:
+            self._continued = True
+            self.client.send_continue()
+
+    def _failed(self, kind: str, status: int, reason: str) -> None:
+        """Try again after a failed attempt (`connect`, `reset` or `timeout`), or answer with its failure."""
+        self._context.stats.upstream_error("closed" if kind == "reset" else kind)
+        if not self._retry(kind, must_have_other=self.route is None or self.route.policies is None):
+            self.refuse(status, reason)
+
+    def _retry(self, kind: str, *, must_have_other: bool) -> bool:
+        route, pool = self.route, self.pool
+        if route is None or pool is None or self.answer_begun:
+            return False
+        retries = route.policies.retries if route.policies is not None else _DEFAULT_RETRIES
+        if self._attempts >= retries.attempts or (kind != "status" and kind not in retries.reasons):
+            return False
+        if kind != "connect" and not self._may_repeat(retries.unsafe):
+            return False
+        if retries.total_s is not None and time.monotonic() - self._started > retries.total_s:
+            return False
+        self.tried = (*self.tried, pool)
+        other = route.choose(self.tried, self)
+        if other is None or (other in self.tried and (must_have_other or kind == "connect")):
+            return False
+        self._attempts += 1
+        self._context.stats.retries += 1
+        self._drop_upstream()
+        self._send_to(other)
+        return True
+
+    def _may_repeat(self, unsafe: bool) -> bool:
+        """Say whether a request that may have got through can be sent again."""
+        if not self._kept:
+            return False
+        return unsafe or self.method in IDEMPOTENT or not (self._payload or self.request_done)
 
     def _drop_upstream(self) -> None:
         if self._connecting is not None:
@@ -291,64 +391,68 @@ class Exchange:
     def _set_deadline(self) -> None:
         """Bound the wait for whoever has to move next."""
         config, client, route = self._context.config, self.client, self.route
-        assert route is not None
-        if client.write_paused:
+        if self.tunnel:
+            timeout_s = self._tunnel_idle_s()
+        elif client.write_paused or route is None or not self.request_done:
             timeout_s = config.body_timeout_s
+            if route is not None and self.upstream is not None and self.upstream.write_paused:
+                timeout_s = route.send_timeout_s or config.send_timeout_s
         elif self.upstream is not None and self.upstream.write_paused:
             timeout_s = route.send_timeout_s or config.send_timeout_s
-        elif self.request_done:
-            timeout_s = route.read_timeout_s or config.read_timeout_s
         else:
-            timeout_s = config.body_timeout_s
-        client.deadline = self._context.clock.now + timeout_s
+            timeout_s = route.read_timeout_s or config.read_timeout_s
+            policies = route.policies
+            if policies is not None and policies.retries.per_try_s is not None and not self.answer_begun:
+                timeout_s = min(timeout_s, policies.retries.per_try_s)
+        client.deadline = min(self._context.clock.now + timeout_s, self._expires)
+
+    def _tunnel_idle_s(self) -> float:
+        policies = self.route.policies if self.route is not None else None
+        idle_s = policies.idle_s if policies is not None else None
+        return self._context.config.tunnel_idle_timeout_s if idle_s is None else idle_s
 
     # From the upstream
 
     def informational(self, answer: AnswerHead) -> None:
-        """Pass a 1xx on; HTTP/1.0 does not know them."""
-        if self.minor and not self.answer_begun:
-            self.client.transport.write(answer.lines + b"\r\n")
+        """Pass a 1xx on."""
+        if not self.answer_begun:
+            self.client.send_informational(answer)
             self._set_deadline()
 
     def answer(self, answer: AnswerHead, payload: bytes, *, bodiless: bool, done: bool, trailers: bytes) -> None:
         """Pass the head of the answer on, with what is there of its body."""
+        route = self.route
+        policies = route.policies if route is not None else None
+        if (
+            policies is not None
+            and answer.status in policies.retries.statuses
+            and self._retry("status", must_have_other=False)
+        ):
+            return
         self.answer_begun = True
         self.status = answer.status
-        self._outgoing = b""
-        closing = self._must_close()
-        if answer.content_length < 0 and not bodiless:
-            self._chunking = self.minor == 1
-            self._until_close = self.minor == 0
-            closing = closing or self._until_close
-        date_line = self._context.clock.date_line
-        framing = answer_framing(answer, bodiless=bodiless, minor=self.minor)
-        connection = self._connection_line(closing) if closing or not self.minor else b""
+        self._payload = b""
         self.bytes_sent = len(payload)
-        if self._chunking:
-            payload = encode_chunk(payload) + (last_chunk(trailers) if done else b"")
-        transport = self.client.transport
-        if len(payload) <= _JOIN_LIMIT:
-            transport.write(answer_head(answer, date_line, framing, connection, payload))
-        else:
-            transport.write(answer_head(answer, date_line, framing, connection))
-            transport.write(payload)
-        if done:
-            self._finish(closing)
-        else:
-            self._closing = closing
+        self.client.send_answer(answer, payload, bodiless=bodiless, done=done, trailers=trailers)
+        if not done:
             self._set_deadline()
 
     def answer_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
         """Pass more of the answer's body on."""
         self.bytes_sent += len(payload)
-        if self._chunking:
-            payload = encode_chunk(payload) + (last_chunk(trailers) if done else b"")
-        if payload:
-            self.client.transport.write(payload)
-        if done:
-            self._finish(self._closing or not self.request_done)
-        else:
+        self.client.send_data(payload, done=done, trailers=trailers)
+        if not done:
             self._set_deadline()
+
+    def switch(self, answer: AnswerHead, payload: bytes) -> None:
+        """Open the tunnel: the upstream has switched to the protocol that the client asked for."""
+        self.answer_begun = self.tunnel = True
+        self.status = answer.status
+        self.bytes_sent = len(payload)
+        self.request_done = False
+        self._expires = math.inf
+        self.client.open_tunnel(answer, payload)
+        self._set_deadline()
 
     def upstream_failed(self, reason: str) -> None:
         """The upstream's answer is not one; its connection is closed already."""
@@ -356,17 +460,20 @@ class Exchange:
         self._context.stats.upstream_error("invalid")
         self.refuse(502, reason)
 
-    def upstream_lost(self, upstream: UpstreamConnection) -> None:
+    def upstream_lost(self, upstream: UpstreamSide) -> None:
         """The upstream's connection ended before its answer did."""
         self.upstream = None
-        if not upstream.seen and upstream.reused and not self.retried and self._may_repeat():
+        if self.tunnel:
+            self.finish()
+            self.client.end_tunnel()
+            return
+        if not upstream.seen and upstream.reused and not self.retried and self._may_repeat(False):
             self.retried = True
             self._context.stats.retries += 1
             self._connect(upstream.pool)
             return
-        self._context.stats.upstream_error("closed")
         when = "in the middle of its answer" if upstream.seen else "without an answer"
-        self.refuse(502, f"upstream closed the connection {when}")
+        self._failed("reset", 502, f"upstream closed the connection {when}")
 
     def upstream_resumed(self) -> None:
         """The upstream takes more of the body again."""
@@ -383,34 +490,17 @@ class Exchange:
                 upstream.resume_reading()
             self._set_deadline()
 
-    def _may_repeat(self) -> bool:
-        if self._streamed:
-            return self.method in _IDEMPOTENT and self.request_done and bool(self._outgoing)
-        return self.method in _IDEMPOTENT or not self.request_done
-
     # The end
 
-    def _must_close(self) -> bool:
-        return self.client.wants_close or not self.request_done or self._context.draining
-
-    def _connection_line(self, closing: bool) -> bytes:
-        if closing:
-            return b"Connection: close\r\n"
-        return b"" if self.minor else b"Connection: keep-alive\r\n"
-
-    def _finish(self, closing: bool) -> None:
-        self._close_books()
-        self.client.answered(closing=closing)
-
-    def _close_books(self) -> None:
-        """Count and log the request, and let go of what it held."""
+    def finish(self) -> None:
+        """Count and log the request, and let go of what it held; clients' sides call this behind the last byte."""
         self.active = False
         context, route, pool = self._context, self.route, self.pool
         duration_s = time.monotonic() - self._started
         name = route.name if route is not None else ""
         context.stats.observe(name, self.status, duration_s, self.bytes_sent)
         if self.reason:
-            context.stats.refused(self.status, self.route is not None)
+            context.stats.refused(self.status, route is not None)
         if context.access_log is not None:
             context.access_log.append(
                 (
@@ -418,7 +508,7 @@ class Exchange:
                     self.client.peer.address,
                     self.method,
                     self.target,
-                    self.minor,
+                    self.client.version,
                     self.status,
                     self.bytes_sent,
                     duration_s,
@@ -431,6 +521,6 @@ class Exchange:
                 )
             )
         self.route = self.pool = None
-        self.tried = ()
-        self._outgoing = b""
+        self.tried = _NO_POOLS
+        self._payload = b""
         self._facts = None

@@ -9,8 +9,13 @@ import itertools
 import secrets
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from headgate.gateway.proxy.head import AnswerHead, RequestFields
+
+if TYPE_CHECKING:
+    from headgate.gateway.proxy.exchange import Exchange
+    from headgate.gateway.proxy.pool import EndpointPool
 
 SERVER_LINE = b"Server: headgate\r\n"
 CHUNKED_LINE = b"Transfer-Encoding: chunked\r\n"
@@ -44,19 +49,35 @@ class Peer:
         )
 
 
-def upstream_lines(fields: RequestFields, peer: Peer, *, trusted: bool) -> bytes:
-    """Build the header lines towards an upstream, but for Host and X-Request-ID."""
+def forwarded_lines(fields: RequestFields, peer: Peer, *, trusted: bool) -> bytes:
+    """Build the header lines towards an upstream, but for Host, X-Request-ID and framing."""
     if trusted and fields.forwarded:
-        lines = fields.lines + _trusted_lines(fields, peer)
-    elif fields.host_line:
-        lines = b"%bX-Forwarded-Host: %b\r\n%b" % (fields.lines, fields.host_line, peer.lines)
-    else:
-        lines = fields.lines + peer.lines
+        return fields.lines + _trusted_lines(fields, peer)
+    if fields.host_line:
+        return b"%bX-Forwarded-Host: %b\r\n%b" % (fields.lines, fields.host_line, peer.lines)
+    return fields.lines + peer.lines
+
+
+def request_head(exchange: "Exchange", pool: "EndpointPool") -> bytes:
+    """Build the head of a request in HTTP/1.1, empty line included."""
+    fields = exchange.fields
     if fields.chunked:
-        return lines + CHUNKED_LINE
-    if fields.content_length >= 0:
-        return b"%bContent-Length: %d\r\n" % (lines, fields.content_length)
-    return lines
+        framing = CHUNKED_LINE
+    elif fields.content_length >= 0:
+        framing = b"Content-Length: %d\r\n" % fields.content_length
+    elif exchange.upgrade:
+        framing = b"Connection: Upgrade\r\nUpgrade: %b\r\n" % exchange.upgrade
+    else:
+        framing = b""
+    return b"%b %b HTTP/1.1\r\nHost: %b\r\n%b%bX-Request-ID: %b\r\n\r\n" % (
+        exchange.method,
+        exchange.target,
+        # An HTTP/1.0 client may leave Host out, an HTTP/1.1 request may not.
+        fields.host_line or pool.label.encode(),
+        exchange.lines,
+        framing,
+        exchange.request_id,
+    )
 
 
 def _trusted_lines(fields: RequestFields, peer: Peer) -> bytes:

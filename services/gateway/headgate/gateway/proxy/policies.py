@@ -1,10 +1,6 @@
 """What a route asks of the proxy beyond the plain way. Nearly all routes have none of it, and their requests do not pay
-for those that do."""
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from headgate.gateway.plugins.chain import PluginChain
+for those that do.
+"""
 
 
 class RetryPolicy:
@@ -36,13 +32,12 @@ class RetryPolicy:
 class RoutePolicies:
     """Everything about a route that costs something per request."""
 
-    __slots__ = ("buffer_request", "chain", "fault", "idle_s", "max_body", "request_s", "retries", "websocket")
+    __slots__ = ("buffer_request", "fault", "idle_s", "max_body", "request_s", "retries", "websocket")
 
     def __init__(self) -> None:
         self.fault = ""
         """Why the route cannot be served as written: every request is answered with 500 and this."""
         self.retries = RetryPolicy()
-        self.chain: PluginChain | None = None
         self.max_body: int | None = None
         """Bytes of a request's body; None: the proxy's own limit."""
         self.buffer_request = False

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 if TYPE_CHECKING:
     from headgate.gateway.access_log import LogRecord
     from headgate.gateway.proxy.facts import RequestFacts
+    from headgate.gateway.proxy.policies import RoutePolicies
     from headgate.gateway.proxy.pool import EndpointPool
 
 
@@ -53,6 +54,10 @@ class RouteTarget(Protocol):
     @property
     def read_timeout_s(self) -> float | None:
         """Bound in seconds between two successful reads from the upstream; None: the proxy's own."""
+
+    @property
+    def policies(self) -> "RoutePolicies | None":
+        """What the route asks beyond the plain way; None for nearly all."""
 
     @property
     def unavailable(self) -> str:

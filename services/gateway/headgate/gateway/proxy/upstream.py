@@ -8,11 +8,20 @@ import asyncio
 from typing import TYPE_CHECKING, cast
 
 from headgate.gateway.proxy.errors import BadMessage
-from headgate.gateway.proxy.framing import BodyReader, ChunkedReader, EndReader, LengthReader
+from headgate.gateway.proxy.forward import request_head
+from headgate.gateway.proxy.framing import (
+    BodyReader,
+    ChunkedReader,
+    EndReader,
+    LengthReader,
+    encode_chunk,
+    last_chunk,
+)
 from headgate.gateway.proxy.grammar import PARTIAL_HEAD_FAULT
 from headgate.gateway.proxy.head import AnswerHead, read_answer_head
 from headgate.gateway.proxy.outbox import OutboxTransport
 from headgate.gateway.proxy.parser import AnswerParser
+from headgate.gateway.proxy.sides import UpstreamSide
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.exchange import Exchange
@@ -21,36 +30,27 @@ if TYPE_CHECKING:
 _MAX_INFORMATIONAL = 16
 
 
-class UpstreamConnection:
-    """Serves one exchange at a time; between two it rests in its pool."""
+class UpstreamConnection(UpstreamSide):
+    """An HTTP/1.1 connection: serves one exchange at a time; between two it rests in its pool."""
 
     __slots__ = (
         "_buffer",
+        "_chunking",
         "_connected",
         "_informational",
         "_parser",
         "_reader",
         "_reading_paused",
         "_surprised",
-        "exchange",
+        "_tunnel",
         "idle_since",
-        "pool",
-        "reused",
-        "seen",
         "transport",
-        "write_paused",
     )
 
     def __init__(self, pool: "EndpointPool") -> None:
-        self.pool = pool
+        super().__init__(pool)
         self.transport: OutboxTransport
         self._connected = False
-        self.exchange: Exchange | None = None
-        self.reused = False
-        """Has answered before, so that it may have died of old age."""
-        self.seen = False
-        """Something came back for the current request."""
-        self.write_paused = False
         self.idle_since = 0.0
         self._buffer = b""
         self._parser = AnswerParser()
@@ -58,6 +58,9 @@ class UpstreamConnection:
         self._reading_paused = False
         self._surprised = False
         self._informational = 0
+        self._chunking = False
+        """The request's body is sent in chunks."""
+        self._tunnel = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport."""
@@ -65,22 +68,47 @@ class UpstreamConnection:
         self.transport = OutboxTransport(cast(asyncio.Transport, transport), pool.outbox, pool.config.buffer_high)
         self._connected = True
 
-    def begin(self, exchange: "Exchange", data: bytes) -> None:
-        """Send the first bytes of a request."""
+    def begin(self, exchange: "Exchange", payload: bytes, *, done: bool, trailers: bytes) -> None:
+        """Send head and first bytes in one piece."""
         self.exchange = exchange
         self.seen = False
         self._reader = None
         self._surprised = False
         self._informational = 0
         self.pool.in_flight += 1
+        data = request_head(exchange, self.pool)
+        self._chunking = exchange.fields.chunked
+        if self._chunking:
+            data += encode_chunk(payload) + (last_chunk(trailers) if done else b"")
+        elif payload:
+            data += payload
         self.transport.write(data)
+
+    def send_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
+        """Send more of the body, or of what goes through the tunnel."""
+        if self._chunking:
+            payload = encode_chunk(payload) + (last_chunk(trailers) if done else b"")
+        if payload:
+            self.transport.write(payload)
+
+    def end_tunnel(self) -> None:
+        """End the sending half; TLS has none, so there the connection is closed."""
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        else:
+            self.transport.close()
 
     def discard(self) -> None:
         """Part with the current exchange, if any, and close: the connection is not to be used again."""
         if self.exchange is not None:
             self.exchange = None
             self.pool.in_flight -= 1
-        if self._connected:
+        if not self._connected:
+            return
+        if self._tunnel:
+            # What the client said last is still on its way.
+            self.transport.close()
+        else:
             self.transport.abort()
 
     def pause_reading(self) -> None:
@@ -107,6 +135,9 @@ class UpstreamConnection:
             self.transport.abort()
             return
         self.seen = True
+        if self._tunnel:
+            exchange.answer_data(data, done=False, trailers=b"")
+            return
         try:
             if self._reader is None:
                 self._read_head(exchange, data)
@@ -166,8 +197,12 @@ class UpstreamConnection:
         self._buffer = data
 
     def _read_informational(self, exchange: "Exchange", answer: AnswerHead, rest: bytes) -> None:
-        """Pass 1xx on, except what we never asked for: 100 is dropped, 101 refused."""
+        """Pass 1xx on, except what the client never asked for: 100 is dropped, 101 refused."""
         self._informational += 1
+        if answer.status == 101 and exchange.upgrade and answer.upgrade == exchange.upgrade:
+            self._tunnel = True
+            exchange.switch(answer, rest)
+            return
         if answer.status == 101 or self._informational > _MAX_INFORMATIONAL:
             raise BadMessage(f"unexpected {answer.status}", 502)
         if answer.content_length >= 0:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from headgate.common.table import Route
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin
 from headgate.gateway.balancing.upstream import UpstreamHolder
+from headgate.gateway.table.policies import compile_policies
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.pool import EndpointPool
@@ -23,6 +24,7 @@ class CompiledRoute:
         "name",
         "path",
         "path_type",
+        "policies",
         "read_timeout_s",
         "send_timeout_s",
         "upstream_label",
@@ -32,6 +34,7 @@ class CompiledRoute:
         self.name = f"{host}|{route.name}"
         self.path_type = route.path.type
         self.path = route.path.value.encode()
+        self.policies = compile_policies(route)
         self.connect_timeout_s = route.timeouts.connect_s
         self.send_timeout_s = route.timeouts.send_s
         self.read_timeout_s = route.timeouts.read_s

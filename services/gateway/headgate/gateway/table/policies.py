@@ -1,0 +1,46 @@
+"""What a route asks of the proxy beyond the plain way, compiled."""
+
+from headgate.common.table import Retries, Route
+from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
+
+_GATEWAY_ERRORS = frozenset({502, 503, 504})
+_DEFAULT_RETRIES = Retries()
+
+
+def compile_policies(route: Route) -> RoutePolicies | None:
+    """Return a route's policies; None if it has none, as nearly all."""
+    timeouts = route.timeouts
+    asks = (
+        route.retries != _DEFAULT_RETRIES,
+        route.max_body is not None,
+        route.buffer_request,
+        not route.websocket,
+        timeouts.request_s is not None,
+        timeouts.idle_s is not None,
+        not route.backends,
+    )
+    if not any(asks):
+        return None
+    policies = RoutePolicies()
+    policies.retries = compile_retries(route.retries)
+    policies.max_body = route.max_body
+    policies.buffer_request = route.buffer_request
+    policies.websocket = route.websocket
+    policies.request_s = timeouts.request_s
+    policies.idle_s = timeouts.idle_s
+    return policies
+
+
+def compile_retries(retries: Retries) -> RetryPolicy:
+    """Return a retry policy in the proxy's form."""
+    statuses = frozenset(retries.statuses) if "status" in retries.on else frozenset()
+    if "gateway-error" in retries.on:
+        statuses |= _GATEWAY_ERRORS
+    return RetryPolicy(
+        retries.attempts,
+        frozenset(retries.on) & {"connect", "reset", "timeout", "refused-stream"},
+        statuses,
+        retries.unsafe,
+        retries.per_try_s,
+        retries.total_s,
+    )
