@@ -4,8 +4,7 @@ Requests are served strictly in order, one at a time; what a client sends meanwh
 """
 
 import asyncio
-from enum import IntEnum
-from typing import cast
+from typing import Final, cast
 
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.errors import BadMessage, FramingError, LimitExceeded
@@ -17,26 +16,21 @@ from headgate.gateway.proxy.head import RequestFields, normal_host, read_request
 from headgate.gateway.proxy.outbox import OutboxTransport
 from headgate.gateway.proxy.parser import RequestParser
 
-_ALLOWED = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
-_REFUSED_METHODS = frozenset({b"CONNECT", b"TRACE"})
-_BURST = 32
+_ALLOWED: Final = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
+_REFUSED_METHODS: Final = frozenset({b"CONNECT", b"TRACE"})
+_BURST: Final = 32
 """Pipelined requests taken in a row before other connections get their turn."""
-_NO_FIELDS = RequestFields()
+_NO_FIELDS: Final = RequestFields()
 
 
-class State(IntEnum):
-    """What the bytes that come next are."""
-
-    HEAD = 0
-    BODY = 1
-    ANSWERING = 2
-    """The request is whole, its answer is not: bytes belong to later requests."""
-    LINGERING = 3
-    """Our last answer is out and the client still sends: bytes are dropped, so that it can read the answer."""
-    CLOSED = 4
-
-
-_HEAD, _BODY, _ANSWERING, _LINGERING, _CLOSED = State
+# What the bytes that come next are.
+_HEAD: Final = 0
+_BODY: Final = 1
+_ANSWERING: Final = 2
+"""The request is whole, its answer is not: bytes belong to later requests."""
+_LINGERING: Final = 3
+"""Our last answer is out and the client still sends: bytes are dropped, so that it can read the answer."""
+_CLOSED: Final = 4
 
 
 class ClientConnection:
@@ -82,7 +76,7 @@ class ClientConnection:
         self._reading_paused = False
         self._eof = False
         self._requests = 0
-        self.state = _HEAD
+        self.state: int = _HEAD
         self.deadline = 0.0
         """Coarse monotonic time at which `timed_out` is called."""
         self.wants_close = False
@@ -112,7 +106,7 @@ class ClientConnection:
     def data_received(self, data: bytes) -> None:
         """Take bytes for what they are in the current state."""
         state = self.state
-        if state is _HEAD:
+        if state == _HEAD:
             if self._offset < len(self._buffer):
                 self._scanned = max(0, self._scanned - self._offset)
                 self._buffer = self._buffer[self._offset :] + data
@@ -121,12 +115,12 @@ class ClientConnection:
                 self._scanned = 0
             self._offset = 0
             self._process()
-        elif state is _BODY:
+        elif state == _BODY:
             try:
                 self._read_body(data)
             except BadMessage as bad:
                 self._exchange.refuse(bad.status, bad.reason)
-        elif state is _ANSWERING:
+        elif state == _ANSWERING:
             self._buffer = self._buffer[self._offset :] + data
             self._offset = 0
             self.update_reading()
@@ -134,7 +128,7 @@ class ClientConnection:
     def eof_received(self) -> bool:
         """Finish the request under way, if it is whole, for a client that closed its sending half."""
         self._eof = True
-        return self.state is _ANSWERING and self._scheme == b"http"
+        return self.state == _ANSWERING and self._scheme == b"http"
 
     def pause_writing(self) -> None:
         """Stop taking the answer from the upstream."""
@@ -155,7 +149,7 @@ class ClientConnection:
         self._processing = True
         try:
             for _ in range(_BURST):
-                if self.state is not _HEAD or self._offset >= len(self._buffer) or not self._read_head():
+                if self.state != _HEAD or self._offset >= len(self._buffer) or not self._read_head():
                     break
             else:
                 asyncio.get_running_loop().call_soon(self._process)
@@ -163,7 +157,7 @@ class ClientConnection:
             self._refuse(bad)
         finally:
             self._processing = False
-        if self._eof and self.state is _HEAD:
+        if self._eof and self.state == _HEAD:
             self.transport.close()
 
     def _read_head(self) -> bool:
@@ -291,10 +285,10 @@ class ClientConnection:
 
     def update_reading(self) -> None:
         """Read from the client, or not: nothing is taken that could not be passed on or kept."""
-        if self.state is _BODY:
+        if self.state == _BODY:
             upstream = self._exchange.upstream
             pause = upstream is None or upstream.write_paused
-        elif self.state is _ANSWERING:
+        elif self.state == _ANSWERING:
             pause = len(self._buffer) - self._offset > self._context.config.max_pipelined
         else:
             pause = False
@@ -331,14 +325,14 @@ class ClientConnection:
         """React to a deadline that passed."""
         if self._exchange.active:
             self._exchange.timed_out()
-        elif self.state is _HEAD and self._offset < len(self._buffer):
+        elif self.state == _HEAD and self._offset < len(self._buffer):
             self._refuse(LimitExceeded("the rest of the head did not come in time", 408))
         else:
             self.transport.abort()
 
     def drain(self) -> None:
         """Close if nothing is under way; otherwise the answer will close."""
-        if self.state is _HEAD and self._offset >= len(self._buffer):
+        if self.state == _HEAD and self._offset >= len(self._buffer):
             self.transport.close()
 
     def _refuse(self, bad: BadMessage) -> None:
@@ -351,7 +345,7 @@ class ClientConnection:
 
     def _close(self) -> None:
         """Close so that the client can read what was written: unread bytes would turn the close into a reset."""
-        unread = self.state is _BODY or self._offset < len(self._buffer) or self._reading_paused
+        unread = self.state == _BODY or self._offset < len(self._buffer) or self._reading_paused
         if not unread or not self.transport.can_write_eof():
             self.state = _CLOSED
             self.transport.close()

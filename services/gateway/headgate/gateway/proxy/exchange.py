@@ -12,7 +12,7 @@ announced body was sent. A connection that cannot be opened is replaced once by 
 import asyncio
 import math
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.errors import own_answer
@@ -27,11 +27,11 @@ from headgate.gateway.proxy.upstream import UpstreamConnection
 if TYPE_CHECKING:
     from headgate.gateway.proxy.downstream import ClientConnection
 
-_IDEMPOTENT = frozenset({b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE"})
-_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_CLIENT_GONE = 499
+_IDEMPOTENT: Final = frozenset({b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE"})
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_CLIENT_GONE: Final = 499
 """What logs and metrics say of a client that left before its answer; nginx's number."""
-_JOIN_LIMIT = 16 * 1024
+_JOIN_LIMIT: Final = 16 * 1024
 """Up to this length head and body are joined to one buffer; longer ones are not copied."""
 
 
