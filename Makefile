@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 DISTS  := libs/common services/watcher services/translator services/gateway services/console cli
 STAMP  := $(VENV)/.installed
 ENGINE := $(VENV)/.compiled
-HOT    := $(wildcard services/gateway/headgate/gateway/proxy/*.py services/gateway/headgate/gateway/balancing/*.py)
+HOT    := $(shell find services/gateway/headgate/gateway -name '*.py')
 
 .DEFAULT_GOAL := help
 .PHONY: help install accelerate up test check format lock bench clean

@@ -32,7 +32,7 @@ INTERPRETED = {"server.py"}
 def sources() -> list[Path]:
     """Return what is compiled."""
     proxy = sorted(path for path in (PACKAGE / "proxy").glob("*.py") if path.name not in INTERPRETED)
-    return [*proxy, PACKAGE / "balancing" / "round_robin.py"]
+    return [*proxy, PACKAGE / "access_log.py", PACKAGE / "balancing" / "round_robin.py"]
 
 
 def products() -> list[Path]:

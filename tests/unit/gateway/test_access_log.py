@@ -105,9 +105,11 @@ async def test_output_that_nobody_reads_delays_nobody() -> None:
     async with proxied(answering(OK)) as proxy:
         proxy.server._context.access_log = log
         client = await proxy.connect()
-        for _ in range(2000):
+        for turn in range(2000):
             await client.send(b"GET /" + b"a" * 200 + b" HTTP/1.1\r\nHost: a\r\n\r\n")
             await client.answer()
+            if turn % 250 == 0:
+                log.flush()
         assert log.dropped > 0
     os.close(reading)
     log.close()

@@ -12,10 +12,9 @@ import json
 import os
 import queue
 import threading
-from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
-from typing import Literal
+from typing import Final, Literal
 
 from headgate.gateway.proxy.head import RequestFields, logged_fields
 
@@ -23,9 +22,9 @@ LogRecord = tuple[bytes, bytes, bytes, bytes, bytes, int, int, float, RequestFie
 """Time, client address, method, target, version, status, body bytes, seconds, fields, request id, route name,
 upstream, endpoint, reason."""
 
-_BATCH = 256
-_FLUSH_S = 0.25
-_MAX_BACKLOG = 256
+_BATCH: Final = 1024
+_FLUSH_S: Final = 0.25
+_MAX_BACKLOG: Final = 64
 """Batches that may wait for the thread."""
 
 
@@ -33,7 +32,7 @@ class AccessLog:
     """Takes records on the event loop and writes lines to a file descriptor."""
 
     def __init__(self, log_format: Literal["combined", "json"], descriptor: int = 1) -> None:
-        self._format: Callable[[LogRecord], bytes] = _combined if log_format == "combined" else _json
+        self._is_json = log_format == "json"
         self._descriptor = descriptor
         self._lines: list[bytes] = []
         self._batches: queue.Queue[bytes | None] = queue.Queue(_MAX_BACKLOG)
@@ -46,7 +45,7 @@ class AccessLog:
     def append(self, record: LogRecord) -> None:
         """Note one finished request."""
         lines = self._lines
-        lines.append(self._format(record))
+        lines.append(_json(record) if self._is_json else _combined(record))
         if len(lines) >= _BATCH:
             self.flush()
         elif self._timer is None:
@@ -83,7 +82,8 @@ class AccessLog:
             try:
                 view = memoryview(batch)
                 while view:
-                    view = view[os.write(self._descriptor, view) :]
+                    written = os.write(self._descriptor, view)
+                    view = view[written:]
             except OSError:
                 # Nobody reads any more (EPIPE, EBADF) or no space is left: the lines are lost, the service goes on.
                 self.dropped += batch.count(b"\n")
@@ -95,7 +95,7 @@ def _combined(record: LogRecord) -> bytes:
         record
     )
     referer, agent = logged_fields(fields)
-    line = b'%b - - [%b] "%b %b HTTP/%b" %d %d "%b" "%b" %.3f "%b" "%b" %b' % (
+    line = b'%b - - [%b] "%b %b HTTP/%b" %d %d "%b" "%b" %b "%b" "%b" %b' % (
         client,
         when,
         method,
@@ -105,12 +105,21 @@ def _combined(record: LogRecord) -> bytes:
         sent,
         referer,
         agent,
-        seconds,
+        _seconds(seconds),
         route.encode() or b"-",
         endpoint.encode() or b"-",
         request_id,
     )
     return b'%b "%b"\n' % (line, _escape(reason.encode())) if reason else line + b"\n"
+
+
+def _seconds(seconds: float) -> bytes:
+    """Write a duration to the millisecond; nearly all are below a second, of which the text is at hand."""
+    thousandths = int(seconds * 1000 + 0.5)
+    return _BELOW_A_SECOND[thousandths] if thousandths < 1000 else b"%.3f" % seconds
+
+
+_BELOW_A_SECOND: Final[list[bytes]] = [b"0.%03d" % thousandths for thousandths in range(1000)]
 
 
 def _json(record: LogRecord) -> bytes:

@@ -9,11 +9,11 @@ Rejected: a precomputed sequence (its length is the sum of the weights, up to 65
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 
-MAX_OFFSET = 64
+MAX_OFFSET: Final = 64
 """Turns that a weighted ring is advanced by at most on start: enough to tell workers apart, cheap to compute."""
 
 

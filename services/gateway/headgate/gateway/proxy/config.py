@@ -1,8 +1,9 @@
 """Limits and habits of the proxy. All times are seconds, all sizes bytes."""
 
 from dataclasses import dataclass
+from typing import Final
 
-DEFAULT_MAX_HEAD = 64 * 1024
+DEFAULT_MAX_HEAD: Final = 64 * 1024
 """nginx allows 4 buffers of 8 KiB, HAProxy 16 KiB, Envoy 60 KiB, Go 1 MiB."""
 
 

@@ -4,8 +4,7 @@ Requests are served strictly in order, one at a time; what a client sends meanwh
 """
 
 import asyncio
-from enum import IntEnum
-from typing import cast
+from typing import Final, cast
 
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.errors import BadMessage, FramingError, LimitExceeded
@@ -18,31 +17,26 @@ from headgate.gateway.proxy.outbox import OutboxTransport
 from headgate.gateway.proxy.parser import RequestParser
 from headgate.gateway.proxy.sides import ClientSide
 
-_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_JOIN_LIMIT = 16 * 1024
-"""Bytes of payload that are sent in one piece with a head, rather than copied into it."""
-_ALLOWED = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
-_REFUSED_METHODS = frozenset({b"CONNECT", b"TRACE"})
-_BURST = 32
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_JOIN_LIMIT: Final = 16 * 1024
+"""Up to this length head and body are joined to one buffer; longer ones are not copied."""
+_ALLOWED: Final = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
+_REFUSED_METHODS: Final = frozenset({b"CONNECT", b"TRACE"})
+_BURST: Final = 32
 """Pipelined requests taken in a row before other connections get their turn."""
-_NO_FIELDS = RequestFields()
+_NO_FIELDS: Final = RequestFields()
 
 
-class State(IntEnum):
-    """What the bytes that come next are."""
-
-    HEAD = 0
-    BODY = 1
-    ANSWERING = 2
-    """The request is whole, its answer is not: bytes belong to later requests."""
-    TUNNEL = 3
-    """The protocol was switched: bytes are the upstream's."""
-    LINGERING = 4
-    """Our last answer is out and the client still sends: bytes are dropped, so that it can read the answer."""
-    CLOSED = 5
-
-
-_HEAD, _BODY, _ANSWERING, _TUNNEL, _LINGERING, _CLOSED = State
+# What the bytes that come next are.
+_HEAD: Final = 0
+_BODY: Final = 1
+_ANSWERING: Final = 2
+"""The request is whole, its answer is not: bytes belong to later requests."""
+_TUNNEL: Final = 3
+"""The protocol was switched: bytes are the upstream's."""
+_LINGERING: Final = 4
+"""Our last answer is out and the client still sends: bytes are dropped, so that it can read the answer."""
+_CLOSED: Final = 5
 
 
 class ClientConnection(ClientSide):
@@ -90,7 +84,7 @@ class ClientConnection(ClientSide):
         self._reading_paused = False
         self._eof = False
         self._requests = 0
-        self.state = _HEAD
+        self.state: int = _HEAD
         self._minor = 1
         self._wants_close = False
         """The client wants no request after this one, or may not have one."""
@@ -129,7 +123,7 @@ class ClientConnection(ClientSide):
     def data_received(self, data: bytes) -> None:
         """Take bytes for what they are in the current state."""
         state = self.state
-        if state is _HEAD:
+        if state == _HEAD:
             if self._offset < len(self._buffer):
                 self._scanned = max(0, self._scanned - self._offset)
                 self._buffer = self._buffer[self._offset :] + data
@@ -138,14 +132,14 @@ class ClientConnection(ClientSide):
                 self._scanned = 0
             self._offset = 0
             self._process()
-        elif state is _BODY:
+        elif state == _BODY:
             try:
                 self._read_body(data)
             except BadMessage as bad:
                 self._exchange.refuse(bad.status, bad.reason)
-        elif state is _TUNNEL:
+        elif state == _TUNNEL:
             self._exchange.request_data(data, done=False, trailers=b"")
-        elif state is _ANSWERING:
+        elif state == _ANSWERING:
             self._buffer = self._buffer[self._offset :] + data
             self._offset = 0
             self.update_reading()
@@ -153,10 +147,10 @@ class ClientConnection(ClientSide):
     def eof_received(self) -> bool:
         """Finish the request under way, if it is whole, for a client that closed its sending half."""
         self._eof = True
-        if self.state is _TUNNEL:
+        if self.state == _TUNNEL:
             self._exchange.end_tunnel()
             return self._scheme == b"http"
-        return self.state is _ANSWERING and self._scheme == b"http"
+        return self.state == _ANSWERING and self._scheme == b"http"
 
     def pause_writing(self) -> None:
         """Stop taking the answer from the upstream."""
@@ -177,7 +171,7 @@ class ClientConnection(ClientSide):
         self._processing = True
         try:
             for _ in range(_BURST):
-                if self.state is not _HEAD or self._offset >= len(self._buffer) or not self._read_head():
+                if self.state != _HEAD or self._offset >= len(self._buffer) or not self._read_head():
                     break
             else:
                 asyncio.get_running_loop().call_soon(self._process)
@@ -185,7 +179,7 @@ class ClientConnection(ClientSide):
             self._refuse(bad)
         finally:
             self._processing = False
-        if self._eof and self.state is _HEAD:
+        if self._eof and self.state == _HEAD:
             self.transport.close()
 
     def _read_head(self) -> bool:
@@ -314,9 +308,9 @@ class ClientConnection(ClientSide):
 
     def update_reading(self) -> None:
         """Read from the client, or not."""
-        if self.state is _BODY or self.state is _TUNNEL:
+        if self.state == _BODY or self.state == _TUNNEL:
             pause = not self._exchange.takes_body
-        elif self.state is _ANSWERING:
+        elif self.state == _ANSWERING:
             pause = len(self._buffer) - self._offset > self._context.config.max_pipelined
         else:
             pause = False
@@ -420,14 +414,14 @@ class ClientConnection(ClientSide):
         """React to a deadline that passed."""
         if self._exchange.active:
             self._exchange.timed_out()
-        elif self.state is _HEAD and self._offset < len(self._buffer):
+        elif self.state == _HEAD and self._offset < len(self._buffer):
             self._refuse(LimitExceeded("the rest of the head did not come in time", 408))
         else:
             self.transport.abort()
 
     def drain(self) -> None:
         """Close if nothing is under way; otherwise the answer will close."""
-        if self.state is _HEAD and self._offset >= len(self._buffer):
+        if self.state == _HEAD and self._offset >= len(self._buffer):
             self.transport.close()
 
     def _refuse(self, bad: BadMessage) -> None:
@@ -441,7 +435,7 @@ class ClientConnection(ClientSide):
 
     def _close(self) -> None:
         """Close so that the client can read what was written: unread bytes would turn the close into a reset."""
-        unread = self.state is _BODY or self._offset < len(self._buffer) or self._reading_paused
+        unread = self.state == _BODY or self._offset < len(self._buffer) or self._reading_paused
         if not unread or not self.transport.can_write_eof():
             self.state = _CLOSED
             self.transport.close()

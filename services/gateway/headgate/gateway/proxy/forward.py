@@ -5,11 +5,8 @@ the client claims is dropped unless it is trusted), `X-Request-ID`, our own fram
 `Server` where the upstream gave none, our own framing and `Connection`.
 """
 
-import itertools
 import secrets
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from headgate.gateway.proxy.head import AnswerHead, RequestFields
 
@@ -17,36 +14,61 @@ if TYPE_CHECKING:
     from headgate.gateway.proxy.exchange import Exchange
     from headgate.gateway.proxy.pool import EndpointPool
 
-SERVER_LINE = b"Server: headgate\r\n"
-CHUNKED_LINE = b"Transfer-Encoding: chunked\r\n"
+SERVER_LINE: Final = b"Server: headgate\r\n"
+CHUNKED_LINE: Final = b"Transfer-Encoding: chunked\r\n"
 
-_ID_PREFIX = secrets.token_hex(8).encode()
-_ids = itertools.count(secrets.randbits(60))
+
+class _RequestIds:
+    """Ids of 32 hexadecimal digits: 16 random ones of this process, then a count that starts anywhere.
+
+    All but the last three digits are written once for 4,096 ids.
+    """
+
+    __slots__ = ("_block", "_prefix", "_process", "_used")
+
+    def __init__(self) -> None:
+        self._process = secrets.token_hex(8).encode()
+        self._block = secrets.randbits(52)
+        self._prefix = b""
+        self._used = len(_LAST_DIGITS)
+
+    def make(self) -> bytes:
+        """Give the next id."""
+        used = self._used
+        if used >= len(_LAST_DIGITS):
+            self._block = (self._block + 1) & 0xF_FFFF_FFFF_FFFF
+            self._prefix = b"%b%013x" % (self._process, self._block)
+            used = 0
+        self._used = used + 1
+        return self._prefix + _LAST_DIGITS[used]
+
+
+_LAST_DIGITS: Final[list[bytes]] = [b"%03x" % number for number in range(1 << 12)]
+_IDS: Final = _RequestIds()
 
 
 def new_request_id() -> bytes:
-    """Make a request id: 16 random digits of this process, then a count that starts anywhere; 32 hexadecimal digits."""
-    return b"%b%016x" % (_ID_PREFIX, next(_ids) & 0xFFFF_FFFF_FFFF_FFFF)
+    """Make a request id that no other request has."""
+    return _IDS.make()
 
 
-@dataclass(frozen=True)
 class Peer:
     """The client's side of one connection, as upstreams are told of it."""
 
-    address: bytes
-    scheme: bytes
-    port: bytes
-    """Port that the client connected to."""
+    __slots__ = ("address", "lines", "port", "scheme")
 
-    @cached_property
-    def lines(self) -> bytes:
-        """What every request of the connection says of it, unless a trusted client has said it before."""
-        return b"X-Forwarded-For: %b\r\nX-Forwarded-Proto: %b\r\nX-Forwarded-Port: %b\r\nX-Real-IP: %b\r\n" % (
-            self.address,
-            self.scheme,
-            self.port,
-            self.address,
+    def __init__(self, address: bytes, scheme: bytes, port: bytes) -> None:
+        self.address = address
+        self.scheme = scheme
+        self.port = port
+        """Port that the client connected to."""
+        self.lines = b"X-Forwarded-For: %b\r\nX-Forwarded-Proto: %b\r\nX-Forwarded-Port: %b\r\nX-Real-IP: %b\r\n" % (
+            address,
+            scheme,
+            port,
+            address,
         )
+        """What every request of the connection says of it, unless a trusted client has said it before."""
 
 
 def forwarded_lines(fields: RequestFields, peer: Peer, *, trusted: bool) -> bytes:

@@ -5,17 +5,17 @@ what llhttp would put up with, and notices if the two see different ends. It is 
 came behind the body. `trailers` are checked lines, or nothing.
 """
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from headgate.gateway.proxy.errors import FramingError, LimitExceeded
 from headgate.gateway.proxy.grammar import CHUNK_LINE, PARTIAL_HEAD_FAULT
 from headgate.gateway.proxy.head import trailer_lines
 from headgate.gateway.proxy.parser import MessageParser
 
-LAST_CHUNK = b"0\r\n\r\n"
-_MAX_CHUNK_LINE = 4096
-_MAX_TRAILERS = 8192
-_MAX_EXTENSIONS = 64 * 1024
+LAST_CHUNK: Final = b"0\r\n\r\n"
+_MAX_CHUNK_LINE: Final = 4096
+_MAX_TRAILERS: Final = 8192
+_MAX_EXTENSIONS: Final = 64 * 1024
 """Bytes of chunk extensions per body: nobody uses them, and one byte per chunk could carry as much as the body."""
 
 

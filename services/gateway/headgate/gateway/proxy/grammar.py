@@ -7,26 +7,27 @@ All quantifiers are possessive: matching is linear in the length of the input, w
 """
 
 import re
+from typing import Final
 
-TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]"
-_VALUE = rb"[\t\x20-\x7e\x80-\xff]*+"
+TOKEN: Final = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]"
+_VALUE: Final = rb"[\t\x20-\x7e\x80-\xff]*+"
 
-REQUEST_LINE = re.compile(rb"(" + TOKEN + rb"++) ([\x21\x22\x24-\x7e]++) HTTP/1\.([01])\r\n")
+REQUEST_LINE: Final = re.compile(rb"(" + TOKEN + rb"++) ([\x21\x22\x24-\x7e]++) HTTP/1\.([01])\r\n")
 """Method, target (visible ASCII without `#`), minor version."""
 
-STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: (" + _VALUE + rb"))?+\r\n")
+STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: (" + _VALUE + rb"))?+\r\n")
 """Minor version, status, reason phrase. Many servers leave out the space before an empty phrase, harmlessly."""
 
-ABSOLUTE_TARGET = re.compile(rb"(?i:https?)://([^/?@]*+)([/?].*+)?+", re.DOTALL)
+ABSOLUTE_TARGET: Final = re.compile(rb"(?i:https?)://([^/?@]*+)([/?].*+)?+", re.DOTALL)
 """Authority, then path and query. User information has no business here (RFC 9110 section 4.2.4)."""
 
-HOST = re.compile(rb"([0-9A-Za-z._~-]++|\[[0-9A-Fa-f:.]++\])(?::([0-9]{1,5}))?+")
+HOST: Final = re.compile(rb"([0-9A-Za-z._~-]++|\[[0-9A-Fa-f:.]++\])(?::([0-9]{1,5}))?+")
 """Name or address literal, port. Percent-encoded bytes and sub-delimiters are legal in a URI, never meant well here."""
 
-CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})((?:;[\t\x20-\x7e\x80-\xff]*+)?+)\r\n")
+CHUNK_LINE: Final = re.compile(rb"([0-9A-Fa-f]{1,16})((?:;[\t\x20-\x7e\x80-\xff]*+)?+)\r\n")
 """Size, extensions. Extensions are read over and never forwarded."""
 
-PARTIAL_HEAD_FAULT = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|(?<!\r)\n|\r(?!\n|\Z)")
+PARTIAL_HEAD_FAULT: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|(?<!\r)\n|\r(?!\n|\Z)")
 """What no continuation of an incomplete head can mend: a control character, a bare LF, a bare CR."""
 
 
@@ -38,7 +39,7 @@ def fault_of_block(block: bytes) -> str:
     return ""
 
 
-_BLOCK_FAULTS = (
+_BLOCK_FAULTS: Final[tuple[tuple[re.Pattern[bytes], str], ...]] = (
     (re.compile(rb"\x00"), "NUL in a header"),
     (re.compile(rb"\r(?!\n)"), "bare CR in a header"),
     (re.compile(rb"(?<!\r)\n"), "bare LF in a header"),

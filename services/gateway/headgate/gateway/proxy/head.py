@@ -8,19 +8,19 @@ import re
 from collections.abc import Callable
 from functools import lru_cache, partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 from headgate.gateway.proxy.errors import FramingError, LimitExceeded
 from headgate.gateway.proxy.grammar import ABSOLUTE_TARGET, HOST, STATUS_LINE, TOKEN
 from headgate.gateway.proxy.parser import Fields, cut_fields
 
-_MAX_AUTHORITY = 261
+_MAX_AUTHORITY: Final = 261
 """A name of 255 bytes, a colon and a port."""
-_CACHED_LENGTH = 128
-_REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,200}")
-_MEMBER = re.compile(TOKEN + rb"++")
+_CACHED_LENGTH: Final = 128
+_REQUEST_ID: Final = re.compile(rb"[\x21-\x7e]{1,200}")
+_MEMBER: Final = re.compile(TOKEN + rb"++")
 
-FORBIDDEN_TRAILERS = frozenset(
+FORBIDDEN_TRAILERS: Final = frozenset(
     b"authorization connection content-encoding content-length content-range content-type cookie expect forwarded host "
     b"keep-alive max-forwards proxy-authenticate proxy-authorization proxy-connection range set-cookie te trailer "
     b"transfer-encoding upgrade www-authenticate x-real-ip x-request-id".split()
@@ -28,44 +28,43 @@ FORBIDDEN_TRAILERS = frozenset(
 """Framing, routing, authentication and content format are decided before a body; RFC 9110 section 6.5.1."""
 
 
-class RequestFields:
-    """What the header block of one request says."""
+class _Head:
+    """What heads of requests and answers have in common."""
 
-    __slots__ = (
-        "agent",
-        "chunked",
-        "content_length",
-        "expects_continue",
-        "forwarded",
-        "host",
-        "host_line",
-        "lines",
-        "options",
-        "referer",
-        "request_id",
-        "upgrade",
-    )
+    __slots__ = ("chunked", "content_length", "lines", "options", "upgrade")
 
     def __init__(self) -> None:
         self.lines = b""
-        """Lines that are passed on."""
+        """Checked lines that are passed on; framing and connection fields are not among them."""
+        self.content_length = -1
+        """-1 without the field."""
+        self.chunked = False
+        self.options: frozenset[bytes] = _NO_OPTIONS
+        """Members of Connection, lower case."""
+        self.upgrade = b""
+        """The one protocol that Upgrade names, lower case."""
+
+
+_NO_OPTIONS: Final[frozenset[bytes]] = frozenset()
+
+
+class RequestFields(_Head):
+    """What the header block of one request says."""
+
+    __slots__ = ("agent", "expects_continue", "forwarded", "host", "host_line", "referer", "request_id")
+
+    def __init__(self) -> None:
+        super().__init__()
         self.host = b""
         """Lower case, without port and trailing dot; empty if there is none (HTTP/1.0 only)."""
         self.host_line = b""
         """Value of Host as sent."""
-        self.content_length = -1
-        """-1 without the field."""
-        self.chunked = False
         self.expects_continue = False
-        self.options: frozenset[bytes] = frozenset()
-        """Members of Connection, lower case."""
         self.request_id = b""
         self.forwarded: dict[bytes, bytes] = {}
         """Last value of each X-Forwarded-*, X-Real-IP and Forwarded, by lower-case name; lists are joined."""
         self.agent = b""
         self.referer = b""
-        self.upgrade = b""
-        """Protocol that Upgrade offers, lower case; of several, none."""
 
     @property
     def wants_websocket(self) -> bool:
@@ -111,7 +110,7 @@ class _Shape:
         self.has_date = b"date" in lower
         self.has_server = b"server" in lower
 
-    def write(self, target: "RequestFields | AnswerHead", values: tuple[bytes, ...]) -> bytes:
+    def write(self, target: _Head, values: tuple[bytes, ...]) -> bytes:
         """Hand special fields to their takers, and write the others anew in their order."""
         lines: bytes = self.template % self.pick(values)
         for position, take in self.specials:
@@ -122,10 +121,10 @@ class _Shape:
 
 
 _Shapes = dict[tuple[bytes, ...], _Shape]
-_REQUEST_SHAPES: _Shapes = {}
-_ANSWER_SHAPES: _Shapes = {}
-_REMEMBERED_SHAPES = 1024
-_REMEMBERED_BYTES = 2048
+_REQUEST_SHAPES: Final[_Shapes] = {}
+_ANSWER_SHAPES: Final[_Shapes] = {}
+_REMEMBERED_SHAPES: Final = 1024
+_REMEMBERED_BYTES: Final = 2048
 """Of names in one shape; with the number of shapes this bounds what a hostile client can make us remember."""
 
 
@@ -163,25 +162,27 @@ def _note_forwarded(name: bytes, fields: RequestFields, value: bytes) -> None:
     fields.forwarded[name] = value if known is None else b"%b, %b" % (known, value)
 
 
-def _drop(fields: "RequestFields | AnswerHead", value: bytes) -> None:
+def _drop(fields: _Head, value: bytes) -> None:
     """Hop-by-hop: not passed on."""
 
 
-def _set_connection(fields: "RequestFields | AnswerHead", value: bytes) -> None:
+def _set_connection(fields: _Head, value: bytes) -> None:
     options = _KNOWN_OPTIONS.get(value) or _members(value)
     fields.options = fields.options | options if fields.options else options
 
 
-_KNOWN_OPTIONS = {value: frozenset({value.lower()}) for value in (b"keep-alive", b"Keep-Alive", b"close", b"Close")}
+_KNOWN_OPTIONS: Final = {
+    value: frozenset({value.lower()}) for value in (b"keep-alive", b"Keep-Alive", b"close", b"Close")
+}
 
 
-def _heed_close(fields: "RequestFields | AnswerHead", value: bytes) -> None:
+def _heed_close(fields: _Head, value: bytes) -> None:
     """Proxy-Connection was never a standard; llhttp ends the connection on its `close`, so we do."""
     if b"close" in _members(value):
         fields.options |= {b"close"}
 
 
-def _set_content_length(fields: "RequestFields | AnswerHead", value: bytes) -> None:
+def _set_content_length(fields: _Head, value: bytes) -> None:
     if fields.content_length >= 0:
         raise FramingError("more than one Content-Length")
     if not value.isdigit() or len(value) > _LENGTH_DIGITS:
@@ -189,17 +190,17 @@ def _set_content_length(fields: "RequestFields | AnswerHead", value: bytes) -> N
     fields.content_length = int(value)
 
 
-_LENGTH_DIGITS = 18
+_LENGTH_DIGITS: Final = 18
 """As many as always fit into 64 bits."""
 
 
-def _set_transfer_encoding(fields: "RequestFields | AnswerHead", value: bytes) -> None:
+def _set_transfer_encoding(fields: _Head, value: bytes) -> None:
     if fields.chunked or value.lower() != b"chunked":
         raise FramingError("Transfer-Encoding is not exactly one `chunked`")
     fields.chunked = True
 
 
-def _keep_trailer_names(fields: "RequestFields | AnswerHead", value: bytes) -> bytes:
+def _keep_trailer_names(fields: _Head, value: bytes) -> bytes:
     if _members(value) & FORBIDDEN_TRAILERS:
         raise FramingError("Trailer announces a field that must not be a trailer")
     return b"Trailer: %b\r\n" % value
@@ -232,9 +233,9 @@ def _set_host(fields: RequestFields, value: bytes) -> None:
     fields.host = _HOSTS.get(value) or normal_host(value)
 
 
-_HOSTS: dict[bytes, bytes] = {}
+_HOSTS: Final[dict[bytes, bytes]] = {}
 """Authorities that were checked lately."""
-_REMEMBERED_HOSTS = 4096
+_REMEMBERED_HOSTS: Final = 4096
 
 
 def normal_host(authority: bytes) -> bytes:
@@ -275,46 +276,28 @@ def _logged_value(value: bytes) -> bytes:
     return value or b"-"
 
 
-_LOG_UNSAFE = b'\\"\t'
+_LOG_UNSAFE: Final = b'\\"\t'
 """The backslash first, as the others are written with one."""
 
 
-class AnswerHead:
-    """What the head of one answer says."""
+class AnswerHead(_Head):
+    """What the head of one answer says; `lines` begin with its status line."""
 
-    __slots__ = (
-        "chunked",
-        "closes",
-        "content_length",
-        "has_date",
-        "has_server",
-        "lines",
-        "minor",
-        "options",
-        "status",
-        "upgrade",
-    )
+    __slots__ = ("closes", "has_date", "has_server", "minor", "status")
 
     def __init__(self, status: int, minor: int) -> None:
+        super().__init__()
         self.status = status
         self.minor = minor
-        self.lines = b""
-        """Status line and checked lines that are passed on; framing and connection fields are not among them."""
-        self.content_length = -1
-        self.chunked = False
         self.closes = minor == 0
         """The connection ends with this answer."""
-        self.options: frozenset[bytes] = frozenset()
-        """Members of Connection, lower case."""
         self.has_date = False
         self.has_server = False
-        self.upgrade = b""
-        """Protocol that is switched to, lower case."""
 
 
-_STATUS_LINES: dict[bytes, tuple[int, int, bytes]] = {}
+_STATUS_LINES: Final[dict[bytes, tuple[int, int, bytes]]] = {}
 """Status lines seen: status, minor version, and the line as it is passed on."""
-_REMEMBERED_STATUS_LINES = 256
+_REMEMBERED_STATUS_LINES: Final = 256
 
 
 def _read_status_line(line: bytes) -> tuple[int, int, bytes]:
@@ -395,14 +378,14 @@ def _without(lines: bytes, listed: frozenset[bytes]) -> bytes:
     return b"".join(kept)
 
 
-_CONNECTION_OPTIONS = frozenset({b"close", b"keep-alive", b"upgrade"})
+_CONNECTION_OPTIONS: Final = frozenset({b"close", b"keep-alive", b"upgrade"})
 """Options that name no field which is passed on anyway."""
 
 # What each special field does: notes the value, and gives the line that is passed on in its place, if any. Values come
 # without the spaces around them; a tab there is legal, but no two servers agree on it, so framing does not take it.
 _Taker = Callable[[Any, bytes], bytes | None]
 
-_REQUEST_TAKERS: dict[bytes, _Taker] = {
+_REQUEST_TAKERS: Final[dict[bytes, _Taker]] = {
     b"host": _set_host,
     b"connection": _set_connection,
     b"content-length": _set_content_length,
@@ -413,7 +396,7 @@ _REQUEST_TAKERS: dict[bytes, _Taker] = {
     b"x-request-id": _set_request_id,
     b"upgrade": _set_upgrade,
 }
-_ANSWER_TAKERS: dict[bytes, _Taker] = {
+_ANSWER_TAKERS: Final[dict[bytes, _Taker]] = {
     b"proxy-connection": _heed_close,
     b"connection": _set_connection,
     b"content-length": _set_content_length,
@@ -421,6 +404,6 @@ _ANSWER_TAKERS: dict[bytes, _Taker] = {
     b"trailer": _keep_trailer_names,
     b"upgrade": _set_upgrade,
 }
-_DROPPED = frozenset(b"te http2-settings keep-alive proxy-authenticate proxy-authorization".split())
-_FRAMING = frozenset({b"content-length", b"transfer-encoding"})
-_FORWARDED = frozenset({b"forwarded", b"x-real-ip"})
+_DROPPED: Final = frozenset(b"te upgrade http2-settings keep-alive proxy-authenticate proxy-authorization".split())
+_FRAMING: Final = frozenset({b"content-length", b"transfer-encoding"})
+_FORWARDED: Final = frozenset({b"forwarded", b"x-real-ip"})

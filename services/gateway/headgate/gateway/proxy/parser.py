@@ -6,7 +6,7 @@ message is refused too. A parser is fed exactly one message at a time, so that w
 """
 
 import re
-from typing import cast
+from typing import Final, cast
 
 import httptools
 
@@ -16,7 +16,7 @@ from headgate.gateway.proxy.grammar import fault_of_block
 Fields = tuple[tuple[bytes, ...], tuple[bytes, ...]]
 """Names as sent, and values without the white space before them; behind them there may be some."""
 
-_UPGRADE_NAME = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
+_UPGRADE_NAME: Final = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
 
 
 class MessageParser:

@@ -5,7 +5,7 @@ connection about which there is doubt is closed, for on it the next client could
 """
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from headgate.gateway.proxy.errors import BadMessage
 from headgate.gateway.proxy.forward import request_head
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from headgate.gateway.proxy.exchange import Exchange
     from headgate.gateway.proxy.pool import EndpointPool
 
-_MAX_INFORMATIONAL = 16
+_MAX_INFORMATIONAL: Final = 16
 
 
 class UpstreamConnection(UpstreamSide):

@@ -1,0 +1,164 @@
+"""What a plugin is, and what it is given. `docs/plugins.md` teaches it; third-party plugins import from here only.
+
+A plugin is made once for each use in a route, when the table is compiled, and serves many requests at once. Its hooks
+are called on the event loop: they must not block. A hook that returns a value costs no task; one that returns an
+awaitable (an `async def`) makes that request, and no other, wait for it.
+
+Request hooks run by `order`, greater first; response hooks and filters run the other way round, so that a plugin wraps
+those behind it. Response hooks see every answer, those of other plugins and of the gateway itself too, also where an
+earlier plugin answered before their own request hook was reached.
+"""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from weakref import WeakValueDictionary
+
+from pydantic import BaseModel, ConfigDict
+
+from headgate.gateway.plugins.headers import BadHeader, HeaderName, Headers, HeaderValue, is_reserved
+from headgate.gateway.plugins.messages import BodySource, BodyTooLarge, Pacing, Request, Response
+
+if TYPE_CHECKING:
+    import aiohttp
+
+
+class PluginConfig(BaseModel):
+    """Base of what plugins are told; fields that a plugin does not know are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class BodyFilter:
+    """Changes a body as it passes; made for one message."""
+
+    keeps_length: ClassVar[bool] = False
+    """True for one that gives as many bytes as it takes: the length that was announced stays then."""
+
+    def feed(self, data: bytes) -> bytes:
+        """Return what goes out for bytes that came in; may be empty while the filter collects."""
+        return data
+
+    def finish(self) -> bytes:
+        """Return what is left once the body has ended."""
+        return b""
+
+
+C = TypeVar("C", bound=PluginConfig)
+S = TypeVar("S")
+
+
+class SharedState:
+    """What plugins keep beyond one table: counters and caches.
+
+    A table that changes makes new plugins; these find the state of their predecessors here by its key. The state lives
+    as long as some plugin holds it. It belongs to one worker process: a limit counts what this worker sees.
+    """
+
+    __slots__ = ("_states",)
+
+    def __init__(self) -> None:
+        self._states: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
+
+    def get(self, key: Hashable, make: Callable[[], S]) -> S:
+        """Return what is kept under a key, made now if there is nothing. Keys begin with the plugin's name."""
+        state = self._states.get(key)
+        if state is None:
+            state = make()
+            self._states[key] = state
+        found: S = state
+        return found
+
+
+class SendTo(Protocol):
+    """Sends a request of a plugin's own to an upstream of the table."""
+
+    async def __call__(self, upstream: str, request: Request, *, timeout_s: float, max_body: int) -> Response:
+        """Send `request` (its body whole, in `body`) to an endpoint of the upstream with this key.
+
+        Returns the answer with its whole body. Raises OSError or TimeoutError if there is none, BodyTooLarge if its
+        body has more than `max_body` bytes.
+        """
+
+
+async def no_upstreams(upstream: str, request: Request, *, timeout_s: float, max_body: int) -> Response:
+    """Stand for `send_to` where there is no table."""
+    raise ConnectionRefusedError(f"there is no upstream {upstream}")
+
+
+def no_client() -> "aiohttp.ClientSession":
+    """Stand for `http` where no requests of a plugin's own are sent."""
+    raise ConnectionRefusedError("there is no HTTP client")
+
+
+@dataclass(frozen=True, slots=True)
+class PluginServices:
+    """What the gateway gives to a plugin."""
+
+    scope: str = ""
+    """`host|route name` of the route, for state that belongs to it."""
+    shared: SharedState = field(default_factory=SharedState)
+    http: "Callable[[], aiohttp.ClientSession]" = no_client
+    """Returns the worker's HTTP client; call it in a hook, on the running event loop."""
+    send_to: SendTo = no_upstreams
+    clock: Callable[[], float] = time.monotonic
+    """Monotonic seconds."""
+    logger: logging.Logger = field(default_factory=lambda: logging.getLogger("headgate.gateway.plugins"))
+
+
+class Plugin(Generic[C]):
+    """Base of all plugins. Override the hooks that you need; those that you leave cost nothing."""
+
+    name: ClassVar[str]
+    """In routes: `cors`."""
+    order: ClassVar[int] = 0
+    """Greater runs earlier on requests and later on responses; built-in ones have the numbers of Apache APISIX."""
+    Config: ClassVar[type[PluginConfig]] = PluginConfig
+
+    def __init__(self, config: C, services: PluginServices) -> None:
+        self.config = config
+        self.services = services
+
+    def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
+        """Look at a request before its upstream is chosen; change it, or answer it by returning a response."""
+        return None
+
+    def on_response(self, request: Request, response: Response) -> Awaitable[None] | None:
+        """Look at an answer's head before the client gets it; change it. Its body may still be streaming."""
+        return None
+
+    def request_body_filter(self, request: Request) -> BodyFilter | None:
+        """Give a filter for the body on its way to the upstream; called after all request hooks."""
+        return None
+
+    def body_filter(self, request: Request, response: Response) -> BodyFilter | None:
+        """Give a filter for the answer's body; called after all response hooks, and may still change headers.
+
+        Not called for answers that have no body (HEAD, 204, 304).
+        """
+        return None
+
+    def on_finish(self, request: Request, status: int, seconds: float) -> None:
+        """Note the end of a request, however it ended; called once. `status` is 499 if the client left before."""
+
+
+__all__ = [
+    "BadHeader",
+    "BodyFilter",
+    "BodySource",
+    "BodyTooLarge",
+    "HeaderName",
+    "HeaderValue",
+    "Headers",
+    "Pacing",
+    "Plugin",
+    "PluginConfig",
+    "PluginServices",
+    "Request",
+    "Response",
+    "SendTo",
+    "SharedState",
+    "is_reserved",
+]

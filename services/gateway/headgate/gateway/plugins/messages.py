@@ -1,0 +1,241 @@
+"""A request and its answer as plugins see them: what may be read, and what may be changed.
+
+The proxy makes a `Request` only for routes that have plugins, and takes back what they changed. Text is that of the
+bytes on the wire (ISO 8859-1); only bodies are bytes.
+"""
+
+import re
+from http import HTTPStatus
+from typing import Protocol
+
+from headgate.gateway.plugins.headers import Headers
+from headgate.gateway.proxy.grammar import HOST, TOKEN
+
+_METHOD = re.compile(TOKEN.decode() + "++")
+_TARGET = re.compile(r"\*|/[\x21\x22\x24-\x7e]*+")
+
+
+class BodyTooLarge(Exception):
+    """A request's body is longer than the plugin that asked for it can take; the client gets a 413."""
+
+
+class BodySource(Protocol):
+    """Where the rest of a request's body comes from: the client's connection."""
+
+    async def read_body(self, limit: int) -> bytes:
+        """Wait for the whole body and return it.
+
+        Raises:
+            BodyTooLarge: it is longer than `limit` bytes.
+        """
+
+
+class NoBody:
+    """The body of a request that has none."""
+
+    async def read_body(self, limit: int) -> bytes:
+        """Return nothing."""
+        return b""
+
+
+class Request:
+    """A request on its way to an upstream. What plugins change here is what is sent."""
+
+    __slots__ = (
+        "_source",
+        "authority",
+        "body",
+        "client",
+        "content_length",
+        "headers",
+        "host",
+        "id",
+        "is_body_replaced",
+        "max_body",
+        "method",
+        "original_path",
+        "original_query",
+        "path",
+        "port",
+        "query",
+        "route",
+        "scheme",
+        "upstream_host",
+        "variables",
+    )
+
+    def __init__(
+        self,
+        *,
+        method: str = "GET",
+        scheme: str = "http",
+        host: str = "",
+        authority: str | None = None,
+        port: int = 80,
+        path: str = "/",
+        query: str = "",
+        headers: Headers | None = None,
+        client: str = "",
+        request_id: str = "",
+        route: str = "",
+        content_length: int | None = 0,
+        body: bytes | None = None,
+        source: BodySource | None = None,
+    ) -> None:
+        self.id = request_id
+        """Sent as X-Request-ID, and in the access log."""
+        self.method = method
+        self.scheme = scheme
+        """`http` or `https`: what the client spoke, or what a trusted proxy says that it did."""
+        self.host = host
+        """Lower case, without port; empty if an HTTP/1.0 client sent none."""
+        self.authority = host if authority is None else authority
+        """Host as the client sent it, with its port if it named one."""
+        self.port = port
+        """That the client connected to."""
+        self.path = path
+        """As sent, not decoded; begins with `/` (or is `*` for OPTIONS)."""
+        self.query = query
+        """As sent, without its `?`."""
+        self.original_path = path
+        self.original_query = query
+        self.headers = Headers() if headers is None else headers
+        """All that goes to the upstream but Host, X-Request-ID and what frames the message."""
+        self.client = client
+        """Address of the client, the one that trusted proxies name where there are such."""
+        self.route = route
+        """`host|route name`."""
+        self.variables: dict[str, object] = {}
+        """What plugins tell each other about this request; text values can be used as `$name` in templates."""
+        self.upstream_host: str | None = None
+        """Host that is sent instead of the client's."""
+        self.content_length = content_length
+        """Bytes of the body; None if it is chunked."""
+        self.max_body: int | None = None
+        """Set it to refuse a body with more bytes, with 413, as it comes."""
+        self.body = body
+        """None until it is read. A body that no plugin reads streams."""
+        self.is_body_replaced = False
+        self._source: BodySource = NoBody() if source is None else source
+
+    def fault(self) -> str:
+        """Say what is wrong with what plugins made of the request line; empty if it can be sent."""
+        if not _METHOD.fullmatch(self.method):
+            return "the method is no token"
+        if not _TARGET.fullmatch(self.target):
+            return (
+                "the path does not begin with a slash, or has a space, a `#`, a control character or one beyond ASCII"
+            )
+        if self.upstream_host is not None and not HOST.fullmatch(self.upstream_host.encode("latin-1", "replace")):
+            return "the host is no host"
+        return ""
+
+    @property
+    def target(self) -> str:
+        """Path and query as they will be sent."""
+        return f"{self.path}?{self.query}" if self.query else self.path
+
+    @property
+    def original_target(self) -> str:
+        """Path and query as the client sent them."""
+        return f"{self.original_path}?{self.original_query}" if self.original_query else self.original_path
+
+    async def read_body(self, limit: int) -> bytes:
+        """Return the whole body, waiting for it if need be; then it is sent from memory.
+
+        Raises:
+            BodyTooLarge: it is longer than `limit` bytes.
+        """
+        if self.body is None:
+            if self.content_length is not None and self.content_length > limit:
+                raise BodyTooLarge(f"body of {self.content_length} bytes where {limit} are taken")
+            self.body = await self._source.read_body(limit)
+        if len(self.body) > limit:
+            raise BodyTooLarge(f"body of {len(self.body)} bytes where {limit} are taken")
+        return self.body
+
+    def replace_body(self, body: bytes) -> None:
+        """Send this instead of what the client sends."""
+        self.body = body
+        self.content_length = len(body)
+        self.is_body_replaced = True
+
+
+class Pacing:
+    """How fast a body may go out: nginx's `limit_rate` and `limit_rate_after`."""
+
+    __slots__ = ("_after", "_rate", "_started")
+
+    def __init__(self, rate: int, after: int, started: float) -> None:
+        self._rate = rate
+        self._after = after
+        self._started = started
+
+    def wait_s(self, sent: int, now: float) -> float:
+        """Return the seconds to wait before more of the body may be sent, with `sent` bytes of it gone.
+
+        `now` is monotonic, as the start given to the constructor. The first second's share may go at once.
+        """
+        ahead = sent - self._after - self._rate * (now - self._started + 1)
+        return ahead / self._rate if ahead > 0 else 0.0
+
+
+class Response:
+    """An answer on its way to the client. What plugins change here is what the client gets."""
+
+    __slots__ = ("body", "content_length", "from_upstream", "headers", "pacing", "reason", "status")
+
+    def __init__(
+        self,
+        status: int,
+        headers: Headers | None = None,
+        body: bytes | None = b"",
+        *,
+        from_upstream: bool = False,
+        content_length: int | None = None,
+        reason: str = "",
+    ) -> None:
+        self.status = status
+        self.headers = Headers() if headers is None else headers
+        """Without those that frame the message."""
+        self.body = body
+        """None while it streams from the upstream; set it, and the upstream's is thrown away."""
+        self.content_length = content_length
+        """Bytes of a body that streams, if the upstream said so."""
+        self.from_upstream = from_upstream
+        """False for answers of plugins and of the gateway itself."""
+        self.reason = reason
+        """For the access log: why this is not the upstream's answer."""
+        self.pacing: Pacing | None = None
+
+    @classmethod
+    def text(cls, status: int, text: str, *, reason: str = "", content_type: str = "text/plain") -> "Response":
+        """Make an answer with a short text."""
+        headers = Headers([("Content-Type", f"{content_type}; charset=utf-8")])
+        return cls(status, headers, text.encode(), reason=reason)
+
+    @classmethod
+    def refusal(cls, status: int, reason: str) -> "Response":
+        """Make an answer that says why a request is not served, in the form of the gateway's own errors."""
+        shown = "".join(char if " " <= char <= "~" else "?" for char in reason)
+        try:
+            phrase = HTTPStatus(status).phrase
+        except ValueError:
+            phrase = "Unknown"
+        response = cls.text(status, f"{status} {phrase}: {shown}\n", reason=reason)
+        response.headers.set("x-headgate-reason", shown)
+        return response
+
+    @property
+    def is_bodiless(self) -> bool:
+        """No body whatever the method: 1xx, 204, 304."""
+        return self.status < 200 or self.status in (204, 304)
+
+    def replace(self, other: "Response") -> None:
+        """Become another answer."""
+        self.status = other.status
+        self.headers = other.headers
+        self.body = other.body
+        self.content_length = other.content_length
+        self.from_upstream = other.from_upstream
+        self.reason = other.reason
