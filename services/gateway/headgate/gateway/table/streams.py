@@ -1,0 +1,67 @@
+"""Stream routes as connections use them.
+
+A connection keeps the route that it began with, whatever is swapped in meanwhile; endpoints are found through upstream
+holders, as for requests.
+"""
+
+from collections.abc import Collection
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import TYPE_CHECKING
+
+from headgate.common.table import StreamRoute
+from headgate.gateway.balancing.round_robin import SmoothRoundRobin
+from headgate.gateway.balancing.upstream import UpstreamHolder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headgate.gateway.proxy.pool import EndpointPool
+    from headgate.gateway.proxy.seam import RequestSource
+
+Network = IPv4Network | IPv6Network
+
+
+class CompiledStream:
+    """A stream route, bound to the holders of its upstreams."""
+
+    __slots__ = ("__weakref__", "_split", "entry", "networks", "problem")
+
+    def __init__(self, entry: StreamRoute, find_holder: "Callable[[str], UpstreamHolder]", offset: int) -> None:
+        self.entry = entry
+        self._split = SmoothRoundRobin(
+            ((find_holder(backend.upstream), backend.weight) for backend in entry.backends), offset
+        )
+        self.problem = ""
+        """Why the route refuses every connection, naming the field; empty if it does not."""
+        self.networks: tuple[Network, ...] = ()
+        try:
+            self.networks = parse_networks(entry.allowed_networks)
+        except ValueError as error:
+            self.problem = f"{entry.provenance}: allowed_networks: {error}"
+
+    def allows(self, address: str) -> bool:
+        """Tell whether a client may connect."""
+        return not self.networks or is_within(address, self.networks)
+
+    def choose_upstream(self) -> UpstreamHolder | None:
+        """Choose by weight; None if all backends have weight 0. As for requests, nobody takes over another's share."""
+        return self._split.choose()
+
+
+def choose_endpoint(
+    holder: UpstreamHolder, tried: "Collection[EndpointPool]", source: "RequestSource"
+) -> "EndpointPool | None":
+    """Return the next endpoint of an upstream that was not tried; None if there is none."""
+    pool = holder.balancer.choose(tried, source)
+    return None if pool in tried else pool
+
+
+def parse_networks(texts: Collection[str]) -> tuple[Network, ...]:
+    """Read networks in CIDR notation, host bits allowed. Raises ValueError with the wrong one."""
+    return tuple(ip_network(text, strict=False) for text in texts)
+
+
+def is_within(address: str, networks: Collection[Network]) -> bool:
+    """Tell whether an address is in one of the networks."""
+    parsed = ip_address(address.partition("%")[0])
+    return any(parsed in network for network in networks)

@@ -1,0 +1,198 @@
+"""A listener's side of the handshake: the context is chosen by server name before OpenSSL begins.
+
+`SSLContext.sni_callback` is not enough. Putting another context in its place swaps certificate, ciphers and ALPN;
+whether a client certificate is asked for and which versions are spoken stays as it was, because OpenSSL copied that to
+the connection when it was made. So the event loop gets a `ServerConnection` in place of the `ssl.SSLObject`: it waits
+for the ClientHello, chooses the context, and from then on passes everything to the real object. That is also the only
+place where failed handshakes can be counted, as the event loop tells no protocol of them.
+
+Contexts of their own per host also keep sessions apart: each has its own ticket keys and session cache, so a session
+from one host is never resumed with another, and none outlives a change of its host's authorities.
+"""
+
+import ssl
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, cast
+
+from headgate.gateway.streams.client_hello import ClientHello, Verdict, read_client_hello
+from headgate.gateway.tls.identity import ClientIdentity, read_identity
+from headgate.gateway.tls.loading import verified_intermediates
+from headgate.gateway.tls.policy import HostTls
+
+_REASONS_LIMIT: Final = 64
+_OTHER: Final = "OTHER"
+
+
+class HandshakeCounts:
+    """What happened to handshakes; plain integers."""
+
+    __slots__ = ("completed", "failed", "resumed", "started")
+
+    def __init__(self) -> None:
+        self.started = 0
+        """Connections accepted. Those that neither completed nor failed are under way, or were cut or timed out."""
+        self.completed = 0
+        """Of them `resumed` with a session of an earlier connection."""
+        self.resumed = 0
+        self.failed: dict[str, int] = {}
+        """By OpenSSL's reason: `NO_SHARED_CIPHER`, `CERTIFICATE_VERIFY_FAILED`, ..."""
+
+    def fail(self, reason: str) -> None:
+        """Count a failure."""
+        if reason not in self.failed and len(self.failed) >= _REASONS_LIMIT:
+            reason = _OTHER
+        self.failed[reason] = self.failed.get(reason, 0) + 1
+
+
+class Chosen(NamedTuple):
+    """The context for a server name and the policy that it was made for."""
+
+    context: ssl.SSLContext
+    tls: HostTls | None
+
+
+class ListenerContext(ssl.SSLContext):
+    """What `create_server` takes: makes connections that choose their real context themselves."""
+
+    choose: Callable[[str], Chosen]
+    """Finds the context for a server name; empty if the client names none."""
+    counts: HandshakeCounts
+
+    def wrap_bio(
+        self,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        server_side: bool = False,
+        server_hostname: str | bytes | None = None,
+        session: ssl.SSLSession | None = None,
+    ) -> ssl.SSLObject:
+        """Begin a connection; the event loop calls it for each that it accepts."""
+        self.counts.started += 1
+        return cast(ssl.SSLObject, ServerConnection(self, incoming, outgoing))
+
+
+class ServerConnection:
+    """Stands for the `ssl.SSLObject` of an accepted connection; `get_extra_info("ssl_object")` gives it."""
+
+    __slots__ = ("_failure", "_identity", "_incoming", "_listener", "_object", "_outgoing", "tls")
+
+    def __init__(self, listener: ListenerContext, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> None:
+        self._listener = listener
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._object: ssl.SSLObject | None = None
+        self._failure: ssl.SSLError | None = None
+        self._identity: ClientIdentity | None = None
+        self.tls: HostTls | None = None
+        """The policy that the handshake followed; None: the gateway's own."""
+
+    @property
+    def asked(self) -> str:
+        """What a client certificate was verified against (`ClientGuard.asked`); empty if none was asked for."""
+        guard = self.tls.guard if self.tls is not None else None
+        return guard.asked if guard is not None else ""
+
+    @property
+    def identity(self) -> ClientIdentity:
+        """Who the client is, read once."""
+        if self._identity is None:
+            self._identity = read_identity(self._chosen().getpeercert(binary_form=True))
+        return self._identity
+
+    def do_handshake(self) -> None:
+        """Go on with the handshake. Raises ssl.SSLWantReadError for more bytes, ssl.SSLError when it failed."""
+        if self._failure is not None:
+            raise self._failure
+        connection = self._object or self._begin()
+        try:
+            connection.do_handshake()
+            self._check_depth(connection)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError as error:
+            self._fail(error)
+        counts = self._listener.counts
+        counts.completed += 1
+        counts.resumed += bool(connection.session_reused)
+
+    def _begin(self) -> ssl.SSLObject:
+        """Look at what came, put it back, and choose the context once the hello is whole."""
+        data = self._incoming.read()
+        self._incoming.write(data)
+        hello = read_client_hello(data)
+        if hello is Verdict.NEED_MORE:
+            raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "the ClientHello is not there to its end")
+        # What is no hello is OpenSSL's to refuse.
+        context, self.tls = self._listener.choose(hello.server_name if isinstance(hello, ClientHello) else "")
+        self._object = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        return self._object
+
+    def _check_depth(self, connection: ssl.SSLObject) -> None:
+        auth = self.tls.policy.client_auth if self.tls is not None and not self.tls.problem else None
+        if auth is not None and verified_intermediates(connection) > auth.depth:
+            # A session ticket lies ready to be sent: with it the client could come back without a chain.
+            self._outgoing.read()
+            error = ssl.SSLCertVerificationError(ssl.SSL_ERROR_SSL, "certificate chain too long")
+            error.reason = "CERTIFICATE_CHAIN_TOO_LONG"
+            raise error
+
+    def _fail(self, error: ssl.SSLError) -> None:
+        self._listener.counts.fail(error.reason or _OTHER)
+        if not self._outgoing.pending:
+            raise error
+        # The loop drops what is unsent when a handshake fails; asked for more bytes it sends the alert first. The
+        # client then closes, and if it does not, the loop's limit for handshakes ends it.
+        self._failure = error
+        raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "an alert is to be sent") from error
+
+    def _chosen(self) -> ssl.SSLObject:
+        if self._object is None:
+            raise ValueError("the handshake has not begun")
+        return self._object
+
+    # What event loops and their users call on an SSLObject.
+
+    def read(self, size: int = 1024, buffer: bytearray | None = None) -> Any:
+        """Read decrypted bytes."""
+        chosen = self._object
+        assert chosen is not None
+        return chosen.read(size) if buffer is None else chosen.read(size, buffer)
+
+    def write(self, data: bytes) -> int:
+        """Encrypt bytes."""
+        chosen = self._object
+        assert chosen is not None
+        return chosen.write(data)
+
+    def pending(self) -> int:
+        """Count decrypted bytes that wait."""
+        return self._object.pending() if self._object is not None else 0
+
+    def unwrap(self) -> None:
+        """Close TLS."""
+        self._chosen().unwrap()
+
+    def getpeercert(self, binary_form: bool = False) -> Any:
+        """Return the client's certificate."""
+        return self._chosen().getpeercert(binary_form)
+
+    def cipher(self) -> tuple[str, str, int] | None:
+        """Return name, protocol and bits of the cipher."""
+        return self._chosen().cipher()
+
+    def compression(self) -> str | None:
+        """Return None: there is none."""
+        return self._chosen().compression()
+
+    def selected_alpn_protocol(self) -> str | None:
+        """Return what was agreed upon."""
+        return self._chosen().selected_alpn_protocol()
+
+    def version(self) -> str | None:
+        """Return the version: `TLSv1.3`."""
+        return self._chosen().version()
+
+    @property
+    def session_reused(self) -> bool | None:
+        """Tell whether an earlier session was resumed."""
+        return self._chosen().session_reused

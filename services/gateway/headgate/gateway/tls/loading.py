@@ -1,0 +1,126 @@
+"""Getting PEM into OpenSSL contexts without touching a disk, and certificates made on the spot."""
+
+import contextlib
+import datetime
+import os
+import ssl
+import warnings
+from collections.abc import Iterator
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from headgate.gateway.tls.errors import TlsConfigError
+
+_SELF_SIGNED_DAYS = 3650
+_VERSIONS: Final = {
+    "1.0": ssl.TLSVersion.TLSv1,
+    "1.1": ssl.TLSVersion.TLSv1_1,
+    "1.2": ssl.TLSVersion.TLSv1_2,
+    "1.3": ssl.TLSVersion.TLSv1_3,
+}
+
+
+def load_key_pair(context: ssl.SSLContext, chain_pem: bytes, key_pem: bytes) -> None:
+    """Load a certificate chain and its key. Raises ssl.SSLError for what is no pair."""
+    with _in_memory_file(chain_pem) as chain, _in_memory_file(key_pem) as key:
+        # Without a password function an encrypted key would make OpenSSL ask on the terminal.
+        context.load_cert_chain(chain, key, password="")
+
+
+def load_authorities(context: ssl.SSLContext, ca_pem: str, crl_pem: str = "") -> None:
+    """Trust these authorities, and check the whole chain against the revocation lists if there are any.
+
+    Raises:
+        TlsConfigError: one of the two cannot be read; the text begins with the field's name.
+    """
+    try:
+        x509.load_pem_x509_certificates(ca_pem.encode())
+        # The loader for files knows revocation lists, the one for strings does not.
+        with _in_memory_file(ca_pem.encode()) as path:
+            context.load_verify_locations(path)
+    except (ssl.SSLError, ValueError) as error:
+        raise TlsConfigError(f"ca_pem: not certificates in PEM: {error}") from error
+    if not crl_pem:
+        return
+    try:
+        x509.load_pem_x509_crl(crl_pem.encode())
+        with _in_memory_file(crl_pem.encode()) as path:
+            context.load_verify_locations(path)
+    except (ssl.SSLError, ValueError) as error:
+        raise TlsConfigError(f"crl_pem: not a revocation list in PEM: {error}") from error
+    context.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_CHAIN
+
+
+def set_versions(context: ssl.SSLContext, minimum: str, maximum: str = "") -> None:
+    """Bound the protocol versions; `minimum` is `1.0` to `1.3`, an empty `maximum` the newest.
+
+    Raises:
+        TlsConfigError: there is no version between the two.
+    """
+    if maximum and _VERSIONS[minimum] > _VERSIONS[maximum]:
+        raise TlsConfigError(f"min_version: {minimum} is above max_version {maximum}")
+    with warnings.catch_warnings():
+        # Someone asked for the old versions by name; documentation warns of them.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version = _VERSIONS[minimum]
+        if maximum:
+            context.maximum_version = _VERSIONS[maximum]
+
+
+def set_ciphers(context: ssl.SSLContext, ciphers: str) -> None:
+    """Set the ciphers for TLS 1.2 and older, in OpenSSL's notation.
+
+    Raises:
+        TlsConfigError: the list names none that OpenSSL knows.
+    """
+    try:
+        context.set_ciphers(ciphers)
+    except ssl.SSLError as error:
+        raise TlsConfigError(f"ciphers: {ciphers!r} names no cipher that can be used") from error
+
+
+def verified_intermediates(connection: ssl.SSLObject) -> int:
+    """Count the certificates between the peer's own and the authority; 0 for a resumed session, which has no chain.
+
+    Python has no setter for OpenSSL's verification depth. `get_verified_chain` is public from 3.13 on; up to 3.12 the
+    same method is there one object deeper.
+    """
+    source = connection if hasattr(connection, "get_verified_chain") else connection._sslobj  # type: ignore[attr-defined]
+    return max(0, len(source.get_verified_chain() or ()) - 2)
+
+
+@contextlib.contextmanager
+def _in_memory_file(content: bytes) -> Iterator[str]:
+    """Path of an anonymous file in memory: OpenSSL's loader takes paths only, and a key does not go to a disk."""
+    descriptor = os.memfd_create("pem", os.MFD_CLOEXEC)
+    try:
+        os.write(descriptor, content)
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
+def self_signed(name: str) -> tuple[bytes, bytes]:
+    """Make a self-signed certificate for a name; gives certificate and key in PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=_SELF_SIGNED_DAYS))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    key_pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return certificate.public_bytes(serialization.Encoding.PEM), key_pem

@@ -1,0 +1,150 @@
+"""How TLS is spoken for a host: a table's `TlsPolicy` checked, and put into OpenSSL contexts.
+
+Policies that say the same are one object, whatever hosts they come from, so that ten thousand hosts with one policy
+cost one check. What cannot be put into effect (a broken bundle, a mode that `ssl` does not have) is kept as `problem`:
+handshakes for such a host are the gateway's own, and each of its requests is refused with that reason. It is never
+served as if the policy were not there.
+"""
+
+import hashlib
+import ssl
+from collections.abc import Sequence
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+from headgate.common.table import ClientAuth, TlsPolicy
+from headgate.gateway.errors import BadMatch
+from headgate.gateway.table.patterns import compile_pattern
+from headgate.gateway.tls.errors import TlsConfigError
+from headgate.gateway.tls.loading import load_authorities, set_ciphers, set_versions
+
+CIPHERS: Final = ":".join(
+    f"ECDHE-{signature}-{cipher}"
+    for cipher in ("AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305")
+    for signature in ("ECDSA", "RSA")
+)
+"""For TLS 1.2: forward secret and authenticated, those of Mozilla's intermediate profile without finite-field DH."""
+_OLD_CIPHERS: Final = "ECDHE-ECDSA-AES128-SHA:ECDHE-RSA-AES128-SHA:ECDHE-ECDSA-AES256-SHA:ECDHE-RSA-AES256-SHA"
+"""Added where a policy lets TLS 1.0 or 1.1 in, which have no others."""
+_OLD_VERSIONS: Final = ("1.0", "1.1")
+_SECURITY_LEVEL: Final = "@SECLEVEL="
+
+_NO_UNVERIFIED: Final = (
+    "tls.client_auth.mode: optional-unverified cannot be had: Python's ssl ends the handshake on a certificate that "
+    "does not verify; use optional or required with the authorities in ca_pem"
+)
+
+
+class ClientGuard:
+    """What a host asks of its clients' certificates, for `identity.check`; immutable."""
+
+    __slots__ = ("allowed_names", "asked", "error_page", "is_required", "pass_certificate", "problem")
+
+    def __init__(self, auth: ClientAuth | None, problem: str = "") -> None:
+        """Raises TlsConfigError for a pattern that RE2 does not take."""
+        self.problem = problem
+        """Why no request can be let in; empty if there is no such reason."""
+        self.is_required = auth is not None and auth.mode == "required"
+        self.error_page = auth.error_page if auth else ""
+        self.pass_certificate = auth is not None and auth.pass_certificate
+        self.allowed_names = tuple(map(_compile_name, auth.allowed_names)) if auth and not problem else ()
+        self.asked = _asked(auth) if auth else ""
+        """What the handshake verifies against, in short. A connection counts for this host only if its own is equal."""
+
+
+class HostTls:
+    """The compiled policy of one or more hosts; immutable."""
+
+    __slots__ = ("__weakref__", "guard", "policy", "problem")
+
+    def __init__(self, policy: TlsPolicy) -> None:
+        self.policy = policy
+        self.problem = ""
+        """Why the policy is not in force, beginning with the field; empty if it is."""
+        self.guard: ClientGuard | None = None
+        """None: nothing to check per request."""
+        try:
+            put_into_effect(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), policy, ("http/1.1",))
+            if policy.client_auth is not None:
+                self.guard = ClientGuard(policy.client_auth)
+        except TlsConfigError as error:
+            self.problem = str(error)
+            self.guard = ClientGuard(policy.client_auth, self.problem)
+
+
+class TlsPolicies:
+    """One compiled policy for each that any live host has; collected with the last of them."""
+
+    def __init__(self) -> None:
+        self._policies: WeakValueDictionary[TlsPolicy, HostTls] = WeakValueDictionary()
+
+    def __len__(self) -> int:
+        return len(self._policies)
+
+    def compile(self, policy: TlsPolicy | None) -> HostTls | None:
+        """Return the compiled form of a policy, the same for equal ones."""
+        if policy is None:
+            return None
+        compiled = self._policies.get(policy)
+        if compiled is None:
+            compiled = self._policies[policy] = HostTls(policy)
+        return compiled
+
+
+def put_into_effect(context: ssl.SSLContext, policy: TlsPolicy | None, alpn: Sequence[str]) -> None:
+    """Set a server's context up; without a policy as the gateway thinks right.
+
+    Args:
+        context: of a server, new.
+        policy: what the host asks for.
+        alpn: protocols that the listener speaks, the best first; a policy chooses among them.
+
+    Raises:
+        TlsConfigError: something of the policy cannot be had.
+    """
+    policy = policy or TlsPolicy()
+    minimum = policy.min_version or "1.2"
+    set_versions(context, minimum, policy.max_version)
+    ciphers = policy.ciphers or (f"{CIPHERS}:{_OLD_CIPHERS}" if minimum in _OLD_VERSIONS else CIPHERS)
+    if minimum in _OLD_VERSIONS and _SECURITY_LEVEL not in ciphers:
+        # Their signatures use SHA-1, which OpenSSL 3 allows at level 0 only.
+        ciphers += f":{_SECURITY_LEVEL}0"
+    set_ciphers(context, ciphers)
+    # Renegotiation and compression have nothing but attacks to offer.
+    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
+    if policy.ciphers and not policy.prefer_server_ciphers:
+        context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
+    else:
+        context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE
+    spoken = [protocol for protocol in alpn if protocol in policy.alpn]
+    if spoken:
+        context.set_alpn_protocols(spoken)
+    if policy.client_auth is not None:
+        _ask_for_certificates(context, policy.client_auth)
+
+
+def _ask_for_certificates(context: ssl.SSLContext, auth: ClientAuth) -> None:
+    if auth.mode == "optional-unverified":
+        raise TlsConfigError(_NO_UNVERIFIED)
+    try:
+        load_authorities(context, auth.ca_pem, auth.crl_pem)
+    except TlsConfigError as error:
+        raise TlsConfigError(f"tls.client_auth.{error}") from error
+    context.verify_mode = ssl.CERT_REQUIRED if _needs_at_handshake(auth) else ssl.CERT_OPTIONAL
+
+
+def _needs_at_handshake(auth: ClientAuth) -> bool:
+    """A client that is to be sent to a page has to get through the handshake first."""
+    return auth.mode == "required" and not auth.error_page
+
+
+def _asked(auth: ClientAuth) -> str:
+    facts = (auth.ca_pem, auth.crl_pem, auth.depth, _needs_at_handshake(auth))
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def _compile_name(pattern: str) -> Any:
+    try:
+        return compile_pattern(pattern, "tls.client_auth.allowed_names")
+    except BadMatch as error:
+        raise TlsConfigError(str(error)) from error

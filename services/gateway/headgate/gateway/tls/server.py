@@ -1,0 +1,174 @@
+"""Certificates and policies by server name, changed while connections come in.
+
+Contexts are made when a pair of certificate and policy is first asked for: ten thousand certificates cost nothing until
+they are used. Policies are looked up in the table that is served, with the same rules as a request's host, so a swap of
+the table costs one reference.
+"""
+
+import logging
+import ssl
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+
+from headgate.common.secret import Secret
+from headgate.gateway.tls.handshake import Chosen, HandshakeCounts, ListenerContext
+from headgate.gateway.tls.loading import load_key_pair, self_signed
+from headgate.gateway.tls.policy import HostTls, put_into_effect
+
+_log = logging.getLogger(__name__)
+
+FALLBACK_NAME = "headgate.invalid"
+FALLBACK_KEY = "default"
+"""What metrics call the certificate for names that have none."""
+
+
+class CertificateEntry(NamedTuple):
+    """A certificate with its key."""
+
+    server_names: tuple[str, ...]
+    """Lower case; `*.foo.com` for one more label."""
+    chain_pem: str
+    key_pem: Secret[bytes]
+    fingerprint: str
+    """Equal for equal certificates."""
+    key: str = ""
+    """In the table: `<cluster>/<namespace>/<secret>`."""
+    not_after: str = ""
+    """RFC 3339; read from the chain if empty."""
+
+
+FindPolicy = Callable[[bytes], HostTls | None]
+"""Finds the policy of the virtual host that takes a name (lower case; empty: none was sent)."""
+
+
+class CertificateStore:
+    """What a TLS listener presents and asks for.
+
+    Args:
+        alpn: protocols that the listener speaks, the best first; policies choose among them.
+        default_key: key in the table of the certificate for names that have none; while the table lacks it, and
+            without one, that is a self-signed one made at the start, or what `set_fallback` was given.
+    """
+
+    def __init__(self, alpn: Sequence[str] = ("http/1.1",), default_key: str = "") -> None:
+        self._alpn = tuple(alpn)
+        self._default_key = default_key
+        chain, key = self_signed(FALLBACK_NAME)
+        self._own = CertificateEntry((), chain.decode(), Secret(key), "self-signed", FALLBACK_KEY)
+        self._from_table: CertificateEntry | None = None
+        self._by_name: dict[str, CertificateEntry] = {}
+        self._by_key: dict[str, CertificateEntry] = {}
+        self._contexts: dict[str, ssl.SSLContext] = {}
+        """For hosts without a policy, by fingerprint."""
+        self._policy_contexts: WeakKeyDictionary[HostTls, dict[str, ssl.SSLContext]] = WeakKeyDictionary()
+        self._unusable: set[str] = set()
+        self._find_policy: FindPolicy = _no_policy
+        self.counts = HandshakeCounts()
+        self.server_context = ListenerContext(ssl.PROTOCOL_TLS_SERVER)
+        """The context for listeners, for good."""
+        self.server_context.choose = self.choose
+        self.server_context.counts = self.counts
+
+    @property
+    def fallback(self) -> CertificateEntry:
+        """The certificate for names that have none."""
+        return self._from_table or self._own
+
+    def set_certificates(self, entries: Iterable[CertificateEntry]) -> None:
+        """Replace all certificates of the table. Of two with the same name the first is used."""
+        by_name: dict[str, CertificateEntry] = {}
+        by_key: dict[str, CertificateEntry] = {}
+        for entry in entries:
+            by_key[entry.key or entry.fingerprint] = entry
+            for name in entry.server_names:
+                by_name.setdefault(_normal(name), entry)
+        self._by_name, self._by_key = by_name, by_key
+        self._from_table = by_key.get(self._default_key) if self._default_key else None
+        self._forget_dead()
+
+    def set_policies(self, find: FindPolicy) -> None:
+        """Look policies up there from now on."""
+        self._find_policy = find
+
+    def set_fallback(self, chain_pem: bytes, key_pem: bytes) -> None:
+        """Present another certificate to names that have none.
+
+        Raises:
+            ssl.SSLError, ValueError: they are no pair; the one before stays.
+        """
+        load_key_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), chain_pem, key_pem)
+        fingerprint = x509.load_pem_x509_certificate(chain_pem).fingerprint(hashes.SHA256()).hex()
+        self._own = CertificateEntry((), chain_pem.decode(), Secret(key_pem), fingerprint, FALLBACK_KEY)
+        self._forget_dead()
+
+    def certificate_for(self, server_name: str) -> CertificateEntry:
+        """Find the certificate for a name: exact, then wildcard of one label, then the fallback."""
+        name = _normal(server_name)
+        return self._by_name.get(name) or self._by_name.get("*." + name.partition(".")[2]) or self.fallback
+
+    def choose(self, server_name: str) -> Chosen:
+        """Give context and policy for a server name; empty if the client sent none."""
+        name = _normal(server_name)
+        tls = self._find_policy(name.encode())
+        effective = tls if tls is not None and not tls.problem else None
+        for entry in (self.certificate_for(name), self.fallback, self._own):
+            context = self._context(entry, effective)
+            if context is not None:
+                return Chosen(context, tls)
+        raise AssertionError("the gateway's own certificate was loaded before")
+
+    def not_after(self) -> Iterator[tuple[str, float]]:
+        """Yield when each certificate ends: its key, and seconds since 1970."""
+        for key, entry in (*self._by_key.items(), (FALLBACK_KEY, self.fallback)):
+            try:
+                yield key, _end_of(entry).timestamp()
+            except ValueError:
+                # The translator refuses unreadable chains; one that came through is logged when it is first used.
+                continue
+
+    def _context(self, entry: CertificateEntry, tls: HostTls | None) -> ssl.SSLContext | None:
+        if entry.fingerprint in self._unusable:
+            return None
+        contexts = self._contexts if tls is None else self._policy_contexts.setdefault(tls, {})
+        return contexts.get(entry.fingerprint) or self._load(entry, tls, contexts)
+
+    def _load(
+        self, entry: CertificateEntry, tls: HostTls | None, contexts: dict[str, ssl.SSLContext]
+    ) -> ssl.SSLContext | None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        put_into_effect(context, tls.policy if tls is not None else None, self._alpn)
+        try:
+            load_key_pair(context, entry.chain_pem.encode(), entry.key_pem.reveal())
+        except (ssl.SSLError, ValueError) as error:
+            # The translator refuses what does not fit; should one come through, only its own names suffer.
+            self._unusable.add(entry.fingerprint)
+            _log.warning("certificate unusable", extra={"fingerprint": entry.fingerprint, "error": str(error)})
+            return None
+        contexts[entry.fingerprint] = context
+        return context
+
+    def _forget_dead(self) -> None:
+        live = {entry.fingerprint for entry in (*self._by_name.values(), self.fallback, self._own)}
+        self._unusable &= live
+        for contexts in (self._contexts, *self._policy_contexts.values()):
+            for fingerprint in contexts.keys() - live:
+                del contexts[fingerprint]
+
+
+def _no_policy(_: bytes) -> None:
+    return None
+
+
+def _normal(name: str) -> str:
+    return name.lower().removesuffix(".")
+
+
+def _end_of(entry: CertificateEntry) -> datetime:
+    if entry.not_after:
+        return datetime.fromisoformat(entry.not_after)
+    return x509.load_pem_x509_certificate(entry.chain_pem.encode()).not_valid_after_utc
