@@ -6,10 +6,12 @@ message is refused too. A parser is fed exactly one message at a time, so that w
 """
 
 import re
+from collections.abc import Callable
 from typing import Final, cast
 
 import httptools
 
+from headgate.gateway import ENGINE
 from headgate.gateway.proxy.errors import FramingError, LimitExceeded
 from headgate.gateway.proxy.grammar import fault_of_block
 
@@ -17,20 +19,24 @@ Fields = tuple[tuple[bytes, ...], tuple[bytes, ...]]
 """Names as sent, and values without the white space before them; behind them there may be some."""
 
 _UPGRADE_NAME: Final = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
+_COMPILED: Final = ENGINE == "compiled"
 
 
 class MessageParser:
     """What requests and answers have in common: collects what llhttp calls back with.
 
-    llhttp hands each field to a method of a dictionary, not to one of ours: a Python call per field would be most of
-    what a head costs. A name that comes twice does not fit into a dictionary; such a head, valid by then, is cut again.
+    Compiled, it notes each field itself. Interpreted, a call per field would be most of what a head costs, so llhttp
+    hands each to a method of a dictionary. A name that comes twice does not fit into a dictionary; such a head, valid
+    by then, is cut again.
     """
 
-    __slots__ = ("_fields", "_parser", "_pieces", "complete", "on_header")
+    __slots__ = ("_fields", "_names", "_parser", "_pieces", "_values", "complete", "on_header")
 
     def __init__(self) -> None:
         self._fields: dict[bytes, bytes] = {}
-        self.on_header = self._fields.setdefault
+        self._names: list[bytes] = []
+        self._values: list[bytes] = []
+        self.on_header: Callable[[bytes, bytes], object] = self._note_field if _COMPILED else self._fields.setdefault
         """Called by llhttp with the name and the value of a field of the head or the trailers."""
         self.complete = False
         """llhttp has seen the end of the message."""
@@ -46,7 +52,11 @@ class MessageParser:
 
     def head(self, raw: bytes) -> Fields:
         """Feed a whole head, empty line included, and give its fields; raises BadMessage."""
-        self._fields.clear()
+        if _COMPILED:
+            self._names = []
+            self._values = []
+        else:
+            self._fields.clear()
         self.complete = False
         try:
             self._parser.feed_data(raw)
@@ -62,6 +72,8 @@ class MessageParser:
         return self._collected(raw)
 
     def _collected(self, raw: bytes) -> Fields:
+        if _COMPILED:
+            return tuple(self._names), tuple(self._values)
         fields = self._fields
         names, values = tuple(fields), tuple(fields.values())
         # Two lines are no fields: the first and the empty one.
@@ -86,6 +98,10 @@ class MessageParser:
         raise NotImplementedError
 
     # Called by llhttp
+
+    def _note_field(self, name: bytes, value: bytes) -> None:
+        self._names.append(name)
+        self._values.append(value)
 
     def on_body(self, data: bytes) -> None:
         """Take payload."""
