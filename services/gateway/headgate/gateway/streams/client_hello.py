@@ -113,7 +113,8 @@ def _read_hello(fields: _Fields) -> ClientHello:
     fields.vector(1)  # session
     if not fields.vector(2) or not fields.vector(1):  # cipher suites, compression methods
         raise _Malformed
-    name, alpn = "", ()
+    name = ""
+    alpn: tuple[bytes, ...] = ()
     if not fields:
         return ClientHello(name, alpn)
     extensions = fields.vector(2)

@@ -4,16 +4,17 @@ A connection keeps the route that it began with, whatever is swapped in meanwhil
 holders, as for requests.
 """
 
+import ssl
 from collections.abc import Collection
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from headgate.common.table import StreamRoute
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin
 from headgate.gateway.balancing.upstream import UpstreamHolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from headgate.gateway.proxy.pool import EndpointPool
     from headgate.gateway.proxy.seam import RequestSource
@@ -22,12 +23,26 @@ Network = IPv4Network | IPv6Network
 
 
 class CompiledStream:
-    """A stream route, bound to the holders of its upstreams."""
+    """A stream route, bound to the holders of its upstreams.
 
-    __slots__ = ("__weakref__", "_split", "entry", "networks", "problem")
+    Args:
+        entry: the route.
+        find_holder: finds the holder of an upstream key.
+        backends: by upstream key, kept up to date by the compiler; upstreams that it lacks are spoken to plainly.
+        offset: how many turns the split begins with.
+    """
 
-    def __init__(self, entry: StreamRoute, find_holder: "Callable[[str], UpstreamHolder]", offset: int) -> None:
+    __slots__ = ("__weakref__", "_backends", "_split", "entry", "networks", "problem")
+
+    def __init__(
+        self,
+        entry: StreamRoute,
+        find_holder: "Callable[[str], UpstreamHolder]",
+        backends: "Mapping[str, StreamBackend]",
+        offset: int = 0,
+    ) -> None:
         self.entry = entry
+        self._backends = backends
         self._split = SmoothRoundRobin(
             ((find_holder(backend.upstream), backend.weight) for backend in entry.backends), offset
         )
@@ -47,6 +62,10 @@ class CompiledStream:
         """Choose by weight; None if all backends have weight 0. As for requests, nobody takes over another's share."""
         return self._split.choose()
 
+    def backend(self, holder: UpstreamHolder) -> "StreamBackend":
+        """Return how the endpoints of an upstream are spoken with, as the current table says."""
+        return self._backends.get(holder.key, PLAIN)
+
 
 def choose_endpoint(
     holder: UpstreamHolder, tried: "Collection[EndpointPool]", source: "RequestSource"
@@ -65,3 +84,16 @@ def is_within(address: str, networks: Collection[Network]) -> bool:
     """Tell whether an address is in one of the networks."""
     parsed = ip_address(address.partition("%")[0])
     return any(parsed in network for network in networks)
+
+
+class StreamBackend(NamedTuple):
+    """How streams speak with the endpoints of one upstream."""
+
+    proxy_protocol: Literal[1, 2] | None
+    tls: ssl.SSLContext | None
+    """None: plain."""
+    server_name: str
+    """Sent and checked in TLS; empty: the endpoint's address."""
+
+
+PLAIN = StreamBackend(None, None, "")

@@ -1,0 +1,55 @@
+"""What all streams of one worker share."""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from headgate.gateway.streams.log import StreamRecord
+from headgate.gateway.streams.stats import StreamStats
+from headgate.gateway.table.streams import Network, is_within
+
+
+class Endable(Protocol):
+    """A connection or session that the drain can end."""
+
+    def abort(self) -> None:
+        """End at once."""
+
+    def count_bytes(self) -> None:
+        """Bring the route's counters up to date."""
+
+
+@dataclass(slots=True)
+class StreamContext:
+    """Handed to every stream; only the set of what is open changes."""
+
+    stats: StreamStats
+    server_tls: ssl.SSLContext
+    """For routes that end TLS: presents the certificate for the server name."""
+    log: Callable[[StreamRecord], None] | None = None
+    preface_timeout_s: float = 15.0
+    """For a client to send what is read before it is served: PROXY header, ClientHello, TLS handshake."""
+    proxy_networks: tuple[Network, ...] = ()
+    """Peers that send PROXY headers where they are expected; all without any."""
+    max_udp_sessions: int = 4096
+    """Of a route that has no bound of its own: each takes a socket."""
+    open: set[Endable] = field(default_factory=set)
+    emptied: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set whenever the last one ends."""
+
+    def trusts(self, address: str) -> bool:
+        """Tell whether a peer may say who its client is."""
+        return not self.proxy_networks or is_within(address, self.proxy_networks)
+
+    def enter(self, stream: Endable) -> None:
+        """Put a stream on the list of those that are open."""
+        self.open.add(stream)
+        self.emptied.clear()
+
+    def leave(self, stream: Endable) -> None:
+        """Take it off, as it ended."""
+        self.open.discard(stream)
+        if not self.open:
+            self.emptied.set()

@@ -1,0 +1,346 @@
+"""TCP connections: two transports, each of which writes what the other reads.
+
+Whatever one side cannot write at once pauses reading on the other, so a connection holds one read (at most 256 KiB) and
+the write buffer (64 KiB) for each direction, however slow the reader. The end of one side is passed on as an end, a
+reset as a reset.
+"""
+
+import asyncio
+import contextlib
+import socket
+from typing import Final, cast
+
+from headgate.gateway.proxy.facts import RequestFacts
+from headgate.gateway.proxy.pool import EndpointPool
+from headgate.gateway.streams.context import StreamContext
+from headgate.gateway.streams.log import Status, StreamRecord
+from headgate.gateway.streams.proxy_protocol import Addresses, write_proxy_header
+from headgate.gateway.streams.sockets import dial, reset_on_close
+from headgate.gateway.table.streams import CompiledStream, StreamBackend, choose_endpoint
+
+BUFFER_HIGH: Final = 64 * 1024
+"""Unsent bytes to one side at which reading from the other pauses."""
+_ATTEMPTS: Final = 2
+"""Endpoints tried for one connection."""
+
+
+class ClientSource:
+    """A client as balancing sees it: streams have no requests, but an address to hash and perhaps a name."""
+
+    __slots__ = ("_facts",)
+
+    def __init__(self, client: str, server_name: str) -> None:
+        self._facts = RequestFacts(b"", b"tcp", server_name.encode(), b"", b"", client.encode())
+
+    def facts(self) -> RequestFacts:
+        """Return what is known of the client."""
+        return self._facts
+
+
+class NoEndpoint(Exception):
+    """No endpoint took the connection; the text says why, for the log."""
+
+
+class Side(asyncio.Protocol):
+    """One of the two transports of a connection."""
+
+    __slots__ = ("connection", "count", "has_ended", "is_lost", "other", "transport")
+
+    other: "Side"
+    transport: asyncio.Transport
+
+    def __init__(self, connection: "StreamConnection") -> None:
+        self.connection = connection
+        self.count = 0
+        """Bytes read."""
+        self.has_ended = False
+        """It sends no more."""
+        self.is_lost = True
+        """There is no transport, or not any more."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport; nothing is read before there are two."""
+        self.transport = cast(asyncio.Transport, transport)
+        self.is_lost = False
+        self.transport.pause_reading()
+        self.transport.set_write_buffer_limits(high=BUFFER_HIGH)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass bytes on."""
+        self.count += len(data)
+        self.other.transport.write(data)
+        self.connection.note_activity()
+
+    def pause_writing(self) -> None:
+        """Stop reading what could not be written."""
+        if not (self.other.is_lost or self.other.transport.is_closing()):
+            self.other.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """Read again."""
+        if not (self.other.is_lost or self.other.transport.is_closing()):
+            self.other.transport.resume_reading()
+
+    def eof_received(self) -> bool:
+        """Pass the end on. The other direction stays open where both transports can do that; TLS cannot."""
+        self.has_ended = True
+        other = self.other
+        if other.is_lost or other.has_ended or not other.transport.can_write_eof():
+            if not other.is_lost:
+                other.transport.close()
+            return False
+        other.transport.write_eof()
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let the other side go too, in the same way."""
+        self.is_lost = True
+        self.connection.lost_side(self, exc)
+
+    def abort(self) -> None:
+        """Close at once, with a reset."""
+        if not self.is_lost:
+            with contextlib.suppress(OSError):
+                reset_on_close(self.transport.get_extra_info("socket"))
+            self.transport.abort()
+
+
+class StreamConnection:
+    """A client's connection and the endpoint that serves it."""
+
+    __slots__ = (
+        "_active_at",
+        "_addresses",
+        "_client",
+        "_context",
+        "_counters",
+        "_endpoint",
+        "_loop",
+        "_pool",
+        "_reason",
+        "_received",
+        "_route",
+        "_sent",
+        "_server_name",
+        "_started_at",
+        "_status",
+        "_task",
+        "_timer",
+        "_upstream",
+        "_upstream_key",
+    )
+
+    def __init__(self, context: StreamContext, route: CompiledStream, addresses: Addresses, server_name: str) -> None:
+        self._context = context
+        self._route = route
+        self._addresses = addresses
+        self._server_name = server_name
+        self._counters = context.stats.route(route.entry.key)
+        self._loop = asyncio.get_running_loop()
+        self._started_at = self._active_at = self._loop.time()
+        self._client = Side(self)
+        self._upstream = Side(self)
+        self._client.other = self._upstream
+        self._upstream.other = self._client
+        self._pool: EndpointPool | None = None
+        self._endpoint = ""
+        self._upstream_key = ""
+        self._status = Status.OK
+        self._reason = ""
+        self._received = 0
+        self._sent = 0
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def open(self, accepted: socket.socket) -> None:
+        """Connect an accepted socket with an endpoint. Returns once both sides are up, or the connection has ended."""
+        counters = self._counters
+        if refusal := self._refusal():
+            accepted.close()
+            self._status, self._reason = refusal
+            self._record()
+            return
+        counters.accepted += 1
+        counters.active += 1
+        self._task = asyncio.current_task()
+        self._context.enter(self)
+        try:
+            await (self._open_terminated(accepted) if self._route.entry.terminate else self._open_plain(accepted))
+        except NoEndpoint as failure:
+            self._give_up(accepted, Status.NO_UPSTREAM, str(failure))
+        except (OSError, TimeoutError) as error:
+            # The client's side: gone, or without a TLS handshake.
+            self._give_up(accepted, Status.OK, f"client: {error or type(error).__name__}")
+        except asyncio.CancelledError:
+            self._give_up(accepted, Status.OK, "ended before it was connected")
+            raise
+        except Exception as error:
+            self._give_up(accepted, Status.FAILED, f"{type(error).__name__}: {error}")
+            raise
+        finally:
+            self._task = None
+
+    def _refusal(self) -> tuple[Status, str] | None:
+        route = self._route
+        if route.problem:
+            return Status.FAILED, route.problem
+        if not route.allows(self._addresses.source[0]):
+            return Status.FORBIDDEN, "the client's address is not in allowed_networks"
+        limit = route.entry.max_connections
+        if limit is not None and self._counters.active >= limit:
+            return Status.TOO_MANY, f"{limit} connections are open"
+        return None
+
+    async def _open_plain(self, accepted: socket.socket) -> None:
+        """Find an endpoint first: meanwhile what the client sends waits in the kernel."""
+        await self._connect_upstream()
+        await self._loop.connect_accepted_socket(lambda: self._client, accepted)
+        self._start()
+
+    async def _open_terminated(self, accepted: socket.socket) -> None:
+        """Finish the handshake first: who cannot is no endpoint's business."""
+        await self._loop.connect_accepted_socket(
+            lambda: self._client,
+            accepted,
+            ssl=self._context.server_tls,
+            ssl_handshake_timeout=self._context.preface_timeout_s,
+        )
+        await self._connect_upstream()
+        self._start()
+
+    async def _connect_upstream(self) -> None:
+        """Connect to an endpoint, or to another one if that fails.
+
+        Raises:
+            NoEndpoint: there is none, or none that takes the connection.
+        """
+        holder = self._route.choose_upstream()
+        if holder is None:
+            raise NoEndpoint("all backends have weight 0")
+        self._upstream_key = holder.key
+        backend = self._route.backend(holder)
+        source = ClientSource(self._addresses.source[0], self._server_name)
+        tried: list[EndpointPool] = []
+        reason = ""
+        while len(tried) < _ATTEMPTS:
+            pool = choose_endpoint(holder, tried, source)
+            if pool is None:
+                break
+            tried.append(pool)
+            try:
+                async with asyncio.timeout(self._route.entry.connect_timeout_s):
+                    await self._connect_to(pool, backend)
+                return
+            except (OSError, UnicodeError, TimeoutError) as error:
+                reason = f"{pool.label}: {str(error) or 'no connection in time'}"
+        raise NoEndpoint(reason or holder.balancer.unavailable or f"{holder.key} has no endpoint left")
+
+    async def _connect_to(self, pool: EndpointPool, backend: StreamBackend) -> None:
+        dialled = await dial(pool.address, pool.port)
+        try:
+            if backend.proxy_protocol is not None:
+                await self._loop.sock_sendall(dialled, write_proxy_header(backend.proxy_protocol, self._addresses))
+            await self._loop.create_connection(
+                lambda: self._upstream,
+                sock=dialled,
+                ssl=backend.tls,
+                server_hostname=(backend.server_name or pool.address) if backend.tls is not None else None,
+            )
+        except BaseException:
+            dialled.close()
+            raise
+        self._pool = pool
+        self._endpoint = pool.label
+        pool.in_flight += 1
+
+    def _start(self) -> None:
+        """Let bytes flow."""
+        for side in (self._client, self._upstream):
+            if side.is_lost:
+                raise ConnectionResetError("closed while the other side was connected")
+        self._client.transport.resume_reading()
+        self._upstream.transport.resume_reading()
+        self._active_at = self._loop.time()
+        self._timer = self._loop.call_later(self._route.entry.idle_timeout_s, self._check_idle)
+
+    def note_activity(self) -> None:
+        """Put the idle timeout off."""
+        self._active_at = self._loop.time()
+
+    def _check_idle(self) -> None:
+        left = self._active_at + self._route.entry.idle_timeout_s - self._loop.time()
+        if left > 0:
+            self._timer = self._loop.call_later(left, self._check_idle)
+        else:
+            self._timer = None
+            self._reason = self._reason or "idle"
+            self.abort()
+
+    def lost_side(self, side: Side, exc: Exception | None) -> None:
+        """Close the other side of one that is gone; finish with the second."""
+        other = side.other
+        if self._task is not None:
+            self._task.cancel()
+        elif other.is_lost:
+            self._finish()
+        elif exc is None:
+            other.transport.close()
+        else:
+            self._reason = self._reason or f"{'client' if side is self._client else self._endpoint}: {exc}"
+            other.abort()
+
+    def abort(self) -> None:
+        """End at once, with resets."""
+        if self._task is not None:
+            self._task.cancel()
+        self._client.abort()
+        self._upstream.abort()
+
+    def _give_up(self, accepted: socket.socket, status: Status, reason: str) -> None:
+        """End a connection that was not opened to its end."""
+        self._status, self._reason = status, reason
+        if self._client.is_lost:
+            accepted.close()
+        self._client.abort()
+        self._upstream.abort()
+        if self._client.is_lost and self._upstream.is_lost:
+            self._finish()
+
+    def _finish(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._pool is not None:
+            self._pool.in_flight -= 1
+        self._counters.active -= 1
+        self._context.leave(self)
+        self._record()
+
+    def count_bytes(self) -> None:
+        """Bring the counters up to date: connections may last for days."""
+        received, sent = self._client.count, self._upstream.count
+        self._counters.received += received - self._received
+        self._counters.sent += sent - self._sent
+        self._received, self._sent = received, sent
+
+    def _record(self) -> None:
+        self.count_bytes()
+        finished = self._counters.finished
+        finished[self._status] = finished.get(self._status, 0) + 1
+        if self._context.log is not None:
+            entry = self._route.entry
+            self._context.log(
+                StreamRecord(
+                    entry.protocol,
+                    self._addresses.source[0],
+                    self._addresses.destination[1],
+                    self._server_name,
+                    self._status,
+                    self._received,
+                    self._sent,
+                    self._loop.time() - self._started_at,
+                    entry.key,
+                    self._upstream_key,
+                    self._endpoint,
+                    self._reason,
+                )
+            )
