@@ -7,6 +7,7 @@ served as if the policy were not there.
 """
 
 import hashlib
+import logging
 import ssl
 from collections.abc import Sequence
 from typing import Any, Final
@@ -17,6 +18,8 @@ from headgate.gateway.errors import BadMatch
 from headgate.gateway.table.patterns import compile_pattern
 from headgate.gateway.tls.errors import TlsConfigError
 from headgate.gateway.tls.loading import load_authorities, set_ciphers, set_versions
+
+_log = logging.getLogger(__name__)
 
 CIPHERS: Final = ":".join(
     f"ECDHE-{signature}-{cipher}"
@@ -81,13 +84,15 @@ class TlsPolicies:
     def __len__(self) -> int:
         return len(self._policies)
 
-    def compile(self, policy: TlsPolicy | None) -> HostTls | None:
-        """Return the compiled form of a policy, the same for equal ones."""
+    def compile(self, policy: TlsPolicy | None, host: str) -> HostTls | None:
+        """Return the compiled form of a host's policy, the same for equal ones; what is wrong with it is logged."""
         if policy is None:
             return None
         compiled = self._policies.get(policy)
         if compiled is None:
             compiled = self._policies[policy] = HostTls(policy)
+        if compiled.problem:
+            _log.error("TLS policy refused", extra={"host": host, "problem": compiled.problem})
         return compiled
 
 
