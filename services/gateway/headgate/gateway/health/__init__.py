@@ -1,0 +1,1 @@
+"""What an upstream's endpoints are fit for: active checks, ejection, circuit breaking, retry budgets, DNS."""

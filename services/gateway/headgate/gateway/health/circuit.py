@@ -1,0 +1,100 @@
+"""Circuit breaking: bounds of what one worker asks of an upstream at a time. Pure accounting.
+
+As Envoy's circuit breakers (`max_connections`, `max_pending_requests`, `max_requests`): beyond a bound there is no
+queue that grows, but a quick refusal. Connections count over all endpoints of the upstream together.
+
+The way of a request: `begin`; if it needs a new connection `acquire_connection`; if that is refused `wait`, which calls
+back, first come first served, when a connection was closed or has come to rest. Each of the three is paired: `end`,
+`release_connection`, `cancel` (only for a wait that was not called back).
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+from headgate.common.table import CircuitBreaker
+
+Resume = Callable[[], None]
+
+
+class Circuit:
+    """The load on one upstream and its bounds.
+
+    Args:
+        policy: bounds; may be replaced at any time. What is under way beyond a new bound finishes.
+    """
+
+    __slots__ = ("_waiting", "connections", "policy", "requests")
+
+    def __init__(self, policy: CircuitBreaker) -> None:
+        self.policy = policy
+        self.requests = 0
+        """Under way, waiting ones included."""
+        self.connections = 0
+        """Open or being opened."""
+        self._waiting: OrderedDict[Resume, None] = OrderedDict()
+
+    @property
+    def pending(self) -> int:
+        """Requests that wait for a connection."""
+        return len(self._waiting)
+
+    def begin(self) -> str | None:
+        """Count a request that begins; if it must not, return why."""
+        bound = self.policy.max_requests
+        if bound is not None and self.requests >= bound:
+            return f"{bound} requests are under way"
+        self.requests += 1
+        return None
+
+    def end(self) -> None:
+        """Count a request that ended.
+
+        One that began before there was a circuit was not counted and must not make the count negative.
+        """
+        if self.requests:
+            self.requests -= 1
+
+    def acquire_connection(self) -> bool:
+        """Count a connection that is about to be opened; False if it must not be."""
+        bound = self.policy.max_connections
+        if bound is not None and self.connections >= bound:
+            return False
+        self.connections += 1
+        return True
+
+    def release_connection(self) -> None:
+        """Count a connection that was closed, or could not be opened, and let the next request try."""
+        if self.connections:
+            self.connections -= 1
+        self.wake()
+
+    def wait(self, resume: Resume) -> str | None:
+        """Have `resume` called, once, when a connection may be had; if too many wait already, return why it is not.
+
+        Whoever is called back and finds nothing may wait again.
+        """
+        bound = self.policy.max_pending
+        if bound is not None and len(self._waiting) >= bound:
+            return f"{bound} requests wait for one of {self.policy.max_connections} connections"
+        self._waiting[resume] = None
+        return None
+
+    def cancel(self, resume: Resume) -> None:
+        """Forget who waits; no effect on one that was called back."""
+        self._waiting.pop(resume, None)
+
+    def wake(self) -> None:
+        """Let the one that has waited longest try: a connection was closed, or rests."""
+        if self._waiting:
+            resume, _ = self._waiting.popitem(last=False)
+            resume()
+
+    def adopt(self, policy: CircuitBreaker) -> None:
+        """Go on with other bounds; requests that wait for a bound that was widened try again."""
+        self.policy = policy
+        for _ in range(len(self._waiting)):
+            self.wake()
+
+    def lift(self) -> None:
+        """Go on without bounds: whoever waits is let through."""
+        self.adopt(CircuitBreaker())

@@ -1,0 +1,264 @@
+"""Everything that is remembered of an upstream over swaps: who is unfit for requests, and how much is under way.
+
+One `UpstreamState` per upstream key; a new revision of the upstream changes its policies and members, and what is
+known of endpoints that stay is kept. Verdicts are kept here and not on the endpoints' slots: a slot is shared by all
+upstreams that name the address, while each of them has checks and thresholds of its own. The balancer reads
+`unavailable` when it is compiled, and is told of every change by `on_change`.
+
+What an upstream has no policy for is None, so that the exchange pays one comparison for it. Pure: clock and timers are
+passed in.
+"""
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Final, Protocol
+
+from headgate.common.table import ActiveCheck, BackendProtocol, Upstream
+from headgate.gateway.health.budget import RetryBudget
+from headgate.gateway.health.circuit import Circuit, Resume
+from headgate.gateway.health.ejection import Ejector, Outcome
+from headgate.gateway.health.stats import HealthStats
+from headgate.gateway.health.target import CheckTarget
+
+
+class Slot(Hashable, Protocol):
+    """What an endpoint is known by: the balancing's `EndpointSlot`."""
+
+    @property
+    def key(self) -> tuple[str, int, BackendProtocol]:
+        """Address, port, protocol."""
+
+
+OnChange = Callable[[Slot, bool], None]
+"""Called with an endpoint and whether it may get requests from now on."""
+
+
+class Stoppable(Protocol):
+    """What can be called off; twice does no harm."""
+
+    def cancel(self) -> None:
+        """Call it off."""
+
+
+class Surroundings(Protocol):
+    """What states need of the world: the event loop and the checker behind it."""
+
+    @property
+    def stats(self) -> HealthStats:
+        """Where things are counted."""
+
+    def time(self) -> float:
+        """Monotonic seconds."""
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Stoppable:
+        """Call back at a monotonic time."""
+
+    def watch(self, target: CheckTarget, is_healthy: bool, on_verdict: Callable[[bool], None]) -> Stoppable:
+        """Check an endpoint from now on.
+
+        It begins with this verdict; `on_verdict` hears of every change, and at once if the target is checked already
+        with another verdict.
+        """
+
+
+def _tell_nobody(slot: Slot, is_available: bool) -> None:
+    """Stand in while there is no balancer."""
+
+
+class UpstreamState:
+    """What one worker remembers of one upstream."""
+
+    __slots__ = (
+        "__weakref__",
+        "_check",
+        "_timer",
+        "_unhealthy",
+        "_watches",
+        "_world",
+        "circuit",
+        "ejector",
+        "key",
+        "on_change",
+        "retries",
+        "unavailable",
+    )
+
+    def __init__(self, key: str, world: Surroundings) -> None:
+        self.key: Final = key
+        self.circuit: Circuit | None = None
+        """None: no bounds, and nothing to call."""
+        self.ejector: Ejector[Slot] | None = None
+        """None: nothing to report."""
+        self.retries: Final = RetryBudget()
+        self.unavailable: Final[set[Slot]] = set()
+        """Endpoints that should get no requests: unhealthy or ejected."""
+        self.on_change: OnChange = _tell_nobody
+        self._world = world
+        self._check: CheckTarget | None = None
+        self._watches: dict[Slot, Stoppable] = {}
+        self._unhealthy: set[Slot] = set()
+        self._timer: Stoppable | None = None
+
+    # What the exchange calls.
+
+    def report(self, slot: Slot, outcome: Outcome) -> None:
+        """Learn how a request to an endpoint went: the answer's status code, or why there was none."""
+        ejector = self.ejector
+        if ejector is not None and ejector.report(slot, outcome, self._world.time()):
+            self._world.stats.ejections[self.key] += 1
+            self._settle(slot)
+            self._set_timer()
+
+    def may_begin(self) -> str | None:
+        """Count a request that begins; if the circuit breaker forbids it, return why, and count nothing."""
+        circuit = self.circuit
+        if circuit is None:
+            return None
+        reason = circuit.begin()
+        if reason is None:
+            return None
+        self._world.stats.circuit_rejections[self.key, "requests"] += 1
+        return f"circuit breaker of {self.key}: {reason}"
+
+    def ended(self) -> None:
+        """Count the end of a request that `may_begin` let through under the same circuit."""
+        if self.circuit is not None:
+            self.circuit.end()
+
+    def wait(self, resume: Resume) -> str | None:
+        """Wait for a connection as `Circuit.wait` does, counting refusals; only with a circuit."""
+        assert self.circuit is not None
+        reason = self.circuit.wait(resume)
+        if reason is None:
+            return None
+        self._world.stats.circuit_rejections[self.key, "pending"] += 1
+        return f"circuit breaker of {self.key}: {reason}"
+
+    def may_retry(self, share: float | None, requests: int) -> bool:
+        """Count a retry that begins, to be ended by `retry_ended`; False if the budget is spent.
+
+        Args:
+            share: the route's `Retries.budget`.
+            requests: under way to the upstream.
+        """
+        if self.retries.begin(share, requests):
+            return True
+        self._world.stats.budget_rejections[self.key] += 1
+        return False
+
+    def retry_ended(self) -> None:
+        """Count the end of a retry that `may_retry` let through."""
+        self.retries.end()
+
+    # What a swap calls.
+
+    def adopt(self, upstream: Upstream, slots: Iterable[Slot]) -> None:
+        """Go on with a revision of the upstream, whose endpoints these are."""
+        members = frozenset(slots)
+        self._adopt_circuit(upstream)
+        self._adopt_ejection(upstream, members)
+        self._adopt_checks(upstream, members)
+        self.unavailable.intersection_update(members)
+        self._world.stats.show_unavailable(self.key, len(self.unavailable))
+        for slot in members:
+            self._settle(slot)
+        self._set_timer()
+
+    def close(self) -> None:
+        """End all checks: the upstream left the table."""
+        for watch in self._watches.values():
+            watch.cancel()
+        self._watches.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.on_change = _tell_nobody
+        self._world.stats.forget(self.key)
+
+    def _adopt_circuit(self, upstream: Upstream) -> None:
+        policy = upstream.circuit_breaker
+        if policy is None:
+            if self.circuit is not None:
+                self.circuit.lift()
+            self.circuit = None
+        elif self.circuit is None:
+            self.circuit = Circuit(policy)
+        elif policy != self.circuit.policy:
+            self.circuit.adopt(policy)
+
+    def _adopt_ejection(self, upstream: Upstream, members: frozenset[Slot]) -> None:
+        policy = upstream.ejection
+        if policy is None:
+            self.ejector = None
+            return
+        if self.ejector is None:
+            self.ejector = Ejector(policy)
+        self.ejector.policy = policy
+        self.ejector.set_members(members)
+
+    def _adopt_checks(self, upstream: Upstream, members: frozenset[Slot]) -> None:
+        check = upstream.active_check
+        pattern = None if check is None else _pattern(upstream, check)
+        before = self._watches
+        is_same = pattern == self._check
+        self._watches = {slot: watch for slot, watch in before.items() if is_same and slot in members}
+        self._unhealthy.intersection_update(members if pattern else ())
+        self._check = pattern
+        if pattern is not None:
+            for slot in members - self._watches.keys():
+                self._watch(slot, pattern)
+        # Last, so that a target that is asked for again keeps its verdict.
+        for slot, watch in before.items():
+            if self._watches.get(slot) is not watch:
+                watch.cancel()
+
+    def _watch(self, slot: Slot, pattern: CheckTarget) -> None:
+        address, port, _ = slot.key
+        target = pattern._replace(address=address, port=pattern.check.port or port)
+
+        def take(is_healthy: bool) -> None:
+            if is_healthy:
+                self._unhealthy.discard(slot)
+            elif slot not in self._unhealthy:
+                self._unhealthy.add(slot)
+                self._world.stats.became_unhealthy[self.key] += 1
+            self._settle(slot)
+
+        self._watches[slot] = self._world.watch(target, slot not in self._unhealthy, take)
+
+    def _settle(self, slot: Slot) -> None:
+        """Let all know whether an endpoint may get requests, if that has changed."""
+        is_ejected = self.ejector is not None and slot in self.ejector.ejected_until
+        is_available = not is_ejected and slot not in self._unhealthy
+        if is_available == (slot not in self.unavailable):
+            return
+        if is_available:
+            self.unavailable.discard(slot)
+        else:
+            self.unavailable.add(slot)
+        self._world.stats.show_unavailable(self.key, len(self.unavailable))
+        self.on_change(slot, is_available)
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        when = self.ejector.next_return if self.ejector is not None else None
+        self._timer = None if when is None else self._world.call_at(when, self._take_returned)
+
+    def _take_returned(self) -> None:
+        if self.ejector is not None:
+            for slot in self.ejector.take_returned(self._world.time()):
+                self._settle(slot)
+        self._set_timer()
+
+
+def _pattern(upstream: Upstream, check: ActiveCheck) -> CheckTarget:
+    """What all endpoints of an upstream are checked by; address and port are yet to come."""
+    tls = upstream.tls
+    return CheckTarget(
+        address="",
+        port=0,
+        check=check,
+        protocol=upstream.protocol,
+        ca_pem=tls.ca_pem if tls else "",
+        server_name=tls.server_name if tls else "",
+    )
