@@ -1,9 +1,9 @@
 """What a gateway can be told."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from headgate.common.sealing import PRIVATE_KEY_FILE
 from headgate.common.settings import ServiceSettings
@@ -29,6 +29,19 @@ class GatewaySettings(ServiceSettings):
     https: bool = Field(default=True, description="Listen for HTTPS too; the default, as every table may have TLS.")
     https_port: int = Field(
         default=8443, ge=0, le=65535, description="Port for HTTPS; 8443 needs no privileges, 0 takes a free one."
+    )
+    default_certificate: str = Field(
+        default="",
+        description="Certificate of the table, as <cluster>/<namespace>/<secret>, for TLS clients that ask for a name "
+        "without one; a self-signed one by default.",
+    )
+    default_certificate_file: Path | None = Field(
+        default=None,
+        description="File with a certificate chain in PEM for the same purpose, read again when it changes; it steps "
+        "in while the table lacks default_certificate.",
+    )
+    default_certificate_key_file: Path | None = Field(
+        default=None, description="File with the key of default_certificate_file, in PEM."
     )
     workers: int = Field(
         default=1, ge=1, le=256, description="Processes that share the ports; 1 by default, at most one for each core."
@@ -98,6 +111,12 @@ class GatewaySettings(ServiceSettings):
             if not is_address(value):
                 raise ValueError(f"{value!r} is neither an IP address nor a DNS name in lower case")
         return values
+
+    @model_validator(mode="after")
+    def _check_default_certificate(self) -> Self:
+        if (self.default_certificate_file is None) != (self.default_certificate_key_file is None):
+            raise ValueError("default_certificate_file and default_certificate_key_file go together")
+        return self
 
     def proxy_config(self) -> ProxyConfig:
         """Return the part that concerns the proxy."""

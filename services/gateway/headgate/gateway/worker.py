@@ -26,6 +26,7 @@ from headgate.gateway import ENGINE, memory
 from headgate.gateway.access_log import AccessLog
 from headgate.gateway.apply import TableApplier
 from headgate.gateway.balancing.endpoints import EndpointDirectory
+from headgate.gateway.balancing.levels import Place
 from headgate.gateway.endure import endure
 from headgate.gateway.follower import Follower
 from headgate.gateway.heartbeat import Announcer
@@ -43,7 +44,9 @@ from headgate.gateway.store_link import OpenStores, open_nats_stores
 from headgate.gateway.table.certificates import OpenedCertificate
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.view import CompilerView
-from headgate.gateway.tls import CertificateStore
+from headgate.gateway.tls import CertificateEntry, CertificateStore
+from headgate.gateway.tls.fallback_files import FallbackFiles
+from headgate.gateway.tls.metrics import TlsFamilies
 
 _log = logging.getLogger(__name__)
 
@@ -62,8 +65,12 @@ class Worker:
         config = settings.proxy_config()
         self._pools = PoolRegistry(config)
         self._directory = EndpointDirectory(self._pools)
-        self._compiler = TableCompiler(self._directory, load_unsealer(settings).open, _random_offset)
-        self._certificates = CertificateStore()
+        place = Place(settings.zone, settings.cluster)
+        self._compiler = TableCompiler(self._directory, load_unsealer(settings).open, _random_offset, place)
+        self._certificates = CertificateStore(default_key=settings.default_certificate)
+        self._certificates.set_policies(self._compiler.find_tls)
+        self._fallback = _fallback_files(settings, self._certificates)
+        self._tls_collector = ProxyCollector(TlsFamilies(self._certificates))
         self._metrics = TableMetrics()
         holder = RouterHolder()
         self._announcer = Announcer(self._describe)
@@ -87,11 +94,14 @@ class Worker:
     async def run(self, context: ServiceContext, open_stores: OpenStores) -> None:
         """Serve until told to stop, then drain."""
         context.health.add_readiness("table", self._why_not_ready)
+        if self._fallback:
+            self._fallback.load()
         admin = self._admin_site(context)
         if admin:
             with _naming("admin_port", self._settings.admin_port, self._settings.admin_host):
                 await admin.start()
         REGISTRY.register(self._collector)
+        REGISTRY.register(self._tls_collector)
         try:
             await self._load_last_good()
             await self._listen()
@@ -99,12 +109,14 @@ class Worker:
                 self._serve_until(context.stopping),
                 endure("following the store", lambda: self._follow(open_stores)),
                 endure("retiring pools", self._retire_pools),
+                *([endure("reloading the fallback certificate", self._fallback.run)] if self._fallback else []),
                 *([endure("writing the last good table", self._last_good.run)] if self._role.writes_last_good else []),
             )
             if self._role.writes_last_good:
                 await self._last_good.flush()
         finally:
             REGISTRY.unregister(self._collector)
+            REGISTRY.unregister(self._tls_collector)
             if self._access_log:
                 self._access_log.close()
             if admin:
@@ -177,7 +189,14 @@ class Worker:
 
     def _present_certificates(self, certificates: Sequence[OpenedCertificate]) -> None:
         self._certificates.set_certificates(
-            (opened.server_names, opened.chain_pem, opened.private_key, opened.fingerprint)
+            CertificateEntry(
+                opened.server_names,
+                opened.chain_pem,
+                opened.private_key,
+                opened.fingerprint,
+                opened.key,
+                opened.not_after,
+            )
             for opened in certificates
             if opened.private_key is not None
         )
@@ -221,6 +240,11 @@ def _naming(setting: str, port: int, host: str) -> Iterator[None]:
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise SettingsError(f"{setting}: {port} cannot be bound on {host}: {reason}") from error
+
+
+def _fallback_files(settings: GatewaySettings, store: CertificateStore) -> FallbackFiles | None:
+    chain, key = settings.default_certificate_file, settings.default_certificate_key_file
+    return FallbackFiles(store, chain, key) if chain and key else None
 
 
 def _random_offset() -> int:

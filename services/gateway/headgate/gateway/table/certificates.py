@@ -19,6 +19,8 @@ class OpenedCertificate:
     private_key: Secret[bytes] | None
     """PEM; None if it could not be opened and no earlier version of the certificate could either."""
     fingerprint: str
+    not_after: str = ""
+    """RFC 3339; empty if the table does not say."""
     problem: str = ""
     """Why the newest version is not the one served; empty if it is."""
 
@@ -37,6 +39,7 @@ def open_certificate(
         chain_pem=certificate.chain_pem,
         private_key=private_key,
         fingerprint=certificate.fingerprint,
+        not_after=certificate.not_after,
     )
 
 
@@ -47,5 +50,6 @@ def _refused(certificate: Certificate, previous: OpenedCertificate | None, probl
         chain_pem=previous.chain_pem if previous else certificate.chain_pem,
         private_key=previous.private_key if previous else None,
         fingerprint=previous.fingerprint if previous else certificate.fingerprint,
+        not_after=previous.not_after if previous else certificate.not_after,
         problem=problem,
     )

@@ -11,12 +11,17 @@ from typing import NamedTuple
 from headgate.common.sealing import SealedValue
 from headgate.common.secret import Secret
 from headgate.common.snapshot import ChunkName, Version
-from headgate.common.table import ENTRY_KINDS, Certificate, EntryKind, Upstream, VirtualHost
+from headgate.common.table import ENTRY_KINDS, Certificate, EntryKind, StreamRoute, Upstream, VirtualHost
 from headgate.gateway.balancing.endpoints import EndpointDirectory
+from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.balancing.upstream import UpstreamBalancer, UpstreamHolder, compile_upstream, missing_balancer
 from headgate.gateway.table.certificates import OpenedCertificate, open_certificate
 from headgate.gateway.table.chunks import ChunkSet, FindPrevious, decode_entry
 from headgate.gateway.table.compile import CompiledHost, CompiledTable, UpstreamHolders, compile_host
+from headgate.gateway.table.match import find_host
+from headgate.gateway.table.streams import CompiledStream, StreamBackend, compile_backend
+from headgate.gateway.tls.backend import BackendContexts
+from headgate.gateway.tls.policy import HostTls, TlsPolicies
 
 
 class BoundUpstream(NamedTuple):
@@ -24,6 +29,7 @@ class BoundUpstream(NamedTuple):
 
     holder: UpstreamHolder
     balancer: UpstreamBalancer
+    backend: StreamBackend
 
 
 class TableCompiler:
@@ -33,6 +39,7 @@ class TableCompiler:
         directory: where endpoints and their pools are found.
         unseal: opens a certificate's private key; raises SealingError.
         next_offset: how many turns a new upstream begins with, for workers not to march in step.
+        place: where this gateway is, for upstreams that prefer what is near.
     """
 
     def __init__(
@@ -40,30 +47,47 @@ class TableCompiler:
         directory: EndpointDirectory,
         unseal: Callable[[SealedValue], Secret[bytes]],
         next_offset: Callable[[], int] = lambda: 0,
+        place: Place = NOWHERE,
     ) -> None:
         self.directory = directory
         self._unseal = unseal
         self._next_offset = next_offset
+        self._place = place
         self._holders = UpstreamHolders()
+        self._tls_policies = TlsPolicies()
         self.hosts: ChunkSet[VirtualHost, CompiledHost] = ChunkSet(VirtualHost, self._compile_host)
         self.upstreams: ChunkSet[Upstream, BoundUpstream] = ChunkSet(Upstream, self._bind_upstream)
         self.certificates: ChunkSet[Certificate, OpenedCertificate] = ChunkSet(Certificate, self._open_certificate)
+        self.streams: ChunkSet[StreamRoute, CompiledStream] = ChunkSet(StreamRoute, self._compile_stream)
+        self.backends: dict[str, StreamBackend] = {}
+        """How streams speak with upstreams, by key; plainly with those that are not here."""
+        self._backend_contexts = BackendContexts(unseal)
         self.table: CompiledTable | None = None
 
     def _compile_host(
         self, raw: bytes, find_previous: FindPrevious[CompiledHost]
     ) -> Generator[None, None, tuple[str, CompiledHost]]:
-        return compile_host(raw, find_previous, self._holders)
+        return compile_host(raw, find_previous, self._holders, self._tls_policies)
 
     def _bind_upstream(
         self, raw: bytes, find_previous: FindPrevious[BoundUpstream]
     ) -> Generator[None, None, tuple[str, BoundUpstream]]:
         upstream = decode_entry(Upstream, raw)
-        balancer = compile_upstream(upstream, self.directory, self._next_offset())
-        if previous := find_previous(upstream.key):
-            balancer.adopt(previous.compiled.balancer)
+        previous = find_previous(upstream.key)
+        balancer = compile_upstream(
+            upstream, self.directory, self._next_offset(), self._place, previous and previous.compiled.balancer
+        )
         yield from ()
-        return upstream.key, BoundUpstream(self._holders.holder(upstream.key), balancer)
+        return upstream.key, BoundUpstream(
+            self._holders.holder(upstream.key), balancer, compile_backend(upstream, self._backend_contexts)
+        )
+
+    def _compile_stream(
+        self, raw: bytes, find_previous: FindPrevious[CompiledStream]
+    ) -> Generator[None, None, tuple[str, CompiledStream]]:
+        entry = decode_entry(StreamRoute, raw)
+        yield from ()
+        return entry.key, CompiledStream(entry, self._holders.holder, self.backends, self._next_offset())
 
     def _open_certificate(
         self, raw: bytes, find_previous: FindPrevious[OpenedCertificate]
@@ -77,9 +101,15 @@ class TableCompiler:
         """Begin an update to a revision that consists of these chunks."""
         return TableUpdate(self, version, names)
 
+    def find_tls(self, server_name: bytes) -> HostTls | None:
+        """Return the TLS policy of the virtual host that takes a server name: lower case, empty if none was sent."""
+        host = find_host(self.table.hosts, server_name, any_depth=True) if self.table is not None else None
+        return host.tls if host is not None else None
+
     def forget_upstream(self, key: str) -> None:
         """Leave routes that still refer to a removed upstream with a reason instead of its last endpoints."""
         self._holders.holder(key).balancer = missing_balancer(key)
+        self.backends.pop(key, None)
 
     def replace_table(self, version: Version, *, hosts_changed: bool) -> CompiledTable:
         """Make the table of the chunks held now; one that shares all hosts shares their map."""
@@ -92,7 +122,7 @@ class TableCompiler:
 
     def stored_chunks(self) -> Iterable[tuple[ChunkName, bytes]]:
         """Yield the current chunks, compressed, as the store has them."""
-        for chunks in (self.hosts, self.upstreams, self.certificates):
+        for chunks in (self.hosts, self.upstreams, self.certificates, self.streams):
             for held in chunks.held.values():
                 yield held.name, held.stored
 
@@ -109,7 +139,10 @@ class TableUpdate:
         self._hosts = compiler.hosts.stage(by_kind["hosts"])
         self._upstreams = compiler.upstreams.stage(by_kind["upstreams"])
         self._certificates = compiler.certificates.stage(by_kind["certificates"])
-        self.needed = self._upstreams.needed + self._hosts.needed + self._certificates.needed
+        self._streams = compiler.streams.stage(by_kind["streams"])
+        self.needed = sum(
+            (stage.needed for stage in (self._upstreams, self._hosts, self._certificates, self._streams)), ()
+        )
         """Chunks that the compiler lacks, to be added in any order."""
 
     def add(self, name: ChunkName, content: bytes) -> Generator[None, None, None]:
@@ -127,11 +160,18 @@ class TableUpdate:
                 yield from self._upstreams.add(name, content)
             case "certificates":
                 yield from self._certificates.add(name, content)
+            case "streams":
+                yield from self._streams.add(name, content)
 
     @property
     def changes_certificates(self) -> bool:
         """Whether the TLS listener needs to hear of it."""
         return self._certificates.is_changed
+
+    @property
+    def changes_streams(self) -> bool:
+        """Whether the stream listeners need to hear of it."""
+        return self._streams.is_changed
 
     def commit(self) -> CompiledTable:
         """Make the revision current. Synchronous: no request runs in between.
@@ -139,13 +179,15 @@ class TableUpdate:
         Raises:
             LookupError: a needed chunk was not added; nothing is changed.
         """
-        for stage in (self._upstreams, self._hosts, self._certificates):
+        for stage in (self._upstreams, self._hosts, self._certificates, self._streams):
             stage.check_complete()
         bound, gone = self._upstreams.commit()
         for upstream in bound.values():
             upstream.holder.balancer = upstream.balancer
+            self._compiler.backends[upstream.holder.key] = upstream.backend
         for key in gone:
             self._compiler.forget_upstream(key)
         self._certificates.commit()
+        self._streams.commit()
         self._hosts.commit()
         return self._compiler.replace_table(self._version, hosts_changed=self._hosts.is_changed)
