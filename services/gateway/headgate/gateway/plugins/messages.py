@@ -49,8 +49,10 @@ class Request:
         "content_length",
         "headers",
         "host",
+        "http_version",
         "id",
         "is_body_replaced",
+        "is_id_given",
         "max_body",
         "method",
         "original_path",
@@ -77,6 +79,8 @@ class Request:
         headers: Headers | None = None,
         client: str = "",
         request_id: str = "",
+        is_id_given: bool = False,
+        http_version: str = "1.1",
         route: str = "",
         content_length: int | None = 0,
         body: bytes | None = None,
@@ -84,6 +88,10 @@ class Request:
     ) -> None:
         self.id = request_id
         """Sent as X-Request-ID, and in the access log."""
+        self.is_id_given = is_id_given
+        """The client sent the id; otherwise the gateway made it."""
+        self.http_version = http_version
+        """That the client speaks: `1.0`, `1.1` or `2`."""
         self.method = method
         self.scheme = scheme
         """`http` or `https`: what the client spoke, or what a trusted proxy says that it did."""
@@ -178,6 +186,10 @@ class Pacing:
         """
         ahead = sent - self._after - self._rate * (now - self._started + 1)
         return ahead / self._rate if ahead > 0 else 0.0
+
+    def piece(self, per_second: int) -> int:
+        """Return the bytes that may go out at once, if so many pieces go out in a second."""
+        return max(1, self._rate // per_second)
 
 
 class Response:

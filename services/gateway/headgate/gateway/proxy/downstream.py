@@ -196,7 +196,7 @@ class ClientConnection(ClientSide):
         if end - start > config.max_head:
             raise LimitExceeded(f"head longer than {config.max_head} bytes", 431)
         method, target, version = line.groups()
-        found = self._parser.head(buffer[start : end + 4])
+        found = self._parser.head(buffer if start == 0 and end + 4 == len(buffer) else buffer[start : end + 4])
         fields = read_request_fields(found, config.max_header_count)
         self._offset = end + 4
         self._blank_line_seen = False
@@ -244,7 +244,7 @@ class ClientConnection(ClientSide):
             or (minor == 0 and b"keep-alive" not in options)
             or self._requests >= config.keep_alive_requests
         )
-        path = target.partition(b"?")[0]
+        path = target.partition(b"?")[0] if b"?" in target else target
         exchange = self._exchange
         if fields.content_length > 0 or fields.chunked:
             self._start_body(method, target, minor, fields, path)

@@ -12,8 +12,10 @@ had been used before and dies without a word most likely died of old age: that c
 import asyncio
 import math
 import time
+from collections.abc import Callable
 from typing import Final
 
+from headgate.gateway.plugins.run import PluginRun
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.facts import RequestFacts
 from headgate.gateway.proxy.forward import forwarded_lines, new_request_id
@@ -37,16 +39,18 @@ class Exchange:
     __slots__ = (
         "_attempts",
         "_buffered",
-        "_buffered_size",
+        "_buffered_limit",
         "_connecting",
         "_context",
         "_continued",
         "_expires",
         "_facts",
         "_kept",
+        "_limit",
         "_path",
         "_payload",
         "_received",
+        "_run",
         "_started",
         "_trailers",
         "active",
@@ -83,6 +87,7 @@ class Exchange:
         """First bytes of the body, kept until something of the answer comes, to be sent again if that is harmless."""
         self._buffered: list[bytes] | None = None
         """What came of a body that is held back until all of it is there."""
+        self._buffered_limit = 0
 
     def begin(self, method: bytes, target: bytes, fields: RequestFields) -> None:
         """Take on a request whose head was read; `dispatch` follows once its first body bytes are known."""
@@ -111,6 +116,9 @@ class Exchange:
         self._continued = False
         self._kept = True
         self._facts: RequestFacts | None = None
+        self._run: PluginRun | None = None
+        self._limit = -1
+        """Longest body that is taken, in bytes; -1: the client's side alone decides."""
         self._started = time.monotonic()
         self._expires = math.inf
 
@@ -158,9 +166,7 @@ class Exchange:
         if policies.fault:
             self.refuse(500, policies.fault)
             return False
-        limit = policies.max_body
-        if limit is not None and max(self.fields.content_length, self._received) > limit:
-            self.refuse(413, f"body longer than {limit} bytes")
+        if policies.max_body is not None and not self.limit_body(policies.max_body):
             return False
         if policies.request_s is not None:
             self._expires = self._context.clock.now + policies.request_s
@@ -169,14 +175,33 @@ class Exchange:
         if policies.buffer_request and not self.request_done:
             self._hold_body()
             return False
-        return True
+        return self._start_plugins(policies)
+
+    def _start_plugins(self, policies: RoutePolicies) -> bool:
+        if policies.chain is None:
+            return True
+        self._run = PluginRun(policies.chain, self)
+        return self._run.start()
+
+    def limit_body(self, limit: int) -> bool:
+        """Take no more than so many bytes of body; False: there are more, and the request was refused."""
+        self._limit = limit if self._limit < 0 else min(limit, self._limit)
+        if max(self.fields.content_length, self._received) <= limit:
+            return True
+        self.refuse(413, f"body longer than {limit} bytes")
+        return False
 
     def _hold_body(self) -> None:
         """Wait for all of the body."""
         if self.request_done:
             self._body_is_whole()
             return
+        self.hold_body(self._context.config.max_buffered)
+
+    def hold_body(self, limit: int) -> None:
+        """Keep what comes of the body until all of it is there, at most so many bytes."""
         self._buffered = [self._payload]
+        self._buffered_limit = limit
         self._ask_for_body()
         self._set_deadline()
         self.client.update_reading()
@@ -190,11 +215,13 @@ class Exchange:
             if fields.chunked and not self._trailers:
                 fields.chunked = False
                 fields.content_length = len(self._payload)
-        route = self.route
+        route, run = self.route, self._run
         if route is None:
             self.facts().body = self._payload
             self._find_route()
-        else:
+        elif run is not None:
+            run.body_read(self._payload, 0)
+        elif route.policies is None or self._start_plugins(route.policies):
             self._send_to_endpoint(route)
 
     def request_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
@@ -204,6 +231,12 @@ class Exchange:
         buffered = self._buffered
         if not self.tunnel and self._is_too_long(buffered is not None):
             return
+        run = self._run
+        if run is not None and buffered is None and not self.tunnel:
+            filtered = run.request_data(payload, done=done)
+            if filtered is None:
+                return
+            payload = filtered
         if buffered is not None:
             buffered.append(payload)
             self._trailers = trailers
@@ -223,13 +256,16 @@ class Exchange:
             self._set_deadline()
 
     def _is_too_long(self, is_held: bool) -> bool:
-        route = self.route
-        limit = route.policies.max_body if route is not None and route.policies is not None else None
-        if is_held and (limit is None or limit > self._context.config.max_buffered):
-            limit = self._context.config.max_buffered
-        if limit is None or self._received <= limit:
+        limit = self._limit
+        if limit >= 0 and self._received > limit:
+            self.refuse(413, f"body longer than {limit} bytes")
+            return True
+        limit = self._buffered_limit
+        if not is_held or self._received <= limit:
             return False
-        self.refuse(413, f"body longer than {limit} bytes")
+        self._buffered = None
+        if self._run is None or not self._run.body_read(None, limit):
+            self.refuse(413, f"body longer than the {limit} bytes that can be held back")
         return True
 
     def end_tunnel(self) -> None:
@@ -261,6 +297,9 @@ class Exchange:
         else:
             self.status = status
             answer, body = own_answer(status, reason, extra)
+            if self._run is not None:
+                self._run.own_answer(answer, body)
+                return
             self.bytes_sent = 0 if self.head_only else len(body)
             body = b"" if self.head_only else body
             self.client.send_answer(answer, body, bodiless=self.head_only, done=True, trailers=b"")
@@ -273,6 +312,8 @@ class Exchange:
         elif self._context.clock.now >= self._expires:
             self._context.stats.upstream_error("timeout")
             self.refuse(504, "the request took longer than its route allows")
+        elif self._run is not None and self._run.is_waiting and self._buffered is None:
+            self.refuse(504, "a plugin of the route took too long")
         elif self.client.write_paused:
             self.reason = "client took nothing of the answer in time"
             self.client.abort()
@@ -294,7 +335,7 @@ class Exchange:
     def _send_to_endpoint(self, route: RouteTarget) -> None:
         pool = route.choose(self.tried, self)
         if pool is None:
-            self.refuse(503, route.unavailable)
+            self.refuse(route.unavailable_status, route.unavailable)
         else:
             self._send_to(pool)
 
@@ -429,6 +470,20 @@ class Exchange:
             and self._retry("status", must_have_other=False)
         ):
             return
+        if self._run is not None:
+            self._run.answer(answer, payload, bodiless=bodiless, done=done, trailers=trailers)
+        else:
+            self.send_head(answer, payload, bodiless=bodiless, done=done, trailers=trailers)
+
+    def answer_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
+        """Pass more of the answer's body on."""
+        if self._run is not None and not self.tunnel:
+            self._run.answer_data(payload, done=done, trailers=trailers)
+        else:
+            self.send_data(payload, done=done, trailers=trailers)
+
+    def send_head(self, answer: AnswerHead, payload: bytes, *, bodiless: bool, done: bool, trailers: bytes) -> None:
+        """Send the head of the answer to the client, with what is there of its body."""
         self.answer_begun = True
         self.status = answer.status
         self._payload = b""
@@ -437,8 +492,8 @@ class Exchange:
         if not done:
             self._set_deadline()
 
-    def answer_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
-        """Pass more of the answer's body on."""
+    def send_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
+        """Send more of the answer's body to the client."""
         self.bytes_sent += len(payload)
         self.client.send_data(payload, done=done, trailers=trailers)
         if not done:
@@ -490,6 +545,49 @@ class Exchange:
                 upstream.resume_reading()
             self._set_deadline()
 
+    # For plugins
+
+    @property
+    def body_at_hand(self) -> bytes:
+        """What came of the body so far and was not sent."""
+        return self._payload
+
+    def replace_body(self, body: bytes) -> None:
+        """Send this body, as a whole, instead of what the client sends."""
+        self._payload = body
+        self.request_done = True
+        if body or self.fields.chunked or self.fields.content_length >= 0:
+            self.fields.chunked = False
+            self.fields.content_length = len(body)
+
+    def filter_body_at_hand(self, feed: Callable[[bytes, bool], bytes]) -> None:
+        """Replace what is there of the body by what a filter makes of it."""
+        self._payload = feed(self._payload, self.request_done)
+
+    def go_on(self) -> None:
+        """Choose an endpoint for a request that waited for its plugins."""
+        route = self.route
+        assert route is not None
+        self._send_to_endpoint(route)
+
+    def wait_for_plugins(self) -> None:
+        """Give an awaited hook as long as an upstream would get."""
+        self.client.deadline = min(self._context.clock.now + self._context.config.read_timeout_s, self._expires)
+
+    def let_go_of_upstream(self) -> None:
+        """Take nothing more of the upstream's answer, as another one is sent."""
+        self._drop_upstream()
+
+    def pause_upstream(self) -> None:
+        """Take no more of the answer for now."""
+        if self.upstream is not None:
+            self.upstream.pause_reading()
+
+    def resume_upstream(self) -> None:
+        """Go on taking the answer, unless the client is slow."""
+        if self.upstream is not None and not self.client.write_paused:
+            self.upstream.resume_reading()
+
     # The end
 
     def finish(self) -> None:
@@ -497,6 +595,9 @@ class Exchange:
         self.active = False
         context, route, pool = self._context, self.route, self.pool
         duration_s = time.monotonic() - self._started
+        if self._run is not None:
+            self._run.finish(self.status, duration_s)
+            self._run = None
         name = route.name if route is not None else ""
         context.stats.observe(name, self.status, duration_s, self.bytes_sent)
         if self.reason:

@@ -36,6 +36,7 @@ class RequestFacts:
         "_folded",
         "_json",
         "_parameters",
+        "backend",
         "body",
         "client",
         "host",
@@ -61,6 +62,8 @@ class RequestFacts:
         """As sent, without `?`."""
         self.body: bytes | None = None
         """The whole body once somebody has read it, without its transfer coding."""
+        self.backend: str = ""
+        """Key of the upstream that the route chose; empty before, and for routes that have no choice."""
         self._folded: bytes = b""
         """The lines in lower case behind a CRLF; offsets are two more than in `lines`."""
         self._parameters: dict[bytes, bytes] | None = None

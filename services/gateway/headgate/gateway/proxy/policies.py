@@ -2,6 +2,8 @@
 for those that do.
 """
 
+from headgate.gateway.plugins.chain import PluginChain
+
 
 class RetryPolicy:
     """When a request is sent again; see `Retries` of the vocabulary."""
@@ -32,12 +34,13 @@ class RetryPolicy:
 class RoutePolicies:
     """Everything about a route that costs something per request."""
 
-    __slots__ = ("buffer_request", "fault", "idle_s", "max_body", "request_s", "retries", "websocket")
+    __slots__ = ("buffer_request", "chain", "fault", "idle_s", "max_body", "request_s", "retries", "websocket")
 
     def __init__(self) -> None:
         self.fault = ""
         """Why the route cannot be served as written: every request is answered with 500 and this."""
         self.retries = RetryPolicy()
+        self.chain: PluginChain | None = None
         self.max_body: int | None = None
         """Bytes of a request's body; None: the proxy's own limit."""
         self.buffer_request = False

@@ -1,0 +1,319 @@
+"""A request that goes through plugins: what joins a chain of plugins to an exchange.
+
+The exchange hands over what passes; what the chain makes of it goes on. Nothing waits for plugins that do not ask for
+it: only a hook that returns an awaitable makes the request wait, and only then is there a task.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from headgate.gateway.plugins.chain import PluginChain
+from headgate.gateway.plugins.errors import PluginFailed
+from headgate.gateway.plugins.headers import Headers
+from headgate.gateway.plugins.interface import BodyFilter
+from headgate.gateway.plugins.messages import BodyTooLarge, Request, Response
+from headgate.gateway.proxy.errors import phrase
+from headgate.gateway.proxy.head import AnswerHead
+
+if TYPE_CHECKING:
+    from headgate.gateway.proxy.exchange import Exchange
+
+_PIECES_PER_S = 8
+"""In which a body with a limited rate goes out."""
+
+
+class PluginRun:
+    """One request on its way through the plugins of its route."""
+
+    def __init__(self, chain: PluginChain, exchange: "Exchange") -> None:
+        self._chain = chain
+        self._exchange = exchange
+        self._original = (exchange.method, exchange.target)
+        self._request = _request_of(exchange, self)
+        self._request_filter: BodyFilter | None = None
+        self._answer_filter: BodyFilter | None = None
+        self._response: Response | None = None
+        """The answer, once its head is there."""
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._body_read: asyncio.Future[bytes] | None = None
+        self._held: list[tuple[bytes, bool, bytes]] = []
+        """Parts of the answer's body, each with `done` and trailers, that wait for a hook or for their time."""
+        self._is_held = False
+        self._bodiless = False
+        self._sent = 0
+
+    @property
+    def is_waiting(self) -> bool:
+        """A hook is being awaited."""
+        return self._task is not None
+
+    # The request
+
+    def start(self) -> bool:
+        """Run the request hooks; False: the request is answered, or goes on by itself later."""
+        outcome = self._chain.on_request(self._request)
+        if outcome is None:
+            return self._take_changes()
+        if isinstance(outcome, Response):
+            self._respond(outcome)
+        else:
+            self._await(outcome, self._after_request_hooks)
+        return False
+
+    def _after_request_hooks(self, response: Response | None) -> None:
+        if response is not None:
+            self._respond(response)
+        elif self._take_changes():
+            self._exchange.go_on()
+
+    def _take_changes(self) -> bool:
+        """Give the exchange what the hooks made of the request; False: it was answered instead."""
+        request, exchange = self._request, self._exchange
+        if exchange.request_done and request.body is None:
+            request.body = exchange.body_at_hand
+            was_whole = True
+        else:
+            was_whole = request.body is not None
+        try:
+            self._request_filter = self._chain.request_filter(request)
+        except PluginFailed as error:
+            exchange.refuse(500, str(error))
+            return False
+        exchange.method = request.method.encode("latin-1")
+        exchange.target = request.target.encode("latin-1")
+        exchange.lines = request.headers.to_lines()
+        fields = exchange.fields
+        if request.upstream_host is not None:
+            fields.host_line = request.upstream_host.encode("latin-1")
+        if was_whole and request.body is not None:
+            exchange.replace_body(request.body)
+        elif self._request_filter is not None:
+            if not self._request_filter.keeps_length:
+                fields.chunked, fields.content_length = True, -1
+            exchange.filter_body_at_hand(self._filter_request)
+        if request.max_body is not None:
+            return exchange.limit_body(request.max_body)
+        return True
+
+    def request_data(self, payload: bytes, *, done: bool) -> bytes | None:
+        """Give what goes to the upstream for more of the client's body; None: the request was answered instead."""
+        if self._request_filter is None:
+            return payload
+        try:
+            return self._filter_request(payload, done)
+        except PluginFailed as error:
+            self._exchange.refuse(500, str(error))
+            return None
+
+    def _filter_request(self, payload: bytes, done: bool) -> bytes:
+        filter_ = self._request_filter
+        assert filter_ is not None
+        return filter_.feed(payload) + (filter_.finish() if done else b"")
+
+    async def read_body(self, limit: int) -> bytes:
+        """Wait for the whole body; the `BodySource` of the request."""
+        exchange = self._exchange
+        if exchange.request_done:
+            return exchange.body_at_hand
+        self._body_read = asyncio.get_running_loop().create_future()
+        exchange.hold_body(limit)
+        return await self._body_read
+
+    def body_read(self, body: bytes | None, limit: int) -> bool:
+        """Take the body that a hook waits for, None for one that is too long; False: none waits."""
+        waiting, self._body_read = self._body_read, None
+        if waiting is None or waiting.done():
+            return False
+        if body is None:
+            waiting.set_exception(BodyTooLarge(f"body of more than {limit} bytes"))
+        else:
+            waiting.set_result(body)
+        return True
+
+    # The answer
+
+    def answer(self, answer: AnswerHead, payload: bytes, *, bodiless: bool, done: bool, trailers: bytes) -> None:
+        """Take the head of the upstream's answer, with what is there of its body."""
+        lines = answer.lines
+        response = Response(
+            answer.status,
+            Headers.from_lines(lines[lines.index(b"\n") + 1 :]),
+            payload if done and not bodiless else None,
+            from_upstream=True,
+            content_length=answer.content_length if answer.content_length >= 0 else None,
+        )
+        self._bodiless = bodiless
+        if response.body is None:
+            self._held.append((payload, done, trailers))
+            self._is_held = True
+        self._run_response_hooks(response)
+
+    def own_answer(self, answer: AnswerHead, body: bytes) -> None:
+        """Take an answer of the gateway's own."""
+        lines = answer.lines
+        self._respond(Response(answer.status, Headers.from_lines(lines[lines.index(b"\n") + 1 :]), body))
+
+    def _respond(self, response: Response) -> None:
+        self._held.clear()
+        self._bodiless = self._exchange.head_only or response.is_bodiless
+        self._run_response_hooks(response)
+
+    def _run_response_hooks(self, response: Response) -> None:
+        pending = self._chain.on_response(self._request, response)
+        if pending is None:
+            self._send_head(response)
+        else:
+            self._is_held = True
+            self._exchange.pause_upstream()
+            self._await(pending, lambda _: self._send_head(response))
+
+    def _send_head(self, response: Response) -> None:
+        exchange = self._exchange
+        if response.reason:
+            exchange.reason = response.reason
+        self._answer_filter = self._chain.response_filter(self._request, response)
+        self._response = response
+        answer = AnswerHead(response.status, 1)
+        answer.lines = b"HTTP/1.1 %d %b\r\n%b" % (
+            response.status,
+            phrase(response.status).encode(),
+            response.headers.to_lines(),
+        )
+        answer.has_date = "date" in response.headers
+        answer.has_server = "server" in response.headers
+        self._is_held = False
+        body = response.body
+        if body is not None:
+            exchange.let_go_of_upstream()
+            self._held = []
+            is_bodiless = exchange.head_only or response.is_bodiless
+            answer.content_length = len(body) if not response.is_bodiless else -1
+            if is_bodiless:
+                exchange.send_head(answer, b"", bodiless=True, done=True, trailers=b"")
+            elif response.pacing is None:
+                exchange.send_head(answer, body, bodiless=False, done=True, trailers=b"")
+            else:
+                exchange.send_head(answer, b"", bodiless=False, done=False, trailers=b"")
+                self._held.append((body, True, b""))
+                self._send_held()
+            return
+        keeps_length = self._answer_filter is None or self._answer_filter.keeps_length
+        answer.content_length = response.content_length if keeps_length and response.content_length is not None else -1
+        if self._bodiless:
+            exchange.send_head(answer, b"", bodiless=True, done=True, trailers=b"")
+        elif response.pacing is None and len(self._held) == 1:
+            (payload, done, trailers), self._held = self._held[0], []
+            filtered = self._filter_answer(payload, done)
+            if filtered is not None:
+                exchange.send_head(answer, filtered, bodiless=False, done=done, trailers=trailers)
+        else:
+            exchange.send_head(answer, b"", bodiless=False, done=False, trailers=b"")
+            self._send_held()
+        exchange.resume_upstream()
+
+    def answer_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
+        """Take more of the answer's body."""
+        if self._is_held or self._held or (self._response is not None and self._response.pacing is not None):
+            self._held.append((payload, done, trailers))
+            if not self._is_held:
+                self._send_held()
+            return
+        filtered = self._filter_answer(payload, done)
+        if filtered is not None:
+            self._exchange.send_data(filtered, done=done, trailers=trailers)
+
+    def _filter_answer(self, payload: bytes, done: bool) -> bytes | None:
+        filter_ = self._answer_filter
+        if filter_ is None:
+            return payload
+        try:
+            return filter_.feed(payload) + (filter_.finish() if done else b"")
+        except PluginFailed as error:
+            self._exchange.refuse(500, str(error))
+            return None
+
+    def _send_held(self) -> None:
+        """Send what was held back, as fast as the answer's pace allows."""
+        exchange, response = self._exchange, self._response
+        loop = asyncio.get_running_loop()
+        pacing = response.pacing if response is not None else None
+        self._timer = None
+        while self._held and exchange.active and not self._is_held:
+            payload, done, trailers = self._held.pop(0)
+            if pacing is not None:
+                wait_s = pacing.wait_s(self._sent, loop.time())
+                if wait_s > 0:
+                    self._held.insert(0, (payload, done, trailers))
+                    exchange.pause_upstream()
+                    self._timer = loop.call_later(max(wait_s, 1 / _PIECES_PER_S), self._send_held)
+                    return
+                payload, done, trailers = self._cut(payload, done, trailers, pacing.piece(_PIECES_PER_S))
+            filtered = self._filter_answer(payload, done)
+            if filtered is None:
+                return
+            self._sent += len(filtered)
+            exchange.send_data(filtered, done=done, trailers=trailers)
+        if exchange.active:
+            exchange.resume_upstream()
+
+    def _cut(self, payload: bytes, done: bool, trailers: bytes, size: int) -> tuple[bytes, bool, bytes]:
+        """Take a piece of a part, and put the rest back."""
+        if len(payload) <= size:
+            return payload, done, trailers
+        self._held.insert(0, (payload[size:], done, trailers))
+        return payload[:size], False, b""
+
+    # The end
+
+    def finish(self, status: int, duration_s: float) -> None:
+        """Tell the plugins, and give the exchange back what the client sent, for the log."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._held = []
+        self._exchange.method, self._exchange.target = self._original
+        self._chain.on_finish(self._request, status, duration_s)
+
+    def _await(self, pending: Awaitable[Response | None], then: Callable[[Response | None], None]) -> None:
+        async def wait() -> None:
+            outcome = await pending
+            self._task = None
+            if self._exchange.active:
+                then(outcome)
+
+        self._task = asyncio.get_running_loop().create_task(wait(), name=f"plugins of {self._request.route}")
+        self._exchange.wait_for_plugins()
+
+
+def _request_of(exchange: "Exchange", run: PluginRun) -> Request:
+    facts = exchange.facts()
+    fields = exchange.fields
+    path, _, query = exchange.target.partition(b"?")
+    peer = exchange.client.peer
+    length: int | None = 0
+    if fields.chunked:
+        length = None
+    elif fields.content_length > 0:
+        length = fields.content_length
+    return Request(
+        method=exchange.method.decode("latin-1"),
+        scheme=facts.scheme.decode("latin-1"),
+        host=fields.host.decode("latin-1"),
+        authority=fields.host_line.decode("latin-1"),
+        port=int(peer.port),
+        path=path.decode("latin-1"),
+        query=query.decode("latin-1"),
+        headers=Headers.from_lines(facts.lines),
+        client=facts.client.decode("latin-1"),
+        request_id=exchange.request_id.decode("latin-1"),
+        route=exchange.route.name if exchange.route is not None else "",
+        content_length=length,
+        source=run,
+        is_id_given=bool(fields.request_id),
+        http_version=exchange.client.version.decode(),
+    )
