@@ -17,7 +17,7 @@ import yaml
 
 from fakes.deltas import applied, tls_secret
 from headgate.common.deltas import Delta
-from headgate.common.table import Certificate, Endpoint, Route, Upstream, VirtualHost
+from headgate.common.table import Certificate, Endpoint, Entry, Route, StreamRoute, Upstream, VirtualHost
 from headgate.translator.dialects.ingress import ClassSettings
 from headgate.translator.offline import Offline, translate_all
 
@@ -62,7 +62,7 @@ def read(documents: list[Any]) -> Iterator[Delta]:
 def describe(offline: Offline) -> dict[str, Any]:
     """Return the table in short, and the problems of each object."""
     objects = {
-        f"{ref.cluster}/{ref.namespace}/{ref.name}": {
+        f"{'service ' if ref.resource == 'services' else ''}{ref.cluster}/{ref.namespace}/{ref.name}": {
             "accepted": ref in offline.accepted,
             "problems": [
                 {key: value for key, value in problem.model_dump(mode="json").items() if value not in (None, "")}
@@ -80,18 +80,33 @@ def describe(offline: Offline) -> dict[str, Any]:
             each.key: list(each.server_names) for each in offline.entries if isinstance(each, Certificate)
         },
     }
-    return {kind: dict(sorted(entries.items())) for kind, entries in table.items()} | {"objects": objects}
+    rare = {
+        "tls": {each.host: _plain(each.tls) for each in offline.entries if isinstance(each, VirtualHost) and each.tls},
+        "streams": {each.key: _plain(each, "key") for each in offline.entries if isinstance(each, StreamRoute)},
+    }
+    shown = table | {kind: entries for kind, entries in rare.items() if entries}
+    return {kind: dict(sorted(entries.items())) for kind, entries in shown.items()} | {"objects": objects}
 
 
-def _route(route: Route) -> str:
+def _plain(value: Entry, *without: str) -> dict[str, Any]:
+    return value.model_dump(mode="json", exclude_defaults=True, exclude={*without, "provenance"})
+
+
+def _route(route: Route) -> str | dict[str, Any]:
+    policies = _plain(route, "name", "path", "backends")
+    return {_where(route): policies} if policies else _where(route)
+
+
+def _where(route: Route) -> str:
     backends = ", ".join(backend.upstream for backend in route.backends)
     source = f"{route.provenance.cluster}/{route.provenance.namespace}/{route.provenance.name} {route.provenance.rule}"
     return f"{route.path.type} {route.path.value} -> {backends} by {source}"
 
 
-def _upstream(upstream: Upstream) -> list[str]:
+def _upstream(upstream: Upstream) -> list[Any]:
     why = [f"unavailable: {upstream.unavailable}"] if upstream.unavailable else []
-    return [*why, *map(_endpoint, upstream.endpoints)]
+    settings = _plain(upstream, "key", "endpoints", "unavailable")
+    return [*([settings] if settings else []), *why, *map(_endpoint, upstream.endpoints)]
 
 
 def _endpoint(endpoint: Endpoint) -> str:

@@ -12,7 +12,8 @@ from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import TableImage
 from headgate.common.table import Certificate, EntryKind, TableEntry, VirtualHost, entry_key, entry_kind
 from headgate.translator.conflicts import award_name, merge_host
-from headgate.translator.fragment import CertificateRef, Fragment, UpstreamRef
+from headgate.translator.fragment import CertificateRef, Fragment, StreamPort, UpstreamRef
+from headgate.translator.streams import award_port
 from headgate.translator.upstreams import BackendFault, ResolvedUpstream
 
 K = TypeVar("K", bound=Hashable)
@@ -73,6 +74,7 @@ class Assembly:
         self._fragments: dict[ObjectRef, Fragment] = {}
         self._host_users: Users[str] = Users()
         self._name_users: Users[str] = Users()
+        self._port_users: Users[StreamPort] = Users()
         self._upstream_users: Users[UpstreamRef] = Users()
         self._certificate_users: Users[CertificateRef] = Users()
         self._faults: dict[UpstreamRef, BackendFault] = {}
@@ -80,7 +82,9 @@ class Assembly:
         self._names: dict[str, CertificateRef] = {}
         self._won: dict[CertificateRef, set[str]] = {}
         self._lost: dict[tuple[str, str], Mapping[ObjectRef, tuple[Problem, ...]]] = {}
+        self._streams: dict[StreamPort, frozenset[str]] = {}
         self._dirty_hosts: dict[str, None] = {}
+        self._dirty_ports: dict[StreamPort, None] = {}
         self._dirty_names: dict[str, None] = {}
         self._dirty_certificates: dict[CertificateRef, None] = {}
 
@@ -105,10 +109,13 @@ class Assembly:
     def _replace_claims(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> None:
         hosts_before, hosts_now = _hosts(old), _hosts(new)
         names_before, names_now = _names(old), _names(new)
+        ports_before, ports_now = _ports(old), _ports(new)
         self._host_users.replace(ref, hosts_before, hosts_now)
         self._name_users.replace(ref, names_before, names_now)
+        self._port_users.replace(ref, ports_before, ports_now)
         self._dirty_hosts.update(hosts_before | hosts_now)
         self._dirty_names.update(names_before | names_now)
+        self._dirty_ports.update(ports_before | ports_now)
 
     def _replace_needs(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> Needs:
         upstreams = self._upstream_users.replace(ref, _upstreams(old), _upstreams(new))
@@ -147,6 +154,9 @@ class Assembly:
         for host in _take(self._dirty_hosts):
             self._assemble_host(host)
             yield
+        for port in _take(self._dirty_ports):
+            self._assemble_port(port)
+            yield
         for name in _take(self._dirty_names):
             self._assemble_name(name)
             yield
@@ -155,13 +165,23 @@ class Assembly:
             yield
 
     def _assemble_host(self, host: str) -> None:
-        users = self._host_users.of(host)
-        routes, lost = merge_host(host, (self._fragments[ref] for ref in users))
-        self._set_lost(("host", host), lost)
-        if users:
-            self._put(VirtualHost(host=host, routes=routes))
+        verdict = merge_host(host, (self._fragments[ref] for ref in self._host_users.of(host)))
+        self._set_lost(("host", host), verdict.lost)
+        if verdict.is_claimed:
+            self._put(VirtualHost(host=host, routes=verdict.routes, tls=verdict.tls))
         else:
             self._discard("hosts", host)
+
+    def _assemble_port(self, port: StreamPort) -> None:
+        routes, lost = award_port(port, (self._fragments[ref] for ref in self._port_users.of(port)))
+        self._set_lost(("port", str(port)), lost)
+        keys = frozenset(route.key for route in routes)
+        for key in sorted(self._streams.pop(port, frozenset()) - keys):
+            self._discard("streams", key)
+        for route in routes:
+            self._put(route)
+        if keys:
+            self._streams[port] = keys
 
     def _assemble_name(self, name: str) -> None:
         winner, lost = award_name(name, (self._fragments[ref] for ref in self._name_users.of(name)))
@@ -206,7 +226,9 @@ class Assembly:
     def lost_by(self, fragment: Fragment) -> Iterator[Problem]:
         """Yield what an object claimed in vain, in order of its claims."""
         ref = fragment.identity.ref
-        for where in (*(("host", host) for host in _hosts(fragment)), *(("name", name) for name in _names(fragment))):
+        hosts, names, ports = _hosts(fragment), _names(fragment), map(str, _ports(fragment))
+        claimed = (("host", hosts), ("name", names), ("port", ports))
+        for where in ((kind, one) for kind, several in claimed for one in several):
             yield from self._lost.get(where, {}).get(ref, ())
 
     def faults_of(self, fragment: Fragment) -> Iterator[tuple[str, UpstreamRef, BackendFault]]:
@@ -227,11 +249,17 @@ def _take(waiting: dict[K, None]) -> Iterator[K]:
 def _hosts(fragment: Fragment | None) -> dict[str, None]:
     if fragment is None:
         return {}
-    return dict.fromkeys((*fragment.hosts, *(claim.host for claim in fragment.routes)))
+    claimed = (claim.host for claim in fragment.routes)
+    canaried = (claim.host for claim in fragment.canaries)
+    return dict.fromkeys((*fragment.hosts, *claimed, *canaried))
 
 
 def _names(fragment: Fragment | None) -> dict[str, None]:
     return {} if fragment is None else dict.fromkeys(claim.name for claim in fragment.names)
+
+
+def _ports(fragment: Fragment | None) -> dict[StreamPort, None]:
+    return {} if fragment is None else dict.fromkeys(claim.port for claim in fragment.streams)
 
 
 def _upstreams(fragment: Fragment | None) -> Iterator[UpstreamRef]:

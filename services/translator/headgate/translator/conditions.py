@@ -17,6 +17,9 @@ MAX_EVENTS = 10
 """Of one update: more would only drown the first."""
 
 
+_LOST = ("PathConflict", "HostTooLarge", "CanaryWithoutMain", "StreamConflict")
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """How one object stands."""
@@ -35,10 +38,11 @@ def judge(fragment: Fragment, assembly: Assembly) -> Condition:
         )
         for field, ref, fault in assembly.faults_of(fragment)
     )
-    paths_lost = sum(problem.reason in ("PathConflict", "HostTooLarge") for problem in lost)
+    claimed = len(fragment.routes) + len(fragment.canaries) + len(fragment.streams)
+    claims_lost = sum(problem.reason in _LOST for problem in lost)
     problems = (*fragment.problems, *lost, *faults)
     has_errors = any(problem.severity is Severity.ERROR for problem in problems)
-    return Condition(len(fragment.routes) > paths_lost or not has_errors, tuple(dict.fromkeys(problems)))
+    return Condition(claimed > claims_lost or not has_errors, tuple(dict.fromkeys(problems)))
 
 
 def _value(field: str, ref: UpstreamRef) -> str:

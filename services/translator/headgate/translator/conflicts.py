@@ -2,17 +2,25 @@
 
 The oldest object wins (Gateway API's rule, and ingress-nginx' too); absent creation times count as oldest; ties go by
 namespace, name and cluster. The loser hears which object won; nothing changes for the winner. A default backend gives
-way to every rule for the same path, whatever their age.
+way to every rule for the same path, whatever their age. Paths with different conditions are no conflict.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import ENTRY_LIMIT
-from headgate.common.table import ANY_HOST, PathType, Route
-from headgate.translator.fragment import CertificateRef, Fragment, Identity, NameClaim, RouteClaim
+from headgate.common.table import ANY_HOST, AllOf, AnyOf, Canary, Condition, PathType, Route, TlsPolicy
+from headgate.translator.fragment import (
+    CanaryClaim,
+    CertificateRef,
+    Fragment,
+    Identity,
+    NameClaim,
+    RouteClaim,
+    TlsClaim,
+)
 from headgate.translator.manifest import shown
 
 HOST_LIMIT = ENTRY_LIMIT - 4096
@@ -22,42 +30,123 @@ SURELY_FITTING = 400
 
 
 class Verdict(NamedTuple):
-    """The routes of a host, and what the losers hear."""
+    """A host, and what the losers hear."""
 
+    is_claimed: bool
+    """Whether the host exists: a canary alone makes none."""
     routes: tuple[Route, ...]
+    tls: TlsPolicy | None
     lost: dict[ObjectRef, tuple[Problem, ...]]
+
+
+Won = tuple[RouteClaim, Identity]
+Lost = dict[ObjectRef, list[Problem]]
+_Key = tuple[PathType, str, Condition | None]
 
 
 def merge_host(host: str, fragments: Iterable[Fragment]) -> Verdict:
     """Merge what fragments claim at one host.
 
-    Routes come in the order in which a gateway prefers them: exact before prefix, longer path.
+    Routes come in the order in which a gateway prefers them: exact before prefix, longer path, more conditions.
     """
+    users = sorted(fragments, key=lambda fragment: fragment.identity.seniority)
+    lost: Lost = {}
+    tls, unprotected = _award_tls(host, users, lost)
     claims = [
-        (claim.is_default, fragment.identity.seniority, claim, fragment.identity)
-        for fragment in fragments
+        (claim.is_default or claim.gives_way, position, claim, fragment.identity)
+        for position, fragment in enumerate(users)
         for claim in fragment.routes
         if claim.host == host
     ]
     claims.sort(key=lambda each: each[:2])
-    winners: dict[tuple[PathType, str], tuple[RouteClaim, Identity]] = {}
-    lost: dict[ObjectRef, list[Problem]] = {}
-    for _, _, claim, identity in claims:
-        winner, owner = winners.setdefault((claim.route.path.type, claim.route.path.value), (claim, identity))
+    winners: dict[_Key, Won] = {}
+    for *_, claim, identity in claims:
+        held = _close(claim) if identity.ref in unprotected else claim
+        winner, owner = winners.setdefault(_key(claim), (held, identity))
         if owner.ref != identity.ref:
             lost.setdefault(identity.ref, []).append(_lost_path(host, claim, identity, winner, owner))
-    fitting = list(_fit(host, winners.values(), lost))
-    return Verdict(tuple(sorted(fitting, key=_preference)), {ref: tuple(problems) for ref, problems in lost.items()})
+    canaried = add_canaries(host, users, list(winners.values()), lost)
+    room = HOST_LIMIT - (len(tls.model_dump_json().encode()) if tls else 0)
+    routes = tuple(sorted(_fit(host, room, canaried, lost), key=_preference))
+    is_claimed = bool(claims) or any(host in fragment.hosts for fragment in users)
+    return Verdict(is_claimed, routes, tls, {ref: tuple(problems) for ref, problems in lost.items()})
 
 
-def _fit(
-    host: str, winners: Collection[tuple[RouteClaim, Identity]], lost: dict[ObjectRef, list[Problem]]
-) -> Iterator[Route]:
+def _key(claim: RouteClaim) -> _Key:
+    return claim.route.path.type, claim.route.path.value, claim.route.when
+
+
+def _close(claim: RouteClaim) -> RouteClaim:
+    """Without backends a route answers 503."""
+    route = claim.route.model_copy(update={"backends": (), "plugins": ()})
+    return claim._replace(route=route, is_refused=True)
+
+
+def _award_tls(host: str, users: Iterable[Fragment], lost: Lost) -> tuple[TlsPolicy | None, set[ObjectRef]]:
+    """Return the oldest object's policy, and the objects whose wish for client certificates is not met by it."""
+    winner: tuple[TlsClaim, Identity] | None = None
+    unprotected: set[ObjectRef] = set()
+    for fragment in users:
+        for claim in fragment.tls:
+            if claim.host != host:
+                continue
+            winner = winner or (claim, fragment.identity)
+            if claim.policy != winner[0].policy:
+                wished = claim.policy.client_auth
+                is_open = wished is not None and wished != winner[0].policy.client_auth
+                lost.setdefault(fragment.identity.ref, []).append(
+                    _lost_tls(host, claim, fragment.identity, winner[1], is_open)
+                )
+                unprotected |= {fragment.identity.ref} if is_open else set()
+    return (winner[0].policy if winner else None), unprotected
+
+
+def _lost_tls(host: str, claim: TlsClaim, loser: Identity, owner: Identity, is_open: bool) -> Problem:
+    consequence = "; until both agree on client certificates the requests of this object are refused" if is_open else ""
+    return Problem(
+        severity=Severity.ERROR if is_open else Severity.WARNING,
+        reason="TlsConflict",
+        field=claim.field,
+        value=shown(host),
+        message=f"TLS of host {host} is set by {describe(owner)}, {seniority_of(owner, loser)}{consequence}",
+    )
+
+
+def add_canaries(host: str, users: Iterable[Fragment], won: list[Won], lost: Lost) -> list[Won]:
+    """Give routes the canaries that are claimed for them, the oldest object's first."""
+    wanted: dict[tuple[PathType, str], list[Canary]] = {}
+    present = {(claim.route.path.type, claim.route.path.value) for claim, _ in won}
+    for fragment in users:
+        for claim in fragment.canaries:
+            place = (claim.path.type, claim.path.value)
+            if claim.host != host:
+                continue
+            if place in present:
+                wanted.setdefault(place, []).append(claim.canary)
+            else:
+                lost.setdefault(fragment.identity.ref, []).append(_lost_canary(host, claim))
+    return [(_with_canaries(claim, wanted), identity) for claim, identity in won] if wanted else won
+
+
+def _with_canaries(claim: RouteClaim, wanted: Mapping[tuple[PathType, str], list[Canary]]) -> RouteClaim:
+    canaries = wanted.get((claim.route.path.type, claim.route.path.value))
+    if not canaries or claim.is_refused:
+        return claim
+    return claim._replace(route=claim.route.model_copy(update={"canaries": tuple(canaries)}))
+
+
+def _lost_canary(host: str, claim: CanaryClaim) -> Problem:
+    where = "every host" if host == ANY_HOST else f"host {host}"
+    message = f"no other Ingress has {claim.path.type} path {claim.path.value} of {where}, so this canary gets nothing"
+    return Problem(reason="CanaryWithoutMain", field=claim.field, value=shown(claim.path.value), message=message)
+
+
+def _fit(host: str, room: int, winners: Collection[Won], lost: Lost) -> Iterator[Route]:
     """Yield the routes that fit into one entry, the oldest objects' first: readers refuse a table with a larger one."""
-    size, is_small = 0, len(winners) <= SURELY_FITTING
+    size, is_small = 0, len(winners) <= SURELY_FITTING and not any(map(_may_be_large, winners))
     for claim, identity in winners:
         size += 0 if is_small else len(claim.route.model_dump_json(exclude_defaults=True).encode()) + 1
-        if size <= HOST_LIMIT:
+        if size <= room:
             yield claim.route
         else:
             message = f"host {host} has more routes than one host can have; spread them over several hosts"
@@ -65,15 +154,39 @@ def _fit(
             lost.setdefault(identity.ref, []).append(problem)
 
 
-def _preference(route: Route) -> tuple[bool, int, str]:
-    return route.path.type is not PathType.EXACT, -len(route.path.value), route.path.value
+def _may_be_large(won: Won) -> bool:
+    route = won[0].route
+    return bool(route.plugins or route.when or route.canaries)
+
+
+_TYPE_ORDER = {PathType.EXACT: 0, PathType.REGEX: 1, PathType.PREFIX: 2, PathType.STRING_PREFIX: 2}
+
+
+def _preference(route: Route) -> tuple[int, int, int, str, int]:
+    path = route.path
+    return -route.priority, _TYPE_ORDER[path.type], -len(path.value), path.value, -_comparisons(route.when)
+
+
+def _comparisons(condition: Condition | None) -> int:
+    """Return how many comparisons a condition has: of routes for one path the one that asks for more goes first."""
+    match condition:
+        case None:
+            return 0
+        case AllOf():
+            return sum(map(_comparisons, condition.all_of))
+        case AnyOf():
+            return max(map(_comparisons, condition.any_of), default=0)
+        case _:
+            return 1
 
 
 def _lost_path(host: str, claim: RouteClaim, loser: Identity, winner: RouteClaim, owner: Identity) -> Problem:
     where = "every host" if host == ANY_HOST else f"host {host}"
     path = f"{claim.route.path.type} path {claim.route.path.value}"
     is_shadowed = claim.is_default and not winner.is_default
-    why = "whose rule goes before a default backend" if is_shadowed else _seniority(owner, loser)
+    why = "whose rule goes before a default backend" if is_shadowed else seniority_of(owner, loser)
+    if claim.gives_way and not winner.gives_way:
+        why = "because what this object asks of requests cannot be read"
     return Problem(
         severity=Severity.WARNING if is_shadowed else Severity.ERROR,
         reason="PathConflict",
@@ -83,7 +196,8 @@ def _lost_path(host: str, claim: RouteClaim, loser: Identity, winner: RouteClaim
     )
 
 
-def _seniority(owner: Identity, loser: Identity) -> str:
+def seniority_of(owner: Identity, loser: Identity) -> str:
+    """Say why an object goes before another."""
     return "which is older" if owner.created_at != loser.created_at else "which is as old and goes first by name"
 
 
@@ -121,7 +235,7 @@ def award_name(name: str, fragments: Iterable[Fragment]) -> NameVerdict:
 
 def _lost_name(claim: NameClaim, loser: Identity, winner: NameClaim, owner: Identity) -> Problem:
     secret = f"{winner.certificate.namespace}/{winner.certificate.secret}"
-    why = "whose entry goes first" if owner.ref == loser.ref else _seniority(owner, loser)
+    why = "whose entry goes first" if owner.ref == loser.ref else seniority_of(owner, loser)
     return Problem(
         severity=Severity.WARNING,
         reason="CertificateConflict",

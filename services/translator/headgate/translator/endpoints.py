@@ -33,6 +33,7 @@ class SlicePort(NamedTuple):
     name: str
     port: int | None
     """None: every port, so the one that the Service targets."""
+    protocol: str = "TCP"
 
 
 class Slice(NamedTuple):
@@ -57,9 +58,14 @@ def read_slice(manifest: JsonObject) -> Slice:
 
 
 def _read_ports(ports: object) -> tuple[SlicePort, ...]:
-    tcp = (port for port in map(as_object, as_list(ports)) if port.get("protocol") in (None, "TCP"))
     return tuple(
-        SlicePort(as_text(port.get("name")), port["port"] if is_port(port.get("port")) else None) for port in tcp
+        SlicePort(
+            as_text(port.get("name")),
+            port["port"] if is_port(port.get("port")) else None,
+            as_text(port.get("protocol")) or "TCP",
+        )
+        for port in map(as_object, as_list(ports))
+        if port.get("protocol") in (None, "TCP", "UDP")
     )
 
 
@@ -131,7 +137,7 @@ def _port_number(each: Slice, port: ServicePort) -> int | None:
     if not each.ports:
         return own
     for candidate in each.ports:
-        if candidate.name == port.name:
+        if candidate.name == port.name and candidate.protocol == port.protocol:
             return candidate.port or own
     return None
 

@@ -1,11 +1,11 @@
 """What one object contributes to the table: the dialects' common output and the assembly's input."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
-from headgate.common.table import Route
+from headgate.common.table import Canary, PathMatch, Route, StreamRoute, TlsPolicy
 
 
 class ServicePortRef(NamedTuple):
@@ -16,11 +16,14 @@ class ServicePortRef(NamedTuple):
     service: str
     port: int | str
     """By number or by name; a name has a letter in it, so the two are never mistaken for each other."""
+    stream: Literal["", "tcp", "udp", "tls"] = ""
+    """For stream routes, what is spoken with the endpoints."""
 
     @property
     def key(self) -> str:
         """Key of the upstream in the table."""
-        return f"{self.cluster}/{self.namespace}/{self.service}:{self.port}"
+        key = f"{self.cluster}/{self.namespace}/{self.service}:{self.port}"
+        return f"{key}/{self.stream}" if self.stream else key
 
 
 class ResourceRef(NamedTuple):
@@ -39,7 +42,23 @@ class ResourceRef(NamedTuple):
         return f"{self.cluster}/{self.namespace}/{kind}/{self.name}"
 
 
-UpstreamRef = ServicePortRef | ResourceRef
+class RefusalRef(NamedTuple):
+    """The upstream without endpoints of an object whose requests must be refused."""
+
+    cluster: str
+    kind: str
+    namespace: str
+    name: str
+    reason: str
+    """Of the 503."""
+
+    @property
+    def key(self) -> str:
+        """Key of the upstream in the table; two more slashes tell it from others."""
+        return f"{self.cluster}/{self.namespace}/{self.kind}/{self.name}/refused"
+
+
+UpstreamRef = ServicePortRef | ResourceRef | RefusalRef
 
 
 class CertificateRef(NamedTuple):
@@ -90,6 +109,48 @@ class RouteClaim(NamedTuple):
     """Where the path was written."""
     is_default: bool = False
     """Gives way to every claim of the same path that is not, whatever the objects' age."""
+    is_refused: bool = False
+    """Answers 503 whatever the request: no canary takes a part of it."""
+    gives_way: bool = False
+    """As a default does: it would take requests that it was not meant for."""
+
+
+class CanaryClaim(NamedTuple):
+    """A part of the requests of other objects' routes that an object wants."""
+
+    host: str
+    path: PathMatch
+    canary: Canary
+    field: str
+    """Where the path was written."""
+
+
+class TlsClaim(NamedTuple):
+    """How an object wants TLS to be spoken for a host."""
+
+    host: str
+    policy: TlsPolicy
+    field: str
+
+
+class StreamClaim(NamedTuple):
+    """A port, or some server names of one, that an object wants."""
+
+    route: StreamRoute
+    field: str
+
+    @property
+    def port(self) -> "StreamPort":
+        """The port that it is about."""
+        return StreamPort(self.route.protocol == "udp", self.route.port)
+
+
+class StreamPort(NamedTuple):
+    """A port of the gateways."""
+
+    is_udp: bool
+    port: int
+    """0 for the HTTPS port."""
 
 
 class NameClaim(NamedTuple):
@@ -119,4 +180,7 @@ class Fragment:
     routes: tuple[RouteClaim, ...] = ()
     backends: tuple[BackendUse, ...] = ()
     names: tuple[NameClaim, ...] = ()
+    canaries: tuple[CanaryClaim, ...] = ()
+    tls: tuple[TlsClaim, ...] = ()
+    streams: tuple[StreamClaim, ...] = ()
     problems: tuple[Problem, ...] = ()

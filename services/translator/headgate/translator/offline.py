@@ -12,6 +12,7 @@ from headgate.translator.dialects import Dialect
 from headgate.translator.dialects.ingress import ClassSettings, IngressDialect
 from headgate.translator.dialects.ingress.classes import read_ingress_class, why_foreign
 from headgate.translator.dialects.ingress.dialect import class_name
+from headgate.translator.dialects.services import ServicesDialect
 from headgate.translator.translation import Translation
 
 
@@ -30,7 +31,7 @@ class Offline(NamedTuple):
 
 def make_dialects(classes: ClassSettings | None = None) -> Sequence[Dialect]:
     """Return all dialects that this release knows."""
-    return (IngressDialect(classes or ClassSettings()),)
+    return (IngressDialect(classes or ClassSettings()), ServicesDialect())
 
 
 def translate_all(deltas: Iterable[Delta], classes: ClassSettings | None = None) -> Offline:

@@ -35,7 +35,10 @@ class Translation:
         self.assembly = Assembly()
         self._active: set[str] = set()
         self._roots = {
-            root.name: rule for dialect in dialects for rule in [self._rule(dialect)] for root in dialect.roots
+            root.name: (dialect, rule)
+            for dialect in dialects
+            for rule in [self._rule(dialect)]
+            for root in dialect.roots
         }
 
     def _rule(self, dialect: Dialect) -> "Rule[ObjectRef, Fragment | None]":
@@ -70,9 +73,9 @@ class Translation:
         return bool(changed)
 
     def _demand_root(self, ref: ObjectRef) -> None:
-        rule = self._roots.get(KindKey(ref.group, ref.resource))
-        if rule is not None and self.world.get(ref) is not None:
-            self.graph.demand(Node(rule, ref))
+        root, stored = self._roots.get(KindKey(ref.group, ref.resource)), self.world.get(ref)
+        if root is not None and stored is not None and root[0].concerns(stored):
+            self.graph.demand(Node(root[1], ref))
 
     @property
     def pending(self) -> int:

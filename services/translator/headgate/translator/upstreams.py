@@ -4,14 +4,15 @@ What is wrong with a backend is decided here once, and told twice: in the entry,
 condition for the objects that refer to it.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from headgate.common.problems import Severity
-from headgate.common.table import Endpoint, Provenance, Upstream
+from headgate.common.table import BackendProtocol, Endpoint, Provenance, Upstream
+from headgate.translator.annotations import PREFIX
 from headgate.translator.endpoints import ENDPOINT_SLICES, LEGACY_ENDPOINTS, Target, targets
-from headgate.translator.fragment import ResourceRef, ServicePortRef, UpstreamRef
+from headgate.translator.fragment import RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
 from headgate.translator.graph import Lookups, Rule
-from headgate.translator.services import EXTERNAL_NAME, SERVICES, Service, ServicePort
+from headgate.translator.services import EXTERNAL_NAME, SERVICES, Service, ServicePort, port_names
 
 
 class BackendFault(NamedTuple):
@@ -38,10 +39,16 @@ def resolve_upstream(lookups: Lookups, ref: UpstreamRef) -> ResolvedUpstream:
     """
     if isinstance(ref, ResourceRef):
         return _unavailable(ref, BackendFault("UnsupportedResourceBackend", unsupported_resource(ref)))
+    if isinstance(ref, RefusalRef):
+        entry = Upstream(key=ref.key, unavailable=ref.reason, provenance=_provenance(ref))
+        return ResolvedUpstream(entry, None)  # its object has said so itself
     service = lookups.get(SERVICES, ref.namespace, ref.service)
     if service is None:
         return _unavailable(ref, BackendFault("ServiceNotFound", f"{_name(ref)} not found"))
-    port = service.find_port(ref.port)
+    if service.wishes and service.wishes.refusal:
+        message = f"{_name(ref)} refuses requests: its annotation {PREFIX}{service.wishes.refusal} cannot be followed"
+        return _unavailable(ref, BackendFault("InvalidAnnotation", message))
+    port = service.find_port(ref.port, is_udp=ref.stream == "udp")
     if port is None:
         return _unavailable(ref, BackendFault("PortNotFound", _missing_port(ref, service), is_about_port=True))
     if service.type == EXTERNAL_NAME:
@@ -55,10 +62,12 @@ def unsupported_resource(ref: ResourceRef) -> str:
 
 
 def _missing_port(ref: ServicePortRef, service: Service) -> str:
-    if ref.port in service.other_ports:
+    if ref.stream != "udp" and ref.port in service.other_ports:
         return f"port {ref.port} of {_name(ref)} is not a TCP port"
     what = f"named {ref.port!r}" if isinstance(ref.port, str) else str(ref.port)
-    return f"{_name(ref)} has no port {what}; it has {service.port_names}"
+    kind = "UDP port" if ref.stream == "udp" else "port"
+    names = port_names(service.udp_ports if ref.stream == "udp" else service.ports)
+    return f"{_name(ref)} has no {kind} {what}; it has {names}"
 
 
 def _resolve_external(ref: ServicePortRef, service: Service, port: ServicePort) -> ResolvedUpstream:
@@ -66,7 +75,7 @@ def _resolve_external(ref: ServicePortRef, service: Service, port: ServicePort) 
         return _unavailable(ref, BackendFault("InvalidExternalName", f"{_name(ref)} has no externalName"))
     number = port.target if isinstance(port.target, int) else port.port
     endpoint = Endpoint(address=service.external_name.lower(), port=number, cluster=ref.cluster)
-    return ResolvedUpstream(Upstream(key=ref.key, endpoints=(endpoint,), provenance=_provenance(ref)), None)
+    return ResolvedUpstream(_entry(ref, service, (endpoint,)), None)
 
 
 def _resolve_endpoints(lookups: Lookups, ref: ServicePortRef, service: Service, port: ServicePort) -> ResolvedUpstream:
@@ -76,10 +85,17 @@ def _resolve_endpoints(lookups: Lookups, ref: ServicePortRef, service: Service, 
     found = targets(slices, port, service.families)
     endpoints = tuple(_endpoint(target, ref.cluster) for target in found)
     if any(target.is_ready or target.is_serving for target in found):
-        return ResolvedUpstream(Upstream(key=ref.key, endpoints=endpoints, provenance=_provenance(ref)), None)
+        return ResolvedUpstream(_entry(ref, service, endpoints), None)
     what = f"no ready endpoint among {len(found)}" if found else "no endpoints"
     fault = BackendFault("NoReadyEndpoints", f"{_name(ref)} has {what}", Severity.WARNING)
-    return _unavailable(ref, fault, endpoints)
+    return ResolvedUpstream(_entry(ref, service, endpoints, unavailable=fault.message), fault)
+
+
+def _entry(ref: ServicePortRef, service: Service, endpoints: tuple[Endpoint, ...], **fields: Any) -> Upstream:
+    wishes = service.wishes.upstream if service.wishes else {}
+    if ref.stream:
+        fields["protocol"] = BackendProtocol(ref.stream)
+    return Upstream(key=ref.key, endpoints=endpoints, provenance=_provenance(ref), **wishes | fields)
 
 
 def _endpoint(target: Target, cluster: str) -> Endpoint:
@@ -94,13 +110,13 @@ def _endpoint(target: Target, cluster: str) -> Endpoint:
     )
 
 
-def _unavailable(ref: UpstreamRef, fault: BackendFault, endpoints: tuple[Endpoint, ...] = ()) -> ResolvedUpstream:
-    entry = Upstream(key=ref.key, endpoints=endpoints, unavailable=fault.message, provenance=_provenance(ref))
+def _unavailable(ref: UpstreamRef, fault: BackendFault) -> ResolvedUpstream:
+    entry = Upstream(key=ref.key, unavailable=fault.message, provenance=_provenance(ref))
     return ResolvedUpstream(entry, fault)
 
 
 def _provenance(ref: UpstreamRef) -> Provenance:
-    kind, name = (ref.kind, ref.name) if isinstance(ref, ResourceRef) else ("Service", ref.service)
+    kind, name = ("Service", ref.service) if isinstance(ref, ServicePortRef) else (ref.kind, ref.name)
     return Provenance(cluster=ref.cluster, kind=kind, namespace=ref.namespace, name=name)
 
 

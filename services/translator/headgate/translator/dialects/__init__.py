@@ -32,6 +32,10 @@ class Dialect(Protocol):
         """Kinds that are looked up beside those that every table needs (Services and their endpoints)."""
         ...
 
+    def concerns(self, stored: Any) -> bool:
+        """Whether an object may contribute anything at all: a quick look, so that others cost nothing."""
+        ...
+
     def translate(self, ref: ObjectRef, lookups: Lookups) -> Fragment | None:
         """Return what an object contributes; None where it is gone or another controller's.
 

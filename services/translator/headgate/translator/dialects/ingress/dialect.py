@@ -38,6 +38,10 @@ class IngressDialect:
     def __init__(self, classes: ClassSettings) -> None:
         self._classes = classes
 
+    def concerns(self, document: IngressDocument) -> bool:
+        """Whether an Ingress may contribute: its class is looked up later, as it may change without the object."""
+        return True
+
     def translate(self, ref: ObjectRef, lookups: Lookups) -> Fragment | None:
         """Return an Ingress' contribution; None where it is gone or of another class."""
         document = self._read(ref, lookups)

@@ -7,6 +7,7 @@ import json
 from typing import NamedTuple
 
 from headgate.common.resources import INGRESS, LEGACY_INGRESS, JsonObject
+from headgate.translator.annotations import ours
 from headgate.translator.manifest import as_object, metadata
 from headgate.translator.world import StoredKind
 
@@ -31,7 +32,7 @@ def read_ingress(manifest: JsonObject) -> IngressDocument:
     meta = metadata(manifest)
     annotations = as_object(meta.get("annotations"))
     kept: JsonObject = {key: meta[key] for key in _METADATA if key in meta}
-    kept["annotations"] = {key: annotations[key] for key in _ANNOTATIONS if key in annotations}
+    kept["annotations"] = {key: annotations[key] for key in _ANNOTATIONS if key in annotations} | ours(manifest)
     content = {"apiVersion": manifest.get("apiVersion"), "metadata": kept, "spec": manifest.get("spec")}
     return IngressDocument(json.dumps(content, separators=(",", ":"), default=str).encode())
 

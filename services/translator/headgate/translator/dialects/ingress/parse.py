@@ -6,11 +6,13 @@ never the object.
 """
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject
 from headgate.common.table import ANY_HOST, PathType
+from headgate.translator.annotations.values import regex
 from headgate.translator.manifest import Place
 
 _LABEL = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
@@ -19,9 +21,11 @@ _ADDRESS = re.compile(r"[0-9]+(\.[0-9]+){3}")
 _PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
 _FORBIDDEN = ("//", "/./", "/../", "%2f", "%2F")
 _FORBIDDEN_ENDS = ("/..", "/.")
+PathTypes = Mapping[str, PathType]
 MAX_PATH = 4096
 """Ours alone: about what clients and servers accept of a request line."""
-PATH_TYPES = {"Exact": PathType.EXACT, "Prefix": PathType.PREFIX, "ImplementationSpecific": PathType.PREFIX}
+IMPLEMENTATION_SPECIFIC = "ImplementationSpecific"
+PATH_TYPES = {"Exact": PathType.EXACT, "Prefix": PathType.PREFIX, IMPLEMENTATION_SPECIFIC: PathType.PREFIX}
 
 
 class ServiceBackend(NamedTuple):
@@ -87,8 +91,17 @@ class IngressSpec(NamedTuple):
     tls: tuple[TlsRule, ...]
 
 
-def parse_ingress(manifest: JsonObject, problems: list[Problem]) -> IngressSpec:
-    """Read a v1 Ingress; mistakes go to `problems`."""
+def parse_ingress(
+    manifest: JsonObject, problems: list[Problem], implementation_specific: PathType = PathType.PREFIX
+) -> IngressSpec:
+    """Read a v1 Ingress; mistakes go to `problems`.
+
+    Args:
+        manifest: in the shape of v1.
+        problems: gets what is wrong.
+        implementation_specific: what the path type `ImplementationSpecific` means.
+    """
+    path_types = PATH_TYPES | {IMPLEMENTATION_SPECIFIC: implementation_specific}
     spec = Place(manifest.get("spec"), "spec", problems)
     if not spec.is_object():
         if not spec.is_present:
@@ -97,7 +110,7 @@ def parse_ingress(manifest: JsonObject, problems: list[Problem]) -> IngressSpec:
     if not spec["defaultBackend"].is_present and spec["rules"].value in (None, []):
         spec.refuse("Required", "either rules or a defaultBackend must be given")
     spec["ingressClassName"].text()
-    rules = [_parse_rule(rule) for rule in spec["rules"].items()]
+    rules = [_parse_rule(rule, path_types) for rule in spec["rules"].items()]
     tls = [_parse_tls(entry) for entry in spec["tls"].items()]
     return IngressSpec(
         _parse_backend(spec["defaultBackend"]) if spec["defaultBackend"].is_present else None,
@@ -106,7 +119,7 @@ def parse_ingress(manifest: JsonObject, problems: list[Problem]) -> IngressSpec:
     )
 
 
-def _parse_rule(rule: Place) -> HostRule | None:
+def _parse_rule(rule: Place, path_types: PathTypes) -> HostRule | None:
     if not rule.is_object():
         return None
     host = rule["host"].text()
@@ -114,7 +127,7 @@ def _parse_rule(rule: Place) -> HostRule | None:
         return None
     if host and not _is_host(rule["host"], host):
         return None
-    paths = (_parse_path(path) for path in _paths(rule["http"]))
+    paths = (_parse_path(path, path_types) for path in _paths(rule["http"]))
     return HostRule(host or ANY_HOST, tuple(path for path in paths if path is not None), rule.field)
 
 
@@ -139,7 +152,7 @@ def _is_host(place: Place, host: str) -> bool:
     return False
 
 
-def _parse_path(rule: Place) -> PathRule | None:
+def _parse_path(rule: Place, path_types: PathTypes) -> PathRule | None:
     if not rule.is_object():
         return None
     written_type = rule["pathType"].required_text(f"must be one of {', '.join(PATH_TYPES)}")
@@ -150,7 +163,19 @@ def _parse_path(rule: Place) -> PathRule | None:
         return None
     if written_type is None or path is None or backend is None:
         return None
-    return PathRule(PATH_TYPES[written_type], path, backend, rule.field)
+    path_type = path_types[written_type]
+    if path_type is PathType.REGEX and not _is_pattern(rule["path"], path):
+        return None
+    return PathRule(path_type, path, backend, rule.field)
+
+
+def _is_pattern(place: Place, path: str) -> bool:
+    try:
+        regex(path)
+    except ValueError as error:
+        place.refuse("InvalidPath", str(error))
+        return False
+    return True
 
 
 def _parse_path_value(place: Place, path_type: str | None) -> str | None:

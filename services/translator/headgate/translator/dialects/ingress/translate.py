@@ -5,12 +5,14 @@ from there. So neither a Service nor an endpoint ever runs this again.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from sys import intern
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject, ObjectRef
-from headgate.common.table import ANY_HOST, PathMatch, PathType, Provenance, Route, WeightedBackend
+from headgate.common.table import ANY_HOST, Canary, PathMatch, PathType, Provenance, Route, WeightedBackend
 from headgate.translator.certificates import SECRETS, covers
+from headgate.translator.dialects.ingress.canary import narrow
 from headgate.translator.dialects.ingress.legacy import is_legacy, restore_field, restore_problems, upgrade
 from headgate.translator.dialects.ingress.parse import (
     Backend,
@@ -19,15 +21,19 @@ from headgate.translator.dialects.ingress.parse import (
     TlsRule,
     parse_ingress,
 )
+from headgate.translator.dialects.ingress.policy import Policy, read_policy
 from headgate.translator.fragment import (
     BackendUse,
+    CanaryClaim,
     CertificateRef,
     Fragment,
     Identity,
     NameClaim,
+    RefusalRef,
     ResourceRef,
     RouteClaim,
     ServicePortRef,
+    TlsClaim,
     UpstreamRef,
 )
 from headgate.translator.graph import Lookups
@@ -46,20 +52,65 @@ def identify(ref: ObjectRef, manifest: JsonObject) -> Identity:
 def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Fragment:
     """Return what an Ingress that is ours contributes."""
     legacy = is_legacy(manifest)
+    policy = read_policy(ref, manifest)
     problems: list[Problem] = []
-    spec = parse_ingress(upgrade(manifest) if legacy else manifest, problems)
+    spec = parse_ingress(upgrade(manifest) if legacy else manifest, problems, policy.path_type)
     if legacy:
         problems = restore_problems(problems)
+    problems = [*policy.problems, *problems]
     written: Callable[[str], str] = restore_field if legacy else str
     routes = [*_rule_routes(ref, spec, problems), *_default_routes(ref, spec, written)]
-    return Fragment(
+    hosts = tuple(dict.fromkeys(rule.host for rule in spec.rules))
+    fragment = Fragment(
         identity=identify(ref, manifest),
-        hosts=tuple(dict.fromkeys(rule.host for rule in spec.rules)),
+        hosts=hosts,
         routes=tuple(routes),
         backends=tuple(_backend_uses(ref, spec, written, problems)),
         names=tuple(claim for entry in spec.tls for claim in _claim_names(ref, entry, lookups, problems)),
         problems=tuple(problems),
     )
+    if policy.canary is not None:
+        return _as_canary(fragment, policy, policy.canary)
+    return replace(
+        fragment,
+        routes=tuple(_with_policy(claim, ref, policy) for claim in routes),
+        backends=(*fragment.backends, *_refusal_uses(ref, policy)),
+        tls=tuple(TlsClaim(host, policy.tls, policy.tls_field) for host in hosts or (ANY_HOST,) if policy.tls),
+    )
+
+
+def _with_policy(claim: RouteClaim, ref: ObjectRef, policy: Policy) -> RouteClaim:
+    if policy.refusal is not None:
+        refused = {"when": policy.when, "backends": (WeightedBackend(upstream=_refusal(ref, policy.refusal).key),)}
+        route = claim.route.model_copy(update=refused)
+        return claim._replace(route=route, is_refused=True, gives_way=policy.gives_way)
+    if not policy.fields and policy.when is None:
+        return claim
+    return claim._replace(route=claim.route.model_copy(update={**policy.fields, "when": policy.when}))
+
+
+def _refusal(ref: ObjectRef, reason: str) -> RefusalRef:
+    return RefusalRef(ref.cluster, KIND, ref.namespace, ref.name, reason)
+
+
+def _refusal_uses(ref: ObjectRef, policy: Policy) -> Iterator[BackendUse]:
+    if policy.refusal is not None:
+        yield BackendUse(_refusal(ref, policy.refusal), "metadata.annotations", "metadata.annotations")
+
+
+def _as_canary(fragment: Fragment, policy: Policy, canary: Canary) -> Fragment:
+    """A canary has no routes, hosts and TLS of its own. One that cannot be read takes nothing."""
+    narrowed = narrow(canary, policy.when)
+    claims = (
+        CanaryClaim(
+            claim.host,
+            claim.route.path,
+            narrowed.model_copy(update={"upstream": claim.route.backends[0].upstream}),
+            claim.field,
+        )
+        for claim in fragment.routes
+    )
+    return replace(fragment, hosts=(), routes=(), names=(), canaries=() if policy.refusal else tuple(claims))
 
 
 def _rule_routes(ref: ObjectRef, spec: IngressSpec, problems: list[Problem]) -> Iterator[RouteClaim]:

@@ -1,0 +1,116 @@
+"""Annotations of one object, read by the tables; every mistake noted at its annotation."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from headgate.common.problems import Problem, Severity
+from headgate.common.resources import JsonObject
+from headgate.translator.annotations.annotation import PREFIX, Annotation
+from headgate.translator.annotations.on_ingress import INGRESS_ANNOTATIONS
+from headgate.translator.annotations.on_service import SERVICE_ANNOTATIONS
+from headgate.translator.manifest import as_object, metadata, shown, type_name
+
+TABLES: Mapping[str, Mapping[str, Annotation]] = {
+    kind: {annotation.name: annotation for annotation in table}
+    for kind, table in (("Ingress", INGRESS_ANNOTATIONS), ("Service", SERVICE_ANNOTATIONS))
+}
+
+
+def ours(manifest: JsonObject) -> JsonObject:
+    """Return an object's annotations with our prefix, sorted by name."""
+    annotations = as_object(metadata(manifest).get("annotations"))
+    return {key: annotations[key] for key in sorted(annotations) if key.startswith(PREFIX)}
+
+
+def field_of(name: str) -> str:
+    """Return the field path of one of our annotations."""
+    return f"metadata.annotations[{PREFIX}{name}]"
+
+
+class Reading:
+    """What one object's annotations say."""
+
+    def __init__(self, kind: str) -> None:
+        self._table = TABLES[kind]
+        self._groups: dict[str, dict[str, Any]] = {}
+        self._written: dict[str, Any] = {}
+        self.problems: list[Problem] = []
+        self.unreadable: list[str] = []
+        """Names of annotations that keep requests out and cannot be read."""
+
+    def take(self, name: str, written: Any) -> None:
+        """Read one annotation of the table."""
+        annotation = self._table[name]
+        self._written[name] = written
+        if not isinstance(written, str):
+            return self.refuse(name, f"must be a string, but is {type_name(written)}; put it in quotes")
+        try:
+            value = annotation.read(written.strip())
+        except ValueError as error:
+            return self.refuse(name, str(error))
+        group, _, field = annotation.sets.rpartition(".")
+        self._groups.setdefault(group, {}).update(value if field == "*" else {field: value})
+        return None
+
+    def refuse(self, name: str, message: str) -> None:
+        """Note that an annotation cannot be followed: it is ignored, or what it guards is closed."""
+        annotation = self._table[name]
+        if annotation.guards and name not in self.unreadable:
+            self.unreadable.append(name)
+        closed = "its port stays closed" if annotation.sets.startswith("stream.") else "every request is refused"
+        consequence = f"until then {closed}" if annotation.guards else "it is ignored"
+        written = self._written.get(name)
+        self.problems.append(
+            Problem(
+                severity=Severity.ERROR if annotation.guards else Severity.WARNING,
+                reason="InvalidAnnotation",
+                field=field_of(name),
+                value=None if written is None else "***" if annotation.is_private else shown(written),
+                message=f"{message}; {consequence}",
+            )
+        )
+
+    def group(self, name: str = "") -> dict[str, Any]:
+        """Return the fields of one group that were written and could be read."""
+        return dict(self._groups.get(name, {}))
+
+    def written(self, group: str) -> list[str]:
+        """Return the names of the annotations of a group that were written, readable or not."""
+        return [name for name in self._written if self._table[name].sets.rpartition(".")[0] == group]
+
+    def closed(self, group: str) -> list[str]:
+        """Return the names of the annotations of a group that keep requests out and cannot be read."""
+        return [name for name in self.written(group) if name in self.unreadable]
+
+
+def read_annotations(kind: str, annotations: Mapping[str, Any]) -> Reading:
+    """Read the annotations with our prefix of an Ingress or a Service."""
+    reading, table = Reading(kind), TABLES[kind]
+    written = {key.removeprefix(PREFIX): value for key, value in annotations.items() if key.startswith(PREFIX)}
+    for name in (name for name in table if name in written):
+        reading.take(name, written[name])
+    reading.problems += (_unknown(kind, name, written[name]) for name in sorted(written) if name not in table)
+    return reading
+
+
+def _unknown(kind: str, name: str, written: Any) -> Problem:
+    elsewhere = [(other, table[name]) for other, table in TABLES.items() if other != kind and name in table]
+    near = None if elsewhere else _nearest(name, TABLES[kind])
+    is_private = any(
+        annotation.is_private for annotation in (*(one for _, one in elsewhere), *([near] if near else ()))
+    )
+    if elsewhere:
+        message = f"{PREFIX}{name} belongs on an object of kind {elsewhere[0][0]}; it is ignored here"
+    else:
+        hint = f"; the nearest is {PREFIX}{near.name}" if near else ""
+        message = f"there is no annotation {PREFIX}{name}{hint}; it is ignored"
+    value = "***" if is_private else shown(written)
+    return Problem(
+        severity=Severity.WARNING, reason="UnknownAnnotation", field=field_of(name), value=value, message=message
+    )
+
+
+def _nearest(name: str, table: Mapping[str, Annotation]) -> Annotation | None:
+    near = get_close_matches(name, list(table), n=1, cutoff=0.5)
+    return table[near[0]] if near else None

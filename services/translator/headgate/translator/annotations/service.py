@@ -1,0 +1,138 @@
+"""What a Service's annotations make of its upstreams and its stream port."""
+
+from typing import Any, NamedTuple
+
+from headgate.common.problems import Problem
+from headgate.common.resources import JsonObject
+from headgate.common.table import (
+    ActiveCheck,
+    BackendProtocol,
+    BackendTls,
+    Balancing,
+    CircuitBreaker,
+    Ejection,
+    Policy,
+)
+from headgate.translator.annotations.reading import Reading, ours, read_annotations
+from headgate.translator.manifest import as_text, creation_time, metadata
+
+_HASHING = (Policy.RING_HASH, Policy.RENDEZVOUS)
+_OVER_TLS = (BackendProtocol.HTTPS, BackendProtocol.H2)
+_EJECTIONS_AT_MOST = 10
+
+
+class StreamWish(NamedTuple):
+    """What a Service wants of a port of the gateways."""
+
+    protocol: str
+    """`tcp`, `udp`, `tls-passthrough` or `tls-terminate`."""
+    port: int
+    """0 for the HTTPS port."""
+    backend_port: int | str | None
+    fields: JsonObject
+    """Further fields of the `StreamRoute`."""
+
+
+class ServiceWishes(NamedTuple):
+    """The annotations of a Service, read once when it arrives."""
+
+    uid: str
+    created_at: str
+    upstream: JsonObject
+    """Fields of the `Upstream`s of all its ports."""
+    refusal: str | None
+    """Why none of its ports may get requests: an annotation's name."""
+    stream: StreamWish | None
+    problems: tuple[Problem, ...]
+
+
+def read_wishes(manifest: JsonObject) -> ServiceWishes | None:
+    """Read a Service's annotations; None where there are none of ours."""
+    annotations = ours(manifest)
+    if not annotations:
+        return None
+    reading = read_annotations("Service", annotations)
+    upstream = _upstream_fields(reading)
+    stream = _stream(reading)
+    refused = [name for name in reading.unreadable if not name.startswith("stream-")]
+    return ServiceWishes(
+        uid=as_text(metadata(manifest).get("uid")),
+        created_at=creation_time(manifest),
+        upstream=upstream,
+        refusal=refused[0] if refused else None,
+        stream=stream,
+        problems=tuple(reading.problems),
+    )
+
+
+def _upstream_fields(reading: Reading) -> JsonObject:
+    fields = reading.group()
+    parts: dict[str, BackendTls | Balancing | ActiveCheck | Ejection | CircuitBreaker | None] = {
+        "tls": _tls(reading, fields.get("protocol", BackendProtocol.HTTP)),
+        "balancing": _balancing(reading),
+        "active_check": _active_check(reading),
+        "ejection": _ejection(reading),
+    }
+    if limits := reading.group("circuit_breaker"):
+        parts["circuit_breaker"] = CircuitBreaker(**limits)
+    return fields | {name: part for name, part in parts.items() if part is not None}
+
+
+def _tls(reading: Reading, protocol: BackendProtocol) -> BackendTls | None:
+    written = reading.group("tls")
+    if not written:
+        return None
+    if protocol not in _OVER_TLS:
+        reading.refuse(reading.written("tls")[0], "must be together with backend-protocol https, h2 or grpcs")
+        return None
+    return BackendTls(**{"verify": "ca_pem" in written, **written})
+
+
+def _balancing(reading: Reading) -> Balancing | None:
+    written = reading.group("balancing")
+    policy = written.get("policy", Policy.RING_HASH if "hash" in written else Policy.ROUND_ROBIN)
+    if policy in _HASHING and "hash" not in written:
+        reading.refuse("load-balance", f"must be together with hash-by, as it is {policy}")
+        policy = written["policy"] = Policy.ROUND_ROBIN
+    for name, field in (("hash-by", "hash"), ("hash-subset-size", "subset_size")):
+        if field in written and policy not in _HASHING:
+            reading.refuse(name, "must be together with hash-by and load-balance ring-hash or rendezvous")
+            del written[field]
+    return Balancing(**written | {"policy": policy}) if written else None
+
+
+def _active_check(reading: Reading) -> ActiveCheck | None:
+    written = reading.group("active_check")
+    return ActiveCheck(**written) if written else None
+
+
+def _ejection(reading: Reading) -> Ejection | None:
+    written = reading.group("ejection")
+    if "base_s" in written:
+        written["max_s"] = written["base_s"] * _EJECTIONS_AT_MOST
+    return Ejection(**written) if written else None
+
+
+def _stream(reading: Reading) -> StreamWish | None:
+    names = reading.written("stream")
+    if not names:
+        return None
+    written: dict[str, Any] = reading.group("stream")
+    protocol, port = written.pop("protocol", "tcp"), written.pop("port", 0)
+    backend = written.pop("backend_port", None)
+    is_tls = protocol.startswith("tls-")
+    if not reading.closed("stream"):
+        if "server_names" in written and not is_tls:
+            message = "must be together with stream-protocol tls-passthrough or tls-terminate"
+            reading.refuse("stream-server-names", message)
+        elif not port and not (is_tls and "server_names" in written):
+            _refuse_portless(reading, names[0], is_tls)
+    if reading.closed("stream"):
+        return None
+    number = int(backend) if backend and backend.isascii() and backend.isdigit() else backend
+    return StreamWish(protocol, port, number, written)
+
+
+def _refuse_portless(reading: Reading, name: str, is_tls: bool) -> None:
+    remedy = "stream-port or stream-server-names" if is_tls else "stream-port"
+    reading.refuse(name, f"must be together with {remedy}")

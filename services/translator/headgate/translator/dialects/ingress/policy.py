@@ -1,0 +1,121 @@
+"""What an Ingress' annotations say of its routes and hosts."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from headgate.common.problems import Problem
+from headgate.common.resources import JsonObject, ObjectRef
+from headgate.common.table import (
+    AllOf,
+    Canary,
+    ClientAuth,
+    Compare,
+    Condition,
+    PathType,
+    Retries,
+    Stickiness,
+    Subject,
+    Timeouts,
+    TlsPolicy,
+)
+from headgate.translator.annotations import PREFIX, Reading, ours, read_annotations
+from headgate.translator.annotations.reading import field_of
+from headgate.translator.dialects.ingress.canary import read_canary
+
+_OVER_TLS = Compare(subject=Subject.SCHEME, values=("https",))
+_VERSIONS = ("1.0", "1.1", "1.2", "1.3")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The annotations of one Ingress."""
+
+    path_type: PathType
+    """Of paths with type `ImplementationSpecific`."""
+    fields: JsonObject
+    """Of its `Route`s."""
+    when: Condition | None
+    tls: TlsPolicy | None
+    tls_field: str
+    canary: Canary | None
+    """With an empty upstream. The object is a canary and has no routes of its own."""
+    refusal: str | None
+    """Why all its requests are refused."""
+    gives_way: bool
+    """Whether that is because nobody can tell which requests it is for."""
+    problems: tuple[Problem, ...]
+
+
+def read_policy(ref: ObjectRef, manifest: JsonObject) -> Policy:
+    """Read an Ingress' annotations."""
+    reading = read_annotations("Ingress", ours(manifest))
+    client_auth = _client_auth(reading)
+    tls = _tls(reading, client_auth)
+    canary = read_canary(reading)
+    if canary is not None:
+        _refuse_what_the_main_decides(reading)
+    fields = reading.group() | _parts(reading)
+    conditions = [condition for several in reading.group("when").values() for condition in several]
+    if client_auth is not None and client_auth.mode == "required":
+        conditions.append(_OVER_TLS)
+    return Policy(
+        path_type=reading.group("path").get("type", PathType.PREFIX),
+        fields=fields,
+        when=_all_of(conditions),
+        tls=tls,
+        tls_field=field_of(next(iter([*reading.written("client_auth"), *reading.written("tls")]), "")),
+        canary=canary,
+        refusal=_refusal(ref, reading.unreadable),
+        gives_way=bool(reading.closed("when") or reading.closed("canary")),
+        problems=tuple(reading.problems),
+    )
+
+
+def _refuse_what_the_main_decides(reading: Reading) -> None:
+    for group in ("", "retries", "timeouts", "stickiness", "tls", "client_auth"):
+        for name in reading.written(group):
+            reading.refuse(name, "must be on the Ingress that this one is a canary of")
+
+
+def _refusal(ref: ObjectRef, unreadable: Iterable[str]) -> str | None:
+    names = ", ".join(f"{PREFIX}{name}" for name in unreadable)
+    return f"Ingress {ref.namespace}/{ref.name} refuses requests: {names} cannot be followed" if names else None
+
+
+def _all_of(conditions: list[Condition]) -> Condition | None:
+    return AllOf(all_of=tuple(conditions)) if len(conditions) > 1 else next(iter(conditions), None)
+
+
+def _parts(reading: Reading) -> dict[str, Any]:
+    parts: dict[str, Any] = {}
+    if retries := reading.group("retries"):
+        parts["retries"] = Retries(**retries)
+    if timeouts := reading.group("timeouts"):
+        parts["timeouts"] = Timeouts(**timeouts)
+    stickiness = reading.group("stickiness")
+    if "cookie" in stickiness:
+        parts["stickiness"] = Stickiness(**stickiness)
+    elif "sticky-cookie" not in reading.written("stickiness"):
+        for name in reading.written("stickiness"):
+            reading.refuse(name, "must be together with sticky-cookie")
+    return parts
+
+
+def _client_auth(reading: Reading) -> ClientAuth | None:
+    names, written = reading.written("client_auth"), reading.group("client_auth")
+    if not names or reading.closed("client_auth"):
+        return None
+    if "ca_pem" not in written:
+        reading.refuse(names[0], "must be together with client-auth-ca")
+        return None
+    return ClientAuth(**written)
+
+
+def _tls(reading: Reading, client_auth: ClientAuth | None) -> TlsPolicy | None:
+    written = reading.group("tls")
+    least, most = written.get("min_version"), written.get("max_version")
+    if least and most and _VERSIONS.index(least) > _VERSIONS.index(most):
+        reading.refuse("max-tls-version", f"must not be older than min-tls-version, which is {least}")
+        del written["max_version"]
+    return TlsPolicy(client_auth=client_auth, **written) if written or client_auth else None

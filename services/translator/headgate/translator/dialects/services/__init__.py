@@ -1,0 +1,5 @@
+"""The `services` dialect: Services with `headgate.dev/*` annotations, and the stream ports that they ask for."""
+
+from headgate.translator.dialects.services.dialect import ServicesDialect
+
+__all__ = ["ServicesDialect"]

@@ -1,0 +1,105 @@
+"""One Service to one fragment: its stream port, and what is wrong with its annotations.
+
+What annotations say of the Service's endpoints goes into its upstreams, wherever those are referred to.
+"""
+
+from typing import Literal
+
+from headgate.common.problems import Problem
+from headgate.common.resources import SERVICE, ObjectRef
+from headgate.common.table import BackendProtocol, Provenance, StreamRoute, WeightedBackend
+from headgate.translator.annotations.reading import field_of
+from headgate.translator.annotations.service import ServiceWishes, StreamWish
+from headgate.translator.fragment import BackendUse, Fragment, Identity, ServicePortRef, StreamClaim
+from headgate.translator.graph import Lookups
+from headgate.translator.services import SERVICES, Service, port_names
+
+HTTPS_PORT = 443
+"""Of a Service without ports, behind the gateways' HTTPS port."""
+_OVER_TLS = (BackendProtocol.HTTPS, BackendProtocol.H2)
+
+
+class ServicesDialect:
+    """Services with annotations of ours."""
+
+    name = "services"
+    roots = (SERVICES,)
+    reads = ()
+
+    def concerns(self, service: Service) -> bool:
+        """Whether a Service has annotations of ours."""
+        return service.wishes is not None
+
+    def translate(self, ref: ObjectRef, lookups: Lookups) -> Fragment | None:
+        """Return a Service's contribution; None where it is gone or has no annotations of ours."""
+        service = lookups.get(SERVICES, ref.namespace, ref.name)
+        if service is None or service.wishes is None:
+            return None
+        return translate_service(ref, service, service.wishes)
+
+    def refuse(self, ref: ObjectRef, service: Service, error: Exception) -> Fragment:
+        """Stand in for a Service that made us fail."""
+        message = f"Headgate failed on this object ({type(error).__name__}); its log has the details"
+        return Fragment(_identify(ref, service.wishes), problems=(Problem(reason="InternalError", message=message),))
+
+
+def translate_service(ref: ObjectRef, service: Service, wishes: ServiceWishes) -> Fragment:
+    """Return what a Service with annotations contributes."""
+    identity, problems = _identify(ref, wishes), list(wishes.problems)
+    backend = _backend(ref, service, wishes, problems) if wishes.stream else None
+    if wishes.stream is None or backend is None:
+        return Fragment(identity, problems=tuple(problems))
+    is_named = wishes.stream.backend_port is not None
+    port_field = field_of("stream-backend-port" if is_named else "stream-port")
+    return Fragment(
+        identity,
+        backends=(BackendUse(backend, field_of("stream-port"), port_field),),
+        streams=(_claim(ref, wishes.stream, backend),),
+        problems=tuple(problems),
+    )
+
+
+def _identify(ref: ObjectRef, wishes: ServiceWishes | None) -> Identity:
+    uid, created_at = (wishes.uid, wishes.created_at) if wishes else ("", "")
+    return Identity(ref, "v1", SERVICE.kind, uid, created_at)
+
+
+def _backend(ref: ObjectRef, service: Service, wishes: ServiceWishes, problems: list[Problem]) -> ServicePortRef | None:
+    """The Service's port that gets the connections: the one that is named, the only one, or that of the same number."""
+    wish = wishes.stream
+    assert wish is not None
+    ports = service.udp_ports if wish.protocol == "udp" else service.ports
+    number: int | str | None = wish.backend_port
+    if number is None:
+        same = [port.port for port in ports if port.port == wish.port]
+        number = ports[0].port if len(ports) == 1 else next(iter(same), None if ports else wish.port or HTTPS_PORT)
+    if number is None:
+        message = (
+            f"must name the Service's port that gets the connections, of {port_names(ports)}; its port stays closed"
+        )
+        problems.append(Problem(reason="Required", field=field_of("stream-backend-port"), message=message))
+        return None
+    return ServicePortRef(ref.cluster, ref.namespace, ref.name, number, _spoken(wish, wishes))
+
+
+def _spoken(wish: StreamWish, wishes: ServiceWishes) -> Literal["tcp", "udp", "tls"]:
+    if wish.protocol == "udp":
+        return "udp"
+    is_over_tls = wishes.upstream.get("protocol") in _OVER_TLS and wish.protocol != "tls-passthrough"
+    return "tls" if is_over_tls else "tcp"
+
+
+def _claim(ref: ObjectRef, wish: StreamWish, backend: ServicePortRef) -> StreamClaim:
+    field = field_of("stream-port" if wish.port else "stream-server-names")
+    route = StreamRoute(
+        key=f"{ref.cluster}/{ref.namespace}/{ref.name}:{wish.port}/{'udp' if wish.protocol == 'udp' else 'tcp'}",
+        protocol="tls" if wish.protocol.startswith("tls-") else "udp" if wish.protocol == "udp" else "tcp",
+        port=wish.port,
+        terminate=wish.protocol == "tls-terminate",
+        backends=(WeightedBackend(upstream=backend.key),),
+        provenance=Provenance(
+            cluster=ref.cluster, kind=SERVICE.kind, namespace=ref.namespace, name=ref.name, rule=field
+        ),
+        **wish.fields,
+    )
+    return StreamClaim(route, field)

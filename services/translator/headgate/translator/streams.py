@@ -1,0 +1,60 @@
+"""Who gets a port of the gateways, or a server name on it: the oldest object, as with routes.
+
+TLS routes share a port as long as their server names differ; of others a port has one.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from headgate.common.problems import Problem
+from headgate.common.resources import ObjectRef
+from headgate.common.table import StreamRoute
+from headgate.translator.conflicts import describe, seniority_of
+from headgate.translator.fragment import Fragment, Identity, StreamClaim, StreamPort
+from headgate.translator.manifest import shown
+
+
+class StreamVerdict(NamedTuple):
+    """The stream routes of a port, and what the losers hear."""
+
+    routes: tuple[StreamRoute, ...]
+    lost: dict[ObjectRef, tuple[Problem, ...]]
+
+
+def award_port(port: StreamPort, fragments: Iterable[Fragment]) -> StreamVerdict:
+    """Decide which claims of one port are served."""
+    claims = [
+        (fragment.identity.seniority, claim, fragment.identity)
+        for fragment in fragments
+        for claim in fragment.streams
+        if claim.port == port
+    ]
+    claims.sort(key=lambda each: each[0])
+    winners: list[tuple[StreamClaim, Identity]] = []
+    lost: dict[ObjectRef, tuple[Problem, ...]] = {}
+    for _, claim, identity in claims:
+        rival = next((each for each in winners if _collide(each[0].route, claim.route)), None)
+        if rival is None:
+            winners.append((claim, identity))
+        else:
+            lost[identity.ref] = (*lost.get(identity.ref, ()), _lost_port(claim, identity, *rival))
+    return StreamVerdict(tuple(claim.route for claim, _ in winners), lost)
+
+
+def _collide(one: StreamRoute, other: StreamRoute) -> bool:
+    if one.protocol != "tls" or other.protocol != "tls":
+        return True
+    return bool({*(one.server_names or ("",))} & {*(other.server_names or ("",))})
+
+
+def _lost_port(claim: StreamClaim, loser: Identity, winner: StreamClaim, owner: Identity) -> Problem:
+    names = sorted({*claim.route.server_names} & {*winner.route.server_names})
+    what = f"port {claim.route.port}" if claim.route.port else "the HTTPS port"
+    if names:
+        what = f"server name {names[0]} on {what}"
+    return Problem(
+        reason="StreamConflict",
+        field=claim.field,
+        value=shown(str(claim.route.port) if claim.route.port else ", ".join(claim.route.server_names)),
+        message=f"{what} belongs to {describe(owner)}, {seniority_of(owner, loser)}",
+    )

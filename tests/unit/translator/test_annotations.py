@@ -1,0 +1,196 @@
+"""Annotations: how values are read, what is said of those that cannot be, and that the page is current."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.deltas import applied, deleted, ingress, service
+from headgate.common.resources import ObjectRef
+from headgate.common.table import Operator, StreamRoute, VirtualHost
+from headgate.translator.annotations import INGRESS_ANNOTATIONS, SERVICE_ANNOTATIONS, Annotation, values
+from headgate.translator.annotations.page import write_page
+from headgate.translator.offline import make_dialects, translate_all
+from headgate.translator.translation import Translation
+
+PAGE = Path(__file__).parents[3] / "docs" / "annotations.md"
+ALL = (*INGRESS_ANNOTATIONS, *SERVICE_ANNOTATIONS)
+IN_PEM = {"client-auth-ca", "client-auth-crl", "backend-tls-ca"}
+
+
+def test_the_page_is_current() -> None:
+    assert PAGE.read_text() == write_page(), "python -m headgate.translator.annotations.page > docs/annotations.md"
+
+
+def test_names_are_told_apart() -> None:
+    assert len({annotation.name for annotation in ALL}) == len(ALL)
+
+
+@pytest.mark.parametrize("annotation", ALL, ids=lambda each: each.name)
+def test_the_example_can_be_read(annotation: Annotation) -> None:
+    if annotation.name not in IN_PEM:
+        annotation.read(annotation.example)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("500ms", 0.5), ("5s", 5), ("1.5s", 1.5), ("1m30s", 90), ("2h", 7200), ("1h1m1s1ms", 3661.001), ("30", 30)],
+)
+def test_a_time_is_read_as_seconds(text: str, seconds: float) -> None:
+    assert values.duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "0", "0s", "-1s", "5 s", "s", "1d", "inf", "nan", "1e9", "9000h", "٣s"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="must be a time"):
+        values.duration(text)
+
+
+@pytest.mark.parametrize(("text", "size"), [("0", 0), ("100", 100), ("8m", 8 << 20), ("1Gi", 1 << 30), ("2K", 2048)])
+def test_a_size_is_read_as_bytes(text: str, size: int) -> None:
+    assert values.size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "m", "-1", "8mb", "1.5m", "8 m"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="must be a size"):
+        values.size(text)
+
+
+def test_a_value_may_contain_what_separates_it_from_the_name() -> None:
+    (compared,) = values.lines_about(values.Subject.HEADER)("x-a=b=c~d")
+    assert isinstance(compared, values.Compare)
+    assert (compared.name, compared.operator, compared.values) == ("x-a", Operator.EQUALS, ("b=c~d",))
+
+
+@pytest.mark.parametrize("text", ["", "=x", "a b=c", "!", "x~(", "!!x"])
+def test_what_is_no_comparison_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        print(values.lines_about(values.Subject.HEADER)(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "cors",
+        "[]",
+        "[cors]",
+        "[{name: Cors}]",
+        "[{name: cors, configs: {}}]",
+        "[{name: cors, config: []}]",
+        "[{name: cors, config: {a: .inf}}]",
+        "[{name: cors, config: {a: 2024-01-01}}]",
+        "[{name: cors, config: {1: a}}]",
+        "[{name: cors, order: high}]",
+        "[{name: cors, config: &a {}}, {name: cors, config: *a}]",
+        "[{name: !!python/name:os.system cors}]",
+        "[" * 5000,
+        "[{name: cors, config: {a: " + "[" * 40 + "]" * 40 + "}}]",
+        "[{name: cors, config: {a: " + "x" * values.MAX_TEXT + "}}]",
+    ],
+    ids=lambda text: text[:40],
+)
+def test_what_is_no_list_of_plugins_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        values.plugins(text)
+
+
+def annotated(**annotations: str) -> Any:
+    return ingress(
+        "web",
+        host="a.example",
+        annotations={f"headgate.dev/{key.replace('_', '-')}": text for key, text in annotations.items()},
+    )
+
+
+def test_the_value_of_a_plugin_is_never_shown() -> None:
+    offline = translate_all([applied(annotated(plugins="password: hunter2", plugin="hunter2"))])
+    (problems,) = offline.problems.values()
+    assert "headgate.dev/plugins" in problems[0].field
+    assert "hunter2" not in str([problem.model_dump() for problem in problems])
+
+
+def test_a_route_that_must_refuse_has_no_canary() -> None:
+    main = annotated(client_networks="nowhere")
+    canary = ingress(
+        "next",
+        host="a.example",
+        created="2024-01-01T00:00:00Z",
+        annotations={"headgate.dev/canary": "true", "headgate.dev/canary-weight": "100"},
+    )
+    offline = translate_all([applied(main), applied(canary)])
+    (host,) = (each for each in offline.entries if isinstance(each, VirtualHost))
+    assert [route.canaries for route in host.routes] == [()]
+    assert [backend.upstream for route in host.routes for backend in route.backends] == [
+        "a/default/Ingress/web/refused"
+    ]
+
+
+def test_a_canary_makes_no_host_of_its_own() -> None:
+    offline = translate_all([applied(annotated(canary="true", canary_weight="5"))])
+    assert not [each for each in offline.entries if isinstance(each, VirtualHost)]
+    assert not offline.accepted
+
+
+def stream(name: str, port: str, created: str) -> Any:
+    made = service(name)
+    made["metadata"] |= {"creationTimestamp": created, "annotations": {"headgate.dev/stream-port": port}}
+    return made
+
+
+def fresh() -> Translation:
+    translation = Translation(make_dialects())
+    translation.activate("a")
+    return translation
+
+
+def settle(translation: Translation) -> None:
+    for _ in translation.settle():
+        pass
+
+
+def streams(translation: Translation) -> list[tuple[str, int]]:
+    from headgate.common.snapshot import decode_chunk
+
+    entries = (
+        entry for chunk in translation.assembly.image.chunks() for entry in decode_chunk(chunk.kind, chunk.content)
+    )
+    return sorted((entry.provenance.name, entry.port) for entry in entries if isinstance(entry, StreamRoute))
+
+
+def test_a_port_goes_to_the_next_when_its_owner_goes() -> None:
+    translation = fresh()
+    old, young = (stream(name, "5432", f"2024-01-0{day}T00:00:00Z") for name, day in (("old", 1), ("young", 2)))
+    for manifest in (young, old):
+        translation.apply(applied(manifest))
+    settle(translation)
+    assert streams(translation) == [("old", 5432)]
+    translation.apply(applied(stream("old", "5433", "2024-01-01T00:00:00Z")))
+    settle(translation)
+    assert streams(translation) == [("old", 5433), ("young", 5432)]
+    translation.apply(deleted(old))
+    translation.apply(applied(service("young")))
+    settle(translation)
+    assert streams(translation) == []
+    assert translation.assembly.image.chunks() == []
+
+
+def test_a_service_without_annotations_is_no_work() -> None:
+    translation = fresh()
+    translation.apply(applied(service()))
+    assert translation.pending == 0
+
+
+def test_a_services_annotation_changes_its_upstream_and_no_ingress() -> None:
+    translation = fresh()
+    translation.apply(applied(ingress("web", host="a.example")))
+    translation.apply(applied(service()))
+    settle(translation)
+    before, made = translation.graph.runs, service()
+    made["metadata"]["annotations"] = {"headgate.dev/load-balance": "random"}
+    translation.apply(applied(made))
+    settle(translation)
+    assert translation.graph.runs - before == 2
+    ref = ObjectRef("a", "", "services", "default", "web")
+    assert ref in translation.assembly.fragments
