@@ -1,0 +1,219 @@
+"""What routes may ask beyond the plain way: retries, limits, whole bodies, a time for the whole request."""
+
+import asyncio
+
+import pytest
+
+from fakes.proxied import OK, Conversation, Script, answering, proxied
+from headgate.gateway.proxy.config import ProxyConfig
+from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
+from headgate.gateway.proxy.seam import NEEDS_BODY
+
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody"
+UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nbusy"
+
+
+async def hang_up(conversation: Conversation) -> None:
+    await conversation.request()
+
+
+async def stay_silent(conversation: Conversation) -> None:
+    await conversation.request()
+    await asyncio.sleep(30)
+
+
+def retrying(**asked: object) -> RoutePolicies:
+    policies = RoutePolicies()
+    policies.retries = RetryPolicy(**asked)  # type: ignore[arg-type]
+    return policies
+
+
+async def first_status(script: Script, request: bytes, policies: RoutePolicies | None) -> tuple[bytes, int]:
+    """Status of a request of which the first endpoint follows a script and the second answers; and who was asked."""
+    async with proxied(script, answering(OK)) as proxy:
+        proxy.target.policies = policies
+        client = await proxy.connect()
+        await client.send(request)
+        head, _ = await client.answer()
+        return head[9:12], sum(len(origin.heads) for origin in proxy.origins)
+
+
+@pytest.mark.parametrize(
+    ("script", "request_bytes", "policies", "expected"),
+    [
+        (hang_up, GET, None, (b"200", 2)),
+        (hang_up, POST, None, (b"502", 1)),
+        (hang_up, POST, retrying(unsafe=True), (b"200", 2)),
+        (hang_up, GET, retrying(attempts=0), (b"502", 1)),
+        (hang_up, GET, retrying(reasons=frozenset({"connect"})), (b"502", 1)),
+        (stay_silent, GET, retrying(reasons=frozenset({"timeout"}), per_try_s=0.2), (b"200", 2)),
+        (stay_silent, GET, retrying(per_try_s=0.2), (b"504", 1)),
+        (stay_silent, POST, retrying(reasons=frozenset({"timeout"}), per_try_s=0.2), (b"504", 1)),
+        (answering(UNAVAILABLE), GET, None, (b"503", 1)),
+        (answering(UNAVAILABLE), GET, retrying(statuses=frozenset({503})), (b"200", 2)),
+        (answering(UNAVAILABLE), GET, retrying(statuses=frozenset({502})), (b"503", 1)),
+        (answering(UNAVAILABLE), POST, retrying(statuses=frozenset({503})), (b"503", 1)),
+        (answering(UNAVAILABLE), POST, retrying(statuses=frozenset({503}), unsafe=True), (b"200", 2)),
+    ],
+)
+async def test_a_failed_attempt_is_repeated_only_where_that_is_allowed_and_safe(
+    script: Script, request_bytes: bytes, policies: RoutePolicies | None, expected: tuple[bytes, int]
+) -> None:
+    assert await first_status(script, request_bytes, policies) == expected
+
+
+async def test_no_more_attempts_than_the_route_allows() -> None:
+    async with proxied(hang_up, hang_up, hang_up, answering(OK)) as proxy:
+        proxy.target.policies = retrying(attempts=2)
+        client = await proxy.connect()
+        await client.send(GET)
+        assert (await client.head()).startswith(b"HTTP/1.1 502 ")
+        assert [len(origin.heads) for origin in proxy.origins] == [1, 1, 1, 0]
+        assert proxy.stats.retries == 2
+
+
+async def test_attempts_begin_within_the_time_that_the_route_allows() -> None:
+    async with proxied(stay_silent, stay_silent, answering(OK)) as proxy:
+        proxy.target.policies = retrying(attempts=5, reasons=frozenset({"timeout"}), per_try_s=0.3, total_s=0.1)
+        client = await proxy.connect()
+        await client.send(GET)
+        assert (await client.head()).startswith(b"HTTP/1.1 504 ")
+        assert len(proxy.origins[1].heads) == 0
+
+
+async def test_an_answer_that_began_is_never_repeated() -> None:
+    async def half(conversation: Conversation) -> None:
+        await conversation.request()
+        await conversation.send(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
+
+    async with proxied(half, answering(OK)) as proxy:
+        proxy.target.policies = retrying(unsafe=True)
+        assert (await proxy.talk(GET)).endswith(b"\r\n\r\nhalf")
+        assert len(proxy.origins[1].heads) == 0
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (POST, b"200"),
+        (POST.replace(b"4\r\n\r\nbody", b"5\r\n\r\nbody!"), b"413"),
+        (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbody!\r\n0\r\n\r\n", b"413"),
+        (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n", b"200"),
+    ],
+)
+async def test_a_route_bounds_the_body(request_bytes: bytes, status: bytes) -> None:
+    async with proxied(answering(OK)) as proxy:
+        proxy.target.policies = RoutePolicies()
+        proxy.target.policies.max_body = 4
+        client = await proxy.connect()
+        await client.send(request_bytes, bytewise=True)
+        assert (await client.head())[9:12] == status
+
+
+async def test_a_body_that_is_held_back_reaches_the_upstream_whole_and_with_its_length() -> None:
+    async with proxied(answering(OK)) as proxy:
+        proxy.target.policies = RoutePolicies()
+        proxy.target.policies.buffer_request = True
+        client = await proxy.connect()
+        await client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+        await asyncio.sleep(0.05)
+        assert proxy.origin.conversations == []
+        await client.send(b"2\r\nde\r\n0\r\n\r\n")
+        await client.answer()
+        assert b"\r\nContent-Length: 5\r\n" in proxy.origin.heads[0]
+        assert b"chunked" not in proxy.origin.heads[0]
+
+
+async def test_a_body_that_is_held_back_can_be_sent_again() -> None:
+    bodies = []
+
+    async def reading(conversation: Conversation) -> None:
+        _, body = await conversation.request()
+        bodies.append(body)
+        if len(bodies) == 2:
+            await conversation.send(OK)
+
+    async with proxied(reading, reading) as proxy:
+        proxy.target.policies = retrying(unsafe=True)
+        proxy.target.policies.buffer_request = True
+        client = await proxy.connect()
+        await client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nfirst")
+        await asyncio.sleep(0.05)
+        await client.send(b"end")
+        await client.answer()
+        assert bodies == [b"firstend"] * 2
+
+
+async def test_a_body_longer_than_can_be_held_back_is_a_413() -> None:
+    async with proxied(answering(OK), config=ProxyConfig(max_buffered=8)) as proxy:
+        proxy.target.policies = RoutePolicies()
+        proxy.target.policies.buffer_request = True
+        client = await proxy.connect()
+        await client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n", bytewise=False)
+        await client.send(b"123456789", bytewise=True)
+        assert (await client.head()).startswith(b"HTTP/1.1 413 ")
+
+
+async def test_a_client_is_asked_for_a_body_that_is_held_back() -> None:
+    async with proxied(answering(OK)) as proxy:
+        proxy.target.policies = RoutePolicies()
+        proxy.target.policies.buffer_request = True
+        client = await proxy.connect()
+        await client.send(POST.replace(b"\r\n\r\nbody", b"\r\nExpect: 100-continue\r\n\r\n"))
+        assert await client.head() == b"HTTP/1.1 100 Continue\r\n\r\n"
+        await client.send(b"body")
+        assert (await client.answer())[0].startswith(b"HTTP/1.1 200 ")
+
+
+async def test_a_router_that_needs_the_body_is_asked_again_with_it() -> None:
+    async with proxied(answering(OK)) as proxy:
+        match = proxy.router.match
+        seen: list[bytes | None] = []
+
+        class Choosy:
+            version_label = "1.1"
+
+            def match(self, host: bytes, path: bytes, source: object) -> object:
+                seen.append(source.facts().body)  # type: ignore[attr-defined]
+                return NEEDS_BODY if seen[-1] is None else match(host, path, source)  # type: ignore[arg-type]
+
+        proxy.holder.router = Choosy()  # type: ignore[assignment]
+        client = await proxy.connect()
+        await client.send(POST.removesuffix(b"dy"))
+        await client.send(b"dy")
+        await client.answer()
+        assert seen == [None, b"body"]
+
+
+@pytest.mark.parametrize("trickles", [False, True])
+async def test_a_request_gets_the_time_that_its_route_gives_however_much_moves(trickles: bool) -> None:
+    async def slow(conversation: Conversation) -> None:
+        await conversation.request()
+        if trickles:
+            await conversation.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+        while True:
+            await asyncio.sleep(0.02)
+            if trickles:
+                await conversation.send(b".")
+
+    async with proxied(slow) as proxy:
+        proxy.target.policies = RoutePolicies()
+        proxy.target.policies.request_s = 0.2
+        client = await proxy.connect()
+        await client.send(GET)
+        answer = await client.rest() if trickles else await client.head()
+        assert answer.startswith(b"HTTP/1.1 200 " if trickles else b"HTTP/1.1 504 ")
+        assert proxy.log.records[0][-1] == "the request took longer than its route allows"
+
+
+async def test_a_route_that_cannot_be_served_as_written_says_so() -> None:
+    async with proxied(answering(OK)) as proxy:
+        proxy.target.policies = RoutePolicies()
+        proxy.target.policies.fault = "Ingress d/web: metadata.annotations: no such plugin"
+        client = await proxy.connect()
+        await client.send(GET)
+        head, body = await client.answer()
+        assert head.startswith(b"HTTP/1.1 500 ")
+        assert b"no such plugin" in body
+        assert proxy.origin.conversations == []
