@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 import click
@@ -15,11 +15,22 @@ from headgate.cli.rendering import count_of, print_json, print_table
 ASK_S = 10.0
 
 
+class _Request(NamedTuple):
+    """The request to explain."""
+
+    method: str
+    url: SplitResult
+    headers: Sequence[tuple[str, str]]
+    client: str
+    body: str
+
+
 @click.command(
     cls=TeachingCommand,
     examples=[
         "headgate explain GET http://demo.localhost/red",
         "headgate explain GET http://127.0.0.1:8080/red -H 'Host: demo.localhost'",
+        "headgate explain GET 'http://demo.localhost/red?v=2' -H 'Cookie: canary=always' --client 192.0.2.7",
         "headgate explain GET http://demo.localhost/red --manifests examples/quickstart",
     ],
     read_more="docs/cli.md",
@@ -27,6 +38,8 @@ ASK_S = 10.0
 @click.argument("method")
 @click.argument("url")
 @click.option("--header", "-H", "headers", multiple=True, metavar="'NAME: VALUE'", help="Of the request; repeatable.")
+@click.option("--client", default="", metavar="ADDRESS", help="Address that the request comes from.")
+@click.option("--data", "-d", "body", default="", metavar="TEXT", help="Body of the request; say what it is with -H.")
 @click.option("--admin-url", default="http://127.0.0.1:9080", metavar="URL", help="Admin site of the gateway to ask.")
 @click.option(
     *("--manifests",),
@@ -37,7 +50,14 @@ ASK_S = 10.0
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 def explain(
-    method: str, url: str, headers: tuple[str, ...], admin_url: str, manifests: tuple[Path, ...], as_json: bool
+    method: str,
+    url: str,
+    headers: tuple[str, ...],
+    client: str,
+    body: str,
+    admin_url: str,
+    manifests: tuple[Path, ...],
+    as_json: bool,
 ) -> int:
     """Say which route takes a request, which others lost and why, and which backends it is sent to.
 
@@ -45,13 +65,12 @@ def explain(
     """
     from headgate.gateway.table.explain import Explanation
 
-    request = _parse_url(url)
     notes: Sequence[object] = ()
-    pairs = [_parse_header(text) for text in headers]
+    request = _Request(method, _parse_url(url), [_parse_header(text) for text in headers], client, body)
     if manifests:
-        explanation, notes = _explain_offline(manifests, method, request, pairs)
+        explanation, notes = _explain_offline(manifests, request)
     else:
-        answer = asyncio.run(_ask(admin_url, method, request.geturl(), pairs))
+        answer = asyncio.run(_ask(admin_url, request))
         explanation = Explanation.model_validate(answer)
     if as_json:
         print_json(explanation.model_dump(mode="json"))
@@ -76,23 +95,32 @@ def _parse_header(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _explain_offline(
-    manifests: tuple[Path, ...], method: str, url: SplitResult, headers: list[tuple[str, str]]
-) -> tuple[Any, Sequence[object]]:
+def _explain_offline(manifests: tuple[Path, ...], request: _Request) -> tuple[Any, Sequence[object]]:
     """Return the explanation, and what is said of Ingress objects that are not ours."""
     from headgate.cli.offline import translate_paths
     from headgate.gateway.table.explain import explain as explain_by
     from headgate.gateway.table.view import EntryView
 
-    table = translate_paths(manifests)
-    view = EntryView(table.entries, version_label="manifests")
-    return explain_by(view, method, url.netloc.rpartition("@")[2], url.path or "/", dict(headers)), table.notes
+    table, url = translate_paths(manifests), request.url
+    explanation = explain_by(
+        EntryView(table.entries, version_label="manifests"),
+        request.method,
+        url.netloc.rpartition("@")[2],
+        f"{url.path or '/'}?{url.query}",
+        request.headers,
+        scheme=url.scheme,
+        client=request.client,
+        body=request.body.encode(),
+    )
+    return explanation, table.notes
 
 
-async def _ask(admin_url: str, method: str, url: str, headers: list[tuple[str, str]]) -> Any:
+async def _ask(admin_url: str, request: _Request) -> Any:
     import aiohttp
 
-    query = [("method", method), ("url", url), *(("header", f"{name}: {value}") for name, value in headers)]
+    query = [("method", request.method), ("url", request.url.geturl())]
+    query += [("header", f"{name}: {value}") for name, value in request.headers]
+    query += [(name, value) for name, value in (("client", request.client), ("body", request.body)) if value]
     try:
         async with (
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ASK_S)) as session,
@@ -117,13 +145,14 @@ def _print(explanation: Any) -> None:
     if explanation.candidates:
         click.echo()
         print_table(
-            ("", "HOST", "TYPE", "PATH", "WHY", "SOURCE"),
+            ("", "HOST", "TYPE", "PATH", "IF", "WHY", "SOURCE"),
             (
                 (
                     "wins" if candidate.wins else "-",
                     candidate.host,
                     candidate.path_type or "",
                     candidate.path,
+                    candidate.condition,
                     candidate.reason,
                     candidate.provenance or "",
                 )

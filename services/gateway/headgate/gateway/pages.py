@@ -2,7 +2,8 @@
 
 GET /version                                    table, version and listeners of this worker
 GET /table                                      all routes
-GET /explain?url=URL[&method=GET][&header=Name: value]...    why a request goes where it goes
+GET /explain?url=URL[&method=GET][&header=Name: value]...[&client=ADDRESS][&body=TEXT]
+                                                why a request goes where it goes
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from aiohttp import web
 
 from headgate.common.admin import AdminSite
 from headgate.common.table import Route, VirtualHost
+from headgate.gateway.table.condition_text import describe
 from headgate.gateway.table.explain import explain
 from headgate.gateway.table.view import TableView
 
@@ -56,9 +58,16 @@ class TablePages:
         if url.scheme not in ("http", "https") or not url.netloc:
             text = "say which request: /explain?url=http://host/path, and method=, header=Name: value if you like"
             raise web.HTTPBadRequest(text=text)
-        headers = dict(_split_header(text) for text in request.query.getall("header", []))
-        method = request.query.get("method", "GET")
-        explanation = explain(self._view, method, url.netloc.rpartition("@")[2], url.path or "/", headers)
+        explanation = explain(
+            self._view,
+            request.query.get("method", "GET"),
+            url.netloc.rpartition("@")[2],
+            f"{url.path or '/'}?{url.query}",
+            [_split_header(text) for text in request.query.getall("header", [])],
+            scheme=url.scheme,
+            client=request.query.get("client", ""),
+            body=request.query.get("body", "").encode(),
+        )
         return web.json_response(text=explanation.model_dump_json())
 
     def _about(self) -> dict[str, object]:
@@ -88,6 +97,8 @@ def _describe_route(route: Route) -> dict[str, object]:
         "name": route.name,
         "path_type": route.path.type,
         "path": route.path.value,
+        "priority": route.priority,
+        "condition": describe(route.when) if route.when is not None else "",
         "backends": [{"upstream": backend.upstream, "weight": backend.weight} for backend in route.backends],
         "timeouts": route.timeouts.model_dump(exclude_none=True),
         "provenance": route.provenance.model_dump(),

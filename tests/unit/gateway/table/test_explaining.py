@@ -80,7 +80,10 @@ def test_a_path_that_nobody_takes_is_a_404_of_that_host() -> None:
 
 def test_a_host_that_nobody_takes_names_what_was_looked_for() -> None:
     explanation = explain(EntryView([]), "GET", "x.foo.com", "/b")
-    assert explanation.verdict == "404: no virtual host takes 'x.foo.com' (looked for x.foo.com, *.foo.com, *)"
+    assert (
+        explanation.verdict
+        == "404: no virtual host takes 'x.foo.com' (looked for x.foo.com, *.foo.com, **.foo.com, **.com, *)"
+    )
 
 
 @pytest.mark.parametrize(

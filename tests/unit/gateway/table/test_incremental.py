@@ -125,10 +125,10 @@ def test_unchanged_routes_of_a_changed_host_keep_their_compiled_object() -> None
     image = TableImage([host("h1.com", route("/a"), route("/b"), route("/c"))])
     compiler = new_compiler()
     load(compiler, image, (1, 1))
-    before = {item.path: item for item in dict(compiler.hosts.compiled())["h1.com"].routes}
+    before = {rule.value: item for rule, item in dict(compiler.hosts.compiled())["h1.com"].routes}
     image.put(host("h1.com", route("/new"), route("/c"), route("/b", "exact"), route("/a")))
     load(compiler, image, (1, 2))
-    after = {item.path: item for item in dict(compiler.hosts.compiled())["h1.com"].routes}
+    after = {rule.value: item for rule, item in dict(compiler.hosts.compiled())["h1.com"].routes}
     assert list(after) == [b"/new", b"/c", b"/b", b"/a"]
     assert after[b"/a"] is before[b"/a"]
     assert after[b"/c"] is before[b"/c"]

@@ -8,7 +8,7 @@ from fakes.gateway_table import compiled, host, load, new_compiler, route
 from fakes.requests import PLAIN
 from headgate.common.snapshot import TableImage
 from headgate.common.table import PathType, Route, VirtualHost
-from headgate.gateway.table.explain import path_rule
+from headgate.gateway.table.match import compile_rule
 
 HOST = b"foo.com"
 
@@ -144,4 +144,4 @@ def test_index_agrees_with_comparing_every_route(routes: list[tuple[str, str]], 
 @given(PATHS, st.sampled_from(["exact", "prefix"]), PATHS)
 def test_a_rule_alone_agrees_with_the_index(value: str, kind: str, path: str) -> None:
     item = route(value, kind)
-    assert path_rule(item, 0).takes(path.encode()) == (winner([item], path) is not None)
+    assert compile_rule(item).takes(path.encode()) == (winner([item], path) is not None)

@@ -4,7 +4,8 @@
 refer to upstreams through holders, so an endpoint change recompiles one upstream and stores one attribute.
 """
 
-from collections.abc import Generator, Iterable, Mapping
+import logging
+from collections.abc import Collection, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -15,27 +16,58 @@ from headgate.common.snapshot import Version
 from headgate.common.table import Route, VirtualHost
 from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.table.chunks import FindPrevious
-from headgate.gateway.table.match import PathIndex, PathRule, find_host
+from headgate.gateway.table.match import MatchPath, PathRule, compile_rule, find_host, index_paths
 from headgate.gateway.table.route import CompiledRoute
 
 if TYPE_CHECKING:
+    from headgate.gateway.proxy.pool import EndpointPool
     from headgate.gateway.proxy.seam import NeedsBody, RequestSource
+    from headgate.gateway.tls.policy import ClientGuard, HostTls, TlsPolicies
+
+_log = logging.getLogger(__name__)
 
 ROUTES_AT_ONCE = 64
 """Routes compiled between two turns of the event loop: about a millisecond."""
 
 
-class CompiledHost(PathIndex[CompiledRoute]):
-    """The routes of one host by path."""
+class BrokenRoute(CompiledRoute):
+    """A route that cannot be compiled: what it takes is answered with an error that says so."""
 
-    __slots__ = ("routes",)
+    __slots__ = ("_fault",)
 
-    def __init__(self, routes: Iterable[CompiledRoute]) -> None:
-        self.routes = tuple(routes)
-        """In the order of `VirtualHost.routes`."""
-        super().__init__(
-            (PathRule(route.path_type, route.path, position), route) for position, route in enumerate(self.routes)
-        )
+    unavailable_status = 500
+
+    def __init__(self, host: str, route: Route, fault: str, client_guard: "ClientGuard | None") -> None:
+        inert = {"backends": (), "canaries": (), "plugins": (), "stickiness": None, "when": None}
+        super().__init__(host, route.model_copy(update=inert), (), client_guard)
+        self._fault = f"{route.provenance}: route {route.name}: {fault}"
+
+    def choose(self, tried: "Collection[EndpointPool]", source: "RequestSource") -> None:
+        """Choose nobody."""
+
+    @property
+    def unavailable(self) -> str:
+        """Which field of which object is wrong."""
+        return self._fault
+
+
+class CompiledHost:
+    """The routes of one host."""
+
+    __slots__ = ("match", "routes", "tls")
+
+    def __init__(
+        self,
+        routes: Sequence[tuple[PathRule, CompiledRoute]],
+        match: MatchPath[CompiledRoute],
+        tls: "HostTls | None" = None,
+    ) -> None:
+        self.routes = routes
+        """In the order of `VirtualHost.routes`, each with how it matches."""
+        self.match = match
+        """Finds the route of a request by its path and what else routes look at."""
+        self.tls = tls
+        """For connections whose server name is this host; None: the gateway's own policy."""
 
 
 class UpstreamHolders:
@@ -56,28 +88,34 @@ class UpstreamHolders:
 
 
 def compile_host(
-    raw: bytes, find_previous: FindPrevious[CompiledHost], holders: UpstreamHolders
+    raw: bytes, find_previous: FindPrevious[CompiledHost], holders: UpstreamHolders, policies: "TlsPolicies"
 ) -> Generator[None, None, tuple[str, CompiledHost]]:
     """Compile an encoded virtual host in steps; a host may have thousands of routes, of which one changed.
 
-    Routes that did not change, byte for byte, keep their compiled object.
+    Routes that did not change, byte for byte, keep their compiled object, if the host's TLS policy did not either.
 
     Raises:
         DecodeError: it does not follow the contract.
     """
-    host, raw_routes = split_host(raw)
+    fields, raw_routes = split_host(raw)
+    host, tls = fields.host, policies.compile(fields.tls, fields.host)
+    guard = tls.guard if tls is not None else None
     previous = find_previous(host)
-    known = dict(zip(split_host(previous.raw)[1], previous.compiled.routes, strict=True)) if previous else {}
-    routes: list[CompiledRoute] = []
+    known: dict[bytes, tuple[PathRule, CompiledRoute]] = {}
+    if previous and previous.compiled.tls is tls:
+        known = dict(zip(split_host(previous.raw)[1], previous.compiled.routes, strict=True))
+    routes: list[tuple[PathRule, CompiledRoute]] = []
     for raw_route in raw_routes:
-        routes.append(known.get(raw_route) or compile_route(host, decode_route(raw_route), holders))
+        rule, route = known.get(raw_route) or compile_route(host, decode_route(raw_route), holders, guard)
+        routes.append((rule._replace(position=len(routes)), route))
         if len(routes) % ROUTES_AT_ONCE == 0:
             yield
-    return host, CompiledHost(routes)
+    match = yield from index_paths(routes)
+    return host, CompiledHost(routes, match, tls)
 
 
-def split_host(raw: bytes) -> tuple[str, list[bytes]]:
-    """Return a virtual host's name and its encoded routes, all else about it validated.
+def split_host(raw: bytes) -> tuple[VirtualHost, list[bytes]]:
+    """Return a virtual host without its routes, validated, and the encoded routes.
 
     Raises:
         DecodeError: it does not follow the contract.
@@ -85,7 +123,7 @@ def split_host(raw: bytes) -> tuple[str, list[bytes]]:
     try:
         fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
         routes = msgspec.json.decode(fields.pop("routes"), type=list[msgspec.Raw])
-        host = VirtualHost.model_validate_json(msgspec.json.encode({**fields, "routes": []})).host
+        host = VirtualHost.model_validate_json(msgspec.json.encode({**fields, "routes": []}))
     except (msgspec.MsgspecError, KeyError, ValueError) as error:
         raise DecodeError(f"an entry of hosts cannot be read: {error}") from error
     return host, [bytes(route) for route in routes]
@@ -103,21 +141,30 @@ def decode_route(raw: bytes) -> Route:
         raise DecodeError(f"a route cannot be read: {error}") from error
 
 
-def compile_route(host: str, route: Route, holders: UpstreamHolders) -> CompiledRoute:
-    """Bind a route to the holders of its upstreams."""
+def compile_route(
+    host: str, route: Route, holders: UpstreamHolders, guard: "ClientGuard | None"
+) -> tuple[PathRule, CompiledRoute]:
+    """Bind a route to the holders of its upstreams; return it with how it matches."""
+    rule = compile_rule(route)
+    if rule.fault:
+        broken = BrokenRoute(host, route, rule.fault, guard)
+        _log.error("a route of %s cannot be served: %s", host, broken.unavailable)
+        return rule, broken
     backends = [(holders.holder(backend.upstream), backend.weight) for backend in route.backends]
-    return CompiledRoute(host, route, backends)
+    canaries = [holders.holder(canary.upstream) for canary in route.canaries]
+    return rule, CompiledRoute(host, route, backends, guard, canaries)
 
 
 class CompiledTable:
     """All hosts of one revision; the proxy's `Router`."""
 
-    __slots__ = ("__weakref__", "_hosts", "version", "version_label")
+    __slots__ = ("__weakref__", "_any_depth", "_hosts", "version", "version_label")
 
     def __init__(self, version: Version, hosts: Mapping[bytes, CompiledHost]) -> None:
         self.version = version
         self.version_label = str(version)
         self._hosts = hosts
+        self._any_depth = any(host.startswith(b"**.") for host in hosts)
 
     @property
     def hosts(self) -> Mapping[bytes, CompiledHost]:
@@ -125,7 +172,7 @@ class CompiledTable:
         return self._hosts
 
     def match(self, host: bytes, path: bytes, source: "RequestSource") -> "CompiledRoute | NeedsBody | None":
-        """Find the route of a request; None is a 404.
+        """Find the route of a request; None is a 404, `NEEDS_BODY` asks to be called again with the body.
 
         Args:
             host: lower case, without port and trailing dot; empty if the request named none.
@@ -134,7 +181,7 @@ class CompiledTable:
         """
         found = self._hosts.get(host)
         if found is None:
-            found = find_host(self._hosts, host)
+            found = find_host(self._hosts, host, any_depth=self._any_depth)
             if found is None:
                 return None
-        return found.match(path)
+        return found.match(path, source)

@@ -4,11 +4,13 @@ Decides with the same index and the same choice of endpoints as requests do, so 
 does not happen. Works on any `TableView`, with or without a running gateway.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from headgate.common.table import Endpoint, Entry, PathType, Provenance, Route, Upstream, VirtualHost, WeightedBackend
 from headgate.gateway.balancing.upstream import usable_endpoints, why_unavailable
-from headgate.gateway.table.match import PathIndex, PathRule, host_candidates
+from headgate.gateway.proxy.facts import RequestFacts
+from headgate.gateway.table.condition_text import describe, why_not
+from headgate.gateway.table.match import PathRule, compile_rule, host_candidates, index_paths
 from headgate.gateway.table.view import TableView
 
 
@@ -20,6 +22,10 @@ class Candidate(Entry):
     """Empty for a virtual host that was passed over as a whole."""
     path_type: PathType | None = None
     path: str = ""
+    priority: int = 0
+    condition: str = ""
+    """What the route asks for besides the path, in words."""
+    takes_path: bool = False
     wins: bool = False
     reason: str
     """Why it won or lost."""
@@ -70,21 +76,49 @@ class Explanation(Entry):
     backends: tuple[ExplainedBackend, ...] = ()
 
 
+class AskedRequest:
+    """The request that is explained, as routes look at it."""
+
+    def __init__(self, facts: RequestFacts) -> None:
+        self._facts = facts
+
+    def facts(self) -> RequestFacts:
+        """Give what is known of it."""
+        return self._facts
+
+
 def explain(
-    table: TableView, method: str, host: str, path: str, headers: Mapping[str, str] | None = None
+    table: TableView,
+    method: str,
+    host: str,
+    target: str,
+    headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
+    *,
+    scheme: str = "http",
+    client: str = "",
+    body: bytes = b"",
 ) -> Explanation:
     """Explain what happens to a request.
 
     Args:
         table: what to decide by.
-        method: one that the gateway refuses decides; no predicate of a route does.
+        method: of the request; one that the gateway refuses decides before any route does.
         host: of the URL, with or without port; a `Host` among the headers goes before it.
-        path: raw path, with or without query.
+        target: raw path, with or without query.
         headers: of the request.
+        scheme: `http` or `https`.
+        client: address of the client.
+        body: of the request.
     """
-    named = {name.lower(): value for name, value in (headers or {}).items()}
-    host = bare_host(named.get("host", host))
-    path = path.partition("?")[0] or "/"
+    pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
+    host = bare_host(next((value for name, value in pairs if name.lower() == "host"), host))
+    lines = "".join(f"{name}: {value}\r\n" for name, value in pairs if name.lower() != "host")
+    facts = RequestFacts(
+        *(part.encode() for part in (method.upper(), scheme, host, target if target[:1] == "/" else f"/{target}")),
+        *(part.encode() for part in (lines, client)),
+    )
+    facts.body = body
+    path = facts.path.decode()
     names = host_candidates(host)
     found = [virtual_host for name in dict.fromkeys(names) if (virtual_host := table.virtual_host(name))]
     passed_over = tuple(
@@ -98,16 +132,18 @@ def explain(
         verdict = f"404: no virtual host takes {host!r} (looked for {', '.join(names)})"
         return Explanation(**answer, virtual_host=None, winner=None, verdict=verdict, candidates=())
     chosen = found[0]
-    winner, candidates = _compare(chosen, path)
+    best, candidates = _compare(chosen, facts)
     answer["virtual_host"] = chosen.host
-    if winner is None:
-        verdict = f"404: {chosen.host} takes the host, none of its {len(chosen.routes)} routes takes the path"
+    if best is None:
+        what = "path" if not any(candidate.takes_path for candidate in candidates) else "request"
+        verdict = f"404: {chosen.host} takes the host, none of its {len(chosen.routes)} routes takes the {what}"
         return Explanation(**answer, winner=None, verdict=verdict, candidates=candidates + passed_over)
-    backends = _backends(table, winner)
+    winner = chosen.routes[best.position]
+    backends = () if best.fault else _backends(table, winner)
     return Explanation(
         **answer,
         winner=f"{chosen.host}|{winner.name}",
-        verdict=_verdict(winner, backends),
+        verdict=f"500: {winner.name} cannot be compiled: {best.fault}" if best.fault else _verdict(winner, backends),
         candidates=candidates + passed_over,
         backends=backends,
     )
@@ -160,11 +196,6 @@ _KNOWN_METHODS = frozenset(
 """Those that llhttp knows; a test compares."""
 
 
-def path_rule(route: Route, position: int) -> PathRule:
-    """Return how a route matches."""
-    return PathRule(route.path.type, route.path.value.encode(), position)
-
-
 def bare_host(host: str) -> str:
     """Return a host in lower case, without port and trailing dot, as requests are matched."""
     name, colon, port = host.rpartition(":")
@@ -173,43 +204,89 @@ def bare_host(host: str) -> str:
     return host.lower().removesuffix(".")
 
 
-def _compare(virtual_host: VirtualHost, path: str) -> tuple[Route | None, tuple[Candidate, ...]]:
-    rules = [path_rule(route, position) for position, route in enumerate(virtual_host.routes)]
-    raw = path.encode()
-    best = PathIndex((rule, rule) for rule in rules).match(raw)
+def _compare(virtual_host: VirtualHost, facts: RequestFacts) -> tuple[PathRule | None, tuple[Candidate, ...]]:
+    rules = [compile_rule(route, position) for position, route in enumerate(virtual_host.routes)]
+    best = _winner(rules, facts)
+    contest = _Contest(virtual_host, facts, best)
     losers = sorted(
-        (rule for rule in rules if rule is not best), key=lambda rule: (not rule.takes(raw), rule.precedence)
+        (rule for rule in rules if rule is not best),
+        key=lambda rule: (not rule.takes(facts.path), bool(contest.failed(rule)), rule.precedence),
     )
-    candidates = [_candidate(virtual_host, rule, best, raw) for rule in ([best] if best else []) + losers]
-    return (virtual_host.routes[best.position] if best else None), tuple(candidates)
+    return best, tuple(contest.candidate(rule) for rule in ([best] if best else []) + losers)
 
 
-def _candidate(virtual_host: VirtualHost, rule: PathRule, best: PathRule | None, path: bytes) -> Candidate:
-    route = virtual_host.routes[rule.position]
-    return Candidate(
-        host=virtual_host.host,
-        route=route.name,
-        path_type=rule.type,
-        path=route.path.value,
-        wins=rule is best,
-        reason=_reason(rule, best, path, virtual_host),
-        provenance=route.provenance,
-    )
+def _winner(rules: list[PathRule], facts: RequestFacts) -> PathRule | None:
+    """Find the best rule as the gateway does."""
+    steps = index_paths([(rule, rule) for rule in rules])
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            found = stop.value(facts.path, AskedRequest(facts))
+            return found if isinstance(found, PathRule) else None
 
 
-def _reason(rule: PathRule, best: PathRule | None, path: bytes, virtual_host: VirtualHost) -> str:
-    if rule is best:
-        return "takes the path, and no other route that does goes before it"
-    if best is None or not rule.takes(path):
-        if rule.type is PathType.EXACT:
-            return "the path is not equal to it"
-        return "the path is neither it nor below it, by elements between slashes"
-    winner = virtual_host.routes[best.position]
-    if rule.type is not best.type:
-        return f"takes the path, but {winner.name} matches it exactly"
-    if len(rule.value) < len(best.value):
-        return f"takes the path, but {winner.path.value} of {winner.name} is longer"
-    return f"takes the path, but {winner.name} is the same match and comes first"
+class _Contest:
+    """The routes of one host, about one request."""
+
+    def __init__(self, virtual_host: VirtualHost, facts: RequestFacts, best: PathRule | None) -> None:
+        self._host = virtual_host
+        self._facts = facts
+        self._best = best
+
+    def failed(self, rule: PathRule) -> str:
+        """Say what of a route's condition the request fails; empty if nothing."""
+        when = self._host.routes[rule.position].when
+        return why_not(when, self._facts) if when is not None and not rule.fault else ""
+
+    def candidate(self, rule: PathRule) -> Candidate:
+        """Say what became of a route."""
+        route = self._host.routes[rule.position]
+        return Candidate(
+            host=self._host.host,
+            route=route.name,
+            path_type=route.path.type,
+            path=route.path.value,
+            priority=route.priority,
+            condition=describe(route.when) if route.when is not None else "",
+            takes_path=rule.takes(self._facts.path),
+            wins=rule is self._best,
+            reason=self._reason(rule),
+            provenance=route.provenance,
+        )
+
+    def _reason(self, rule: PathRule) -> str:
+        if rule.fault:
+            return f"cannot be compiled, so it comes after all others: {rule.fault}"
+        if rule is self._best:
+            return "takes the path, and no other route that does goes before it"
+        if not rule.takes(self._facts.path):
+            return _PATH_FAULTS[rule.type]
+        if failed := self.failed(rule):
+            return f"takes the path, but not the request: {failed}"
+        # Whatever takes a request has a winner before it.
+        assert self._best is not None
+        return f"takes the path, but {self._why_behind(rule, self._best)}"
+
+    def _why_behind(self, rule: PathRule, best: PathRule) -> str:
+        winner = self._host.routes[best.position]
+        if rule.priority != best.priority:
+            return f"{winner.name} has priority {best.priority}, this one {rule.priority}"
+        if best.type is PathType.EXACT and rule.type is not PathType.EXACT:
+            return f"{winner.name} matches it exactly"
+        if best.type is PathType.REGEX and rule.type is not PathType.REGEX:
+            return f"{winner.name} is a pattern, and patterns go before prefixes"
+        if len(rule.value) < len(best.value):
+            return f"{winner.path.value} of {winner.name} is longer"
+        return f"{winner.name} is the same match and comes first"
+
+
+_PATH_FAULTS = {
+    PathType.EXACT: "the path is not equal to it",
+    PathType.PREFIX: "the path is neither it nor below it, by elements between slashes",
+    PathType.STRING_PREFIX: "the path does not begin with it",
+    PathType.REGEX: "the path does not match it from its beginning",
+}
 
 
 def _backends(table: TableView, route: Route) -> tuple[ExplainedBackend, ...]:

@@ -1,21 +1,33 @@
 """Finding the route of a request: by host, then by path, in one dictionary look-up each for most tables.
 
-The host is decided first and for good: exact, then wildcard by one label, then `*` (networking/v1 Ingress,
-`IngressRule.host`). Paths are compared as raw bytes: decoding before matching is how two servers come to disagree
-about what was asked for.
+The host is decided first and for good: exact, then wildcards, the longer suffix first, then `*`. Paths are compared as
+raw bytes: decoding before matching is how two servers come to disagree about what was asked for.
 
-Prefixes match element-wise on `/` and ignore a trailing slash on both sides, so `/foo` and `/foo/` take the same
-requests and only one of two such prefixes can ever win. What wins is decided when the index is built; a request costs
-one look-up by exact path and one for each distinct prefix length, longest first.
+Segment prefixes ignore a trailing slash on both sides, so `/foo` and `/foo/` take the same requests and only one of two
+such prefixes can ever win. A host whose routes have neither conditions nor priorities nor patterns has a `PathIndex`:
+what wins is decided when it is built, and a request costs one look-up by exact path and one for each distinct prefix
+length, longest first. All others have a `RankedIndex`, which collects the routes that take the path and asks them in
+their order.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from headgate.common.table import PathType
+from headgate.common.table import PathType, Route
+from headgate.gateway.errors import BadMatch
+from headgate.gateway.proxy.seam import NEEDS_BODY, NeedsBody
+from headgate.gateway.table.conditions import CompiledCondition, Decide, compile_condition
+from headgate.gateway.table.patterns import PatternSet, compile_pattern, literal_beginning
+
+if TYPE_CHECKING:
+    from headgate.gateway.proxy.seam import RequestSource
 
 T = TypeVar("T")
 SLASH = ord("/")
+PATTERNS_AT_ONCE = 32
+"""Patterns compiled to one automaton, in some 3 ms; a request of a host with more pays for each."""
+
+_CLASSES = {PathType.EXACT: 0, PathType.REGEX: 1, PathType.PREFIX: 2, PathType.STRING_PREFIX: 2}
 
 
 class PathRule(NamedTuple):
@@ -23,24 +35,67 @@ class PathRule(NamedTuple):
 
     type: PathType
     value: bytes
-    position: int
+    position: int = 0
     """Of the route within its host."""
+    priority: int = 0
+    ignore_case: bool = False
+    condition: CompiledCondition | None = None
+    fault: str = ""
+    """Why the route cannot be matched as it says: it then comes after all others, and answers what no other takes."""
 
     @property
-    def precedence(self) -> tuple[bool, int, int]:
-        """Sort key, winner first: exact before prefix, longer path, position.
+    def precedence(self) -> tuple[bool, int, int, int, int]:
+        """Sort key, winner first, as `Route` documents it.
 
         Kubernetes says longest first, then exact before prefix. As an exact path is the whole request's, that is the
         same but for exact `/foo` and prefix `/foo/`, where the slash is ignored by the prefix's own rule.
         """
-        return self.type is not PathType.EXACT, -len(self.value), self.position
+        return bool(self.fault), -self.priority, _CLASSES[self.type], -len(self.value), self.position
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether type, length and position alone decide about the rule, without a pattern."""
+        return (
+            self.type in (PathType.EXACT, PathType.PREFIX)
+            and not self.priority
+            and self.condition is None
+            and not self.fault
+        )
 
     def takes(self, path: bytes) -> bool:
         """Tell whether the rule takes a path, looked at alone. The index must agree with this."""
-        if self.type is PathType.EXACT:
-            return path == self.value
+        match self.type:
+            case PathType.EXACT:
+                return path == self.value
+            case PathType.STRING_PREFIX:
+                return path.startswith(self.value)
+            case PathType.REGEX:
+                pattern = compile_pattern(self.value.decode(), "path.value", ignore_case=self.ignore_case)
+                return pattern.match(path) is not None
         prefix = prefix_key(self.value)
         return path == prefix or not prefix or path.startswith(prefix + b"/")
+
+
+def compile_rule(route: Route, position: int = 0) -> PathRule:
+    """Return how a route matches.
+
+    One whose pattern or condition cannot be compiled keeps what is certain of its path: requests that no other route
+    takes are answered by it with an error that says what is wrong, and those of other routes are theirs.
+    """
+    path, value = route.path, route.path.value
+    try:
+        if path.type is PathType.REGEX:
+            compile_pattern(value, "path.value", ignore_case=path.ignore_case)
+    except BadMatch as bad:
+        beginning = "" if path.ignore_case else literal_beginning(value)
+        return PathRule(PathType.STRING_PREFIX, beginning.encode(), position, route.priority, fault=str(bad))
+    rule = PathRule(path.type, value.encode(), position, route.priority, path.ignore_case)
+    if route.when is None:
+        return rule
+    try:
+        return rule._replace(condition=compile_condition(route.when))
+    except BadMatch as bad:
+        return rule._replace(fault=str(bad))
 
 
 def prefix_key(value: bytes) -> bytes:
@@ -49,23 +104,23 @@ def prefix_key(value: bytes) -> bytes:
 
 
 class PathIndex(Generic[T]):
-    """The routes of one host by path; immutable."""
+    """The routes of one host by path, if all are plain; immutable."""
 
     __slots__ = ("_exact", "_lengths", "_prefixes")
 
     def __init__(self, rules: Iterable[tuple[PathRule, T]]) -> None:
-        exact: dict[bytes, tuple[PathRule, T]] = {}
-        prefixes: dict[bytes, tuple[PathRule, T]] = {}
+        exact: dict[bytes, T] = {}
+        prefixes: dict[bytes, T] = {}
         for rule, target in sorted(rules, key=_precedence):
             if rule.type is PathType.EXACT:
-                exact.setdefault(rule.value, (rule, target))
+                exact.setdefault(rule.value, target)
             else:
-                prefixes.setdefault(prefix_key(rule.value), (rule, target))
-        self._exact: Mapping[bytes, T] = {path: target for path, (_, target) in exact.items()}
-        self._prefixes: Mapping[bytes, T] = {key: target for key, (_, target) in prefixes.items()}
-        self._lengths = tuple(sorted({len(key) for key in prefixes}, reverse=True))
+                prefixes.setdefault(prefix_key(rule.value), target)
+        self._exact: Mapping[bytes, T] = exact
+        self._prefixes: Mapping[bytes, T] = prefixes
+        self._lengths = _longest_first(prefixes)
 
-    def match(self, path: bytes) -> T | None:
+    def match(self, path: bytes, source: "RequestSource") -> T | None:
         """Return the winning route of a path."""
         found = self._exact.get(path)
         if found is not None:
@@ -80,24 +135,145 @@ class PathIndex(Generic[T]):
         return None
 
 
-def _precedence(item: tuple[PathRule, object]) -> tuple[bool, int, int]:
+class Ranked(NamedTuple, Generic[T]):
+    """A route as one of several that take a path; sorts by rank, which no two have in common."""
+
+    rank: int
+    decide: Decide | None
+    """None: every request."""
+    target: T
+
+
+class _PatternGroup(NamedTuple, Generic[T]):
+    patterns: PatternSet
+    routes: Sequence[Ranked[T]]
+    """Of the patterns, in the order of their ranks."""
+
+
+class RankedIndex(Generic[T]):
+    """The routes of one host by path, each with a rank and perhaps a condition; immutable."""
+
+    __slots__ = ("_exact", "_groups", "_lengths", "_prefixes", "_starts")
+
+    def __init__(self, rules: Iterable[tuple[PathRule, Ranked[T]]], groups: Sequence[_PatternGroup[T]]) -> None:
+        """Index rules that are no patterns, in the order of their ranks, beside patterns."""
+        exact: dict[bytes, list[Ranked[T]]] = {}
+        prefixes: dict[bytes, list[Ranked[T]]] = {}
+        starts: dict[bytes, list[Ranked[T]]] = {}
+        for rule, ranked in rules:
+            if rule.type is PathType.EXACT:
+                routes = exact.setdefault(rule.value, [])
+            elif rule.type is PathType.PREFIX:
+                routes = prefixes.setdefault(prefix_key(rule.value), [])
+            else:
+                routes = starts.setdefault(rule.value, [])
+            # Behind a route without a condition another of the same path can never win.
+            if not routes or routes[-1].decide is not None:
+                routes.append(ranked)
+        self._exact: Mapping[bytes, Sequence[Ranked[T]]] = exact
+        self._prefixes: Mapping[bytes, Sequence[Ranked[T]]] = prefixes
+        self._starts: Mapping[bytes, Sequence[Ranked[T]]] = starts
+        self._lengths = _longest_first(prefixes), _longest_first(starts)
+        self._groups = tuple(groups)
+
+    def match(self, path: bytes, source: "RequestSource") -> T | NeedsBody | None:
+        """Return the best route that takes a path and whose condition takes the request."""
+        found = self._literal_candidates(path)
+        if self._groups:
+            self._add_patterns(path, found)
+        if len(found) > 1:
+            found.sort()
+        facts = None
+        for _, decide, target in found:
+            if decide is None:
+                return target
+            if facts is None:
+                facts = source.facts()
+            verdict = decide(facts)
+            if verdict:
+                return target
+            if verdict is None:
+                return NEEDS_BODY
+        return None
+
+    def _literal_candidates(self, path: bytes) -> list[Ranked[T]]:
+        found = list(self._exact.get(path, ()))
+        size = len(path)
+        segments, starts = self._lengths
+        for length in segments:
+            if length <= size and not (0 < length < size and path[length] != SLASH):
+                found += self._prefixes.get(path[:length], ())
+        for length in starts:
+            if length <= size:
+                found += self._starts.get(path[:length], ())
+        return found
+
+    def _add_patterns(self, path: bytes, found: list[Ranked[T]]) -> None:
+        """Add the routes whose patterns take the path, as long as they can win."""
+        bound = min((ranked.rank for ranked in found if ranked.decide is None), default=None)
+        for patterns, routes in self._groups:
+            if bound is not None and routes[0].rank > bound:
+                return
+            for index in patterns.match(path):
+                found.append(routes[index])
+                if routes[index].decide is None:
+                    return
+
+
+def _longest_first(keys: Iterable[bytes]) -> tuple[int, ...]:
+    return tuple(sorted({len(key) for key in keys}, reverse=True))
+
+
+def _precedence(item: tuple[PathRule, object]) -> tuple[bool, int, int, int, int]:
     return item[0].precedence
+
+
+MatchPath = Callable[[bytes, "RequestSource"], T | NeedsBody | None]
+
+
+def index_paths(rules: Sequence[tuple[PathRule, T]]) -> Generator[None, None, MatchPath[T]]:
+    """Build the index that suits a host's rules, in steps of some milliseconds; return its search."""
+    if all(rule.is_plain for rule, _ in rules):
+        return PathIndex(rules).match
+    ranked = [
+        (rule, Ranked(rank, None if rule.condition is None else rule.condition.decide, target))
+        for rank, (rule, target) in enumerate(sorted(rules, key=_precedence))
+    ]
+    patterns = [item for item in ranked if item[0].type is PathType.REGEX]
+    groups = []
+    for start in range(0, len(patterns), PATTERNS_AT_ONCE):
+        group = patterns[start : start + PATTERNS_AT_ONCE]
+        sources = [(rule.value.decode(), rule.ignore_case) for rule, _ in group]
+        groups.append(_PatternGroup(PatternSet(sources), [route for _, route in group]))
+        yield
+    return RankedIndex((item for item in ranked if item[0].type is not PathType.REGEX), groups).match
 
 
 def host_candidates(host: str) -> tuple[str, ...]:
     """Return the names of virtual hosts that would take a host, best first."""
+    names = [host]
     label, dot, suffix = host.partition(".")
-    wildcard = (f"*.{suffix}",) if label and dot else ()
-    return (host, *wildcard, "*")
+    if label and dot:
+        names.append(f"*.{suffix}")
+        while suffix:
+            names.append(f"**.{suffix}")
+            suffix = suffix.partition(".")[2]
+    return (*names, "*")
 
 
-def find_host(hosts: Mapping[bytes, T], host: bytes) -> T | None:
-    """Return the virtual host of a request. The first look-up inlined by callers that count nanoseconds."""
+def find_host(hosts: Mapping[bytes, T], host: bytes, *, any_depth: bool = True) -> T | None:
+    """Return the virtual host of a request; `any_depth`: there may be some like `**.foo.com`.
+
+    The first look-up is inlined by callers that count nanoseconds.
+    """
     found = hosts.get(host)
     if found is None:
         dot = host.find(b".")
         if dot > 0:
             found = hosts.get(b"*" + host[dot:])
+            while found is None and any_depth and dot >= 0:
+                found = hosts.get(b"**" + host[dot:])
+                dot = host.find(b".", dot + 1)
         if found is None:
             found = hosts.get(b"*")
     return found
