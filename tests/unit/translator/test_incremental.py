@@ -15,6 +15,23 @@ from headgate.translator.offline import make_dialects
 from headgate.translator.translation import Translation
 
 NAMES, HOSTS, PORTS = ("one", "two", "three"), ("", "a.example", "*.example"), (80, "http", 81)
+ANNOTATIONS: tuple[dict[str, str], ...] = (
+    {},
+    {"kubernetes.io/ingress.class": "ours"},
+    {"headgate.dev/match-methods": "GET"},
+    {"headgate.dev/client-networks": "nowhere"},
+    {"headgate.dev/min-tls-version": "1.3"},
+    {"headgate.dev/max-tls-version": "1.2"},
+    {"headgate.dev/canary": "true", "headgate.dev/canary-weight": "5"},
+)
+SERVICE_ANNOTATIONS: tuple[dict[str, str], ...] = (
+    {},
+    {"headgate.dev/load-balance": "random"},
+    {"headgate.dev/backend-tls-verify": "perhaps"},
+    {"headgate.dev/stream-port": "5432"},
+    {"headgate.dev/stream-port": "5433", "headgate.dev/stream-protocol": "tls-terminate"},
+    {"headgate.dev/stream-port": "5433", "headgate.dev/stream-protocol": "udp"},
+)
 TIMES = ("2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z")
 
 
@@ -27,7 +44,7 @@ def ingresses(draw: st.DrawFn) -> Any:
         service=draw(st.sampled_from(NAMES)),
         port=draw(st.sampled_from(PORTS)),
         created=draw(st.sampled_from(TIMES)),
-        annotations=draw(st.sampled_from(({}, {"kubernetes.io/ingress.class": "ours"}))),
+        annotations=draw(st.sampled_from(ANNOTATIONS)),
     )
     spec = made["spec"]
     if draw(st.booleans()):
@@ -40,10 +57,18 @@ def ingresses(draw: st.DrawFn) -> Any:
     return made
 
 
+def annotated_service(name: str, external: dict[str, str], annotations: dict[str, str], created: str) -> Any:
+    made = service(name, **external)
+    made["metadata"] |= {"annotations": annotations, "creationTimestamp": created}
+    return made
+
+
 services = st.builds(
-    lambda name, external: service(name, **external),
+    annotated_service,
     st.sampled_from(NAMES),
     st.sampled_from(({}, {"type": "ExternalName", "externalName": "x.example"})),
+    st.sampled_from(SERVICE_ANNOTATIONS),
+    st.sampled_from(TIMES),
 )
 slices = st.builds(
     lambda name, address, number, ready: endpoint_slice(name, address, name=f"slice-{number}", ready=ready),
@@ -122,7 +147,8 @@ def test_a_change_runs_only_what_asked_for_it(history: list[Any], last: tuple[An
     settle(translation)
     ran, kind = translation.graph.runs - before, last[0]["kind"]
     if kind in ("Service", "EndpointSlice"):
-        assert ran <= len(PORTS)
+        # the upstreams of its ports, itself, and the upstream of its stream port
+        assert ran <= len(PORTS) + 2
     elif kind == "Ingress":
         # itself, its twin of the other group, a class, and the upstreams and certificate that it needs
         assert ran <= 2 + 1 + 3
