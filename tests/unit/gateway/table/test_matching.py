@@ -1,22 +1,28 @@
 """Hosts and paths as Ingress v1 and its conformance suite have them, on compiled tables."""
 
+import re
+from collections.abc import Collection
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fakes.gateway_table import compiled, host, load, new_compiler, route
-from fakes.requests import PLAIN
+from fakes.requests import PLAIN, AskedRequest, request
 from headgate.common.snapshot import TableImage
-from headgate.common.table import PathType, Route, VirtualHost
-from headgate.gateway.table.match import compile_rule
+from headgate.common.table import AllOf, Compare, Operator, PathType, Route, Subject
+from headgate.gateway.errors import BadMatch
+from headgate.gateway.proxy.seam import NEEDS_BODY
+from headgate.gateway.table.match import PATTERNS_AT_ONCE, compile_rule, find_host, host_candidates
+from headgate.gateway.table.patterns import PatternSet, compile_pattern, literal_beginning
 
 HOST = b"foo.com"
 
 
-def winner(routes: list[Route], path: str) -> str | None:
+def winner(routes: list[Route], path: str, asked: AskedRequest = PLAIN) -> str | None:
     compiler = compiled([host("foo.com", *routes)])
     assert compiler.table is not None
-    found = compiler.table.match(HOST, path.encode(), PLAIN)
+    found = compiler.table.match(HOST, path.encode(), asked)
     return found.name.removeprefix("foo.com|") if found else None
 
 
@@ -112,36 +118,219 @@ def test_table_without_hosts_matches_nothing() -> None:
 
 
 PATHS = st.lists(st.sampled_from(["", "a", "b", "ab", "%2f"]), max_size=4).map(lambda parts: "/" + "/".join(parts))
-ROUTES = st.lists(st.tuples(PATHS, st.sampled_from(["exact", "prefix"])), min_size=1, max_size=8)
+RULES = st.tuples(PATHS, st.sampled_from(["exact", "prefix"]))
 
 
-def naive_match(virtual_host: VirtualHost, path: bytes) -> str | None:
-    """Element by element, without any index."""
+def naive_takes(item: Route, path: str) -> bool:
+    """Element by element, character by character, and with another engine for patterns."""
 
-    def elements(text: bytes) -> list[bytes]:
-        return text.removesuffix(b"/").split(b"/")
+    def elements(text: str) -> list[str]:
+        return text.removesuffix("/").split("/")
 
-    def takes(item: Route) -> bool:
-        value = item.path.value.encode()
-        if item.path.type is PathType.EXACT:
+    value = item.path.value
+    match item.path.type:
+        case PathType.EXACT:
             return path == value
-        wanted = elements(value)
-        return elements(path)[: len(wanted)] == wanted or path.split(b"/")[: len(wanted)] == wanted
+        case PathType.STRING_PREFIX:
+            return path[: len(value)] == value
+        case PathType.REGEX:
+            return re.match(value, path, re.IGNORECASE if item.path.ignore_case else 0) is not None
+    wanted = elements(value)
+    return elements(path)[: len(wanted)] == wanted or path.split("/")[: len(wanted)] == wanted
 
+
+def naive_winner(routes: list[Route], path: str, satisfied: Collection[str]) -> str | None:
+    """All routes one by one, in the order that `Route` documents; `satisfied`: header names the request has."""
+    classes = [PathType.EXACT, PathType.REGEX, PathType.PREFIX, PathType.PREFIX]
     order = sorted(
-        (item for item in virtual_host.routes if takes(item)),
-        key=lambda item: (-len(item.path.value), item.path.type is not PathType.EXACT),
+        routes,
+        key=lambda item: (
+            -item.priority,
+            classes.index(PathType.PREFIX if item.path.type is PathType.STRING_PREFIX else item.path.type),
+            -len(item.path.value),
+        ),
     )
-    return order[0].name if order else None
+    for item in order:
+        if naive_takes(item, path) and (item.when is None or item.when.name in satisfied):
+            return item.name
+    return None
 
 
-@given(ROUTES, PATHS)
-def test_index_agrees_with_comparing_every_route(routes: list[tuple[str, str]], path: str) -> None:
-    items = [route(value, kind, name=f"{index}") for index, (value, kind) in enumerate(routes)]
-    assert winner(items, path) == naive_match(VirtualHost(host="foo.com", routes=tuple(items)), path.encode())
+@given(st.lists(RULES, min_size=1, max_size=8), PATHS)
+def test_index_of_plain_routes_agrees_with_comparing_every_route(rules: list[tuple[str, str]], path: str) -> None:
+    items = [route(value, kind, name=f"{index}") for index, (value, kind) in enumerate(rules)]
+    assert winner(items, path) == naive_winner(items, path, ())
 
 
-@given(PATHS, st.sampled_from(["exact", "prefix"]), PATHS)
-def test_a_rule_alone_agrees_with_the_index(value: str, kind: str, path: str) -> None:
-    item = route(value, kind)
+VALUES = {
+    "exact": PATHS,
+    "prefix": PATHS,
+    "string-prefix": PATHS,
+    "regex": st.sampled_from(["/", "/a", "/[ab]+$", "/.*/b", "/(a|b)/?", "/A", "/ab|/b", "^/b", "/a$|/b$", ""]),
+}
+
+
+@st.composite
+def any_routes(draw: st.DrawFn) -> list[Route]:
+    """Routes of all types, some with a condition on a header, priorities or in any case."""
+    items = []
+    for index in range(draw(st.integers(1, 10))):
+        kind = draw(st.sampled_from(sorted(VALUES)))
+        item = route(draw(VALUES[kind]), kind, name=f"{index}")
+        header = draw(st.sampled_from([None, None, "x-a", "x-b"]))
+        when = Compare(subject=Subject.HEADER, name=header, operator=Operator.PRESENT) if header else None
+        fold = kind == "regex" and draw(st.booleans())
+        path = item.path.model_copy(update={"ignore_case": fold})
+        items.append(
+            item.model_copy(update={"when": when, "priority": draw(st.sampled_from([0, 0, 1, -1])), "path": path})
+        )
+    return items
+
+
+@given(any_routes(), PATHS, st.sets(st.sampled_from(["x-a", "x-b"])))
+def test_index_agrees_with_asking_every_route_in_the_documented_order(
+    items: list[Route], path: str, headers: set[str]
+) -> None:
+    asked = request(path, headers=dict.fromkeys(headers, "1"))
+    assert winner(items, path, asked) == naive_winner(items, path, headers)
+
+
+@given(any_routes(), PATHS)
+def test_a_rule_alone_agrees_with_the_index(items: list[Route], path: str) -> None:
+    item = items[0].model_copy(update={"when": None})
     assert compile_rule(item).takes(path.encode()) == (winner([item], path) is not None)
+
+
+@given(
+    st.lists(st.sampled_from(["*", "**.com", "*.com", "foo.com", "*.foo.com", "**.foo.com", "a.foo.com"]), unique=True)
+)
+@example(["*.foo.com", "**.foo.com", "**.com"])
+def test_hosts_are_found_as_their_candidates_are_listed(names: list[str]) -> None:
+    hosts = {name.encode(): name for name in names}
+    for asked in ("foo.com", "a.foo.com", "b.foo.com", "x.b.foo.com", "bar.com", "y.bar.com", "com", "", "."):
+        expected = next((name for name in host_candidates(asked) if name in names), None)
+        assert find_host(hosts, asked.encode()) == expected
+
+
+@pytest.mark.parametrize(
+    ("request_host", "expected"),
+    [
+        ("x.foo.com", "*.foo.com"),
+        ("y.x.foo.com", "**.foo.com"),
+        ("z.y.x.foo.com", "**.foo.com"),
+        ("foo.com", "**.com"),
+        ("deep.sub.foo.com", "*.sub.foo.com"),
+        ("very.deep.sub.foo.com", "**.foo.com"),
+        ("foo.org", None),
+        ("com", None),
+    ],
+)
+def test_the_longest_wildcard_takes_a_host(request_host: str, expected: str | None) -> None:
+    names = ["*.foo.com", "**.foo.com", "**.com", "*.sub.foo.com"]
+    compiler = compiled([host(name) for name in names])
+    assert compiler.table is not None
+    found = compiler.table.match(request_host.encode(), b"/", PLAIN)
+    assert (found.name.partition("|")[0] if found else None) == expected
+
+
+def test_a_host_of_plain_routes_never_looks_at_the_request() -> None:
+    asked = request("/foo/x")
+    assert winner([route("/foo"), route("/foo/x", "exact")], "/foo/x", asked) == "exact /foo/x"
+    assert not asked.looked_at
+
+
+def conditional(path: str, kind: str, when: Compare | AllOf, name: str = "") -> Route:
+    return route(path, kind, name=name or f"if {kind} {path}").model_copy(update={"when": when})
+
+
+METHOD_POST = Compare(subject=Subject.METHOD, values=("POST",))
+MODEL = Compare(subject=Subject.BODY, name="model", values=("large",))
+JSON = {"content-type": "application/json"}
+
+
+def test_a_route_whose_condition_fails_leaves_the_request_to_the_next() -> None:
+    items = [conditional("/foo", "exact", METHOD_POST), route("/")]
+    assert winner(items, "/foo") == "prefix /"
+    assert winner(items, "/foo", request(method="POST")) == "if exact /foo"
+
+
+def test_a_condition_on_the_body_asks_for_it_only_if_the_rest_holds() -> None:
+    both = AllOf(all_of=(MODEL, METHOD_POST))
+    table = compiled([host("foo.com", conditional("/", "prefix", both), route("/"))]).table
+    assert table is not None
+    assert table.match(HOST, b"/", request(method="POST", headers=JSON)) is NEEDS_BODY
+    get = table.match(HOST, b"/", request(headers=JSON))
+    assert get is not None
+    assert get.name == "foo.com|prefix /"
+
+
+def test_a_condition_on_the_body_decides_once_it_is_there() -> None:
+    items = [conditional("/", "prefix", MODEL), route("/")]
+    assert winner(items, "/", request(headers=JSON, body=b'{"model": "large"}')) == "if prefix /"
+    assert winner(items, "/", request(headers=JSON, body=b'{"model": "small"}')) == "prefix /"
+
+
+def test_a_body_is_not_asked_for_by_a_route_that_another_goes_before() -> None:
+    table = compiled([host("foo.com", route("/a", "exact"), conditional("/", "prefix", MODEL))]).table
+    assert table is not None
+    found = table.match(HOST, b"/a", request())
+    assert found is not NEEDS_BODY
+
+
+def test_more_patterns_than_fit_one_automaton_keep_their_order() -> None:
+    items = [route(f"/{number}[0-9]*$", "regex") for number in range(3 * PATTERNS_AT_ONCE)]
+    assert winner(items, "/95") == "regex /95[0-9]*$"
+    assert winner(items, "/9") == "regex /9[0-9]*$"
+    assert winner(items, "/x") is None
+
+
+@pytest.mark.parametrize(
+    ("broken", "path", "field"),
+    [
+        (route("/api/(?=x)", "regex", name="broken"), "/api/x", "path.value: '/api/(?=x)' is no RE2 pattern: "),
+        (
+            conditional(
+                "/api", "prefix", Compare(subject=Subject.CLIENT, operator=Operator.NETWORK, values=("x",)), "broken"
+            ),
+            "/api/x",
+            "when.values[0]: 'x' is no network",
+        ),
+    ],
+)
+def test_a_route_that_cannot_be_compiled_answers_500_where_no_other_does(
+    broken: Route, path: str, field: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = compiled([host("foo.com", broken), host("bar.com", broken, route("/"))]).table
+    assert table is not None
+    found = table.match(HOST, path.encode(), PLAIN)
+    assert found is not None
+    assert (found.choose((), PLAIN), found.unavailable_status) == (None, 500)
+    assert found.unavailable.startswith(f"Ingress default/web spec.rules[0]: route broken: {field}")
+    assert table.match(HOST, b"/other", PLAIN) is None
+    other = table.match(b"bar.com", path.encode(), PLAIN)
+    assert other is not None
+    assert other.name == "bar.com|prefix /"
+    assert [record.levelname for record in caplog.records] == ["ERROR"] * 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [("/api/(?=x)", "/api/"), ("/foo*(?!x)", "/fo"), ("/foo+(", "/foo"), ("/a|/b(", ""), ("(?<x", ""), ("/a?(", "/")],
+)
+def test_the_certain_beginning_of_a_broken_pattern_is_known(pattern: str, expected: str) -> None:
+    assert literal_beginning(pattern) == expected
+
+
+def test_a_pattern_too_large_is_refused() -> None:
+    with pytest.raises(BadMatch, match=r"path.value: '\(a\{1000\}\)\{1,2\}' is "):
+        compile_pattern("(a{1000}){1,2}", "path.value")
+
+
+@given(st.lists(st.sampled_from(["/a", "/A", "", ".", "/[ab]*$", "^/b", "(?i)/B"]), max_size=6), st.booleans(), PATHS)
+def test_a_set_of_patterns_agrees_with_each_alone(patterns: list[str], fold: bool, path: str) -> None:
+    found = PatternSet([(pattern, fold) for pattern in patterns])
+    assert found.match(path.encode()) == found.match_each(path.encode())
+
+
+def test_bytes_that_are_no_utf_8_do_not_slip_past_a_pattern() -> None:
+    assert PatternSet([("/.*/admin", False)]).match(b"/\xff\xfe/admin") == [0]
