@@ -13,11 +13,12 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, PlainValidator
 
+from headgate.common.secret import Secret
 from headgate.gateway.plugins.headers import BadHeader, HeaderName, Headers, HeaderValue, is_reserved
 from headgate.gateway.plugins.messages import BodySource, BodyTooLarge, Pacing, Request, Response
 
@@ -34,7 +35,7 @@ class PluginConfig(BaseModel):
 class BodyFilter:
     """Changes a body as it passes; made for one message."""
 
-    keeps_length: ClassVar[bool] = False
+    keeps_length: bool = False
     """True for one that gives as many bytes as it takes: the length that was announced stays then."""
 
     def feed(self, data: bytes) -> bytes:
@@ -45,6 +46,17 @@ class BodyFilter:
         """Return what is left once the body has ended."""
         return b""
 
+
+def _read_secret(value: object) -> Secret[str]:
+    if isinstance(value, Secret):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("must be text")
+    return Secret(value)
+
+
+SecretText = Annotated[Secret[str], PlainValidator(_read_secret)]
+"""In a plugin's configuration: a text that prints as `***`; `reveal()` gives it where it is used."""
 
 C = TypeVar("C", bound=PluginConfig)
 S = TypeVar("S")
@@ -158,6 +170,8 @@ __all__ = [
     "PluginServices",
     "Request",
     "Response",
+    "Secret",
+    "SecretText",
     "SendTo",
     "SharedState",
     "is_reserved",

@@ -1,0 +1,56 @@
+"""Networks that a user lists, and whether an address is in one of them: one look-up for each length of prefix."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+
+def _check_network(text: str) -> str:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        raise ValueError(f"{text[:60]!r} is neither an address nor a network as 10.0.0.0/8") from None
+    return text
+
+
+NetworkText = Annotated[str, AfterValidator(_check_network)]
+"""In a plugin's configuration: an address or a network."""
+
+
+@lru_cache(8192)
+def _read_address(text: str) -> tuple[int, int] | None:
+    """Return version and number of an address; IPv4 in IPv6 counts as IPv4."""
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return address.version, int(address)
+
+
+class NetworkSet:
+    """Several networks."""
+
+    __slots__ = ("_by_shift",)
+
+    def __init__(self, networks: Iterable[str]) -> None:
+        by_shift: dict[tuple[int, int], set[int]] = {}
+        for text in networks:
+            network = ip_network(text, strict=False)
+            shift = network.max_prefixlen - network.prefixlen
+            by_shift.setdefault((network.version, shift), set()).add(int(network.network_address) >> shift)
+        self._by_shift = tuple((version, shift, frozenset(heads)) for (version, shift), heads in by_shift.items())
+
+    def __contains__(self, address: str) -> bool:
+        read = _read_address(address)
+        if read is None:
+            return False
+        version, number = read
+        return any(version == of and number >> shift in heads for of, shift, heads in self._by_shift)
+
+    def __bool__(self) -> bool:
+        return bool(self._by_shift)

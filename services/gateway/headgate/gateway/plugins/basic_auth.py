@@ -1,0 +1,162 @@
+"""`basic-auth`: names and passwords (RFC 7617).
+
+Slow hashes are checked in a thread, and a password that was right is remembered by a keyed digest, so that a client
+that keeps sending it costs one digest and no wait.
+"""
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+from collections.abc import Awaitable
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from headgate.gateway.plugins.headers import HeaderName, HeaderValue
+from headgate.gateway.plugins.interface import (
+    Plugin,
+    PluginConfig,
+    PluginServices,
+    Request,
+    Response,
+    SecretText,
+)
+from headgate.gateway.plugins.keyed import Keyed
+from headgate.gateway.plugins.passwords import Hashed, read_hash
+
+_REMEMBERED = 4096
+
+
+class BasicUser(PluginConfig):
+    """Somebody who may come."""
+
+    username: str = Field(min_length=1, pattern="^[^:]+$")
+    password: SecretText | None = None
+    hash: SecretText | None = None
+    """As in a line of an `htpasswd` file; instead of `password`."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.password is None) == (self.hash is None):
+            raise ValueError("needs either password or hash")
+        return self
+
+
+class BasicAuthConfig(PluginConfig):
+    """Fields of `basic-auth`."""
+
+    users: tuple[BasicUser, ...] = ()
+    htpasswd: SecretText | None = None
+    """A whole file of `htpasswd`: bcrypt, apr1, SHA."""
+    realm: HeaderValue = Field(default="basic", max_length=256)
+    hide_credentials: bool = False
+    """Do not hand `Authorization` on."""
+    user_header: HeaderName | None = None
+    """Tell the upstream the name in this header."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.users and self.htpasswd is None:
+            raise ValueError("needs users or htpasswd")
+        return self
+
+
+class BasicAuth(Plugin[BasicAuthConfig]):
+    """Asks for a name and a password."""
+
+    name = "basic-auth"
+    order = 2520
+    Config = BasicAuthConfig
+
+    def __init__(self, config: BasicAuthConfig, services: PluginServices) -> None:
+        super().__init__(config, services)
+        self._kept = {name.encode(): hashed for name, hashed in _read_users(config)}
+        self._right: Keyed[bool] = Keyed(_REMEMBERED)
+        self._digest_key = secrets.token_bytes(32)
+        realm = config.realm.replace("\\", "\\\\").replace('"', '\\"')
+        self._challenge = f'Basic realm="{realm}"'
+
+    def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
+        """Let the request pass, or ask for a password."""
+        given = _credentials(request.headers.get("Authorization"))
+        if given is None:
+            return self._ask("no name and password")
+        name, password = given
+        hashed = self._kept.get(name)
+        if hashed is None:
+            return self._ask("wrong name or password")
+        if hashed.is_slow and self._right.get(self._digest(name, password)) is None:
+            return self._check_slowly(request, name, password, hashed)
+        if not hashed.is_slow and not hashed.check(password):
+            return self._ask("wrong name or password")
+        self._pass(request, name)
+        return None
+
+    async def _check_slowly(self, request: Request, name: bytes, password: bytes, hashed: Hashed) -> Response | None:
+        if not await asyncio.to_thread(hashed.check, password):
+            return self._ask("wrong name or password")
+        self._right.put(self._digest(name, password), True)
+        self._pass(request, name)
+        return None
+
+    def _digest(self, name: bytes, password: bytes) -> str:
+        return hmac.new(self._digest_key, name + b":" + password, hashlib.sha256).hexdigest()
+
+    def _pass(self, request: Request, name: bytes) -> None:
+        user = name.decode("latin-1")
+        request.variables["remote_user"] = user
+        if self.config.hide_credentials:
+            request.headers.remove("Authorization")
+        if self.config.user_header is not None:
+            request.headers.set(self.config.user_header, user)
+
+    def _ask(self, reason: str) -> Response:
+        response = Response.refusal(401, reason)
+        response.headers.set("WWW-Authenticate", self._challenge)
+        return response
+
+
+def _read_users(config: BasicAuthConfig) -> list[tuple[str, Hashed]]:
+    """Read names and passwords. Raises ValueError."""
+    users = []
+    for line in config.htpasswd.reveal().splitlines() if config.htpasswd is not None else ():
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        name, colon, kept = text.partition(":")
+        if not colon:
+            raise ValueError("a line of htpasswd is not `name:hash`")
+        users.append((name, _read_named(name, kept)))
+    for user in config.users:
+        if user.hash is not None:
+            users.append((user.username, _read_named(user.username, user.hash.reveal())))
+        elif user.password is not None:
+            users.append((user.username, _plain(user.password.reveal().encode())))
+    return users
+
+
+def _read_named(name: str, kept: str) -> Hashed:
+    try:
+        return read_hash(kept)
+    except ValueError as error:
+        raise ValueError(f"user {name}: {error}") from None
+
+
+def _plain(password: bytes) -> Hashed:
+    return Hashed(lambda given: hmac.compare_digest(given, password), is_slow=False)
+
+
+def _credentials(value: str | None) -> tuple[bytes, bytes] | None:
+    """Read name and password of an Authorization header."""
+    scheme, _, text = (value or "").partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        decoded = base64.b64decode(text.strip(), validate=True)
+    except binascii.Error:
+        return None
+    name, colon, password = decoded.partition(b":")
+    return (name, password) if colon else None

@@ -1,0 +1,170 @@
+"""What the plugins `gzip`, `brotli` and `zstd` have in common: whether an answer is compressed, and with which of them.
+
+Each announces itself in the response hooks; then the best of those that the client takes is asked for a filter. So the
+client's preference counts, whatever the order of the plugins.
+
+Left as they are: bodies that are encoded already, partial ones, those marked `no-transform` (RFC 9111 section
+5.2.2.6), types that were not listed, short ones. A compressed answer has a weak ETag, as its bytes are others (RFC 9110
+section 8.8.1), and every answer that could have been compressed has `Vary: Accept-Encoding`.
+"""
+
+from abc import abstractmethod
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar
+
+from pydantic import BeforeValidator, Field
+
+from headgate.gateway.plugins.interface import BodyFilter, Plugin, PluginConfig, PluginServices, Request, Response
+
+_CANDIDATES = "compression.candidates"
+_PREFERENCE = ("zstd", "br", "gzip")
+"""Of codings that the client takes equally."""
+
+
+def _as_types(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+def _as_version(value: Any) -> Any:
+    return str(value) if isinstance(value, float) else value
+
+
+class CompressionConfig(PluginConfig):
+    """Fields of all three."""
+
+    types: Annotated[tuple[str, ...], BeforeValidator(_as_types)] = ("text/html",)
+    """Content types; `*` for all, `text/*` for all of a kind."""
+    excluded_types: tuple[str, ...] = ()
+    min_length: int = Field(default=20, ge=1)
+    """Bytes; shorter answers, if their length is known, are left as they are."""
+    http_version: Annotated[Literal["1.0", "1.1"], BeforeValidator(_as_version)] = "1.1"
+    """Clients that speak an older one get no compressed answers."""
+    vary: bool = True
+    """Add `Vary: Accept-Encoding`, which caches between here and the client need."""
+
+
+class Compressor(Protocol):
+    """One stream of a library."""
+
+    def compress(self, data: bytes) -> bytes:
+        """Take bytes, give some."""
+
+    def flush(self) -> bytes:
+        """Give all that was taken, so that the other side can read it."""
+
+    def finish(self) -> bytes:
+        """End the stream."""
+
+
+C = TypeVar("C", bound=CompressionConfig)
+
+
+class Compression(Plugin[C]):
+    """Base of the three."""
+
+    coding: ClassVar[str]
+    """In Accept-Encoding and Content-Encoding."""
+
+    def __init__(self, config: C, services: PluginServices) -> None:
+        super().__init__(config, services)
+        self._types = tuple(name.lower() for name in config.types)
+        self._excluded = tuple(name.lower() for name in config.excluded_types)
+        self._takes_1_0 = config.http_version == "1.0"
+
+    @abstractmethod
+    def make_compressor(self, response: Response) -> Compressor:
+        """Begin a stream."""
+
+    def on_response(self, request: Request, response: Response) -> None:
+        """Announce the coding if the answer may be compressed."""
+        if response.is_bodiless or not self._may_compress(request, response):
+            return
+        if self.config.vary:
+            response.headers.add_to_list("Vary", "Accept-Encoding")
+        candidates = request.variables.setdefault(_CANDIDATES, [])
+        assert isinstance(candidates, list)
+        candidates.append(self.coding)
+
+    def body_filter(self, request: Request, response: Response) -> BodyFilter | None:
+        """Compress, if this is the coding of choice."""
+        candidates = request.variables.get(_CANDIDATES)
+        if not isinstance(candidates, list) or self.coding not in candidates or _is_encoded(response):
+            return None
+        if chosen_coding(request.headers.get("Accept-Encoding") or "", tuple(candidates)) != self.coding:
+            return None
+        headers = response.headers
+        headers.set("Content-Encoding", self.coding)
+        tag = headers.get("ETag")
+        if tag is not None and not tag.startswith("W/"):
+            headers.set("ETag", f"W/{tag}")
+        for name in ("Accept-Ranges", "Content-MD5", "Digest", "Content-Digest"):
+            headers.remove(name)
+        is_streamed = response.body is None and response.content_length is None
+        return _Compressing(self.make_compressor(response), flushing=is_streamed)
+
+    def _may_compress(self, request: Request, response: Response) -> bool:
+        headers = response.headers
+        length = response.content_length if response.body is None else len(response.body)
+        if response.status == 206 or _is_encoded(response) or (length is not None and length < self.config.min_length):
+            return False
+        if request.http_version == "1.0" and not self._takes_1_0:
+            return False
+        if "no-transform" in (headers.get("Cache-Control") or "").lower():
+            return False
+        media_type = (headers.get("Content-Type") or "").partition(";")[0].strip().lower()
+        return _is_listed(media_type, self._types) and not _is_listed(media_type, self._excluded)
+
+
+def _is_encoded(response: Response) -> bool:
+    return response.headers.get("Content-Encoding", "identity") not in ("", "identity")
+
+
+def _is_listed(media_type: str, listed: tuple[str, ...]) -> bool:
+    kind = f"{media_type.partition('/')[0]}/*"
+    return "*" in listed or media_type in listed or kind in listed
+
+
+@lru_cache(1024)
+def _qualities(accepted: str) -> dict[str, float]:
+    """Read Accept-Encoding (RFC 9110 section 12.5.3): coding to quality; malformed members do not count."""
+    qualities = {}
+    for member in accepted.lower().split(","):
+        coding, *parameters = (part.strip() for part in member.split(";"))
+        quality = 1.0
+        for parameter in parameters:
+            name, _, value = parameter.partition("=")
+            if name.strip() == "q":
+                try:
+                    quality = min(max(float(value), 0.0), 1.0)
+                except ValueError:
+                    quality = 0.0
+        if coding:
+            qualities["gzip" if coding == "x-gzip" else coding] = quality
+    return qualities
+
+
+@lru_cache(1024)
+def chosen_coding(accepted: str, candidates: tuple[str, ...]) -> str | None:
+    """Choose the coding that a client likes best; None if it takes none, or likes the plain answer better."""
+    qualities = _qualities(accepted)
+    others = qualities.get("*", 0.0)
+    ranked = sorted(set(candidates), key=_PREFERENCE.index)
+    best = max(ranked, key=lambda coding: qualities.get(coding, others), default=None)
+    if best is None:
+        return None
+    quality = qualities.get(best, others)
+    return best if quality > 0 and quality >= qualities.get("identity", 0.0) else None
+
+
+class _Compressing(BodyFilter):
+    def __init__(self, stream: Compressor, *, flushing: bool) -> None:
+        self._stream = stream
+        self._flushing = flushing
+        """An answer of unknown length may be one that is written bit by bit: what came goes out."""
+
+    def feed(self, data: bytes) -> bytes:
+        out = self._stream.compress(data)
+        return out + self._stream.flush() if self._flushing and data else out
+
+    def finish(self) -> bytes:
+        return self._stream.finish()

@@ -1,0 +1,139 @@
+"""`cors`: which pages of other origins may read answers (the CORS protocol of the Fetch standard).
+
+A preflight of an allowed origin is answered here; an origin that is not allowed gets no header, and its requests go on
+to the upstream, as with nginx.
+"""
+
+from typing import Annotated, Self
+
+import re2
+from pydantic import BeforeValidator, Field, model_validator
+
+from headgate.gateway.plugins.headers import HeaderValue
+from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
+from headgate.gateway.plugins.patterns import PatternText, compile_pattern
+
+_ALL_METHODS = "GET,POST,PUT,DELETE,PATCH,HEAD,OPTIONS,CONNECT,TRACE"
+
+
+def _join(value: object) -> object:
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+ListText = Annotated[HeaderValue, BeforeValidator(_join)]
+"""Comma-separated, or a list."""
+
+
+class CorsConfig(PluginConfig):
+    """Fields of `cors`."""
+
+    allow_origins: ListText = "*"
+    """`*`; `**` for any, also with credentials; `null`; or `https://a.example,https://*.b.example:8443`, where `*` is
+    one label."""
+    allow_origins_by_regex: tuple[PatternText, ...] = ()
+    """Origins that match one of these are allowed too, and `allow_origins` counts only if it is given."""
+    allow_methods: ListText = "*"
+    """`**` for all, by name, which works with credentials."""
+    allow_headers: ListText = "*"
+    """`**` for whatever the preflight asks for."""
+    expose_headers: ListText = ""
+    max_age: int = 5
+    """Seconds for which browsers keep a preflight's answer."""
+    allow_credential: bool = False
+    timing_allow_origins: ListText = ""
+    """As `allow_origins`, for `Timing-Allow-Origin`."""
+    timing_allow_origins_by_regex: tuple[PatternText, ...] = ()
+    preflight_status: int = Field(default=204, ge=200, le=299)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.allow_credential:
+            starred = [
+                field
+                for field in ("allow_origins", "allow_methods", "allow_headers", "expose_headers")
+                if getattr(self, field) == "*" and not (field == "allow_origins" and self.allow_origins_by_regex)
+            ]
+            if starred:
+                raise ValueError(f"browsers take no * with allow_credential: give {starred[0]} by name, or as **")
+        return self
+
+
+class _Origins:
+    """Which origins are allowed."""
+
+    def __init__(self, listed: str, patterns: tuple[str, ...]) -> None:
+        members = [member.strip() for member in listed.split(",") if member.strip()]
+        self.any = "*" in members
+        self.reflected = "**" in members
+        self._exact = frozenset(member.lower() for member in members)
+        wild = [member.lower() for member in members if "*" in member.strip("*")]
+        texts = ["^" + "[^./:]+".join(re2.escape(part) for part in member.split("*")) + "$" for member in wild]
+        self._patterns = [compile_pattern(text, ignore_case=True) for text in texts]
+        self._patterns += [compile_pattern(text) for text in patterns]
+
+    def allow(self, origin: str) -> str | None:
+        """Return what the header says to an origin; None if it is not allowed."""
+        if self.any:
+            return "*"
+        if self.reflected or origin.lower() in self._exact:
+            return origin
+        raw = origin.encode("latin-1")
+        return origin if any(pattern.search(raw) for pattern in self._patterns) else None
+
+
+class Cors(Plugin[CorsConfig]):
+    """Answers preflights and marks answers."""
+
+    name = "cors"
+    order = 4000
+    Config = CorsConfig
+
+    def __init__(self, config: CorsConfig, services: PluginServices) -> None:
+        super().__init__(config, services)
+        only_patterns = config.allow_origins_by_regex and "allow_origins" not in config.model_fields_set
+        self._origins = _Origins("" if only_patterns else config.allow_origins, config.allow_origins_by_regex)
+        self._timing = None
+        if config.timing_allow_origins or config.timing_allow_origins_by_regex:
+            self._timing = _Origins(config.timing_allow_origins, config.timing_allow_origins_by_regex)
+
+    def on_request(self, request: Request) -> Response | None:
+        """Answer a preflight."""
+        origin = request.headers.get("Origin")
+        if origin is None or request.method != "OPTIONS" or "Access-Control-Request-Method" not in request.headers:
+            return None
+        if self._origins.allow(origin) is None:
+            return None
+        return Response(self.config.preflight_status, reason="preflight")
+
+    def on_response(self, request: Request, response: Response) -> None:
+        """Say what the origin may do."""
+        headers = response.headers
+        if not self._origins.any:
+            headers.add_to_list("Vary", "Origin")
+        origin = request.headers.get("Origin")
+        if origin is None:
+            return
+        timing = None if self._timing is None else self._timing.allow(origin)
+        if timing is not None:
+            headers.set("Timing-Allow-Origin", timing)
+        allowed = self._origins.allow(origin)
+        if allowed is None:
+            return
+        config = self.config
+        methods = _ALL_METHODS if config.allow_methods == "**" else config.allow_methods
+        headers.set("Access-Control-Allow-Origin", allowed)
+        headers.set("Access-Control-Allow-Methods", methods)
+        headers.set("Access-Control-Max-Age", str(config.max_age))
+        if config.expose_headers:
+            headers.set("Access-Control-Expose-Headers", config.expose_headers)
+        if config.allow_credential:
+            headers.set("Access-Control-Allow-Credentials", "true")
+        self._allow_headers(request, response)
+
+    def _allow_headers(self, request: Request, response: Response) -> None:
+        allowed: str | None = self.config.allow_headers
+        if allowed == "**":
+            response.headers.add_to_list("Vary", "Access-Control-Request-Headers")
+            allowed = request.headers.get("Access-Control-Request-Headers")
+        if allowed:
+            response.headers.set("Access-Control-Allow-Headers", allowed)

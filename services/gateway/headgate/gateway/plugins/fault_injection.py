@@ -1,0 +1,90 @@
+"""`fault-injection`: answer some requests with an error, or late, to see what clients make of it."""
+
+import asyncio
+import random
+from collections.abc import Awaitable
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from headgate.gateway.plugins.conditions import Expressions, Takes, compile_expressions
+from headgate.gateway.plugins.headers import HeaderName
+from headgate.gateway.plugins.interface import Headers, Plugin, PluginConfig, PluginServices, Request, Response
+from headgate.gateway.plugins.patterns import Template
+from headgate.gateway.plugins.proxy_rewrite import HeaderTemplate
+
+
+class Abort(PluginConfig):
+    """Answer instead of the upstream."""
+
+    http_status: int = Field(ge=200, le=599)
+    body: str = ""
+    """A template."""
+    headers: dict[HeaderName, HeaderTemplate] = Field(default_factory=dict)
+    percentage: float = Field(default=100, ge=0, le=100)
+    vars: Expressions = ()
+    """Only requests for which these hold."""
+
+
+class Delay(PluginConfig):
+    """Wait before anything else happens to the request."""
+
+    duration: float = Field(gt=0, le=3600)
+    """Seconds."""
+    percentage: float = Field(default=100, ge=0, le=100)
+    vars: Expressions = ()
+
+
+class FaultInjectionConfig(PluginConfig):
+    """Fields of `fault-injection`: one of the two or both; a delay comes before an abort."""
+
+    abort: Abort | None = None
+    delay: Delay | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.abort is None and self.delay is None:
+            raise ValueError("needs abort or delay")
+        return self
+
+
+class FaultInjection(Plugin[FaultInjectionConfig]):
+    """Injects faults."""
+
+    name = "fault-injection"
+    order = 11000
+    Config = FaultInjectionConfig
+
+    def __init__(self, config: FaultInjectionConfig, services: PluginServices) -> None:
+        super().__init__(config, services)
+        self._aborts = compile_expressions(config.abort.vars) if config.abort else None
+        self._delays = compile_expressions(config.delay.vars) if config.delay else None
+        self._body = Template(config.abort.body) if config.abort else None
+        self._headers = (
+            [(name, Template(value)) for name, value in config.abort.headers.items()] if config.abort else []
+        )
+
+    def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
+        """Delay or answer the request, if it is drawn."""
+        delay = self.config.delay
+        if delay is not None and _is_drawn(request, delay.percentage, self._delays):
+            return self._late(request, delay.duration)
+        return self._abort(request)
+
+    async def _late(self, request: Request, seconds: float) -> Response | None:
+        await asyncio.sleep(seconds)
+        return self._abort(request)
+
+    def _abort(self, request: Request) -> Response | None:
+        abort = self.config.abort
+        if abort is None or self._body is None or not _is_drawn(request, abort.percentage, self._aborts):
+            return None
+        headers = Headers((name, value.render(request)) for name, value in self._headers)
+        body = self._body.render(request).encode("latin-1")
+        return Response(abort.http_status, headers, body, reason="injected fault")
+
+
+def _is_drawn(request: Request, percentage: float, takes: Takes | None) -> bool:
+    if takes is not None and not takes(request, None):
+        return False
+    return random.random() * 100 < percentage  # noqa: S311 - a share of requests, nothing to guess

@@ -1,0 +1,73 @@
+"""`limit-req`: a steady rate by key, with bursts: the leaky bucket of nginx's `limit_req`.
+
+Each request fills the bucket of its key by one, and it empties at the rate. What is in it beyond the burst is refused;
+what is within waits for its turn, unless `nodelay` lets it through at once (ingress-nginx `limit-rps`: a burst of five
+times the rate, no delay).
+"""
+
+import asyncio
+from collections.abc import Awaitable
+
+from pydantic import Field
+
+from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.keyed import Keyed, KeyReader, LimitKeyConfig, exempted, rejection
+
+
+class LimitReqConfig(LimitKeyConfig):
+    """Fields of `limit-req`."""
+
+    rate: float = Field(gt=0)
+    """Requests in a second; may be below one."""
+    burst: float = Field(ge=0)
+    """Requests beyond the rate that wait instead of being refused."""
+    nodelay: bool = False
+    """Do not let the burst wait."""
+
+
+class _Bucket:
+    __slots__ = ("at", "excess")
+
+    def __init__(self, at: float) -> None:
+        self.at = at
+        self.excess = 0.0
+
+
+class LimitReq(Plugin[LimitReqConfig]):
+    """Keeps requests to a rate."""
+
+    name = "limit-req"
+    order = 1001
+    Config = LimitReqConfig
+
+    def __init__(self, config: LimitReqConfig, services: PluginServices) -> None:
+        super().__init__(config, services)
+        self._exempted = exempted(config)
+        self._key = KeyReader(config.key, config.key_type)
+        state_key = (self.name, services.scope, config.rate, config.burst, config.key)
+        self._buckets: Keyed[_Bucket] = services.shared.get(state_key, Keyed)
+
+    def on_request(self, request: Request) -> Response | Awaitable[None] | None:
+        """Refuse what is over rate and burst, delay what is over the rate."""
+        if self._exempted is not None and request.client in self._exempted:
+            return None
+        excess = self._pour(self._key.read(request))
+        if excess is None:
+            return rejection(self.config, "over the rate of requests")
+        if excess <= 0 or self.config.nodelay:
+            return None
+        return asyncio.sleep(excess / self.config.rate)
+
+    def _pour(self, key: str) -> float | None:
+        """Count a request: requests in the bucket before it, None if it does not fit."""
+        now = self.services.clock()
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            self._buckets.put(key, _Bucket(now))
+            return 0.0
+        excess = max(bucket.excess - self.config.rate * (now - bucket.at) + 1, 0.0)
+        if excess > self.config.burst:
+            return None
+        bucket.excess = excess
+        bucket.at = now
+        return excess

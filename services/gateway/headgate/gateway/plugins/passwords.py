@@ -1,0 +1,82 @@
+"""Passwords as `htpasswd` files keep them: bcrypt, Apache's MD5 (`$apr1$`), `{SHA}` and `{SSHA}`.
+
+The files of `crypt(3)` (DES, `$5$`, `$6$`) are refused by name: the first is no protection any more, and Python has
+none of the three.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Callable
+
+import bcrypt
+
+Check = Callable[[bytes], bool]
+
+_ITOA64 = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_APR1_ORDER = ((0, 6, 12), (1, 7, 13), (2, 8, 14), (3, 9, 15), (4, 10, 5))
+
+
+class Hashed:
+    """One kept password."""
+
+    __slots__ = ("check", "is_slow")
+
+    def __init__(self, check: Check, *, is_slow: bool) -> None:
+        self.check = check
+        """Tell whether a password is this one."""
+        self.is_slow = is_slow
+        """Takes so long that it belongs into a thread: all that slows guessing down."""
+
+
+def read_hash(kept: str) -> Hashed:
+    """Read what stands behind the name in a line. Raises ValueError, without the hash in its text."""
+    raw = kept.encode("utf-8")
+    if kept.startswith(("$2y$", "$2a$", "$2b$")):
+        if len(raw) != 60:
+            raise ValueError("this bcrypt hash is not whole")
+        return Hashed(lambda password: bcrypt.checkpw(password[:72], b"$2b$" + raw[4:]), is_slow=True)
+    if kept.startswith("$apr1$"):
+        salt = raw.split(b"$")[2][:8]
+        return Hashed(lambda password: hmac.compare_digest(apr1(password, salt), raw), is_slow=True)
+    if kept.startswith(("{SHA}", "{SSHA}")):
+        return Hashed(_salted_sha(kept.partition("}")[2]), is_slow=False)
+    raise ValueError("this kind of hash is not supported; make one with `htpasswd -B` (bcrypt)")
+
+
+def _salted_sha(text: str) -> Check:
+    try:
+        decoded = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        decoded = b""
+    if len(decoded) < 20:
+        raise ValueError("this SHA hash is not whole")
+    digest, salt = decoded[:20], decoded[20:]
+    return lambda password: hmac.compare_digest(hashlib.sha1(password + salt).digest(), digest)  # noqa: S324
+
+
+def apr1(password: bytes, salt: bytes) -> bytes:
+    """Hash a password as `htpasswd -m` does: 1000 rounds of MD5 (APR's `apr_md5_encode`)."""
+    inner = hashlib.md5(password + salt + password).digest()  # noqa: S324 - the format's own
+    mixed = password + b"$apr1$" + salt + (inner * (len(password) // 16 + 1))[: len(password)]
+    bits = len(password)
+    while bits:
+        mixed += b"\0" if bits & 1 else password[:1]
+        bits >>= 1
+    digest = hashlib.md5(mixed).digest()  # noqa: S324
+    for round_number in range(1000):
+        odd = round_number & 1
+        text = password if odd else digest
+        text += salt if round_number % 3 else b""
+        text += password if round_number % 7 else b""
+        digest = hashlib.md5(text + (digest if odd else password)).digest()  # noqa: S324
+    letters = bytearray()
+    for high, middle, low in _APR1_ORDER:
+        letters += _base64(digest[high] << 16 | digest[middle] << 8 | digest[low], 4)
+    letters += _base64(digest[11], 2)
+    return b"$apr1$" + salt + b"$" + bytes(letters)
+
+
+def _base64(number: int, count: int) -> bytes:
+    return bytes(_ITOA64[number >> 6 * place & 63] for place in range(count))

@@ -1,0 +1,134 @@
+"""Patterns that users write, and texts with `$` in them: RE2 only, so that no input stalls the loop.
+
+In a template `$1` or `${1}` is what the first group of the pattern caught, `$name` or `${name}` a variable of the
+request (`variables`). What is absent becomes nothing, and a `$` before anything else is itself.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Annotated, Any, Protocol, cast
+from urllib.parse import quote
+
+import re2
+from pydantic import AfterValidator
+
+from headgate.gateway.plugins.messages import Request
+from headgate.gateway.plugins.variables import variable
+
+
+class Match(Protocol):
+    """What a pattern found."""
+
+    def start(self, group: int = 0) -> int:
+        """Give where a group begins."""
+
+    def end(self, group: int = 0) -> int:
+        """Give where a group ends."""
+
+    def groups(self) -> tuple[bytes | None, ...]:
+        """Give what the groups caught."""
+
+
+class Pattern(Protocol):
+    """A compiled RE2 pattern over bytes."""
+
+    def search(self, text: bytes) -> Match | None:
+        """Find the pattern anywhere in a text."""
+
+    def subn(self, replacement: Any, text: bytes, count: int = 0) -> tuple[bytes, int]:
+        """Replace what the pattern finds."""
+
+
+@lru_cache(4096)
+def compile_pattern(text: str, *, ignore_case: bool = False) -> Pattern:
+    """Compile a pattern. Raises ValueError."""
+    options = re2.Options()
+    options.case_sensitive = not ignore_case
+    options.log_errors = False
+    options.max_mem = 8 << 20
+    try:
+        return cast(Pattern, re2.compile(text.encode(), options))
+    except re2.error as error:
+        detail = error.args[0] if error.args else ""
+        shown = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
+        raise ValueError(f"{text[:80]!r} is no RE2 pattern: {shown}") from None
+
+
+def _check_pattern(text: str) -> str:
+    compile_pattern(text)
+    return text
+
+
+PatternText = Annotated[str, AfterValidator(_check_pattern)]
+"""In a plugin's configuration: a pattern."""
+
+_REFERENCE = re.compile(r"\$(?:(\d)|([A-Za-z_]\w*+)|\{(?:(\d{1,2})|([A-Za-z_]\w*+))\})")
+
+
+class Template:
+    """A text with references; made once, rendered for each request."""
+
+    __slots__ = ("_parts", "constant")
+
+    def __init__(self, text: str) -> None:
+        """Take a text whose characters beyond ASCII stand for their UTF-8 bytes."""
+        parts: list[str | int | tuple[str]] = []
+        text = text.encode("utf-8").decode("latin-1")
+        position = 0
+        for found in _REFERENCE.finditer(text):
+            parts.append(text[position : found.start()])
+            digit, name = found[1] or found[3], found[2] or found[4]
+            parts.append(int(digit) if digit else (name,))
+            position = found.end()
+        parts.append(text[position:])
+        self._parts = tuple(part for part in parts if part != "")
+        self.constant: str | None = None if any(not isinstance(part, str) for part in self._parts) else text
+        """The text itself if nothing refers."""
+
+    def render(self, request: Request, caught: Sequence[str] = ()) -> str:
+        """Fill in the references; `caught` is what a pattern's groups hold, from the first."""
+        if self.constant is not None:
+            return self.constant
+        return "".join(self._render_part(part, request, caught) for part in self._parts)
+
+    @staticmethod
+    def _render_part(part: str | int | tuple[str], request: Request, caught: Sequence[str]) -> str:
+        if isinstance(part, str):
+            return part
+        if isinstance(part, int):
+            return caught[part - 1] if 0 < part <= len(caught) else ""
+        return variable(request, part[0]) or ""
+
+
+def texts_caught(found: Match) -> tuple[str, ...]:
+    """Return what a match's groups caught, as text."""
+    return tuple("" if group is None else group.decode("latin-1") for group in found.groups())
+
+
+class Substitution:
+    """A pattern and what its first match in a text is replaced by."""
+
+    __slots__ = ("_pattern", "_template")
+
+    def __init__(self, pattern: str, replacement: str, *, ignore_case: bool = False) -> None:
+        self._pattern = compile_pattern(pattern, ignore_case=ignore_case)
+        self._template = Template(replacement)
+
+    def apply(self, text: str, request: Request) -> tuple[str, tuple[str, ...]] | None:
+        """Return the text with its first match replaced, and what the groups caught; None without a match."""
+        raw = text.encode("latin-1")
+        found = self._pattern.search(raw)
+        if found is None:
+            return None
+        caught = texts_caught(found)
+        before, after = raw[: found.start()].decode("latin-1"), raw[found.end() :].decode("latin-1")
+        return before + self._template.render(request, caught) + after, caught
+
+
+_SENDABLE = "!\"$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+
+
+def sendable(target: str) -> str:
+    """Percent-encode what must not stand in a request line or a Location as it is; `%` itself stays."""
+    return quote(target.encode("latin-1"), safe=_SENDABLE)

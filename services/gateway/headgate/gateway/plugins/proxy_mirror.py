@@ -1,0 +1,157 @@
+"""`proxy-mirror`: send a copy of some requests elsewhere, and never look at the answers.
+
+The original waits for nothing: its body is collected as it passes, and the copy goes out once it is whole. Copies that
+would be too many or too large are dropped and counted, not queued.
+"""
+
+import asyncio
+import random
+from typing import Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, model_validator
+
+from headgate.gateway.plugins.calls import CallFailed, call_upstream, call_url, check_url
+from headgate.gateway.plugins.interface import BodyFilter, Plugin, PluginConfig, PluginServices, Request, Response
+
+_ANSWER_LIMIT = 16 << 20
+
+
+class ProxyMirrorConfig(PluginConfig):
+    """Fields of `proxy-mirror`."""
+
+    host: str | None = None
+    """Where copies go: `http://shadow.example:8080`, without a path."""
+    upstream: str | None = Field(default=None, min_length=1)
+    """Key of an upstream of the table, instead of `host`."""
+    path: str | None = Field(default=None, pattern="^/")
+    path_concat_mode: Literal["replace", "prefix"] = "replace"
+    """What `path` does to the request's own."""
+    sample_ratio: float = Field(default=1.0, ge=0.00001, le=1)
+    """Share of the requests that are copied."""
+    host_header: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._~\[\]:-]+$")
+    """Host of the copy; the request's own with `upstream`, that of the URL with `host`."""
+    mirror_body: bool = True
+    max_body: int = Field(default=1 << 20, ge=0)
+    """Bytes; requests with longer bodies are not copied."""
+    max_in_flight: int = Field(default=128, ge=1)
+    """Copies under way, for each route and worker; more are dropped."""
+    timeout: float = Field(default=10, gt=0, le=600)
+    """Seconds for a copy and its answer."""
+    ssl_verify: bool = True
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.host is None) == (self.upstream is None):
+            raise ValueError("needs either host or upstream")
+        if self.host is not None:
+            check_url(self.host)
+            if urlsplit(self.host).path.strip("/"):
+                raise ValueError("host has no path: give it as path")
+        return self
+
+
+class ProxyMirror(Plugin[ProxyMirrorConfig]):
+    """Mirrors requests."""
+
+    name = "proxy-mirror"
+    order = 1010
+    Config = ProxyMirrorConfig
+
+    def __init__(self, config: ProxyMirrorConfig, services: PluginServices) -> None:
+        super().__init__(config, services)
+        self._under_way: set[asyncio.Task[None]] = set()
+        self.dropped = 0
+        """Copies that were not made, as too many were under way or the body was too long."""
+
+    def request_body_filter(self, request: Request) -> BodyFilter | None:
+        """Copy the request, at once if it has no body, or when its body has passed."""
+        config = self.config
+        if random.random() >= config.sample_ratio:  # noqa: S311 - a share of requests, nothing to guess
+            return None
+        copied = self._copy(request)
+        if request.content_length == 0 or not config.mirror_body:
+            self.send(copied, b"")
+            return None
+        if request.content_length is not None and request.content_length > config.max_body:
+            self.dropped += 1
+            return None
+        return _Collecting(self, copied)
+
+    def _copy(self, request: Request) -> Request:
+        """Copy what later plugins and the proxy may change."""
+        config = self.config
+        path = request.path
+        if config.path is not None:
+            path = config.path if config.path_concat_mode == "replace" else config.path.rstrip("/") + path
+        copied = Request(
+            method=request.method,
+            scheme=request.scheme,
+            host=request.host,
+            authority=request.authority,
+            path=path,
+            query=request.query,
+            headers=request.headers.copy(),
+            client=request.client,
+            request_id=request.id,
+            route=request.route,
+        )
+        copied.upstream_host = config.host_header
+        if config.host_header is None and config.upstream is not None:
+            copied.upstream_host = request.upstream_host or request.authority or None
+        return copied
+
+    def send(self, copied: Request, body: bytes) -> None:
+        """Send a copy with its body, unless too many are under way."""
+        if len(self._under_way) >= self.config.max_in_flight:
+            self.dropped += 1
+            return
+        copied.replace_body(body)
+        task = asyncio.get_running_loop().create_task(self._deliver(copied), name="mirrored request")
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def _deliver(self, copied: Request) -> None:
+        config = self.config
+        try:
+            if config.host is not None:
+                url = config.host.rstrip("/") + copied.target
+                await self._call_url(url, copied)
+            elif config.upstream is not None:
+                await call_upstream(
+                    self.services, config.upstream, copied, timeout_s=config.timeout, max_body=_ANSWER_LIMIT
+                )
+        except CallFailed as error:
+            self.services.logger.debug("proxy-mirror of %s: %s", copied.route, error)
+
+    async def _call_url(self, url: str, copied: Request) -> Response:
+        config = self.config
+        return await call_url(
+            self.services, url, copied, timeout_s=config.timeout, max_body=_ANSWER_LIMIT, verify=config.ssl_verify
+        )
+
+
+class _Collecting(BodyFilter):
+    """Lets the body pass and keeps a copy, up to the limit."""
+
+    keeps_length = True
+
+    def __init__(self, mirror: ProxyMirror, copied: Request) -> None:
+        self._mirror = mirror
+        self._copied = copied
+        self._parts: list[bytes] | None = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> bytes:
+        if self._parts is not None:
+            self._size += len(data)
+            self._parts.append(bytes(data))
+            if self._size > self._mirror.config.max_body:
+                self._parts = None
+                self._mirror.dropped += 1
+        return data
+
+    def finish(self) -> bytes:
+        if self._parts is not None:
+            self._mirror.send(self._copied, b"".join(self._parts))
+        return b""

@@ -1,0 +1,99 @@
+"""`request-id`: a name for each request, for logs of all that it passes."""
+
+import secrets
+import time
+import uuid
+from typing import Literal
+
+from pydantic import Field
+
+from headgate.gateway.plugins.headers import HeaderName
+from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
+
+_NANOID = "useandom-26T198340PX75pxJACKVERYMINDBUSHWOLF_GQZbfghjklqvwyzrict"
+_LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_KSUID_EPOCH_S = 1_400_000_000
+
+
+class RangeId(PluginConfig):
+    """Ids of characters that you choose."""
+
+    length: int = Field(default=16, ge=6, le=256)
+    char_set: str = Field(
+        default="abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789&", min_length=6, pattern="^[!-~]+$"
+    )
+
+
+class RequestIdConfig(PluginConfig):
+    """Fields of `request-id`."""
+
+    header_name: HeaderName = "X-Request-Id"
+    include_in_response: bool = True
+    algorithm: Literal["uuid", "nanoid", "range_id", "ksuid", "uuidv7"] = "uuid"
+    range_id: RangeId = RangeId()
+
+
+class RequestId(Plugin[RequestIdConfig]):
+    """Names requests that come without a name."""
+
+    name = "request-id"
+    order = 12015
+    Config = RequestIdConfig
+
+    def __init__(self, config: RequestIdConfig, services: PluginServices) -> None:
+        super().__init__(config, services)
+        self._is_own = config.header_name.lower() == "x-request-id"
+
+    def on_request(self, request: Request) -> None:
+        """Keep the name that the client gave, or make one."""
+        if self._is_own:
+            if not request.is_id_given:
+                request.id = self._make()
+        elif self.config.header_name not in request.headers:
+            request.headers.set(self.config.header_name, self._make())
+        request.variables["request-id"] = request.id if self._is_own else request.headers.get(self.config.header_name)
+
+    def on_response(self, request: Request, response: Response) -> None:
+        """Tell the client."""
+        made = request.variables.get("request-id")
+        if (
+            self.config.include_in_response
+            and isinstance(made, str)
+            and self.config.header_name not in response.headers
+        ):
+            response.headers.set(self.config.header_name, made)
+
+    def _make(self) -> str:
+        match self.config.algorithm:
+            case "uuid":
+                return str(uuid.uuid4())
+            case "nanoid":
+                return _drawn(_NANOID, 21)
+            case "range_id":
+                return _drawn(self.config.range_id.char_set, self.config.range_id.length)
+            case "ksuid":
+                return _ksuid()
+            case "uuidv7":
+                return _uuid_v7()
+
+
+def _drawn(characters: str, length: int) -> str:
+    return "".join(secrets.choice(characters) for _ in range(length))
+
+
+def _ksuid() -> str:
+    """Make a KSUID: seconds and 128 random bits, 27 characters in base 62 that sort by time."""
+    number = (int(time.time()) - _KSUID_EPOCH_S) << 128 | secrets.randbits(128)
+    digits = []
+    for _ in range(27):
+        number, digit = divmod(number, 62)
+        digits.append(_LETTERS[digit])
+    return "".join(reversed(digits))
+
+
+def _uuid_v7() -> str:
+    """Make a UUID of version 7 (RFC 9562 section 5.7): milliseconds and 74 random bits."""
+    number = time.time_ns() // 1_000_000 << 80 | secrets.randbits(80)
+    number = number & ~(0xF << 76) | 7 << 76
+    number = number & ~(3 << 62) | 2 << 62
+    return str(uuid.UUID(int=number))

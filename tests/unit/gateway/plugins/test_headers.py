@@ -1,0 +1,94 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.gateway.plugins.interface import BadHeader, Headers
+
+LINES = b"Accept: a\r\nx-one:1\r\nACCEPT: b\r\n"
+
+
+def test_lines_that_nobody_changes_stay_the_same_bytes() -> None:
+    headers = Headers.from_lines(LINES)
+    assert headers.get("accept") == "a, b"
+    assert headers.to_lines() is LINES
+
+
+def test_names_count_in_any_case_and_keep_their_spelling() -> None:
+    headers = Headers.from_lines(LINES)
+    assert headers.get_all("ACCEPT") == ["a", "b"]
+    assert "X-One" in headers
+    assert list(headers) == [("Accept", "a"), ("x-one", "1"), ("ACCEPT", "b")]
+
+
+def test_set_puts_one_in_the_place_of_the_first() -> None:
+    headers = Headers.from_lines(LINES)
+    headers.set("accept", "c")
+    assert headers.to_lines() == b"accept: c\r\nx-one: 1\r\n"
+
+
+def test_set_of_what_is_absent_appends() -> None:
+    headers = Headers()
+    headers.set("B", "2")
+    headers.add("B", "3")
+    assert headers.to_lines() == b"B: 2\r\nB: 3\r\n"
+
+
+def test_remove_takes_all_of_a_name() -> None:
+    headers = Headers.from_lines(LINES)
+    assert headers.remove("Accept")
+    assert not headers.remove("Accept")
+    assert headers.to_lines() == b"x-one: 1\r\n"
+
+
+def test_copy_is_changed_apart() -> None:
+    headers = Headers.from_lines(LINES)
+    copied = headers.copy()
+    copied.remove("accept")
+    assert "accept" in headers
+    assert "accept" not in copied
+
+
+def test_list_gets_a_member_once() -> None:
+    headers = Headers([("Vary", "Origin")])
+    headers.add_to_list("vary", "Accept-Encoding")
+    headers.add_to_list("Vary", "origin")
+    assert headers.get("Vary") == "Origin, Accept-Encoding"
+
+
+def test_bytes_beyond_ascii_pass_unchanged() -> None:
+    headers = Headers.from_lines("X: ü\r\n".encode())
+    headers.set("Y", "1")
+    assert headers.to_lines() == "X: ü\r\nY: 1\r\n".encode()
+
+
+@pytest.mark.parametrize("value", ["a\r\nB: c", "a\nb", "a\rb", "a\0b", "a\x7f", "€"])
+def test_value_that_could_split_a_head_is_refused(value) -> None:
+    headers = Headers()
+    with pytest.raises(BadHeader, match="line breaks"):
+        headers.set("A", value)
+    with pytest.raises(BadHeader, match="line breaks"):
+        headers.add("A", value)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a:", "a\r\n", "ü", "a\0"])
+def test_name_that_is_none_is_refused(name) -> None:
+    with pytest.raises(BadHeader, match="not the name"):
+        Headers([(name, "x")])
+
+
+@pytest.mark.parametrize("name", ["Content-Length", "transfer-encoding", "Connection", "Host", "Upgrade", "TE"])
+def test_field_that_frames_the_message_is_refused(name) -> None:
+    with pytest.raises(BadHeader, match="gateway alone"):
+        Headers().set(name, "1")
+
+
+@given(st.text(max_size=8), st.text(max_size=20))
+def test_whatever_is_set_is_one_line_or_refused(name, value) -> None:
+    headers = Headers()
+    try:
+        headers.set(name, value)
+    except BadHeader:
+        assert len(headers) == 0
+    else:
+        assert headers.to_lines().count(b"\n") == 1
+        assert headers.to_lines().endswith(b"\r\n")

@@ -1,0 +1,131 @@
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from headgate.common.errors import SealingError
+from headgate.common.sealing import SealedValue
+from headgate.common.table import PluginUse
+from headgate.gateway.plugins.errors import PluginRefused
+from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices
+from headgate.gateway.plugins.registry import ENTRY_POINT_GROUP, PluginRegistry
+from unit.gateway.plugins.running import REGISTRY, unsealed
+
+
+class Foreign(Plugin[PluginConfig]):
+    name = "foreign"
+
+
+class NotOne:
+    name = "not-one"
+
+
+def refused(use: PluginUse, registry: PluginRegistry = REGISTRY, unseal=unsealed) -> PluginRefused:
+    with pytest.raises(PluginRefused) as caught:
+        registry.make(use, PluginServices(), unseal)
+    return caught.value
+
+
+def found(name: str, place: str) -> PluginRegistry:
+    return PluginRegistry([EntryPoint(name, place, ENTRY_POINT_GROUP)])
+
+
+def test_unknown_plugin_is_refused_with_one_like_it() -> None:
+    assert "did you mean cors?" in str(refused(PluginUse(name="corse")))
+
+
+def test_unknown_field_is_refused_with_one_like_it() -> None:
+    error = refused(PluginUse(name="cors", config={"max_agee": 1}))
+    assert error.plugin == "cors"
+    assert error.field == "config.max_agee"
+    assert "did you mean max_age?" in str(error)
+
+
+def test_bad_value_is_refused_with_its_place() -> None:
+    error = refused(PluginUse(name="limit-req", config={"rate": 0, "burst": 1}))
+    assert error.field == "config.rate"
+    assert "greater than 0" in error.message
+
+
+def test_missing_field_is_named() -> None:
+    error = refused(PluginUse(name="limit-req", config={"rate": 1}))
+    assert (error.field, error.message) == ("config.burst", "is required")
+
+
+def test_pattern_that_is_none_is_refused() -> None:
+    error = refused(PluginUse(name="redirect", config={"regex_uri": ["(", "/"]}))
+    assert "RE2" in error.message
+
+
+def test_secret_is_put_into_its_place_and_prints_as_stars() -> None:
+    use = PluginUse(
+        name="basic-auth",
+        config={"users": [{"username": "u"}]},
+        secrets={"users.0.password": SealedValue(boxes={"r": "hidden"})},
+    )
+    plugin = REGISTRY.make(use, PluginServices(), unsealed)
+    assert plugin.config.users[0].password.reveal() == "hidden"
+    assert "hidden" not in repr(plugin.config)
+    assert use.config == {"users": [{"username": "u"}]}
+
+
+@pytest.mark.parametrize("place", ["users.1.password", "users.x.password", "realm.a"])
+def test_secret_without_a_place_is_refused(place) -> None:
+    use = PluginUse(
+        name="basic-auth",
+        config={"users": [{"username": "u"}], "realm": "r"},
+        secrets={place: SealedValue(boxes={"r": "hidden"})},
+    )
+    error = refused(use)
+    assert error.field == f"secrets.{place}"
+    assert "hidden" not in str(error)
+
+
+def test_secret_that_cannot_be_opened_is_refused() -> None:
+    def fail(sealed: SealedValue):
+        raise SealingError("sealed for others")
+
+    use = PluginUse(name="basic-auth", secrets={"htpasswd": SealedValue(boxes={"r": "x"})})
+    assert "sealed for others" in str(refused(use, unseal=fail))
+
+
+def test_bad_secret_does_not_show_in_the_error() -> None:
+    use = PluginUse(name="basic-auth", secrets={"htpasswd": SealedValue(boxes={"r": "u:$5$hidden"})})
+    error = refused(use)
+    assert "user u" in str(error)
+    assert "hidden" not in str(error)
+
+
+def test_third_party_plugin_is_found_by_entry_point() -> None:
+    registry = found("foreign", f"{__name__}:Foreign")
+    assert "foreign" in registry.names
+    assert isinstance(registry.make(PluginUse(name="foreign"), PluginServices(), unsealed), Foreign)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "told"),
+    [
+        ("not-one", f"{__name__}:NotOne", "no subclass"),
+        ("other", f"{__name__}:Foreign", "`name` is not 'other'"),
+        ("gone", "headgate.nowhere:Plugin", "cannot be used"),
+    ],
+)
+def test_third_party_plugin_that_cannot_be_loaded_costs_its_users_only(name, place, told) -> None:
+    registry = found(name, place)
+    assert told in str(refused(PluginUse(name=name), registry))
+    assert registry.find("cors").name == "cors"
+
+
+def test_built_in_name_is_not_taken_over() -> None:
+    registry = found("cors", f"{__name__}:Foreign")
+    assert registry.find("cors") is REGISTRY.find("cors")
+
+
+def test_route_without_plugins_has_no_chain() -> None:
+    assert REGISTRY.chain((), PluginServices(), unsealed) is None
+
+
+def test_order_of_a_use_goes_before_the_plugins_own() -> None:
+    uses = [PluginUse(name="cors"), PluginUse(name="gzip", order=5000)]
+    chain = REGISTRY.chain(uses, PluginServices(), unsealed)
+    assert chain is not None
+    assert chain.names == ("gzip", "cors")
