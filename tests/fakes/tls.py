@@ -3,12 +3,96 @@
 import base64
 import ssl
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+
+
+class Authority:
+    """A certificate authority, or one below another."""
+
+    def __init__(self, name: str = "Test CA", parent: "Authority | None" = None) -> None:
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        signer = parent or self
+        self._certificate = (
+            _builder(self._subject, signer._subject, self._key)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .sign(signer._key, hashes.SHA256())
+        )
+        self._parents: bytes = self.pem + parent._parents if parent else b""
+
+    @property
+    def pem(self) -> bytes:
+        return self._certificate.public_bytes(serialization.Encoding.PEM)
+
+    def issue(
+        self, name: str, *alternatives: x509.GeneralName, organization: str = "", ends: datetime | None = None
+    ) -> "Issued":
+        """A certificate with the chain below the root."""
+        attributes = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
+        if organization:
+            attributes.insert(0, x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization))
+        key = ec.generate_private_key(ec.SECP256R1())
+        builder = _builder(x509.Name(attributes), self._subject, key, ends)
+        if alternatives:
+            builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+        return Issued(builder.sign(self._key, hashes.SHA256()), key, self._parents)
+
+    def revocation_list(self, *revoked: "Issued") -> bytes:
+        now = datetime.now(UTC)
+        builder = (
+            x509.CertificateRevocationListBuilder()
+            .issuer_name(self._subject)
+            .last_update(now - timedelta(hours=1))
+            .next_update(now + timedelta(days=1))
+        )
+        for each in revoked:
+            builder = builder.add_revoked_certificate(
+                x509.RevokedCertificateBuilder()
+                .serial_number(each.certificate.serial_number)
+                .revocation_date(now - timedelta(minutes=1))
+                .build()
+            )
+        return builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
+class Issued:
+    """What an authority signed."""
+
+    def __init__(self, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey, parents: bytes) -> None:
+        self.certificate = certificate
+        self.pem = certificate.public_bytes(serialization.Encoding.PEM)
+        self.chain_pem = self.pem + parents
+        self.key_pem = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+
+    def write(self, folder: Path) -> tuple[Path, Path]:
+        """Files of the chain and the key, as `SSLContext.load_cert_chain` takes them."""
+        chain, key = folder / "chain.pem", folder / "key.pem"
+        chain.write_bytes(self.chain_pem)
+        key.write_bytes(self.key_pem)
+        return chain, key
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, ends: datetime | None = None
+) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=2))
+        .not_valid_after(ends or now + timedelta(days=1))
+    )
 
 
 class SelfSigned:
