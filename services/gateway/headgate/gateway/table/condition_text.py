@@ -52,9 +52,7 @@ def why_not(condition: Condition, facts: RequestFacts) -> str:
         case AllOf():
             return next(filter(None, (why_not(part, facts) for part in condition.all_of)))
         case AnyOf():
-            return (
-                "; and ".join(why_not(part, facts) for part in condition.any_of) or "nothing satisfies `any of` nothing"
-            )
+            return "; and ".join(why_not(part, facts) for part in condition.any_of) or "it is never satisfied"
 
 
 def _failed_comparison(compare: Compare, facts: RequestFacts) -> str:
