@@ -119,8 +119,13 @@ def ingress_class(name: str, controller: str = "headgate.dev/ingress-controller"
     }
 
 
-def tls_secret(name: str, *names: str, namespace: str = "default", problem: str | None = None) -> Any:
-    """Return a TLS Secret as a watcher seals it; its values are not really sealed."""
+def tls_secret(
+    name: str, *names: str, namespace: str = "default", problem: str | None = None, **public: str | None
+) -> Any:
+    """Return a TLS Secret as a watcher seals it; its values are not really sealed.
+
+    `public`: `authorities_pem`, `revocations_pem`.
+    """
     value = {"boxes": {"recipient": f"sealed-{name}"}}
     certificate = {"chain_pem": f"chain of {name}", "names": list(names), "fingerprint": name, "problem": problem}
     return {
@@ -128,5 +133,5 @@ def tls_secret(name: str, *names: str, namespace: str = "default", problem: str 
         "kind": "Secret",
         "metadata": {"name": name, "namespace": namespace},
         "type": "kubernetes.io/tls",
-        "sealed": {"values": {"tls.crt": value, "tls.key": value}, "certificate": certificate},
+        "sealed": {"values": {"tls.crt": value, "tls.key": value}, "certificate": certificate, **public},
     }

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from fakes.deltas import applied, deleted, ingress, service
+from fakes.deltas import applied, deleted, ingress, service, tls_secret
 from headgate.common.resources import ObjectRef
-from headgate.common.table import Operator, StreamRoute, VirtualHost
+from headgate.common.snapshot import decode_chunk
+from headgate.common.table import ClientAuth, Operator, StreamRoute, TableEntry, TlsPolicy, VirtualHost
 from headgate.translator.annotations import INGRESS_ANNOTATIONS, SERVICE_ANNOTATIONS, Annotation, values
 from headgate.translator.annotations.page import write_page
 from headgate.translator.offline import make_dialects, translate_all
@@ -133,6 +134,31 @@ def test_a_canary_makes_no_host_of_its_own() -> None:
     assert not offline.accepted
 
 
+def test_client_authorities_come_from_a_secret_and_requests_are_refused_without_it() -> None:
+    translation = fresh()
+    translation.apply(applied(annotated(client_auth_secret="other/clients")))
+    settle(translation)
+    (host,) = hosts(translation)
+    assert host.tls is None
+    assert [backend.upstream for backend in host.routes[0].backends] == ["a/default/Ingress/web/refused"]
+    translation.apply(applied(tls_secret("clients", namespace="other", authorities_pem="ca", revocations_pem="crl")))
+    settle(translation)
+    (host,) = hosts(translation)
+    assert host.tls == TlsPolicy(client_auth=ClientAuth(ca_pem="ca", crl_pem="crl"))
+    assert [backend.upstream for backend in host.routes[0].backends] == ["a/default/web:80"]
+
+
+@pytest.mark.parametrize(
+    "public", [{}, {"authorities_pem": ""}, {"authorities_pem": "ca", "revocations_pem": ""}], ids=str
+)
+def test_a_secret_without_readable_authorities_lets_nobody_in(public: dict[str, str]) -> None:
+    secret = tls_secret("clients", **public)
+    offline = translate_all([applied(annotated(client_auth_secret="clients")), applied(secret)])
+    (problems,) = offline.problems.values()
+    assert problems[0].field == "metadata.annotations[headgate.dev/client-auth-secret]"
+    assert [each.tls for each in offline.entries if isinstance(each, VirtualHost)] == [None]
+
+
 def stream(name: str, port: str, created: str) -> Any:
     made = service(name)
     made["metadata"] |= {"creationTimestamp": created, "annotations": {"headgate.dev/stream-port": port}}
@@ -150,13 +176,18 @@ def settle(translation: Translation) -> None:
         pass
 
 
-def streams(translation: Translation) -> list[tuple[str, int]]:
-    from headgate.common.snapshot import decode_chunk
+def entries(translation: Translation) -> list[TableEntry]:
+    chunks = translation.assembly.image.chunks()
+    return [entry for chunk in chunks for entry in decode_chunk(chunk.kind, chunk.content)]
 
-    entries = (
-        entry for chunk in translation.assembly.image.chunks() for entry in decode_chunk(chunk.kind, chunk.content)
-    )
-    return sorted((entry.provenance.name, entry.port) for entry in entries if isinstance(entry, StreamRoute))
+
+def hosts(translation: Translation) -> list[VirtualHost]:
+    return [entry for entry in entries(translation) if isinstance(entry, VirtualHost)]
+
+
+def streams(translation: Translation) -> list[tuple[str, int]]:
+    found = (entry for entry in entries(translation) if isinstance(entry, StreamRoute))
+    return sorted((entry.provenance.name, entry.port) for entry in found)
 
 
 def test_a_port_goes_to_the_next_when_its_owner_goes() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from nacl.public import PrivateKey
 
-from fakes.tls import SelfSigned
+from fakes.tls import Authority, SelfSigned
 from headgate.common.errors import SealingError
 from headgate.common.sealing import SealedSecret, Unsealer
 from headgate.watcher.objects import prepare
@@ -46,6 +46,24 @@ def test_nothing_readable_of_the_key_is_left() -> None:
     assert "hunter2" not in published
     assert SECRET["data"]["tls.key"] not in published
     assert "PRIVATE" not in published
+
+
+def test_authorities_and_revocations_are_public_and_nothing_beside_them_is() -> None:
+    authority = Authority()
+    revoked = authority.revocation_list()
+    texts = {"ca.crt": authority.pem + b"hunter2", "crl.pem": revoked + b"hunter2"}
+    data = SECRET["data"] | {key: base64.b64encode(text).decode() for key, text in texts.items()}
+    sealed = sealed_of(seal_secret({**SECRET, "data": data}, throwaway_recipients()))
+    assert sealed.authorities_pem == authority.pem.decode()
+    assert sealed.revocations_pem == revoked.decode()
+
+
+def test_unreadable_authorities_are_told_from_absent_ones() -> None:
+    data = SECRET["data"] | {"ca.crt": SECRET["data"]["tls.key"], "ca.crl": SECRET["data"]["tls.crt"]}
+    sealed = sealed_of(seal_secret({**SECRET, "data": data}, throwaway_recipients()))
+    assert (sealed.authorities_pem, sealed.revocations_pem) == ("", "")
+    absent = sealed_of(seal_secret(SECRET, throwaway_recipients()))
+    assert (absent.authorities_pem, absent.revocations_pem) == (None, None)
 
 
 def test_what_is_public_stands_beside_the_sealed_values() -> None:

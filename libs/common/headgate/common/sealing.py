@@ -64,6 +64,10 @@ class SealedSecret(BaseModel):
     values: dict[str, SealedValue]
     certificate: CertificateFacts | None = None
     """Set for secrets of type kubernetes.io/tls."""
+    authorities_pem: str | None = None
+    """Certificates under `ca.crt`, which are public; None where there is none, empty where it is unreadable."""
+    revocations_pem: str | None = None
+    """Revocation list under `ca.crl` or `crl.pem`, likewise."""
 
 
 def recipient_id(public_key: PublicKey) -> str:

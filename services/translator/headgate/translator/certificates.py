@@ -21,6 +21,9 @@ class TlsSecret(NamedTuple):
     sealed: SealedSecret | None
     problem: str | None
     """Why it holds no usable certificate."""
+    authorities_pem: str | None = None
+    """As in `SealedSecret`."""
+    revocations_pem: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -38,13 +41,18 @@ def read_secret(manifest: JsonObject) -> TlsSecret:
         sealed = SealedSecret.model_validate(manifest.get("sealed"))
     except ValidationError:
         return TlsSecret(None, "did not arrive sealed")
+    problem = _problem(sealed)
+    return TlsSecret(None if problem else sealed, problem, sealed.authorities_pem, sealed.revocations_pem)
+
+
+def _problem(sealed: SealedSecret) -> str | None:
     if sealed.certificate is None:
-        return TlsSecret(None, "has no certificate under tls.crt")
+        return "has no certificate under tls.crt"
     if sealed.certificate.problem:
-        return TlsSecret(None, f"cannot be used: {sealed.certificate.problem}")
+        return f"cannot be used: {sealed.certificate.problem}"
     if KEY_FIELD not in sealed.values:
-        return TlsSecret(None, f"has no private key under {KEY_FIELD}")
-    return TlsSecret(sealed, None)
+        return f"has no private key under {KEY_FIELD}"
+    return None
 
 
 def covers(pattern: str, name: str) -> bool:

@@ -48,6 +48,23 @@ def read_certificate_facts(chain_pem: bytes, key_pem: bytes) -> CertificateFacts
     )
 
 
+def read_authorities(pem: bytes) -> str:
+    """Return the certificates of `ca.crt`, encoded anew; empty where it is unreadable."""
+    try:
+        found = x509.load_pem_x509_certificates(pem)
+    except (ValueError, UnsupportedAlgorithm):
+        return ""
+    return "".join(one.public_bytes(serialization.Encoding.PEM).decode() for one in found)
+
+
+def read_revocations(pem: bytes) -> str:
+    """Return a revocation list, encoded anew; empty where it is unreadable."""
+    try:
+        return x509.load_pem_x509_crl(pem).public_bytes(serialization.Encoding.PEM).decode()
+    except (ValueError, UnsupportedAlgorithm):
+        return ""
+
+
 def _read_chain(pem: bytes) -> list[x509.Certificate]:
     if not pem.strip():
         raise _Unusable("tls.crt is empty: it must hold the certificate and its chain in PEM")

@@ -2,17 +2,19 @@
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from nacl.public import PrivateKey, PublicKey
 
 from headgate.common.resources import JsonObject
 from headgate.common.sealing import SealedSecret, seal
-from headgate.watcher.certificates import read_certificate_facts
+from headgate.watcher.certificates import read_authorities, read_certificate_facts, read_revocations
 
 TLS_TYPE = "kubernetes.io/tls"
 CERTIFICATE_KEY = "tls.crt"
 PRIVATE_KEY_KEY = "tls.key"
+AUTHORITIES_KEY = "ca.crt"
+REVOCATIONS_KEYS = ("ca.crl", "crl.pem")
 _READABLE_PARTS = frozenset({"data", "stringData"})
 
 
@@ -32,6 +34,10 @@ def seal_secret(secret: JsonObject, recipients: Sequence[PublicKey]) -> JsonObje
         certificate=read_certificate_facts(values.get(CERTIFICATE_KEY, b""), values.get(PRIVATE_KEY_KEY, b""))
         if secret.get("type") == TLS_TYPE
         else None,
+        authorities_pem=_public(read_authorities, values.get(AUTHORITIES_KEY)),
+        revocations_pem=_public(
+            read_revocations, next((values[key] for key in REVOCATIONS_KEYS if key in values), None)
+        ),
     )
     if unreadable and sealed.certificate:
         problem = f"{', '.join(unreadable)} is not base64"
@@ -39,6 +45,10 @@ def seal_secret(secret: JsonObject, recipients: Sequence[PublicKey]) -> JsonObje
         sealed = sealed.model_copy(update={"certificate": certificate})
     kept = {name: value for name, value in secret.items() if name not in _READABLE_PARTS}
     return {**kept, "sealed": sealed.model_dump(mode="json")}
+
+
+def _public(read: Callable[[bytes], str], value: bytes | None) -> str | None:
+    return None if value is None else read(value)
 
 
 def decode_data(secret: JsonObject) -> tuple[dict[str, bytes], list[str]]:

@@ -325,7 +325,7 @@ _TLS = (
         sets="client_auth.mode",
         read=values.word("required", "optional"),
         value="`required`, `optional`",
-        default="`required`, if there is `client-auth-ca`",
+        default="`required`, if there are authorities",
         does="Ask clients for a certificate. `required`: the paths are there over HTTPS only, and no handshake comes "
         "about without one. `optional`: what is presented must be good.",
         example="required",
@@ -339,6 +339,17 @@ _TLS = (
         default="none",
         does="Authorities that clients' certificates come from.",
         example="-----BEGIN CERTIFICATE-----…",
+        guards=True,
+    ),
+    Annotation(
+        name="client-auth-secret",
+        sets="client_auth.secret",
+        read=values.secret_name,
+        value="`name` or `namespace/name` of a Secret",
+        default="none",
+        does="A Secret of type `kubernetes.io/tls` instead of `client-auth-ca` and `client-auth-crl`: authorities under "
+        "`ca.crt`, and perhaps a revocation list under `ca.crl` or `crl.pem`.",
+        example="clients",
         guards=True,
     ),
     Annotation(

@@ -263,6 +263,14 @@ def certificates(text: str) -> str:
     raise ValueError("must be one or more certificates in PEM (-----BEGIN CERTIFICATE-----)")
 
 
+def secret_name(text: str) -> tuple[str, str]:
+    """Read the name of a Secret, perhaps with its namespace: `(namespace or empty, name)`."""
+    namespace, _, name = text.rpartition("/")
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", name) or not re.fullmatch(r"[-a-z0-9]*", namespace):
+        raise ValueError("must be the name of a Secret, or namespace/name")
+    return namespace, name
+
+
 def revocations(text: str) -> str:
     """Read a certificate revocation list in PEM."""
     try:

@@ -21,7 +21,9 @@ from headgate.common.table import (
 )
 from headgate.translator.annotations import PREFIX, Reading, ours, read_annotations
 from headgate.translator.annotations.reading import field_of
+from headgate.translator.certificates import SECRETS
 from headgate.translator.dialects.ingress.canary import read_canary
+from headgate.translator.graph import Lookups
 
 _OVER_TLS = Compare(subject=Subject.SCHEME, values=("https",))
 _VERSIONS = ("1.0", "1.1", "1.2", "1.3")
@@ -47,10 +49,10 @@ class Policy:
     problems: tuple[Problem, ...]
 
 
-def read_policy(ref: ObjectRef, manifest: JsonObject) -> Policy:
-    """Read an Ingress' annotations."""
+def read_policy(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Policy:
+    """Read an Ingress' annotations; looks up the Secret of clients' authorities, where one is named."""
     reading = read_annotations("Ingress", ours(manifest))
-    client_auth = _client_auth(reading)
+    client_auth = _client_auth(reading, ref.namespace, lookups)
     tls = _tls(reading, client_auth)
     canary = read_canary(reading)
     if canary is not None:
@@ -102,14 +104,33 @@ def _parts(reading: Reading) -> dict[str, Any]:
     return parts
 
 
-def _client_auth(reading: Reading) -> ClientAuth | None:
+def _client_auth(reading: Reading, namespace: str, lookups: Lookups) -> ClientAuth | None:
     names, written = reading.written("client_auth"), reading.group("client_auth")
     if not names or reading.closed("client_auth"):
         return None
-    if "ca_pem" not in written:
-        reading.refuse(names[0], "must be together with client-auth-ca")
-        return None
-    return ClientAuth(**written)
+    secret = written.pop("secret", None)
+    if secret is not None and written.keys() & {"ca_pem", "crl_pem"}:
+        reading.refuse("client-auth-secret", "must not be together with client-auth-ca or client-auth-crl")
+    elif secret is not None:
+        written |= _authorities(reading, secret[0] or namespace, secret[1], lookups)
+    elif "ca_pem" not in written:
+        reading.refuse(names[0], "must be together with client-auth-ca or client-auth-secret")
+    return None if reading.closed("client_auth") else ClientAuth(**written)
+
+
+def _authorities(reading: Reading, namespace: str, name: str, lookups: Lookups) -> JsonObject:
+    secret = lookups.get(SECRETS, namespace, name)
+    fault = None
+    if secret is None:
+        fault = "not found; it must be of type kubernetes.io/tls"
+    elif not secret.authorities_pem:
+        fault = "has no readable certificates under ca.crt"
+    elif secret.revocations_pem == "":
+        fault = "has a revocation list that cannot be read"
+    if secret is None or fault:
+        reading.refuse("client-auth-secret", f"Secret {namespace}/{name} {fault}")
+        return {}
+    return {"ca_pem": secret.authorities_pem, "crl_pem": secret.revocations_pem or ""}
 
 
 def _tls(reading: Reading, client_auth: ClientAuth | None) -> TlsPolicy | None:

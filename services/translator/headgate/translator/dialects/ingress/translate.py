@@ -52,7 +52,7 @@ def identify(ref: ObjectRef, manifest: JsonObject) -> Identity:
 def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Fragment:
     """Return what an Ingress that is ours contributes."""
     legacy = is_legacy(manifest)
-    policy = read_policy(ref, manifest)
+    policy = read_policy(ref, manifest, lookups)
     problems: list[Problem] = []
     spec = parse_ingress(upgrade(manifest) if legacy else manifest, problems, policy.path_type)
     if legacy:
