@@ -4,6 +4,7 @@ A connection per check also tells what a kept one hides: that the endpoint still
 """
 
 import asyncio
+import os
 import ssl
 from functools import lru_cache
 from typing import Final
@@ -29,7 +30,8 @@ async def probe(target: CheckTarget) -> str | None:
     except ssl.SSLError as error:
         return f"TLS: {error.reason or error}"
     except OSError as error:
-        return error.strerror or str(error)
+        # asyncio puts the address into strerror; the reason is in the number, which for look-ups is negative.
+        return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
     except (CheckFailed, ValueError) as error:
         # ValueError: a host, path or header that no request can be made of, a name that is none, or bad authorities.
         return str(error)
