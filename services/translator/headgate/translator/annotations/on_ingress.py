@@ -347,8 +347,8 @@ _TLS = (
         read=values.secret_name,
         value="`name` or `namespace/name` of a Secret",
         default="none",
-        does="A Secret of type `kubernetes.io/tls` instead of `client-auth-ca` and `client-auth-crl`: authorities under "
-        "`ca.crt`, and perhaps a revocation list under `ca.crl` or `crl.pem`.",
+        does="A Secret of type `kubernetes.io/tls` instead of `client-auth-ca` and `client-auth-crl`: authorities "
+        "under `ca.crt`, and perhaps a revocation list under `ca.crl` or `crl.pem`.",
         example="clients",
         guards=True,
     ),
