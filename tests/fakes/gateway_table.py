@@ -31,6 +31,7 @@ class FakePool:
         self.key = (address, port, protocol)
         self.address = address
         self.port = port
+        self.in_flight = 0
 
     def __repr__(self) -> str:
         return f"{self.address}:{self.port}"

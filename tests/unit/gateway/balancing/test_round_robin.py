@@ -87,3 +87,11 @@ def test_smoothness_bounds_the_distance_between_turns() -> None:
     sequence = [turns.choose() for _ in range(24)]
     positions = [index for index, item in enumerate(sequence) if item == 0]
     assert max(after - before for before, after in pairwise(positions)) <= 3
+
+
+def test_a_change_of_scale_does_not_let_an_item_run_on() -> None:
+    old = SmoothRoundRobin([("a", 30_000), ("b", 29_999)])
+    old.choose()
+    new = SmoothRoundRobin([("a", 2), ("b", 1)])
+    new.adopt(old)
+    assert Counter(new.choose() for _ in range(12)) == {"a": 8, "b": 4}

@@ -16,7 +16,7 @@ KEY = "c1/default/web:80"
 
 def choices(item: Upstream, count: int) -> Counter[str]:
     balancer = compile_upstream(item, EndpointDirectory(FakePools()), offset=0)
-    return Counter(str(balancer.choose(())) for _ in range(count))
+    return Counter(str(balancer.choose((), PLAIN)) for _ in range(count))
 
 
 def only_route(compiler: TableCompiler) -> CompiledRoute:

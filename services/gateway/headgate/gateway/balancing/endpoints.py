@@ -5,10 +5,14 @@ its identity while any upstream has it, so balancing state and connections survi
 collected, and `take_orphans` names its pool.
 """
 
+import time
+from collections.abc import Callable
+from random import Random
 from typing import TYPE_CHECKING, Protocol
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 from headgate.common.table import BackendProtocol
+from headgate.gateway.balancing.latency import PeakLatency
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.pool import EndpointPool
@@ -25,20 +29,94 @@ class PoolSource(Protocol):
         """Return the pool of an address, making it on first use."""
 
 
-class EndpointSlot:
-    """One address that upstreams send to."""
+class SlotUser(Protocol):
+    """An upstream's balancer, as slots know it."""
 
-    __slots__ = ("__weakref__", "_directory", "key", "pool")
+    def note_change(self) -> None:
+        """Hear that a slot's health changed."""
+
+
+class EndpointSlot:
+    """One address that upstreams send to, and whether it is fit to be sent to."""
+
+    __slots__ = (
+        "__weakref__",
+        "_directory",
+        "_ejected_until",
+        "_is_healthy",
+        "_users",
+        "key",
+        "latency",
+        "pool",
+        "sessions",
+    )
 
     def __init__(self, directory: "EndpointDirectory", key: EndpointKey) -> None:
         self._directory = directory
+        self._is_healthy = True
+        self._ejected_until = 0.0
+        self._users: tuple[ref[SlotUser], ...] = ()
         self.key = key
         self.pool: EndpointPool | None = None
         """None before the first request."""
+        self.latency: PeakLatency | None = None
+        """None while no upstream chooses by latency."""
+        self.sessions = 0
+        """Under way without a pool: streams."""
 
     def __del__(self) -> None:
         if self.pool is not None:
             self._directory.note_orphan(self.key)
+
+    @property
+    def is_healthy(self) -> bool:
+        """What active checks found last; true without checks."""
+        return self._is_healthy
+
+    @property
+    def ejected_until(self) -> float:
+        """Monotonic seconds; 0 if it was never ejected or was let back in."""
+        return self._ejected_until
+
+    @property
+    def active(self) -> int:
+        """Requests and streams under way."""
+        pool = self.pool
+        return self.sessions if pool is None else self.sessions + pool.in_flight
+
+    @property
+    def name(self) -> bytes:
+        """`address:port`, by which hashing knows it."""
+        return f"{self.key[0]}:{self.key[1]}".encode()
+
+    def mark(self, *, is_healthy: bool | None = None, ejected_until: float | None = None) -> None:
+        """Change what is given; upstreams that send here plan anew before their next choice if it is a change.
+
+        An ejection ends by itself; `ejected_until=0` ends it early.
+        """
+        before = self._is_healthy, self._ejected_until
+        if is_healthy is not None:
+            self._is_healthy = is_healthy
+        if ejected_until is not None:
+            self._ejected_until = ejected_until
+        if before != (self._is_healthy, self._ejected_until):
+            self.notify_users()
+
+    def notify_users(self) -> None:
+        """Let all balancers that send here plan anew before their next choice."""
+        for user in self._users:
+            balancer = user()
+            if balancer is not None:
+                balancer.note_change()
+
+    def observe(self, seconds: float) -> None:
+        """Note how long an answer took."""
+        if self.latency is not None:
+            self.latency.observe(seconds, self._directory.clock())
+
+    def add_user(self, user: "ref[SlotUser]") -> None:
+        """Tell a balancer of changes for as long as it lives."""
+        self._users = (*[other for other in self._users if other() is not None], user)
 
     def open_pool(self) -> "EndpointPool":
         """Return the pool, making it on first use."""
@@ -48,9 +126,22 @@ class EndpointSlot:
 
 
 class EndpointDirectory:
-    """All slots of one worker."""
+    """All slots of one worker.
 
-    def __init__(self, pools: PoolSource) -> None:
+    Args:
+        pools: where their connections are.
+        clock: monotonic seconds.
+        chance: what random choices are drawn from.
+    """
+
+    def __init__(
+        self,
+        pools: PoolSource,
+        clock: Callable[[], float] = time.monotonic,
+        chance: Random | None = None,
+    ) -> None:
+        self.clock = clock
+        self.chance = chance or Random()  # noqa: S311 - spreads load, guards nothing
         self._pools = pools
         self._slots: WeakValueDictionary[EndpointKey, EndpointSlot] = WeakValueDictionary()
         self._orphans: set[EndpointKey] = set()
@@ -65,6 +156,10 @@ class EndpointDirectory:
         if slot is None:
             slot = self._slots[key] = EndpointSlot(self, key)
         return slot
+
+    def find(self, address: str, port: int, protocol: BackendProtocol) -> EndpointSlot | None:
+        """Return the slot of an address that some upstream has, else None."""
+        return self._slots.get((address, port, protocol))
 
     def open_pool(self, key: EndpointKey) -> "EndpointPool":
         """Make or find a pool."""

@@ -65,8 +65,9 @@ class SmoothRoundRobin(Generic[T]):
         if self._weights is None:
             self._adopt_position(previous)
         elif previous._weights is not None:
+            # Credits are in units of the weights: left as they are, a much greater sum of weights would run for long.
             known = dict(zip(previous._items, previous._credits, strict=True))
-            self._credits = [known.get(item, 0) for item in self._items]
+            self._credits = [known.get(item, 0) * self._total // previous._total for item in self._items]
 
     def _adopt_position(self, previous: "SmoothRoundRobin[T]") -> None:
         positions = {item: position for position, item in enumerate(self._items)}

@@ -15,6 +15,7 @@ from headgate.common.errors import DecodeError
 from headgate.common.snapshot import Version
 from headgate.common.table import Route, VirtualHost
 from headgate.gateway.balancing.upstream import UpstreamHolder
+from headgate.gateway.errors import BadMatch
 from headgate.gateway.table.chunks import FindPrevious
 from headgate.gateway.table.match import MatchPath, PathRule, compile_rule, find_host, index_paths
 from headgate.gateway.table.route import CompiledRoute
@@ -146,13 +147,18 @@ def compile_route(
 ) -> tuple[PathRule, CompiledRoute]:
     """Bind a route to the holders of its upstreams; return it with how it matches."""
     rule = compile_rule(route)
-    if rule.fault:
-        broken = BrokenRoute(host, route, rule.fault, guard)
-        _log.error("a route of %s cannot be served: %s", host, broken.unavailable)
-        return rule, broken
-    backends = [(holders.holder(backend.upstream), backend.weight) for backend in route.backends]
-    canaries = [holders.holder(canary.upstream) for canary in route.canaries]
-    return rule, CompiledRoute(host, route, backends, guard, canaries)
+    fault = rule.fault
+    if not fault:
+        backends = [(holders.holder(backend.upstream), backend.weight) for backend in route.backends]
+        canaries = [holders.holder(canary.upstream) for canary in route.canaries]
+        try:
+            return rule, CompiledRoute(host, route, backends, guard, canaries)
+        except BadMatch as bad:
+            # Which requests it takes is certain, so that it keeps its rank.
+            fault = str(bad)
+    broken = BrokenRoute(host, route, fault, guard)
+    _log.error("a route of %s cannot be served: %s", host, broken.unavailable)
+    return rule, broken
 
 
 class CompiledTable:

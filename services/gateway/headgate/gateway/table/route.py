@@ -1,27 +1,47 @@
 """What a matched request may use: the route's name and timeouts, and the way to an endpoint."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from random import Random
 from typing import TYPE_CHECKING
 
 from headgate.common.table import Route
-from headgate.gateway.balancing.round_robin import SmoothRoundRobin
+from headgate.gateway.balancing.backends import Backends, CanaryBackend
+from headgate.gateway.balancing.stickiness import StickyCookie
 from headgate.gateway.balancing.upstream import UpstreamHolder
+from headgate.gateway.table.conditions import compile_condition
 from headgate.gateway.table.policies import compile_policies
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.pool import EndpointPool
     from headgate.gateway.proxy.seam import RequestSource
+    from headgate.gateway.tls.policy import ClientGuard
+
+_CHANCE = Random()  # noqa: S311 - shares load, guards nothing
 
 
 class CompiledRoute:
-    """A route that requests are matched to; the proxy's `RouteTarget`."""
+    """A route that requests are matched to; the proxy's `RouteTarget`.
+
+    Args:
+        host: of the virtual host.
+        route: the table's entry.
+        backends: holders of its backends, with their weights.
+        client_guard: what the host asks of clients' certificates.
+        canaries: holders of its canaries.
+        chance: what canaries' shares are drawn from.
+
+    Raises:
+        BadMatch: a canary's condition or the cookie cannot be compiled.
+    """
 
     __slots__ = (
         "__weakref__",
+        "_backends",
         "_only",
-        "_split",
+        "client_guard",
         "connect_timeout_s",
         "name",
+        "needs_body",
         "path",
         "path_type",
         "policies",
@@ -30,7 +50,20 @@ class CompiledRoute:
         "upstream_label",
     )
 
-    def __init__(self, host: str, route: Route, backends: Sequence[tuple[UpstreamHolder, int]]) -> None:
+    unavailable_status: int = 503
+    """Of the answer when `choose` gives None."""
+
+    def __init__(
+        self,
+        host: str,
+        route: Route,
+        backends: Sequence[tuple[UpstreamHolder, int]],
+        client_guard: "ClientGuard | None" = None,
+        canaries: Sequence[UpstreamHolder] = (),
+        chance: Random = _CHANCE,
+    ) -> None:
+        self.client_guard = client_guard
+        """What the host asks of clients' certificates; None: nothing to check."""
         self.name = f"{host}|{route.name}"
         self.path_type = route.path.type
         self.path = route.path.value.encode()
@@ -38,29 +71,43 @@ class CompiledRoute:
         self.connect_timeout_s = route.timeouts.connect_s
         self.send_timeout_s = route.timeouts.send_s
         self.read_timeout_s = route.timeouts.read_s
-        self.upstream_label = (
-            backends[0][0].key if len(backends) == 1 else ",".join(holder.key for holder, _ in backends)
-        )
-        split = SmoothRoundRobin(backends)
-        self._only: UpstreamHolder | None = split.items[0] if len(split) == 1 else None
-        self._split = None if self._only else split
+        holders = [*canaries, *(holder for holder, _ in backends)]
+        self.upstream_label = ",".join(holder.key for holder in holders)
+        weighted = [holder for holder, weight in backends if weight]
+        self.needs_body = False
+        """Whether a canary can only be told by the request's body."""
+        self._only: UpstreamHolder | None = None
+        self._backends: Backends | None = None
+        if len(weighted) == 1 and not canaries and route.stickiness is None:
+            self._only = weighted[0]
+        elif weighted or canaries:
+            cookie = StickyCookie(route.stickiness) if route.stickiness is not None else None
+            self._backends = Backends(backends, list(self._compile_canaries(route, canaries, chance)), cookie)
+
+    def _compile_canaries(
+        self, route: Route, holders: Sequence[UpstreamHolder], chance: Random
+    ) -> Iterator[CanaryBackend]:
+        for index, (canary, holder) in enumerate(zip(route.canaries, holders, strict=True)):
+            when = compile_condition(canary.when, f"canaries[{index}].when") if canary.when else None
+            unless = compile_condition(canary.unless, f"canaries[{index}].unless") if canary.unless else None
+            self.needs_body |= any(condition is not None and condition.needs_body for condition in (when, unless))
+            yield CanaryBackend(holder, when, unless, canary.share, chance)
 
     def choose(self, tried: "Collection[EndpointPool]", source: "RequestSource") -> "EndpointPool | None":
-        """Choose a backend by weight, then an endpoint of it; tried endpoints only if there is no other.
-
-        A backend that has nobody available fails its share of the requests: sending that share to the other backends
-        would make 5 % of a canary the load of all.
-        """
+        """Choose a backend, then an endpoint of it; tried endpoints only if there is no other."""
         only = self._only
         if only is not None:
-            return only.balancer.choose(tried)
-        holder = self._split.choose() if self._split else None
-        return None if holder is None else holder.balancer.choose(tried)
+            return only.balancer.choose(tried, source)
+        return None if self._backends is None else self._backends.choose(tried, source)
+
+    def answer_lines(self, source: "RequestSource", pool: "EndpointPool") -> bytes:
+        """Return header lines, each with its CRLF, for the answer of an endpoint: a cookie when a new one is due."""
+        return b"" if self._backends is None else self._backends.answer_lines(source, pool)
 
     @property
     def unavailable(self) -> str:
         """Why `choose` found nothing."""
-        holders = [self._only] if self._only else list(self._split.items if self._split else ())
+        holders = [self._only] if self._only else list(self._backends.holders if self._backends else ())
         if not holders:
             return f"all backends of {self.name} have weight 0"
         return "; ".join(holder.balancer.unavailable for holder in holders if holder.balancer.unavailable)

@@ -1,0 +1,88 @@
+"""Choosing an endpoint by what the request says."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
+
+from headgate.gateway.balancing.endpoints import EndpointSlot
+from headgate.gateway.balancing.hashing import ConsistentTable, NamedWeight, RequestHash
+from headgate.gateway.balancing.picking import Member, Picker
+
+if TYPE_CHECKING:
+    from headgate.gateway.proxy.seam import RequestSource
+
+Groups = tuple[tuple[Member, ...], ...]
+TableKey = tuple[NamedWeight, ...]
+
+
+def group_members(members: Sequence[Member], subset_size: int | None) -> Groups:
+    """Return what keys are mapped to: each endpoint alone, or subsets in the order of the endpoints.
+
+    The last subset is filled up with the first endpoints (ingress-nginx, `chashsubset.lua`).
+    """
+    if subset_size is None:
+        return tuple((member,) for member in members)
+    size = min(subset_size, len(members))
+    starts = range(0, len(members), size) if size else ()
+    circle = (*members, *members)
+    return tuple(circle[start : start + size] for start in starts)
+
+
+def name_groups(groups: Groups, subset_size: int | None) -> TableKey:
+    """Return the names and weights by which groups are hashed; subsets are numbered: their members may change."""
+    if subset_size is None:
+        return tuple(NamedWeight(member.slot.name, member.weight) for (member,) in groups)
+    return tuple(NamedWeight(b"set%d" % number, 1) for number in range(1, len(groups) + 1))
+
+
+class HashPicker:
+    """Maps keys to groups of endpoints, and draws within the group.
+
+    The table has the endpoints that are out as well and passes over them, so that only their keys move, and come back.
+
+    Args:
+        request_hash: what is hashed.
+        table: of the groups, in their order.
+        groups: endpoints, those that are out included.
+        out: who is not to be chosen.
+        otherwise: for requests without a key.
+    """
+
+    __slots__ = ("_draw", "_groups", "_hash", "_otherwise", "_out", "_table")
+
+    def __init__(
+        self,
+        request_hash: RequestHash,
+        table: ConsistentTable,
+        groups: Groups,
+        out: frozenset[EndpointSlot],
+        otherwise: Picker,
+        draw: Callable[[Sequence[Member]], Member],
+    ) -> None:
+        self._hash = request_hash
+        self._table = table
+        self._groups = groups
+        self._out = out
+        self._otherwise = otherwise
+        self._draw = draw
+
+    def choose(self, tried: Collection[EndpointSlot], source: "RequestSource") -> EndpointSlot | None:
+        """Find the key's group, or the next one with somebody left."""
+        key = self._hash.of(source)
+        if key is None:
+            return self._otherwise.choose(tried, source)
+        return self._find(key, self._out.union(tried)) or (self._find(key, self._out) if tried else None)
+
+    def _find(self, key: int, avoided: frozenset[EndpointSlot]) -> EndpointSlot | None:
+        groups = self._groups
+        found = self._table.find(key, lambda index: all(member.slot in avoided for member in groups[index]))
+        if found is None:
+            return None
+        group = groups[found]
+        if len(group) == 1:
+            return group[0].slot
+        return self._draw([member for member in group if member.slot not in avoided]).slot
+
+    def adopt(self, previous: Picker) -> None:
+        """Go on with those without a key."""
+        if isinstance(previous, HashPicker):
+            self._otherwise.adopt(previous._otherwise)
