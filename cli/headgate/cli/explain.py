@@ -144,21 +144,7 @@ def _print(explanation: Any) -> None:
     click.echo(click.style(explanation.verdict, bold=True))
     if explanation.candidates:
         click.echo()
-        print_table(
-            ("", "HOST", "TYPE", "PATH", "IF", "WHY", "SOURCE"),
-            (
-                (
-                    "wins" if candidate.wins else "-",
-                    candidate.host,
-                    candidate.path_type or "",
-                    candidate.path,
-                    candidate.condition,
-                    candidate.reason,
-                    candidate.provenance or "",
-                )
-                for candidate in explanation.candidates
-            ),
-        )
+        _print_candidates(explanation.candidates)
     for backend in explanation.backends:
         click.echo()
         ready = sum(endpoint.gets_requests for endpoint in backend.endpoints)
@@ -166,3 +152,22 @@ def _print(explanation: Any) -> None:
         click.echo(f"{backend.upstream} ({backend.share:.0%}): {told}")
         for endpoint in backend.endpoints:
             click.echo(f"  {endpoint.address}:{endpoint.port} {endpoint.state}")
+
+
+def _print_candidates(candidates: Sequence[Any]) -> None:
+    """Print who won and who lost; with conditions only where some route has one."""
+    rows = [
+        (
+            "wins" if candidate.wins else "-",
+            candidate.host,
+            candidate.path_type or "",
+            candidate.path,
+            candidate.condition,
+            candidate.reason,
+            candidate.provenance or "",
+        )
+        for candidate in candidates
+    ]
+    shown = [column for column in range(7) if column != 4 or any(row[column] for row in rows)]
+    heads = ("", "HOST", "TYPE", "PATH", "IF", "WHY", "SOURCE")
+    print_table(tuple(heads[column] for column in shown), (tuple(row[column] for column in shown) for row in rows))

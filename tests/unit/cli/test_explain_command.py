@@ -15,7 +15,7 @@ QUICKSTART = str(Path(__file__).parents[3] / "examples" / "quickstart")
 def test_the_winner_and_why_the_others_lost_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "GET", "http://demo.localhost/red", "--manifests", QUICKSTART]) == 0
     shown = capsys.readouterr().out
-    assert "wins  demo.localhost  prefix  /red" in shown
+    assert "wins  demo.localhost  prefix  /red  takes the path" in shown
     assert "is longer" in shown
     assert "127.0.0.1:9101 ready" in shown
 
@@ -69,10 +69,12 @@ async def test_a_running_gateway_is_asked_for_its_explanation(capsys: pytest.Cap
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    code = await asyncio.to_thread(main, ["explain", "GET", "a.example/", "-H", "X: y", "--admin-url", url])
+    more = ["-H", "X: y", "-H", "X: z", "--client", "192.0.2.1", "-d", "a=b"]
+    code = await asyncio.to_thread(main, ["explain", "GET", "a.example/?q=1", *more, "--admin-url", url])
     await runner.cleanup()
     assert code == 1
-    assert asked == [[("method", "GET"), ("url", "http://a.example/"), ("header", "X: y")]]
+    told = [("header", "X: y"), ("header", "X: z"), ("client", "192.0.2.1"), ("body", "a=b")]
+    assert asked == [[("method", "GET"), ("url", "http://a.example/?q=1"), *told]]
     assert "(table 1.7)" in capsys.readouterr().out
 
 

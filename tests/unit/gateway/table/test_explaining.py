@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.gateway_table import compiled, endpoint, host, route, upstream
-from fakes.requests import PLAIN
-from headgate.common.table import TableEntry
+from fakes.requests import PLAIN, request
+from headgate.common.table import AllOf, Compare, Operator, PathType, Subject, TableEntry
 from headgate.gateway.table.explain import _KNOWN_METHODS, Explanation, bare_host, explain
+from headgate.gateway.table.route import CompiledRoute
 from headgate.gateway.table.view import CompilerView, EntryView
 
 ENTRIES: list[TableEntry] = [
@@ -154,3 +155,92 @@ def test_methods_that_explain_knows_are_those_of_the_parser() -> None:
         httptools.HttpRequestParser(object()).feed_data(f"{method} / HTTP/1.1\r\nHost: a\r\n\r\n".encode())
     with pytest.raises(httptools.HttpParserInvalidMethodError):
         httptools.HttpRequestParser(object()).feed_data(b"FOO / HTTP/1.1\r\nHost: a\r\n\r\n")
+
+
+CONDITIONAL: list[TableEntry] = [
+    host(
+        "foo.com",
+        route("/", name="root"),
+        route("/a", name="canary").model_copy(
+            update={
+                "when": AllOf(
+                    all_of=(
+                        Compare(subject=Subject.METHOD, values=("POST",)),
+                        Compare(subject=Subject.QUERY, name="v", values=("2",)),
+                        Compare(subject=Subject.COOKIE, name="c", values=("on",)),
+                        Compare(subject=Subject.CLIENT, operator=Operator.NETWORK, values=("10.0.0.0/8",)),
+                        Compare(subject=Subject.BODY, name="model", values=("x",)),
+                    )
+                )
+            }
+        ),
+        route("/a/[0-9]+", "regex", name="pattern"),
+        route("/a", "string-prefix", name="start"),
+        route("/a/1", name="urgent").model_copy(update={"priority": 5}),
+        route("/a(", "regex", name="broken"),
+    ),
+    upstream("up", endpoint(1)),
+]
+
+
+def reasons_of(explanation: Explanation) -> dict[str, str]:
+    return {item.route: item.reason for item in explanation.candidates}
+
+
+def test_all_that_a_condition_looks_at_can_be_told() -> None:
+    headers = [("Cookie", "c=on"), ("content-type", "application/x-www-form-urlencoded")]
+    view = EntryView(CONDITIONAL)
+    explanation = explain(view, "post", "foo.com", "/a?v=2", headers, client="10.1.1.1", body=b"model=x")
+    assert explanation.winner == "foo.com|canary"
+    without = explain(view, "post", "foo.com", "/a?v=2", headers, client="10.1.1.1")
+    assert without.winner == "foo.com|start"
+    assert reasons_of(without)["canary"] == "takes the path, but not the request: the request has no body field model"
+    assert without.candidates[1].condition == ""
+    told = "query parameter v is '1', asked for is one that is '2'"
+    other = explain(view, "post", "foo.com", "/a?v=1", headers)
+    assert reasons_of(other)["canary"] == f"takes the path, but not the request: {told}"
+
+
+def test_priority_and_patterns_are_told() -> None:
+    reasons = reasons_of(explain(EntryView(CONDITIONAL), "GET", "foo.com", "/a/1"))
+    assert list(reasons) == ["urgent", "pattern", "start", "root", "broken", "canary"]
+    assert reasons["pattern"] == "takes the path, but urgent has priority 5, this one 0"
+    assert reasons["broken"].startswith("cannot be compiled, so it comes after all others: path.value: '/a(' is no RE2")
+    reasons = reasons_of(explain(EntryView(CONDITIONAL), "GET", "foo.com", "/a/2"))
+    assert reasons["start"] == "takes the path, but pattern is a pattern, and patterns go before prefixes"
+    assert reasons["urgent"] == "the path is neither it nor below it, by elements between slashes"
+    reasons = reasons_of(explain(EntryView(CONDITIONAL), "GET", "foo.com", "/"))
+    assert reasons["start"] == "the path does not begin with it"
+    assert reasons["pattern"] == "the path does not match it from its beginning"
+
+
+def test_a_broken_route_that_answers_says_so() -> None:
+    entries = [host("foo.com", route("/a(", "regex", name="broken"))]
+    explanation = explain(EntryView(entries), "GET", "foo.com", "/a")
+    assert explanation.verdict.startswith("500: broken cannot be compiled: path.value: '/a(' is no RE2 pattern")
+    assert (explanation.winner, explanation.backends) == ("foo.com|broken", ())
+    assert explanation.candidates[0].path_type is PathType.REGEX
+
+
+def test_a_request_that_only_conditions_refuse_is_told_apart_from_a_path_that_nobody_takes() -> None:
+    get = route("/").model_copy(update={"when": Compare(subject=Subject.METHOD, values=("GET",))})
+    explanation = explain(EntryView([host("foo.com", get)]), "PUT", "foo.com", "/")
+    assert explanation.verdict == "404: foo.com takes the host, none of its 1 routes takes the request"
+    assert explanation.candidates[0].condition == "method is 'GET'"
+
+
+@given(
+    st.sampled_from(["/", "/a", "/a/1", "/a/2", "/ab", "/a/1/b", "/b"]),
+    st.sampled_from(["GET", "POST"]),
+    st.sampled_from(["", "?v=2"]),
+    st.booleans(),
+)
+def test_explanations_of_conditions_agree_with_the_gateway(path: str, method: str, query: str, cookie: bool) -> None:
+    headers = {"content-type": "application/x-www-form-urlencoded"} | ({"cookie": "c=on"} if cookie else {})
+    table = compiled(CONDITIONAL).table
+    assert table is not None
+    asked = request(path + query, method=method, headers=headers, client="10.1.1.1", body=b"model=x")
+    found = table.match(b"foo.com", path.encode(), asked)
+    told = explain(EntryView(CONDITIONAL), method, "foo.com", path + query, headers, client="10.1.1.1", body=b"model=x")
+    assert isinstance(found, CompiledRoute)
+    assert told.winner == found.name

@@ -10,6 +10,7 @@ length, longest first. All others have a `RankedIndex`, which collects the route
 their order.
 """
 
+import math
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -153,7 +154,7 @@ class _PatternGroup(NamedTuple, Generic[T]):
 class RankedIndex(Generic[T]):
     """The routes of one host by path, each with a rank and perhaps a condition; immutable."""
 
-    __slots__ = ("_exact", "_groups", "_lengths", "_prefixes", "_starts")
+    __slots__ = ("_certain", "_exact", "_groups", "_lengths", "_prefixes", "_starts")
 
     def __init__(self, rules: Iterable[tuple[PathRule, Ranked[T]]], groups: Sequence[_PatternGroup[T]]) -> None:
         """Index rules that are no patterns, in the order of their ranks, beside patterns."""
@@ -170,6 +171,14 @@ class RankedIndex(Generic[T]):
             # Behind a route without a condition another of the same path can never win.
             if not routes or routes[-1].decide is not None:
                 routes.append(ranked)
+        others = [
+            routes[0].rank for routes in (*prefixes.values(), *starts.values(), *(group.routes for group in groups))
+        ]
+        best_other = min(others, default=math.inf)
+        self._certain: Mapping[bytes, Sequence[Ranked[T]]] = {
+            path: routes for path, routes in exact.items() if routes[-1].decide is None and routes[-1].rank < best_other
+        }
+        """Exact paths of which no other route is asked."""
         self._exact: Mapping[bytes, Sequence[Ranked[T]]] = exact
         self._prefixes: Mapping[bytes, Sequence[Ranked[T]]] = prefixes
         self._starts: Mapping[bytes, Sequence[Ranked[T]]] = starts
@@ -178,11 +187,7 @@ class RankedIndex(Generic[T]):
 
     def match(self, path: bytes, source: "RequestSource") -> T | NeedsBody | None:
         """Return the best route that takes a path and whose condition takes the request."""
-        found = self._literal_candidates(path)
-        if self._groups:
-            self._add_patterns(path, found)
-        if len(found) > 1:
-            found.sort()
+        found = self._certain.get(path) or self._candidates(path)
         facts = None
         for _, decide, target in found:
             if decide is None:
@@ -196,7 +201,8 @@ class RankedIndex(Generic[T]):
                 return NEEDS_BODY
         return None
 
-    def _literal_candidates(self, path: bytes) -> list[Ranked[T]]:
+    def _candidates(self, path: bytes) -> Sequence[Ranked[T]]:
+        """Collect the routes that take a path, the best first."""
         found = list(self._exact.get(path, ()))
         size = len(path)
         segments, starts = self._lengths
@@ -206,6 +212,10 @@ class RankedIndex(Generic[T]):
         for length in starts:
             if length <= size:
                 found += self._starts.get(path[:length], ())
+        if self._groups:
+            self._add_patterns(path, found)
+        if len(found) > 1:
+            found.sort()
         return found
 
     def _add_patterns(self, path: bytes, found: list[Ranked[T]]) -> None:

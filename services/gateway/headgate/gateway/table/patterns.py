@@ -16,7 +16,7 @@ import re2
 from headgate.gateway.errors import BadMatch
 
 MAX_PROGRAM = 1000
-"""Instructions of one compiled pattern; `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}` has NNN."""
+"""Instructions of one compiled pattern; `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}` has 72."""
 _PATTERN_MEMORY = 1024 * 1024
 """Bytes that one pattern's automaton may take; it is built as input asks for it."""
 _MEMORY_IN_SET = 192 * MAX_PROGRAM
