@@ -7,12 +7,13 @@ from headgate.gateway.health.resolve import Answer, Family, ResolutionFailed, Re
 from headgate.gateway.health.stats import HealthStats
 
 NAME = "backend.example.com"
+NONE = Answer((), 60)
 
 
 class FakeDns:
     """A name server in a dictionary; None is a failure."""
 
-    def __init__(self, a: Answer | None = None, aaaa: Answer | None = Answer((), 60)) -> None:
+    def __init__(self, a: Answer | None = None, aaaa: Answer | None = NONE) -> None:
         self.answers: dict[Family, Answer | None] = {"A": a, "AAAA": aaaa}
         self.asked: list[float] = []
 

@@ -3,12 +3,12 @@
 import heapq
 from collections.abc import Callable
 
-from headgate.common.table import ActiveCheck, BackendProtocol, CircuitBreaker, Ejection, Provenance, Upstream
+from headgate.common.table import ActiveCheck, BackendProtocol, CircuitBreaker, Ejection
+from headgate.gateway.health.policies import HealthPolicies
 from headgate.gateway.health.state import Slot, UpstreamState
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.target import CheckTarget
 
-ORIGIN = Provenance(cluster="c1", kind="Service", namespace="default", name="up")
 CHECK = ActiveCheck(type="http", path="/healthz")
 EJECT_AT_ONCE = Ejection(consecutive_errors=1, base_s=30)
 
@@ -16,6 +16,7 @@ EJECT_AT_ONCE = Ejection(consecutive_errors=1, base_s=30)
 class FakeSlot:
     def __init__(self, address: str) -> None:
         self.key = (address, 80, BackendProtocol.HTTP)
+        self.pool: object | None = None
 
 
 class Undo:
@@ -72,12 +73,12 @@ class FakeWorld:
 
 def policies(
     check: ActiveCheck | None = None, ejection: Ejection | None = None, circuit: CircuitBreaker | None = None
-) -> Upstream:
-    return Upstream(key="up", active_check=check, ejection=ejection, circuit_breaker=circuit, provenance=ORIGIN)
+) -> HealthPolicies:
+    return HealthPolicies(check, ejection, circuit)
 
 
-def state_of(world: FakeWorld, upstream: Upstream, *slots: Slot) -> tuple[UpstreamState, list[tuple[Slot, bool]]]:
-    state, heard = UpstreamState(upstream.key, world), list[tuple[Slot, bool]]()
+def state_of(world: FakeWorld, upstream: HealthPolicies, *slots: Slot) -> tuple[UpstreamState, list[tuple[Slot, bool]]]:
+    state, heard = UpstreamState("up", world), list[tuple[Slot, bool]]()
     state.on_change = lambda slot, is_available: heard.append((slot, is_available))
     state.adopt(upstream, slots)
     return state, heard
@@ -246,3 +247,24 @@ def test_closing_leaves_neither_checks_nor_timers_nor_counters() -> None:
     assert not world.verdicts
     assert world.timers == 0
     assert not world.stats.ejections
+
+
+def test_an_endpoint_is_reported_by_its_pool_too() -> None:
+    slot, pool = FakeSlot("10.0.0.9"), object()
+    state, _ = state_of(FakeWorld(), policies(ejection=Ejection(consecutive_errors=2)), slot, B)
+    state.report_pool(pool, 500)
+    slot.pool = pool
+    state.report_pool(pool, 500)
+    assert not state.unavailable
+    state.report_pool(pool, 500)
+    assert state.unavailable == {slot}
+
+
+def test_a_pool_of_an_endpoint_that_left_is_passed_over() -> None:
+    slot = FakeSlot("10.0.0.9")
+    slot.pool = object()
+    state, _ = state_of(FakeWorld(), policies(ejection=EJECT_AT_ONCE), slot, A, B)
+    state.report_pool(slot.pool, 200)
+    state.adopt(policies(ejection=EJECT_AT_ONCE), [A, B])
+    state.report_pool(slot.pool, 500)
+    assert not state.unavailable

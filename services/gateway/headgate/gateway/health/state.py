@@ -10,12 +10,13 @@ passed in.
 """
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
-from headgate.common.table import ActiveCheck, BackendProtocol, Upstream
+from headgate.common.table import BackendProtocol
 from headgate.gateway.health.budget import RetryBudget
 from headgate.gateway.health.circuit import Circuit, Resume
 from headgate.gateway.health.ejection import Ejector, Outcome
+from headgate.gateway.health.policies import HealthPolicies
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.target import CheckTarget
 
@@ -27,9 +28,13 @@ class Slot(Hashable, Protocol):
     def key(self) -> tuple[str, int, BackendProtocol]:
         """Address, port, protocol."""
 
+    @property
+    def pool(self) -> object | None:
+        """Its connections, by which the exchange knows it; None before the first request."""
 
-OnChange = Callable[[Slot, bool], None]
-"""Called with an endpoint and whether it may get requests from now on."""
+
+OnChange = Callable[[Any, bool], None]
+"""Called with an endpoint, of the caller's own type of slot, and whether it may get requests from now on."""
 
 
 class Stoppable(Protocol):
@@ -69,7 +74,9 @@ class UpstreamState:
 
     __slots__ = (
         "__weakref__",
+        "_by_pool",
         "_check",
+        "_members",
         "_timer",
         "_unhealthy",
         "_watches",
@@ -93,6 +100,9 @@ class UpstreamState:
         """Endpoints that should get no requests: unhealthy or ejected."""
         self.on_change: OnChange = _tell_nobody
         self._world = world
+        self._members: frozenset[Slot] = frozenset()
+        self._by_pool: dict[object, Slot] = {}
+        """Filled when a pool is first reported."""
         self._check: CheckTarget | None = None
         self._watches: dict[Slot, Stoppable] = {}
         self._unhealthy: set[Slot] = set()
@@ -107,6 +117,18 @@ class UpstreamState:
             self._world.stats.ejections[self.key] += 1
             self._settle(slot)
             self._set_timer()
+
+    def report_pool(self, pool: object, outcome: Outcome) -> None:
+        """Do as `report`, for an endpoint that is known by its pool; one that is gone is passed over."""
+        if self.ejector is None:
+            return
+        slot = self._by_pool.get(pool)
+        if slot is None:
+            slot = next((slot for slot in self._members if slot.pool is pool), None)
+            if slot is None:
+                return
+            self._by_pool[pool] = slot
+        self.report(slot, outcome)
 
     def may_begin(self) -> str | None:
         """Count a request that begins; if the circuit breaker forbids it, return why, and count nothing."""
@@ -151,12 +173,13 @@ class UpstreamState:
 
     # What a swap calls.
 
-    def adopt(self, upstream: Upstream, slots: Iterable[Slot]) -> None:
-        """Go on with a revision of the upstream, whose endpoints these are."""
-        members = frozenset(slots)
-        self._adopt_circuit(upstream)
-        self._adopt_ejection(upstream, members)
-        self._adopt_checks(upstream, members)
+    def adopt(self, policies: HealthPolicies, slots: Iterable[Slot]) -> None:
+        """Go on with a revision of the upstream: its policies, and its endpoints."""
+        members = self._members = frozenset(slots)
+        self._by_pool.clear()
+        self._adopt_circuit(policies)
+        self._adopt_ejection(policies, members)
+        self._adopt_checks(policies, members)
         self.unavailable.intersection_update(members)
         self._world.stats.show_unavailable(self.key, len(self.unavailable))
         for slot in members:
@@ -171,11 +194,16 @@ class UpstreamState:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._members = frozenset()
+        self._by_pool.clear()
+        self.unavailable.clear()
+        self._unhealthy.clear()
+        self.ejector = None
         self.on_change = _tell_nobody
         self._world.stats.forget(self.key)
 
-    def _adopt_circuit(self, upstream: Upstream) -> None:
-        policy = upstream.circuit_breaker
+    def _adopt_circuit(self, policies: HealthPolicies) -> None:
+        policy = policies.circuit_breaker
         if policy is None:
             if self.circuit is not None:
                 self.circuit.lift()
@@ -185,8 +213,8 @@ class UpstreamState:
         elif policy != self.circuit.policy:
             self.circuit.adopt(policy)
 
-    def _adopt_ejection(self, upstream: Upstream, members: frozenset[Slot]) -> None:
-        policy = upstream.ejection
+    def _adopt_ejection(self, policies: HealthPolicies, members: frozenset[Slot]) -> None:
+        policy = policies.ejection
         if policy is None:
             self.ejector = None
             return
@@ -195,9 +223,8 @@ class UpstreamState:
         self.ejector.policy = policy
         self.ejector.set_members(members)
 
-    def _adopt_checks(self, upstream: Upstream, members: frozenset[Slot]) -> None:
-        check = upstream.active_check
-        pattern = None if check is None else _pattern(upstream, check)
+    def _adopt_checks(self, policies: HealthPolicies, members: frozenset[Slot]) -> None:
+        pattern = _pattern(policies)
         before = self._watches
         is_same = pattern == self._check
         self._watches = {slot: watch for slot, watch in before.items() if is_same and slot in members}
@@ -251,14 +278,8 @@ class UpstreamState:
         self._set_timer()
 
 
-def _pattern(upstream: Upstream, check: ActiveCheck) -> CheckTarget:
+def _pattern(policies: HealthPolicies) -> CheckTarget | None:
     """What all endpoints of an upstream are checked by; address and port are yet to come."""
-    tls = upstream.tls
-    return CheckTarget(
-        address="",
-        port=0,
-        check=check,
-        protocol=upstream.protocol,
-        ca_pem=tls.ca_pem if tls else "",
-        server_name=tls.server_name if tls else "",
-    )
+    if policies.active_check is None:
+        return None
+    return CheckTarget("", 0, policies.active_check, policies.protocol, policies.ca_pem, policies.server_name)

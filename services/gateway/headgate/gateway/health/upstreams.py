@@ -1,0 +1,78 @@
+"""The states of all upstreams of one worker, and the world that they live in.
+
+The table's compiler names each upstream that a swap changed or removed, once the balancers are in place. An upstream
+without any policy has no state until somebody asks for it, for the sake of its retry budget.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from headgate.gateway.health.active import ActiveChecker, Probe
+from headgate.gateway.health.policies import HealthPolicies
+from headgate.gateway.health.probes import probe as ask
+from headgate.gateway.health.state import OnChange, Slot, Stoppable, UpstreamState
+from headgate.gateway.health.stats import HealthStats
+from headgate.gateway.health.target import CheckTarget
+
+
+class UpstreamHealth:
+    """All states of one worker. Used on its event loop, which may begin after it was made.
+
+    Args:
+        stats: where things are counted.
+        probe: asks an endpoint for an active check.
+    """
+
+    def __init__(self, stats: HealthStats, probe: Probe = ask) -> None:
+        self.stats = stats
+        self._checker = ActiveChecker(probe, stats)
+        self._states: dict[str, UpstreamState] = {}
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def state(self, key: str) -> UpstreamState:
+        """Return the state of an upstream, the same over swaps, making it on first use."""
+        state = self._states.get(key)
+        if state is None:
+            state = self._states[key] = UpstreamState(key, self)
+        return state
+
+    def adopt(self, key: str, policies: HealthPolicies, slots: Iterable[Slot], on_change: OnChange) -> None:
+        """Go on with a revision of an upstream.
+
+        Args:
+            key: of the upstream.
+            policies: its policies.
+            slots: its endpoints that may get requests.
+            on_change: told when one of them must get no more, or may again; within this call too.
+        """
+        if policies.are_none and key not in self._states:
+            return
+        state = self.state(key)
+        state.on_change = on_change
+        state.adopt(policies, slots)
+
+    def forget(self, key: str) -> None:
+        """End all that is done for an upstream that left the table."""
+        state = self._states.pop(key, None)
+        if state is not None:
+            state.close()
+
+    async def close(self) -> None:
+        """End all checks and timers."""
+        for key in list(self._states):
+            self.forget(key)
+        await self._checker.close()
+
+    def time(self) -> float:
+        """Monotonic seconds, of the event loop."""
+        return asyncio.get_running_loop().time()
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Stoppable:
+        """Call back at a time of the event loop."""
+        return asyncio.get_running_loop().call_at(when, callback)
+
+    def watch(self, target: CheckTarget, is_healthy: bool, on_verdict: Callable[[bool], None]) -> Stoppable:
+        """Check an endpoint, as `ActiveChecker.watch` does."""
+        return self._checker.watch(target, is_healthy, on_verdict)
