@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fakes.deltas import applied, deleted, ingress, service, tls_secret
 from headgate.common.resources import ObjectRef
@@ -52,7 +54,7 @@ def test_a_size_is_read_as_bytes(text: str, size: int) -> None:
     assert values.size(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "m", "-1", "8mb", "1.5m", "8 m"])
+@pytest.mark.parametrize("text", ["", "m", "-1", "8mb", "1.5m", "8 m", "9999999999g"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be a size"):
         values.size(text)
@@ -95,6 +97,20 @@ def test_what_is_no_comparison_is_refused(text: str) -> None:
 def test_what_is_no_list_of_plugins_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be"):
         values.plugins(text)
+
+
+READERS = [annotation.read for annotation in ALL if annotation.name not in IN_PEM]
+NOTATION = st.text(alphabet="0123456789smhkGi.,:=~!/*[]{}- \nabcxé#\"'&", max_size=30)
+
+
+@given(st.sampled_from(READERS), NOTATION)
+def test_whatever_is_written_is_read_or_refused_with_what_would_be_right(read: Any, text: str) -> None:
+    refusal = "must"
+    try:
+        read(text)
+    except ValueError as error:
+        refusal = str(error)
+    assert refusal.startswith("must")
 
 
 def annotated(**annotations: str) -> Any:

@@ -49,9 +49,27 @@ class Policy:
     problems: tuple[Problem, ...]
 
 
+_NOTHING_SAID = Policy(
+    path_type=PathType.PREFIX,
+    fields={},
+    when=None,
+    tls=None,
+    tls_field="",
+    canary=None,
+    refusal=None,
+    gives_way=False,
+    problems=(),
+)
+
+
 def read_policy(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Policy:
     """Read an Ingress' annotations; looks up the Secret of clients' authorities, where one is named."""
-    reading = read_annotations("Ingress", ours(manifest))
+    annotations = ours(manifest)
+    return _read(ref, annotations, lookups) if annotations else _NOTHING_SAID
+
+
+def _read(ref: ObjectRef, annotations: JsonObject, lookups: Lookups) -> Policy:
+    reading = read_annotations("Ingress", annotations)
     client_auth = _client_auth(reading, ref.namespace, lookups)
     tls = _tls(reading, client_auth)
     canary = read_canary(reading)
