@@ -117,19 +117,25 @@ def _read_hello(fields: _Fields) -> ClientHello:
     alpn: tuple[bytes, ...] = ()
     if not fields:
         return ClientHello(name, alpn)
-    extensions = fields.vector(2)
+    extensions = fields.take(fields.number(2))
     if fields:
         raise _Malformed
     seen: set[int] = set()
-    while extensions:
-        kind, body = extensions.number(2), extensions.vector(2)
-        if kind in seen:
+    at, end = 0, len(extensions)
+    # Written out, as a hello has a dozen extensions of which two matter, and every handshake waits for this.
+    while at < end:
+        body = at + 4
+        if body > end:
+            raise _Malformed
+        kind = extensions[at] << 8 | extensions[at + 1]
+        at = body + (extensions[at + 2] << 8 | extensions[at + 3])
+        if at > end or kind in seen:
             raise _Malformed
         seen.add(kind)
         if kind == _SERVER_NAME:
-            name = _read_server_name(body)
+            name = _read_server_name(_Fields(extensions[body:at]))
         elif kind == _ALPN:
-            alpn = _read_alpn(body)
+            alpn = _read_alpn(_Fields(extensions[body:at]))
     return ClientHello(name, alpn)
 
 
