@@ -13,10 +13,10 @@ import socket
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from headgate.gateway.streams.acceptor import Acceptor, ConnectionEnded, read_addresses, read_hello
+from headgate.gateway.streams.acceptor import Acceptor
 from headgate.gateway.streams.context import StreamContext
+from headgate.gateway.streams.identify import identify
 from headgate.gateway.streams.ports import HTTPS_PORT, PortKey, PortPlan, plan_ports
-from headgate.gateway.streams.proxy_protocol import BadProxyHeader
 from headgate.gateway.streams.sockets import open_listener
 from headgate.gateway.streams.tcp import StreamConnection
 from headgate.gateway.streams.udp import UdpPort
@@ -204,33 +204,15 @@ class TcpPort:
         self._listener.close()
 
     async def _serve(self, accepted: socket.socket) -> None:
-        stream = await identify(accepted, self._context, self._plan)
-        if stream is not None:
-            await stream.open(accepted)
-
-
-async def identify(accepted: socket.socket, context: StreamContext, plan: PortPlan) -> StreamConnection | None:
-    """Find the route of an accepted connection; None: there is none, and the connection is closed."""
-    server_name, route = "", plan.only
-    try:
-        async with asyncio.timeout(context.preface_timeout_s):
-            addresses = await read_addresses(accepted, context, expects_header=plan.expects_proxy_header)
-            if plan.names is not None:
-                hello = await read_hello(accepted)
-                if hello is not None:
-                    server_name = hello.server_name
-                    route = plan.names.find(server_name)
-    except (OSError, TimeoutError, ConnectionEnded, BadProxyHeader) as error:
-        _log.debug("a connection is closed unserved", extra={"error": str(error) or "nothing came in time"})
-        route = None
-    except BaseException:
-        accepted.close()
-        raise
-    if route is None:
-        context.stats.unrouted += 1
-        accepted.close()
-        return None
-    return StreamConnection(context, route, addresses, server_name)
+        context, plan = self._context, self._plan
+        found = await identify(accepted, context, plan, expects_proxy_header=plan.expects_proxy_header)
+        if found is None:
+            return
+        if found.route is None:
+            context.stats.unrouted += 1
+            accepted.close()
+            return
+        await StreamConnection(context, found.route, found.addresses, found.server_name).open(accepted)
 
 
 class _UdpListener:

@@ -44,7 +44,7 @@ class NoEndpoint(Exception):
 class Side(asyncio.Protocol):
     """One of the two transports of a connection."""
 
-    __slots__ = ("connection", "count", "has_ended", "is_lost", "other", "transport")
+    __slots__ = ("connection", "count", "early", "has_ended", "is_lost", "other", "transport")
 
     other: "Side"
     transport: asyncio.Transport
@@ -53,21 +53,26 @@ class Side(asyncio.Protocol):
         self.connection = connection
         self.count = 0
         """Bytes read."""
+        self.early: list[bytes] = []
+        """Read before there was another side."""
         self.has_ended = False
         """It sends no more."""
         self.is_lost = True
         """There is no transport, or not any more."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the transport; nothing is read before there are two."""
+        """Take the transport."""
         self.transport = cast(asyncio.Transport, transport)
         self.is_lost = False
-        self.transport.pause_reading()
         self.transport.set_write_buffer_limits(high=BUFFER_HIGH)
 
     def data_received(self, data: bytes) -> None:
-        """Pass bytes on."""
+        """Pass bytes on; keep those that come before there is another side, and read no more until then."""
         self.count += len(data)
+        if not self.connection.is_linked:
+            self.early.append(data)
+            self.transport.pause_reading()
+            return
         self.other.transport.write(data)
         self.connection.note_activity()
 
@@ -84,6 +89,11 @@ class Side(asyncio.Protocol):
     def eof_received(self) -> bool:
         """Pass the end on. The other direction stays open where both transports can do that; TLS cannot."""
         self.has_ended = True
+        if not self.connection.is_linked:
+            return True
+        return self._pass_end_on()
+
+    def _pass_end_on(self) -> bool:
         other = self.other
         if other.is_lost or other.has_ended or not other.transport.can_write_eof():
             if not other.is_lost:
@@ -91,6 +101,16 @@ class Side(asyncio.Protocol):
             return False
         other.transport.write_eof()
         return True
+
+    def begin(self) -> None:
+        """Pass on what came early, and all that follows."""
+        for data in self.early:
+            self.other.transport.write(data)
+        self.early.clear()
+        if not self.has_ended:
+            self.transport.resume_reading()
+        elif not self._pass_end_on():
+            self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let the other side go too, in the same way."""
@@ -100,8 +120,10 @@ class Side(asyncio.Protocol):
     def abort(self) -> None:
         """Close at once, with a reset."""
         if not self.is_lost:
-            with contextlib.suppress(OSError):
-                reset_on_close(self.transport.get_extra_info("socket"))
+            own = self.transport.get_extra_info("socket")
+            if own is not None:
+                with contextlib.suppress(OSError):
+                    reset_on_close(own)
             self.transport.abort()
 
 
@@ -128,6 +150,7 @@ class StreamConnection:
         "_timer",
         "_upstream",
         "_upstream_key",
+        "is_linked",
     )
 
     def __init__(self, context: StreamContext, route: CompiledStream, addresses: Addresses, server_name: str) -> None:
@@ -149,6 +172,8 @@ class StreamConnection:
         self._reason = ""
         self._received = 0
         self._sent = 0
+        self.is_linked = False
+        """Both sides are there, and bytes flow."""
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -219,6 +244,8 @@ class StreamConnection:
             raise NoEndpoint("all backends have weight 0")
         self._upstream_key = holder.key
         backend = self._route.backend(holder)
+        if backend.problem:
+            raise NoEndpoint(backend.problem)
         source = ClientSource(self._addresses.source[0], self._server_name)
         tried: list[EndpointPool] = []
         reason = ""
@@ -236,6 +263,7 @@ class StreamConnection:
         raise NoEndpoint(reason or holder.balancer.unavailable or f"{holder.key} has no endpoint left")
 
     async def _connect_to(self, pool: EndpointPool, backend: StreamBackend) -> None:
+        tls = backend.tls
         dialled = await dial(pool.address, pool.port)
         try:
             if backend.proxy_protocol is not None:
@@ -243,8 +271,8 @@ class StreamConnection:
             await self._loop.create_connection(
                 lambda: self._upstream,
                 sock=dialled,
-                ssl=backend.tls,
-                server_hostname=(backend.server_name or pool.address) if backend.tls is not None else None,
+                ssl=tls.context if tls is not None else None,
+                server_hostname=(tls.server_hostname or pool.address) if tls is not None else None,
             )
         except BaseException:
             dialled.close()
@@ -258,8 +286,9 @@ class StreamConnection:
         for side in (self._client, self._upstream):
             if side.is_lost:
                 raise ConnectionResetError("closed while the other side was connected")
-        self._client.transport.resume_reading()
-        self._upstream.transport.resume_reading()
+        self.is_linked = True
+        self._client.begin()
+        self._upstream.begin()
         self._active_at = self._loop.time()
         self._timer = self._loop.call_later(self._route.entry.idle_timeout_s, self._check_idle)
 

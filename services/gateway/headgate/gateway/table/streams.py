@@ -4,14 +4,15 @@ A connection keeps the route that it began with, whatever is swapped in meanwhil
 holders, as for requests.
 """
 
-import ssl
 from collections.abc import Collection
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from headgate.common.table import StreamRoute
+from headgate.common.table import BackendProtocol, StreamRoute, Upstream
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin
 from headgate.gateway.balancing.upstream import UpstreamHolder
+from headgate.gateway.tls.backend import BackendContext, BackendContexts
+from headgate.gateway.tls.errors import TlsConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -89,11 +90,20 @@ def is_within(address: str, networks: Collection[Network]) -> bool:
 class StreamBackend(NamedTuple):
     """How streams speak with the endpoints of one upstream."""
 
-    proxy_protocol: Literal[1, 2] | None
-    tls: ssl.SSLContext | None
+    proxy_protocol: Literal[1, 2] | None = None
+    tls: BackendContext | None = None
     """None: plain."""
-    server_name: str
-    """Sent and checked in TLS; empty: the endpoint's address."""
+    problem: str = ""
+    """Why they cannot be spoken with; empty if they can."""
 
 
-PLAIN = StreamBackend(None, None, "")
+PLAIN = StreamBackend()
+
+
+def compile_backend(upstream: Upstream, contexts: BackendContexts) -> StreamBackend:
+    """Read what concerns streams from an upstream."""
+    try:
+        tls = contexts.backend_context(upstream) if upstream.protocol is BackendProtocol.TLS else None
+    except TlsConfigError as error:
+        return StreamBackend(problem=f"{upstream.provenance}: {error}")
+    return StreamBackend(upstream.proxy_protocol, tls) if upstream.proxy_protocol or tls else PLAIN

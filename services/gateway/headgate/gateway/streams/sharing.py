@@ -1,0 +1,132 @@
+"""A listener of the gateway's own that stream routes may share by server name, or that expects PROXY headers.
+
+While neither is the case the event loop accepts for itself and nothing is looked at. The listening socket stays the
+same over both ways of accepting, so a connection that waits in the kernel is not lost when the table changes the way.
+"""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import Callable
+
+from headgate.gateway.streams.acceptor import Acceptor
+from headgate.gateway.streams.context import StreamContext
+from headgate.gateway.streams.identify import identify
+from headgate.gateway.streams.ports import PortPlan
+from headgate.gateway.streams.proxy_protocol import SocketAddress
+from headgate.gateway.streams.sockets import BACKLOG
+from headgate.gateway.streams.tcp import StreamConnection
+
+MakeProtocol = Callable[[SocketAddress | None], asyncio.Protocol]
+"""Makes what serves a connection. The argument is the client that a PROXY header named; None: ask the transport."""
+
+
+class SharedListener:
+    """One listening socket of the gateway.
+
+    Args:
+        listener: nonblocking, listening; becomes the object's to close.
+        make_protocol: serves what is not a stream route's.
+        tls: spoken with those; None: plain.
+        expects_proxy_header: every connection of a trusted peer begins with one.
+    """
+
+    def __init__(
+        self,
+        context: StreamContext,
+        listener: socket.socket,
+        make_protocol: MakeProtocol,
+        tls: ssl.SSLContext | None,
+        *,
+        expects_proxy_header: bool = False,
+    ) -> None:
+        self._context = context
+        self._listener = listener
+        self._make_protocol = make_protocol
+        self._tls = tls
+        self._expects_proxy_header = expects_proxy_header
+        self._plan: PortPlan | None = None
+        self._acceptor: Acceptor | None = None
+        self._server: asyncio.Server | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    @property
+    def port(self) -> int:
+        """The port's number."""
+        number: int = self._listener.getsockname()[1]
+        return number
+
+    @property
+    def looks_first(self) -> bool:
+        """Whether connections are looked at before they are served."""
+        return self._acceptor is not None
+
+    async def start(self) -> None:
+        """Accept connections."""
+        if self._expects_proxy_header:
+            self._look_first()
+        else:
+            await self._serve_at_once()
+
+    def share(self, plan: PortPlan | None) -> None:
+        """Hand connections for the plan's server names to its routes from now on; None: there are none."""
+        self._plan = plan
+        if self._is_closed:
+            return
+        if plan is not None or self._expects_proxy_header:
+            self._look_first()
+        elif self._acceptor is not None:
+            self._acceptor.stop(final=False)
+            self._acceptor = None
+            self._starting = asyncio.get_running_loop().create_task(self._serve_at_once())
+
+    def close(self) -> None:
+        """Accept no more."""
+        self._is_closed = True
+        if self._starting is not None:
+            self._starting.cancel()
+        if self._acceptor is not None:
+            self._acceptor.stop(final=True)
+        if self._server is not None:
+            self._server.close()
+        self._listener.close()
+
+    def _look_first(self) -> None:
+        if self._starting is not None:
+            self._starting.cancel()
+            self._starting = None
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        if self._acceptor is None:
+            self._acceptor = Acceptor(self._listener, self._serve)
+            self._acceptor.start()
+
+    async def _serve_at_once(self) -> None:
+        # A descriptor of its own: closing the server must not close the listening socket.
+        duplicate = self._listener.dup()
+        try:
+            self._server = await asyncio.get_running_loop().create_server(
+                lambda: self._make_protocol(None), sock=duplicate, ssl=self._tls, backlog=BACKLOG
+            )
+        except BaseException:
+            duplicate.close()
+            raise
+
+    async def _serve(self, accepted: socket.socket) -> None:
+        context, plan = self._context, self._plan
+        expects_header = self._expects_proxy_header or (plan is not None and plan.expects_proxy_header)
+        found = await identify(accepted, context, plan, expects_proxy_header=expects_header)
+        if found is None:
+            return
+        if found.route is not None:
+            await StreamConnection(context, found.route, found.addresses, found.server_name).open(accepted)
+            return
+        client = found.addresses.source if expects_header else None
+        # A failed handshake is the client's affair; the loop has closed the connection.
+        with contextlib.suppress(OSError):
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: self._make_protocol(client), accepted, ssl=self._tls
+            )
