@@ -127,7 +127,6 @@ class Target:
     send_timeout_s: float | None = None
     read_timeout_s: float | None = None
     unavailable: str = "Service default/web not found"
-    unavailable_status: int = 503
     policies: RoutePolicies | None = None
 
     def choose(self, tried: Collection[EndpointPool], source: RequestSource) -> EndpointPool | None:

@@ -387,5 +387,6 @@ def test_a_route_whose_cookie_cannot_be_set_answers_with_the_reason_and_costs_no
     assert isinstance(broken, CompiledRoute)
     assert isinstance(good, CompiledRoute)
     assert broken.choose((), request()) is None
-    assert "stickiness.cookie" in broken.unavailable
+    assert broken.policies is not None
+    assert "stickiness.cookie" in broken.policies.fault
     assert good.choose((), request()) is not None

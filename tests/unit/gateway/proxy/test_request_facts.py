@@ -137,13 +137,3 @@ async def test_an_exchange_tells_routes_what_the_upstream_will_see() -> None:
     assert (first.method, first.scheme, first.host, first.client) == (b"GET", b"http", b"foo.com", b"127.0.0.1")
     assert first.header(b"x-forwarded-for") == b"127.0.0.1"
     assert first.body in (None, b"")
-
-
-async def test_a_route_that_cannot_be_compiled_is_answered_with_its_own_status() -> None:
-    async with proxied() as running:
-        running.target.pools = []
-        running.target.unavailable_status = 500
-        running.target.unavailable = "path.value: no RE2 pattern"
-        answer = await running.talk(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-    assert answer.startswith(b"HTTP/1.1 500 ")
-    assert b"x-headgate-reason: path.value: no RE2 pattern\r\n" in answer

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fakes.gateway_table import compiled, host, load, new_compiler, route
 from fakes.requests import PLAIN, AskedRequest, request
 from headgate.common.snapshot import TableImage
-from headgate.common.table import AllOf, Compare, Operator, PathType, Route, Subject
+from headgate.common.table import AllOf, Canary, Compare, Operator, PathType, Route, Subject
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.proxy.seam import NEEDS_BODY
 from headgate.gateway.table.match import PATTERNS_AT_ONCE, compile_rule, find_host, host_candidates
@@ -304,8 +304,8 @@ def test_a_route_that_cannot_be_compiled_answers_500_where_no_other_does(
     assert table is not None
     found = table.match(HOST, path.encode(), PLAIN)
     assert found is not None
-    assert (found.choose((), PLAIN), found.unavailable_status) == (None, 500)
-    assert found.unavailable.startswith(f"Ingress default/web spec.rules[0]: route broken: {field}")
+    assert found.policies is not None
+    assert found.policies.fault.startswith(f"Ingress default/web spec.rules[0]: route broken: {field}")
     assert table.match(HOST, b"/other", PLAIN) is None
     other = table.match(b"bar.com", path.encode(), PLAIN)
     assert other is not None
@@ -334,3 +334,30 @@ def test_a_set_of_patterns_agrees_with_each_alone(patterns: list[str], fold: boo
 
 def test_bytes_that_are_no_utf_8_do_not_slip_past_a_pattern() -> None:
     assert PatternSet([("/.*/admin", False)]).match(b"/\xff\xfe/admin") == [0]
+
+
+def test_a_canary_that_is_told_by_the_body_asks_for_it_where_its_route_wins() -> None:
+    item = conditional("/", "prefix", METHOD_POST, "split")
+    table = compiled(
+        [host("foo.com", item.model_copy(update={"canaries": (Canary(upstream="new", when=MODEL),)}), route("/"))]
+    ).table
+    assert table is not None
+    assert table.match(HOST, b"/", request(method="POST", headers=JSON)) is NEEDS_BODY
+    for asked, expected in (
+        (request(method="POST", headers=JSON, body=b"{}"), "foo.com|split"),
+        (request(headers=JSON), "foo.com|prefix /"),
+    ):
+        found = table.match(HOST, b"/", asked)
+        assert found is not None
+        assert found.name == expected
+
+
+def test_a_route_with_a_broken_canary_keeps_its_rank() -> None:
+    bad = Compare(subject=Subject.PATH, operator=Operator.REGEX, values=("(",))
+    item = route("/a").model_copy(update={"canaries": (Canary(upstream="new", when=bad),)})
+    table = compiled([host("foo.com", item, route("/"))]).table
+    assert table is not None
+    found = table.match(HOST, b"/a", PLAIN)
+    assert found is not None
+    assert found.policies is not None
+    assert "canaries[0].when.values[0]: '(' is no RE2 pattern" in found.policies.fault

@@ -335,7 +335,7 @@ class Exchange:
     def _send_to_endpoint(self, route: RouteTarget) -> None:
         pool = route.choose(self.tried, self)
         if pool is None:
-            self.refuse(route.unavailable_status, route.unavailable)
+            self.refuse(503, route.unavailable)
         else:
             self._send_to(pool)
 

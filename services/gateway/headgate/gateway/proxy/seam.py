@@ -61,11 +61,7 @@ class RouteTarget(Protocol):
 
     @property
     def unavailable(self) -> str:
-        """Why `choose` gave None, for the answer's log line and its `x-headgate-reason` header."""
-
-    @property
-    def unavailable_status(self) -> int:
-        """Status of the answer if `choose` gives None: 503, or 500 for a route that cannot be compiled."""
+        """Why `choose` gave None, for the 503's log line and its `x-headgate-reason` header."""
 
     def choose(self, tried: Collection["EndpointPool"], source: RequestSource) -> "EndpointPool | None":
         """Balanced choice of an endpoint, one that was tried already only if there is no other; None: there is none."""

@@ -5,7 +5,7 @@ refer to upstreams through holders, so an endpoint change recompiles one upstrea
 """
 
 import logging
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -16,12 +16,13 @@ from headgate.common.snapshot import Version
 from headgate.common.table import Route, VirtualHost
 from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.errors import BadMatch
+from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.table.chunks import FindPrevious
+from headgate.gateway.table.conditions import and_body
 from headgate.gateway.table.match import MatchPath, PathRule, compile_rule, find_host, index_paths
 from headgate.gateway.table.route import CompiledRoute
 
 if TYPE_CHECKING:
-    from headgate.gateway.proxy.pool import EndpointPool
     from headgate.gateway.proxy.seam import NeedsBody, RequestSource
     from headgate.gateway.tls.policy import ClientGuard, HostTls, TlsPolicies
 
@@ -29,27 +30,6 @@ _log = logging.getLogger(__name__)
 
 ROUTES_AT_ONCE = 64
 """Routes compiled between two turns of the event loop: about a millisecond."""
-
-
-class BrokenRoute(CompiledRoute):
-    """A route that cannot be compiled: what it takes is answered with an error that says so."""
-
-    __slots__ = ("_fault",)
-
-    unavailable_status = 500
-
-    def __init__(self, host: str, route: Route, fault: str, client_guard: "ClientGuard | None") -> None:
-        inert = {"backends": (), "canaries": (), "plugins": (), "stickiness": None, "when": None}
-        super().__init__(host, route.model_copy(update=inert), (), client_guard)
-        self._fault = f"{route.provenance}: route {route.name}: {fault}"
-
-    def choose(self, tried: "Collection[EndpointPool]", source: "RequestSource") -> None:
-        """Choose nobody."""
-
-    @property
-    def unavailable(self) -> str:
-        """Which field of which object is wrong."""
-        return self._fault
 
 
 class CompiledHost:
@@ -152,13 +132,25 @@ def compile_route(
         backends = [(holders.holder(backend.upstream), backend.weight) for backend in route.backends]
         canaries = [holders.holder(canary.upstream) for canary in route.canaries]
         try:
-            return rule, CompiledRoute(host, route, backends, guard, canaries)
+            compiled = CompiledRoute(host, route, backends, guard, canaries)
         except BadMatch as bad:
             # Which requests it takes is certain, so that it keeps its rank.
             fault = str(bad)
-    broken = BrokenRoute(host, route, fault, guard)
-    _log.error("a route of %s cannot be served: %s", host, broken.unavailable)
-    return rule, broken
+        else:
+            if compiled.needs_body:
+                rule = rule._replace(condition=and_body(rule.condition))
+            return rule, compiled
+    return rule, _broken_route(host, route, fault, guard)
+
+
+def _broken_route(host: str, route: Route, fault: str, guard: "ClientGuard | None") -> CompiledRoute:
+    """Return what answers the requests of a route that cannot be compiled, with an error that says so."""
+    inert = {"backends": (), "canaries": (), "plugins": (), "stickiness": None}
+    broken = CompiledRoute(host, route.model_copy(update=inert), (), guard)
+    policies = broken.policies = RoutePolicies()
+    policies.fault = f"{route.provenance}: route {route.name}: {fault}"
+    _log.error("a route of %s cannot be served: %s", host, policies.fault)
+    return broken
 
 
 class CompiledTable:

@@ -58,6 +58,16 @@ def compile_condition(condition: Condition, field: str = "when") -> CompiledCond
     return CompiledCondition(decide, needs_body=needs_body)
 
 
+def and_body(condition: CompiledCondition | None) -> CompiledCondition:
+    """Return a condition that is unknown, where it would be true, for as long as the body was not read."""
+
+    def decide(facts: RequestFacts) -> bool | None:
+        verdict = condition is None or condition.decide(facts)
+        return None if verdict and facts.body is None else verdict
+
+    return CompiledCondition(decide, needs_body=True)
+
+
 def _compile(condition: Condition, field: str, depth: int) -> tuple[Decide, bool]:
     if depth == 0:
         raise BadMatch(field, f"more than {MAX_DEPTH} levels deep")

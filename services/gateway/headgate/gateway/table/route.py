@@ -50,9 +50,6 @@ class CompiledRoute:
         "upstream_label",
     )
 
-    unavailable_status: int = 503
-    """Of the answer when `choose` gives None."""
-
     def __init__(
         self,
         host: str,
