@@ -28,18 +28,19 @@ class ClientAuth(Entry):
 
     mode: Literal["required", "optional", "optional-unverified"] = "required"
     """`required`: no handshake without one. `optional`: what is presented must be good; without one the request is
-    passed on and marked so. `optional-unverified`: anything is passed on and marked."""
+    passed on and marked so. `optional-unverified`: anything is passed on and marked; refused by gateways, whose TLS
+    library ends the handshake on what does not verify."""
     ca_pem: str
     """Authorities, one or more."""
     depth: int = Field(default=1, ge=1, le=16)
     """Of the chain, as nginx `ssl_verify_depth` counts."""
     crl_pem: str = ""
     pass_certificate: bool = False
-    """Send the certificate to the upstream (`X-SSL-Client-Cert`, URL-encoded PEM) besides its verdict and names."""
+    """Send the certificate to the upstream (`ssl-client-cert`, URL-encoded PEM) besides its verdict and names."""
     allowed_names: tuple[str, ...] = ()
     """RE2 patterns of which one must match the subject's name (RFC 2253); all pass without any."""
     error_page: str = ""
-    """URL that a client without a good certificate is sent to instead of a 400."""
+    """URL that a client without a certificate is sent to; its handshake finishes, a bad certificate ends it still."""
 
 
 class TlsPolicy(Entry):

@@ -1,0 +1,84 @@
+"""TLS policies and certificates of a table, in a gateway as a process."""
+
+import asyncio
+import re
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from fakes.echo import EchoServer
+from fakes.gateway_process import BOUND_S, GatewayProcess, commit, open_stores
+from fakes.gateway_table import certificate, host, route, upstream
+from fakes.tls import Authority
+from fakes.tls_listener import asking, client_context
+from headgate.common.embedded_nats import EmbeddedNats
+from headgate.common.sealing import load_or_create_key_pair, seal
+from headgate.common.snapshot import TableImage
+from headgate.common.stores.nats import NatsStores
+from headgate.common.table import Endpoint
+from headgate.gateway.tls import self_signed
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[EmbeddedNats]:
+    server = EmbeddedNats(tmp_path / "nats")
+    await server.start()
+    yield server
+    await server.stop()
+
+
+@pytest.fixture
+async def stores(broker: EmbeddedNats) -> AsyncIterator[NatsStores]:
+    bus, opened = await open_stores(broker.url)
+    yield opened
+    await bus.close()
+
+
+async def asked(port: int, name: str, context: ssl.SSLContext) -> int:
+    """Send a request for a host over TLS; give the status."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname=name)
+    try:
+        writer.write(b"GET / HTTP/1.1\r\nHost: %b\r\nConnection: close\r\n\r\n" % name.encode())
+        return int((await asyncio.wait_for(reader.readuntil(b"\r\n"), BOUND_S)).split()[1])
+    finally:
+        writer.close()
+
+
+async def test_table_decides_who_gets_through_the_handshake_and_metrics_tell(
+    tmp_path: Path, broker: EmbeddedNats, stores: NatsStores
+) -> None:
+    data, authority = tmp_path / "data", Authority()
+    data.mkdir()
+    sealing = load_or_create_key_pair(data)
+    chain, key = self_signed("foo.com")
+    fallback, alice = Authority().issue("fallback"), authority.issue("alice")
+    chain_file, key_file = fallback.write(tmp_path)
+    async with EchoServer("one") as echo:
+        table = TableImage(
+            [
+                host("foo.com", route("/", "prefix", "up")).model_copy(update={"tls": asking(authority.pem)}),
+                host("bar.com", route("/", "prefix", "up")),
+                upstream("up", Endpoint(address="127.0.0.1", port=echo.port)),
+                certificate(
+                    "c1/default/tls", seal(key, [sealing.public_key]), "foo.com", chain=chain.decode()
+                ).model_copy(update={"not_after": "2031-01-01T00:00:00Z"}),
+            ]
+        )
+        await commit(stores.snapshots, table, (1, 1))
+        files = (f"--default-certificate-file={chain_file}", f"--default-certificate-key-file={key_file}")
+        async with GatewayProcess(data, broker.url, *files) as gateway:
+            await gateway.ready()
+            (listener,) = re.findall(r"https://127.0.0.1:(\d+)", (await gateway.admin("/version"))[1])
+            port = int(listener)
+            folder = tmp_path / "alice"
+            folder.mkdir()
+            holder = client_context(alice.write(folder))
+            assert await asked(port, "foo.com", holder) == 200
+            assert await asked(port, "bar.com", client_context()) == 200
+            with pytest.raises((ssl.SSLError, ConnectionError, EOFError)):
+                await asked(port, "foo.com", client_context())
+            _, metrics = await gateway.admin("/metrics")
+            assert 'headgate_certificate_not_after_seconds{certificate="c1/default/tls"}' in metrics
+            assert 'headgate_tls_handshake_failures_total{reason="PEER_DID_NOT_RETURN_A_CERTIFICATE"} 1.0' in metrics
