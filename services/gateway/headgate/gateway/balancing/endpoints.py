@@ -45,6 +45,7 @@ class EndpointSlot:
         "_ejected_until",
         "_is_healthy",
         "_users",
+        "is_suspect",
         "key",
         "latency",
         "pool",
@@ -56,6 +57,8 @@ class EndpointSlot:
         self._is_healthy = True
         self._ejected_until = 0.0
         self._users: tuple[ref[SlotUser], ...] = ()
+        self.is_suspect = False
+        """Unhealthy, or ejected at some time that may be over: what plans look at first."""
         self.key = key
         self.pool: EndpointPool | None = None
         """None before the first request."""
@@ -99,6 +102,7 @@ class EndpointSlot:
             self._is_healthy = is_healthy
         if ejected_until is not None:
             self._ejected_until = ejected_until
+        self.is_suspect = not self._is_healthy or self._ejected_until > 0.0
         if before != (self._is_healthy, self._ejected_until):
             self.notify_users()
 
@@ -116,7 +120,9 @@ class EndpointSlot:
 
     def add_user(self, user: "ref[SlotUser]") -> None:
         """Tell a balancer of changes for as long as it lives."""
-        self._users = (*[other for other in self._users if other() is not None], user)
+        users = self._users
+        # Nearly all slots have one upstream, of which two revisions are there during a swap.
+        self._users = (*[other for other in users if other() is not None], user) if users else (user,)
 
     def open_pool(self) -> "EndpointPool":
         """Return the pool, making it on first use."""

@@ -70,11 +70,18 @@ class HashPicker:
         key = self._hash.of(source)
         if key is None:
             return self._otherwise.choose(tried, source)
-        return self._find(key, self._out.union(tried)) or (self._find(key, self._out) if tried else None)
+        return self._find(key, self._out.union(tried) if tried else self._out) or (
+            self._find(key, self._out) if tried else None
+        )
 
     def _find(self, key: int, avoided: frozenset[EndpointSlot]) -> EndpointSlot | None:
         groups = self._groups
-        found = self._table.find(key, lambda index: all(member.slot in avoided for member in groups[index]))
+
+        def is_skipped(index: int) -> bool:
+            group = groups[index]
+            return group[0].slot in avoided and all(member.slot in avoided for member in group)
+
+        found = self._table.find(key, is_skipped if avoided else None)
         if found is None:
             return None
         group = groups[found]

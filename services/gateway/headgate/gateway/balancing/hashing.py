@@ -32,10 +32,13 @@ class NamedWeight(NamedTuple):
     weight: int
 
 
+IsSkipped = Callable[[int], bool]
+
+
 class ConsistentTable(Protocol):
     """Finds the item of a key."""
 
-    def find(self, key: int, is_skipped: Callable[[int], bool]) -> int | None:
+    def find(self, key: int, is_skipped: IsSkipped | None = None) -> int | None:
         """Return the index of the item for a 64-bit key, the next best if that is skipped; None if all are."""
 
 
@@ -59,10 +62,12 @@ class HashRing:
         self._points = [entry >> 32 for entry in owned]
         self._owners = [entry & 0xFFFFFFFF for entry in owned]
 
-    def find(self, key: int, is_skipped: Callable[[int], bool]) -> int | None:
+    def find(self, key: int, is_skipped: IsSkipped | None = None) -> int | None:
         """Walk the ring from the key on."""
         size = len(self._owners)
         start = bisect_left(self._points, key & 0xFFFFFFFF)
+        if is_skipped is None:
+            return self._owners[start % size] if size else None
         seen: set[int] = set()
         for step in range(size):
             owner = self._owners[(start + step) % size]
@@ -98,20 +103,23 @@ class Rendezvous:
 
     def __init__(self, items: Sequence[NamedWeight]) -> None:
         self._seeds = [hash_bytes(item.name) for item in items]
-        self._weights = [item.weight for item in items]
+        equal = len({item.weight for item in items}) <= 1
+        self._weights = None if equal else [item.weight for item in items]
 
-    def find(self, key: int, is_skipped: Callable[[int], bool]) -> int | None:
-        """Let all that are not skipped draw. A weight w takes w shares: -w / ln(u) (Schindelhauer and Schomaker)."""
+    def find(self, key: int, is_skipped: IsSkipped | None = None) -> int | None:
+        """Let all that are not skipped draw."""
         best, best_score = None, -1.0
         for index, seed in enumerate(self._seeds):
-            if is_skipped(index):
-                continue
-            # Between 0 and 1, both excluded.
-            drawn = ((_mix(key ^ seed) >> 11) + 0.5) / (1 << 53)
-            score = -self._weights[index] / math.log(drawn)
-            if score > best_score:
-                best, best_score = index, score
+            if is_skipped is None or not is_skipped(index):
+                score = self._score(key ^ seed, index)
+                if score > best_score:
+                    best, best_score = index, score
         return best
+
+    def _score(self, drawn: int, index: int) -> float:
+        """Return a draw between 0 and 1 as a score; of weight w -w / ln(u) (Schindelhauer and Schomaker)."""
+        score = ((_mix(drawn) >> 11) + 0.5) / (1 << 53)
+        return score if self._weights is None else -self._weights[index] / math.log(score)
 
 
 def _mix(value: int) -> int:

@@ -6,7 +6,7 @@ own within each failover level, by the same rule.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 OVERPROVISIONING = 1.4
 """Envoy's `overprovisioning_factor`."""
@@ -32,7 +32,7 @@ class LevelLoad(NamedTuple):
     """It panics: too few are healthy to tell health from a mistake."""
 
 
-def nearness(own: Place, other: Place, locality: str) -> int:
+def nearness(own: Place, other: Place, locality: Literal["zone", "cluster"]) -> int:
     """Return how far an endpoint is, 0 for the nearest.
 
     For `zone`: the own zone, the rest of the own cluster, the rest. For `cluster`: the own cluster, the rest. Zones of
@@ -41,12 +41,10 @@ def nearness(own: Place, other: Place, locality: str) -> int:
     is_own_cluster = bool(own.cluster) and own.cluster == other.cluster
     if locality == "cluster":
         return 0 if is_own_cluster or not own.cluster else 1
-    if locality == "zone":
-        may_be_own = is_own_cluster or not (own.cluster and other.cluster)
-        if own.zone and own.zone == other.zone and may_be_own:
-            return 0
-        return 1 if is_own_cluster else 2
-    return 0
+    may_be_own = is_own_cluster or not (own.cluster and other.cluster)
+    if own.zone and own.zone == other.zone and may_be_own:
+        return 0
+    return 1 if is_own_cluster else 2
 
 
 def share_load(levels: Sequence[tuple[int, int]], panic_threshold: float) -> list[LevelLoad]:

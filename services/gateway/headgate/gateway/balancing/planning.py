@@ -114,9 +114,10 @@ class Planner:
         self._chance = chance
         self._offset = offset
         self._levels: dict[Rank, list[Member]] = {}
-        for endpoint, slot in sorted(endpoints, key=lambda pair: _rank(pair[0], place, balancing)):
+        for endpoint, slot in endpoints:
             rank = _rank(endpoint, place, balancing)
             self._levels.setdefault(rank, []).append(Member(slot, endpoint.weight))
+        self._levels = dict(sorted(self._levels.items()))
         self.slots = tuple(member.slot for members in self._levels.values() for member in members)
         self._hash = RequestHash(balancing.hash) if balancing.hash else None
         self._slow_start = SlowStart(balancing.slow_start_s) if balancing.slow_start_s else None
@@ -151,9 +152,10 @@ class Planner:
 
     def make_plan(self, now: float) -> Plan:
         """Plan for the state that the slots are in."""
-        out = frozenset(slot for slot in self.slots if not self.is_fit(slot, now))
+        suspects = self.slots if self._marked_out else [slot for slot in self.slots if slot.is_suspect]
+        out = frozenset(slot for slot in suspects if not self.is_fit(slot, now))
         loads = share_load(
-            [(len(members), sum(member.slot not in out for member in members)) for members in self._levels.values()],
+            [(len(members), _count_fit(members, out)) for members in self._levels.values()],
             self._balancing.panic_threshold,
         )
         ends_at = min((slot.ejected_until for slot in out if slot.ejected_until > now), default=math.inf)
@@ -231,8 +233,13 @@ class Planner:
 
 
 def _rank(endpoint: Endpoint, place: Place, balancing: Balancing) -> Rank:
-    other = Place(endpoint.zone, endpoint.cluster)
-    return endpoint.priority, nearness(place, other, balancing.locality)
+    if balancing.locality == "none":
+        return endpoint.priority, 0
+    return endpoint.priority, nearness(place, Place(endpoint.zone, endpoint.cluster), balancing.locality)
+
+
+def _count_fit(members: Sequence[Member], out: frozenset[EndpointSlot]) -> int:
+    return sum(member.slot not in out for member in members) if out else len(members)
 
 
 def _draw(chance: Random, members: Sequence[Member]) -> Member:
