@@ -78,7 +78,8 @@ class Stickiness(Entry):
 
     cookie: str
     mode: Literal["balanced", "persistent"] = "balanced"
-    """`balanced`: an endpoint that is not ready is left for another. `persistent`: for as long as it exists."""
+    """`balanced`: an endpoint that is unhealthy, or neither ready nor draining, is left for another. `persistent`: for
+    as long as it exists."""
     path: str = "/"
     domain: str = ""
     max_age_s: int | None = Field(default=None, ge=0)
