@@ -42,8 +42,6 @@ class CompiledRoute:
         "connect_timeout_s",
         "name",
         "needs_body",
-        "path",
-        "path_type",
         "policies",
         "read_timeout_s",
         "send_timeout_s",
@@ -62,8 +60,6 @@ class CompiledRoute:
         self.client_guard = client_guard
         """What the host asks of clients' certificates; None: nothing to check."""
         self.name = f"{host}|{route.name}"
-        self.path_type = route.path.type
-        self.path = route.path.value.encode()
         self.policies = compile_policies(route)
         self.connect_timeout_s = route.timeouts.connect_s
         self.send_timeout_s = route.timeouts.send_s
