@@ -6,8 +6,6 @@ The service is asked without the request's body, and told of it in `X-Forwarded-
 `signin` turns a 401 into a redirect (ingress-nginx `auth-signin`).
 """
 
-from typing import Literal
-
 from pydantic import Field
 
 from headgate.gateway.plugins.calls import CalledConfig, CallFailed, call
@@ -54,8 +52,10 @@ class ForwardAuthConfig(CalledConfig):
     status_on_error: int = Field(default=403, ge=200, le=599)
     """Otherwise they get this."""
     max_req_body_size: int = Field(default=64 << 20, gt=0)
-    keepalive: Literal[True] = True
-    """Taken for compatibility: connections are kept."""
+    keepalive: bool = True
+    """This and the two that follow are taken for compatibility: connections are kept."""
+    keepalive_timeout: int = 60000
+    keepalive_pool: int = 5
 
 
 class ForwardAuth(Plugin[ForwardAuthConfig]):

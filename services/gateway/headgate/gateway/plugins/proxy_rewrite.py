@@ -137,7 +137,7 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
                 _set_target(request, changed[0])
                 return changed[1]
         cut = self._prefix_length(request.path)
-        if cut:
+        if cut is not None:
             if self.config.forwarded_prefix:
                 request.headers.set("X-Forwarded-Prefix", request.path[:cut])
             replacement = self.config.replace_prefix.replacement if self.config.replace_prefix is not None else ""
@@ -147,13 +147,13 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
                 request.path = f"/{request.path}"
         return ()
 
-    def _prefix_length(self, path: str) -> int:
-        """Return how much of the path is cut off at its beginning."""
+    def _prefix_length(self, path: str) -> int | None:
+        """Return how much of the path is cut off at its beginning; None if no prefix is the path's."""
         config = self.config
         if config.replace_prefix is not None:
             prefix = config.replace_prefix.prefix.rstrip("/")
             matches = path == prefix or path.startswith(f"{prefix}/")
-            return len(prefix) if matches else 0
+            return len(prefix) if matches else None
         for prefix in config.strip_prefixes:
             if path.startswith(prefix):
                 return len(prefix)
@@ -161,7 +161,7 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
             found = pattern.search(path.encode("latin-1"))
             if found is not None:
                 return found.end()
-        return 0
+        return None
 
 
 def _set_target(request: Request, target: str) -> None:

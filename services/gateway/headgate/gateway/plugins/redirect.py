@@ -57,6 +57,8 @@ class Redirect(Plugin[RedirectConfig]):
         if config.http_to_https:
             if request.scheme == "https":
                 return None
+            if not request.host:
+                return Response.refusal(400, "without a Host it is unknown where to redirect to")
             port = "" if config.https_port == 443 else f":{config.https_port}"
             status = config.ret_code or (301 if request.method in _SAFE_METHODS else 308)
             return _redirection(status, f"https://{request.host}{port}{request.original_target}")

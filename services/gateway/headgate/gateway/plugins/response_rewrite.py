@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -55,7 +56,7 @@ class BodySubstitution(PluginConfig):
     regex: PatternText
     scope: Literal["once", "global"] = "once"
     replace: str
-    r"""`\1` is what the first group caught."""
+    """`$1` is what the first group caught."""
     options: str = Field(default="jo", pattern="^[ijo]*$")
     """`i` ignores case; the others are taken for compatibility."""
 
@@ -110,7 +111,7 @@ class ResponseRewrite(Plugin[ResponseRewriteConfig]):
         if config.body is not None:
             self._body = base64.b64decode(config.body) if config.body_base64 else config.body.encode()
         self._substitutions = [
-            (compile_pattern(one.regex, ignore_case="i" in one.options), one.replace.encode(), one.scope == "once")
+            (compile_pattern(one.regex, ignore_case="i" in one.options), _for_re2(one.replace), one.scope == "once")
             for one in config.filters
         ]
 
@@ -144,6 +145,11 @@ class ResponseRewrite(Plugin[ResponseRewriteConfig]):
         for name in ("ETag", "Last-Modified", "Accept-Ranges", "Content-MD5", "Digest"):
             response.headers.remove(name)
         return _Substitutions(self._substitutions, self.config.max_resp_body_size)
+
+
+def _for_re2(replacement: str) -> bytes:
+    r"""Write `$1` as `\1`, which RE2 takes."""
+    return re.sub(r"\$(\d)|\$\{(\d)\}", r"\\\1\2", replacement.replace("\\", "\\\\")).encode()
 
 
 class _Substitutions(BodyFilter):

@@ -1,0 +1,122 @@
+import base64
+import hashlib
+import inspect
+
+import bcrypt
+import pytest
+
+from headgate.gateway.plugins.errors import PluginRefused
+from headgate.gateway.plugins.interface import Request
+from headgate.gateway.plugins.passwords import apr1, read_hash
+from unit.gateway.plugins.running import asked, chain, request
+
+
+def asking(name: str = "jack", password: str = "secret") -> Request:
+    text = base64.b64encode(f"{name}:{password}".encode()).decode()
+    return request("/", [("Authorization", f"Basic {text}")])
+
+
+async def status(config, given: Request) -> int:
+    response = await asked(chain(("basic-auth", config)), given)
+    return 200 if response is None else response.status
+
+
+PLAIN = {"users": [{"username": "jack", "password": "secret"}]}
+
+
+async def test_right_password_passes_and_wrong_ones_do_not() -> None:
+    assert await status(PLAIN, asking()) == 200
+    assert await status(PLAIN, asking(password="Secret")) == 401
+    assert await status(PLAIN, asking(name="jill")) == 401
+
+
+@pytest.mark.parametrize("value", ["", "Bearer x", "Basic", "Basic %%%", "Basic amFjaw=="])
+async def test_what_is_no_credentials_is_asked_for_some(value) -> None:
+    response = await asked(chain(("basic-auth", {**PLAIN, "realm": 'a "b"'})), request("/", [("Authorization", value)]))
+    assert response is not None
+    assert response.status == 401
+    assert response.headers.get("WWW-Authenticate") == 'Basic realm="a \\"b\\""'
+
+
+async def test_credentials_are_hidden_and_the_name_is_told() -> None:
+    given = asking()
+    config = {**PLAIN, "hide_credentials": True, "user_header": "X-User"}
+    assert await status(config, given) == 200
+    assert "Authorization" not in given.headers
+    assert given.headers.get("X-User") == "jack"
+    assert given.variables["remote_user"] == "jack"
+
+
+@pytest.mark.parametrize(
+    ("password", "expected"),
+    [
+        ("", "SVU5DyKasLwxHneKr84nN."),
+        ("a", "FziZ/OfnM9nrLicAFMl2d."),
+        ("myPassword", "sQw6g73nRuoOIj/gnD18Z."),
+        ("0123456789abcdef", "V6MfccckLG740xSMI61n.0"),
+        ("0123456789abcdefg", "dnFWLMzMSl4/vJ8x980qJ."),
+        ("x" * 40, "nwSZVOyHrrqHrLCSGDD4D0"),
+    ],
+)
+def test_apr1_agrees_with_openssl(password, expected) -> None:
+    # openssl passwd -apr1 -salt lZL6V/ci PASSWORD
+    kept = f"$apr1$lZL6V/ci${expected}"
+    assert apr1(password.encode(), b"lZL6V/ci") == kept.encode()
+    assert read_hash(kept).check(password.encode())
+    assert not read_hash(kept).check(b"another")
+
+
+def test_sha_that_is_not_whole_is_refused() -> None:
+    with pytest.raises(ValueError, match="not whole"):
+        read_hash("{SSHA}AAAA")
+
+
+def test_sha_agrees_with_htpasswd() -> None:
+    assert read_hash("{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=").check(b"secret")
+    salted = "{SSHA}" + base64.b64encode(hashlib.sha1(b"secretsalt").digest() + b"salt").decode()
+    assert read_hash(salted).check(b"secret")
+    assert not read_hash(salted).check(b"Secret")
+
+
+async def test_file_of_htpasswd_is_read() -> None:
+    kept = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode().replace("$2b$", "$2y$")
+    text = f"# people\n\njack:{kept}\njill:{apr1(b'other', b'salt').decode()}\n"
+    assert await status({"htpasswd": text}, asking()) == 200
+    assert await status({"htpasswd": text}, asking(password="wrong")) == 401
+    assert await status({"htpasswd": text}, asking("jill", "other")) == 200
+
+
+async def test_slow_check_happens_once_for_a_password_that_is_right() -> None:
+    kept = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
+    plugins = chain(("basic-auth", {"users": [{"username": "jack", "hash": kept}]}))
+    first = plugins.on_request(asking())
+    assert inspect.isawaitable(first)
+    assert await first is None
+    assert plugins.on_request(asking()) is None
+    wrong = plugins.on_request(asking(password="wrong"))
+    assert inspect.isawaitable(wrong)
+    assert await wrong is not None
+
+
+async def test_password_longer_than_bcrypt_takes_is_cut_as_everywhere() -> None:
+    kept = bcrypt.hashpw(b"x" * 72, bcrypt.gensalt(4)).decode()
+    config = {"users": [{"username": "jack", "hash": kept}]}
+    assert await status(config, asking(password="x" * 80)) == 200
+    assert await status(config, asking(password="x" * 71)) == 401
+    assert await status(config, asking(password="x\0y")) == 401
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"users": [{"username": "a"}]},
+        {"users": [{"username": "a:b", "password": "x"}]},
+        {"users": [{"username": "a", "hash": "$5$x$y"}]},
+        {"users": [{"username": "a", "hash": "$2y$10$short"}]},
+        {"htpasswd": "no colon"},
+    ],
+)
+def test_bad_configuration_is_refused(config) -> None:
+    with pytest.raises(PluginRefused):
+        chain(("basic-auth", config))

@@ -1,0 +1,78 @@
+import pytest
+
+from headgate.gateway.plugins.errors import PluginFailed, PluginRefused
+from headgate.gateway.plugins.interface import Headers, Response
+from unit.gateway.plugins.running import answered, chain, request
+
+
+async def changed(config, body: bytes | list[bytes] = b"Hello World", status: int = 200, headers=()) -> Response:
+    plugins = chain(("response-rewrite", config))
+    return await answered(plugins, request(), Response(status, Headers(headers)), body)
+
+
+async def test_status_body_and_headers_change() -> None:
+    headers = [("ETag", '"1"'), ("Gone", "1"), ("A", "0")]
+    config = {
+        "status_code": 202,
+        "body": "new",
+        "headers": {"set": {"A": "$remote_addr"}, "add": ["B: 1", "B: 2"], "remove": ["gone"]},
+    }
+    answer = await changed(config, headers=headers)
+    assert (answer.status, answer.body) == (202, b"new")
+    assert list(answer.headers) == [("A", "192.0.2.1"), ("B", "1"), ("B", "2")]
+
+
+async def test_body_may_be_given_in_base64() -> None:
+    assert (await changed({"body": "AAEC", "body_base64": True})).body == b"\x00\x01\x02"
+
+
+async def test_filters_replace_over_the_borders_of_pieces() -> None:
+    config = {"filters": [{"regex": "W(o)rld", "replace": "[$1]", "scope": "global"}]}
+    assert (await changed(config, [b"a Wor", b"ld World"])).body == b"a [o] [o]"
+
+
+async def test_filter_replaces_once_unless_told_otherwise() -> None:
+    assert (await changed({"filters": [{"regex": "l", "replace": "L"}]})).body == b"HeLlo World"
+    config = {"filters": [{"regex": "L", "replace": "_", "scope": "global", "options": "i"}]}
+    assert (await changed(config)).body == b"He__o Wor_d"
+
+
+async def test_replacement_refers_to_groups() -> None:
+    config = {"filters": [{"regex": "(H\\w+) (W\\w+)", "replace": "$2 ${1} \\1"}]}
+    assert (await changed(config)).body == b"World Hello \\1"
+
+
+async def test_filtered_body_loses_its_etag() -> None:
+    answer = await changed({"filters": [{"regex": "a", "replace": "b"}]}, headers=[("ETag", '"1"')])
+    assert "ETag" not in answer.headers
+
+
+async def test_compressed_body_is_left_alone() -> None:
+    config = {"filters": [{"regex": "H", "replace": "J"}]}
+    assert (await changed(config, headers=[("Content-Encoding", "gzip")])).body == b"Hello World"
+
+
+async def test_body_that_is_too_long_to_collect_is_cut_off() -> None:
+    with pytest.raises(PluginFailed, match="response-rewrite"):
+        await changed({"filters": [{"regex": "a", "replace": "b"}], "max_resp_body_size": 5})
+
+
+async def test_only_answers_that_the_conditions_take_change() -> None:
+    config = {"body": "sorry", "vars": [["status", ">=", 500]]}
+    assert (await changed(config, status=200)).body == b"Hello World"
+    assert (await changed(config, status=502)).body == b"sorry"
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"body": "a", "filters": [{"regex": "a", "replace": "b"}]},
+        {"body": "%", "body_base64": True},
+        {"headers": {"add": ["no colon"]}},
+        {"vars": [["status", "===", 1]]},
+        {"status_code": 99},
+    ],
+)
+def test_bad_configuration_is_refused(config) -> None:
+    with pytest.raises(PluginRefused):
+        chain(("response-rewrite", config))
