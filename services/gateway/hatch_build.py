@@ -31,7 +31,7 @@ INTERPRETED = {"server.py"}
 
 def sources() -> list[Path]:
     """Return what is compiled."""
-    proxy = sorted(path for path in (PACKAGE / "proxy").glob("*.py") if path.name not in INTERPRETED)
+    proxy = sorted(path for path in (PACKAGE / "proxy").rglob("*.py") if path.name not in INTERPRETED)
     return [*proxy, PACKAGE / "access_log.py", PACKAGE / "balancing" / "round_robin.py"]
 
 

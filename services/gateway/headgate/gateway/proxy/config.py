@@ -20,6 +20,8 @@ class ProxyConfig:
     """Longest request target (414)."""
     max_header_count: int = 128
     """Most header fields in a request (431) or an answer (502)."""
+    max_streams: int = 128
+    """Requests under way at once on one connection of HTTP/2, both sides; nginx's number."""
     max_body: int | None = None
     """Longest request body (413); None is no limit."""
     max_buffered: int = 1024 * 1024

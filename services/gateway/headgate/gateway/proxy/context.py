@@ -12,6 +12,7 @@ from headgate.gateway.proxy.stats import ProxyStats
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.downstream import ClientConnection
+    from headgate.gateway.proxy.http2.server import Http2Connection
 
 
 @dataclass(slots=True)
@@ -24,13 +25,13 @@ class ProxyContext:
     access_log: RequestLog | None
     clock: Clock
     outbox: Outbox
-    connections: "set[ClientConnection]" = field(default_factory=set)
+    connections: "set[ClientConnection | Http2Connection]" = field(default_factory=set)
     draining: bool = False
     """Every answer closes its connection."""
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the last connection closes while draining."""
 
-    def forget(self, connection: "ClientConnection") -> None:
+    def forget(self, connection: "ClientConnection | Http2Connection") -> None:
         """Take a connection off the list, as it closed."""
         self.connections.discard(connection)
         if self.draining and not self.connections:

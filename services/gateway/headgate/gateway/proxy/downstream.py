@@ -13,6 +13,7 @@ from headgate.gateway.proxy.forward import Peer, answer_framing, answer_head
 from headgate.gateway.proxy.framing import BodyReader, ChunkedReader, LengthReader, encode_chunk, last_chunk
 from headgate.gateway.proxy.grammar import PARTIAL_HEAD_FAULT, REQUEST_LINE, fault_of_request_line
 from headgate.gateway.proxy.head import AnswerHead, RequestFields, normal_host, read_request_fields, split_target
+from headgate.gateway.proxy.http2.server import Http2Connection
 from headgate.gateway.proxy.outbox import OutboxTransport
 from headgate.gateway.proxy.parser import RequestParser
 from headgate.gateway.proxy.sides import ClientSide
@@ -22,6 +23,9 @@ _JOIN_LIMIT: Final = 16 * 1024
 """Up to this length head and body are joined to one buffer; longer ones are not copied."""
 _ALLOWED: Final = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
 _REFUSED_METHODS: Final = frozenset({b"CONNECT", b"TRACE"})
+_PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_PREFACE_BEGIN: Final = _PREFACE[:18]
+"""What of HTTP/2's preface looks like the head of a request."""
 _BURST: Final = 32
 """Pipelined requests taken in a row before other connections get their turn."""
 _NO_FIELDS: Final = RequestFields()
@@ -46,6 +50,7 @@ class ClientConnection(ClientSide):
         "_blank_line_seen",
         "_buffer",
         "_chunking",
+        "_client",
         "_closing",
         "_context",
         "_eof",
@@ -55,6 +60,7 @@ class ClientConnection(ClientSide):
         "_parser",
         "_port",
         "_processing",
+        "_raw_transport",
         "_reader",
         "_reading_paused",
         "_requests",
@@ -66,11 +72,13 @@ class ClientConnection(ClientSide):
         "transport",
     )
 
-    def __init__(self, context: ProxyContext, scheme: bytes, port: bytes) -> None:
+    def __init__(self, context: ProxyContext, scheme: bytes, port: bytes, client: bytes = b"") -> None:
+        """Begin to serve a connection; `client` is its address, if the transport's is not the client's."""
         super().__init__()
         self._context = context
         self._scheme = scheme
         self._port = port
+        self._client = client
         self._exchange = Exchange(self, context)
         self._buffer = b""
         self._offset = 0
@@ -104,13 +112,30 @@ class ClientConnection(ClientSide):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport."""
         context = self._context
-        self.transport = OutboxTransport(cast(asyncio.Transport, transport), context.outbox, context.config.buffer_high)
+        context.stats.connections += 1
         peername = transport.get_extra_info("peername")
         address = peername[0].removeprefix("::ffff:") if isinstance(peername, tuple) else "unix"
-        self.peer = Peer(address.encode(), self._scheme, self._port)
+        self.peer = Peer(self._client or address.encode(), self._scheme, self._port)
+        self._raw_transport = cast(asyncio.Transport, transport)
+        if self._scheme == b"https" and transport.get_extra_info("ssl_object").selected_alpn_protocol() == "h2":
+            self._switch_to_http2(b"")
+            return
+        self.transport = OutboxTransport(self._raw_transport, context.outbox, context.config.buffer_high)
         self.deadline = context.clock.now + context.config.header_timeout_s
         context.connections.add(self)
-        context.stats.connections += 1
+
+    def _switch_to_http2(self, data: bytes) -> None:
+        """Hand the connection over to HTTP/2, with what came of it."""
+        self.state = _CLOSED
+        self._buffer = b""
+        self._offset = 0
+        self._parser.close()
+        self._context.connections.discard(self)
+        connection = Http2Connection(self._context, self.peer)
+        self._raw_transport.set_protocol(cast(asyncio.Protocol, connection))
+        connection.connection_made(self._raw_transport)
+        if data:
+            connection.data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection and what it was waiting for."""
@@ -192,7 +217,12 @@ class ClientConnection(ClientSide):
             return False
         line = REQUEST_LINE.match(buffer, start)
         if line is None:
-            return self._skip_blank_line(buffer, start)
+            if self._requests or self._scheme != b"http" or not buffer.startswith(_PREFACE_BEGIN):
+                return self._skip_blank_line(buffer, start)
+            if len(buffer) < len(_PREFACE) and _PREFACE.startswith(buffer):
+                return False
+            self._switch_to_http2(buffer)
+            return False
         if end - start > config.max_head:
             raise LimitExceeded(f"head longer than {config.max_head} bytes", 431)
         method, target, version = line.groups()

@@ -169,7 +169,7 @@ class Exchange:
         if policies.max_body is not None and not self.limit_body(policies.max_body):
             return False
         if policies.request_s is not None:
-            self._expires = self._context.clock.now + policies.request_s
+            self.allow(policies.request_s)
         if not policies.websocket:
             self.upgrade = b""
         if policies.buffer_request and not self.request_done:
@@ -182,6 +182,10 @@ class Exchange:
             return True
         self._run = PluginRun(policies.chain, self)
         return self._run.start()
+
+    def allow(self, seconds: float) -> None:
+        """Bound the time for the whole request, if it is not shorter already."""
+        self._expires = min(self._expires, self._context.clock.now + seconds)
 
     def limit_body(self, limit: int) -> bool:
         """Take no more than so many bytes of body; False: there are more, and the request was refused."""
@@ -300,6 +304,9 @@ class Exchange:
             if self._run is not None:
                 self._run.own_answer(answer, body)
                 return
+            other = self.client.own_answer(answer, status, reason)
+            if other is not None:
+                answer, body = other, b""
             self.bytes_sent = 0 if self.head_only else len(body)
             body = b"" if self.head_only else body
             self.client.send_answer(answer, body, bodiless=self.head_only, done=True, trailers=b"")

@@ -314,9 +314,17 @@ def read_answer_head(raw: bytes, found: Fields, max_count: int) -> AnswerHead:
     """Read the fields that llhttp found in an answer; `raw` is its head. Raises BadMessage."""
     line = raw[: raw.index(b"\n") + 1]
     status, minor, status_line = _STATUS_LINES.get(line) or _read_status_line(line)
+    return _read_answer(AnswerHead(status, minor), status_line, found, max_count)
+
+
+def read_answer_fields(status: int, phrase: bytes, found: Fields, max_count: int) -> AnswerHead:
+    """Read the fields of an answer that has no status line, as in HTTP/2. Raises BadMessage."""
+    return _read_answer(AnswerHead(status, 1), b"HTTP/1.1 %d %b\r\n" % (status, phrase), found, max_count)
+
+
+def _read_answer(answer: AnswerHead, status_line: bytes, found: Fields, max_count: int) -> AnswerHead:
     names, values = found
     shape = _ANSWER_SHAPES.get(names) or _new_shape(names, max_count, 502, _ANSWER_SHAPES, _answer_taker)
-    answer = AnswerHead(status, minor)
     lines = shape.write(answer, values)
     if answer.chunked:
         _check_chunked(answer)

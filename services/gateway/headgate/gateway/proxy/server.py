@@ -12,9 +12,12 @@ from headgate.gateway.proxy.downstream import ClientConnection
 from headgate.gateway.proxy.pool import PoolRegistry
 from headgate.gateway.proxy.seam import RequestLog, RouterHolder
 from headgate.gateway.proxy.stats import ProxyStats
+from headgate.gateway.streams.context import StreamContext
+from headgate.gateway.streams.ports import PortPlan
+from headgate.gateway.streams.proxy_protocol import SocketAddress
+from headgate.gateway.streams.sharing import SharedListener
+from headgate.gateway.streams.sockets import open_listener
 from headgate.gateway.tls import CertificateStore
-
-_BACKLOG = 4096
 
 
 class ProxyServer:
@@ -27,10 +30,20 @@ class ProxyServer:
         config: ProxyConfig,
         stats: ProxyStats,
         access_log: RequestLog | None = None,
+        streams: StreamContext | None = None,
+        *,
+        proxy_protocol: bool = False,
     ) -> None:
+        """Make a server that listens nowhere yet.
+
+        `streams` is needed for listeners that stream routes may share, or whose connections begin with a PROXY header.
+        """
         self._pools = pools
         self._context = ProxyContext(holder, config, stats, access_log, Clock(config.tick_s), pools.outbox)
-        self._listeners: list[asyncio.Server] = []
+        self._streams = streams
+        self._proxy_protocol = proxy_protocol
+        self._listeners: list[SharedListener] = []
+        self._https: SharedListener | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._pool_sweep_at = 0.0
         stats.watch_connections(lambda: len(self._context.connections))
@@ -48,24 +61,33 @@ class ProxyServer:
         self, host: str | None, port: int, certificates: CertificateStore, reuse_port: bool = False
     ) -> int:
         """Accept TLS connections with the certificate for their server name; as `listen_http` otherwise."""
-        return await self._listen(host, port, reuse_port, b"https", certificates)
+        number = await self._listen(host, port, reuse_port, b"https", certificates)
+        self._https = self._listeners[-1]
+        return number
+
+    def share(self, plan: PortPlan | None) -> None:
+        """Hand HTTPS connections for the plan's server names to stream routes from now on; None: there are none."""
+        if self._https is not None:
+            self._https.share(plan)
 
     async def _listen(
         self, host: str | None, port: int, reuse_port: bool, scheme: bytes, certificates: CertificateStore | None
     ) -> int:
-        loop = asyncio.get_running_loop()
-        bound = [port]
+        bound = open_listener(host, port, reuse_port=reuse_port)
+        number: int = bound.getsockname()[1]
+        shown = str(number).encode()
 
-        def accept() -> asyncio.Protocol:
-            return cast(asyncio.Protocol, ClientConnection(self._context, scheme, str(bound[0]).encode()))
+        def accept(client: SocketAddress | None) -> asyncio.Protocol:
+            address = client[0].encode() if client is not None else b""
+            return cast(asyncio.Protocol, ClientConnection(self._context, scheme, shown, address))
 
         context = certificates.server_context if certificates is not None else None
-        listener = await loop.create_server(accept, host, port, ssl=context, reuse_port=reuse_port, backlog=_BACKLOG)
-        bound[0] = listener.sockets[0].getsockname()[1]
+        listener = SharedListener(self._streams, bound, accept, context, expects_proxy_header=self._proxy_protocol)
         self._listeners.append(listener)
+        await listener.start()
         if self._timer is None:
             self._tick()
-        return bound[0]
+        return number
 
     def _tick(self) -> None:
         """Move the clock and look at every deadline."""

@@ -68,6 +68,10 @@ class ClientSide:
         """Read the request's body, or not: nothing is taken that could not be passed on or kept."""
         raise NotImplementedError
 
+    def own_answer(self, answer: AnswerHead, status: int, reason: str) -> AnswerHead | None:
+        """Give an answer of our own the form that the client's protocol wants, without body; None: it is good as is."""
+        return None
+
 
 class UpstreamSide:
     """Where a request goes: an HTTP/1.1 connection, or one stream of an HTTP/2 connection."""

@@ -1,0 +1,40 @@
+"""How much a client may ask of a connection that is not a request.
+
+Each kind of cheap frame that makes us work has a bucket that refills with time; a client that empties one is told to
+calm down with a GOAWAY. Numbers as nghttp2 has them for resets; ordinary clients stay far below.
+"""
+
+import time
+from typing import Final
+
+
+class Bucket:
+    """Tokens that refill steadily."""
+
+    __slots__ = ("_at", "_burst", "_left", "_rate")
+
+    def __init__(self, burst: float, rate: float) -> None:
+        self._burst = burst
+        self._rate = rate
+        self._left = burst
+        self._at = 0.0
+
+    def take(self) -> bool:
+        """Take one token; False: there is none."""
+        if self._left < 1.0:
+            now = time.monotonic()
+            self._left = min(self._burst, self._left + (now - self._at) * self._rate if self._at else 0.0)
+            self._at = now
+            if self._left < 1.0:
+                return False
+        elif not self._at:
+            self._at = time.monotonic()
+        self._left -= 1.0
+        return True
+
+
+RESETS: Final = (1000.0, 33.0)
+"""Streams reset by the client, or by us for what the client did wrong (CVE-2023-44487, CVE-2025-8671): burst, a
+second."""
+CONTROL: Final = (1000.0, 100.0)
+"""PING, SETTINGS, PRIORITY and empty DATA frames."""
