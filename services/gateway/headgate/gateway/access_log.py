@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from headgate.gateway.proxy.head import RequestFields, logged_fields
+from headgate.gateway.streams.log import StreamRecord, combined_line, json_line
 
 LogRecord = tuple[bytes, bytes, bytes, bytes, bytes, int, int, float, RequestFields, bytes, str, str, str, str]
 """Time, client address, method, target, version, status, body bytes, seconds, fields, request id, route name,
@@ -44,8 +45,15 @@ class AccessLog:
 
     def append(self, record: LogRecord) -> None:
         """Note one finished request."""
+        self._append_line(_json(record) if self._is_json else _combined(record))
+
+    def stream(self, record: StreamRecord) -> None:
+        """Note one finished connection or UDP session of a stream route."""
+        self._append_line(json_line(record) if self._is_json else combined_line(record))
+
+    def _append_line(self, line: bytes) -> None:
         lines = self._lines
-        lines.append(_json(record) if self._is_json else _combined(record))
+        lines.append(line)
         if len(lines) >= _BATCH:
             self.flush()
         elif self._timer is None:

@@ -20,6 +20,7 @@ from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.table.certificates import OpenedCertificate
 from headgate.gateway.table.compile import CompiledTable
 from headgate.gateway.table.compiler import TableCompiler, TableUpdate
+from headgate.gateway.table.streams import CompiledStream
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ class TableApplier:
         metrics: what to tell about it.
         on_certificates: takes all certificates whenever one changed.
         on_applied: called after each swap.
+        on_streams: takes all stream routes whenever one changed.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class TableApplier:
         metrics: TableMetrics,
         on_certificates: Callable[[Sequence[OpenedCertificate]], None],
         on_applied: Iterable[Callable[[Manifest], None]] = (),
+        on_streams: Callable[[Sequence[CompiledStream]], None] = lambda _: None,
     ) -> None:
         self._compiler = compiler
         self._directory = directory
@@ -56,6 +59,7 @@ class TableApplier:
         self._metrics = metrics
         self._on_certificates = on_certificates
         self._on_applied = tuple(on_applied)
+        self._on_streams = on_streams
         self.manifest: Manifest | None = None
         """Of the table that is served."""
 
@@ -116,6 +120,10 @@ class TableApplier:
                     _log.error("certificate refused", extra={"certificate": opened.key, "problem": opened.problem})
             self._metrics.refused_certificates.set(sum(bool(opened.problem) for opened in certificates))
             self._on_certificates(certificates)
+            watch.end()
+        if update.changes_streams:
+            watch.begin()
+            self._on_streams([stream for _, stream in self._compiler.streams.compiled()])
             watch.end()
         return table
 

@@ -10,6 +10,7 @@ from headgate.common.settings import ServiceSettings
 from headgate.common.status import is_address
 from headgate.common.table import DEFAULT_TABLE
 from headgate.gateway.proxy.config import ProxyConfig
+from headgate.gateway.table.streams import parse_networks
 
 _PROXY = ProxyConfig()
 _MARGIN_S = 1.0
@@ -68,6 +69,22 @@ class GatewaySettings(ServiceSettings):
         default=_PROXY.trust_forwarded,
         description="Keep clients' X-Forwarded-* headers, as another proxy is in front; off by default: they lie.",
     )
+    proxy_protocol: bool = Field(
+        default=False,
+        description="Expect a PROXY protocol header, version 1 or 2, at the beginning of every HTTP and HTTPS "
+        "connection; off by default, as a load balancer has to send it.",
+    )
+    proxy_protocol_networks: tuple[str, ...] = Field(
+        default=(),
+        description="Networks (CIDR) of the load balancers that send PROXY headers, for streams too; connections from "
+        "elsewhere begin with none. All by default.",
+    )
+    max_udp_sessions: int = Field(
+        default=4096,
+        ge=1,
+        description="UDP sessions of a stream route without a bound of its own, per worker; 4096 by default, as each "
+        "takes a descriptor.",
+    )
     connect_timeout_s: float = Field(
         default=_PROXY.connect_timeout_s, gt=0, description="Seconds to connect to an endpoint; 5 as in ingress-nginx."
     )
@@ -117,6 +134,12 @@ class GatewaySettings(ServiceSettings):
         if (self.default_certificate_file is None) != (self.default_certificate_key_file is None):
             raise ValueError("default_certificate_file and default_certificate_key_file go together")
         return self
+
+    @field_validator("proxy_protocol_networks")
+    @classmethod
+    def _check_networks(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        parse_networks(values)
+        return values
 
     def proxy_config(self) -> ProxyConfig:
         """Return the part that concerns the proxy."""

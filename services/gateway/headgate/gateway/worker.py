@@ -41,8 +41,12 @@ from headgate.gateway.role import WorkerRole
 from headgate.gateway.sealing_keys import load_unsealer
 from headgate.gateway.settings import GatewaySettings
 from headgate.gateway.store_link import OpenStores, open_nats_stores
+from headgate.gateway.streams.context import StreamContext
+from headgate.gateway.streams.listeners import StreamListeners
+from headgate.gateway.streams.stats import StreamStats
 from headgate.gateway.table.certificates import OpenedCertificate
 from headgate.gateway.table.compiler import TableCompiler
+from headgate.gateway.table.streams import CompiledStream, parse_networks
 from headgate.gateway.table.view import CompilerView
 from headgate.gateway.tls import CertificateEntry, CertificateStore
 from headgate.gateway.tls.fallback_files import FallbackFiles
@@ -81,12 +85,34 @@ class Worker:
             self._metrics,
             self._present_certificates,
             on_applied=(self._note_applied,),
+            on_streams=self._serve_streams,
         )
         self._last_good = LastGoodWriter(settings.last_good_path, self._applier.stored_table)
         self._stats = ProxyStats()
         self._access_log = None if settings.access_log == "off" else AccessLog(settings.access_log)
-        self._server = ProxyServer(holder, self._pools, config, self._stats, self._access_log)
+        self._stream_certificates = CertificateStore(alpn=(), default_key=settings.default_certificate)
+        """What streams present. They are passed on as plain bytes of whatever protocol, so none is agreed upon."""
+        self._stream_stats = StreamStats()
+        self._stream_context = StreamContext(
+            self._stream_stats,
+            self._stream_certificates.server_context,
+            self._access_log.stream if self._access_log else None,
+            settings.header_timeout_s,
+            parse_networks(settings.proxy_protocol_networks),
+            settings.max_udp_sessions,
+        )
+        self._streams: StreamListeners | None = None
+        self._server = ProxyServer(
+            holder,
+            self._pools,
+            config,
+            self._stats,
+            self._access_log,
+            self._stream_context,
+            proxy_protocol=settings.proxy_protocol,
+        )
         self._collector = ProxyCollector(self._stats)
+        self._stream_collector = ProxyCollector(self._stream_stats)
         self._listeners: tuple[str, ...] = ()
         self._swapped = asyncio.Event()
         self._is_heap_frozen = False
@@ -102,6 +128,7 @@ class Worker:
                 await admin.start()
         REGISTRY.register(self._collector)
         REGISTRY.register(self._tls_collector)
+        REGISTRY.register(self._stream_collector)
         try:
             await self._load_last_good()
             await self._listen()
@@ -117,6 +144,7 @@ class Worker:
         finally:
             REGISTRY.unregister(self._collector)
             REGISTRY.unregister(self._tls_collector)
+            REGISTRY.unregister(self._stream_collector)
             if self._access_log:
                 self._access_log.close()
             if admin:
@@ -130,21 +158,43 @@ class Worker:
                 settings.http_host, role.http_port or settings.http_port, reuse_port=shared
             )
         listeners = [f"http://{settings.http_host}:{port}"]
+        reserved = {port: "HTTP port", settings.admin_port: "admin port"}
         if settings.https:
             with _naming("https_port", settings.https_port, settings.http_host):
                 port = await self._server.listen_https(
                     settings.http_host, role.https_port or settings.https_port, self._certificates, reuse_port=shared
                 )
             listeners.append(f"https://{settings.http_host}:{port}")
+            reserved[port] = "HTTPS port"
         self._listeners = tuple(listeners)
+        self._streams = StreamListeners(
+            self._stream_context,
+            settings.http_host,
+            reuse_port=shared,
+            reserved=reserved,
+            https=self._server if settings.https else None,
+            on_change=self._announcer.announce_soon,
+        )
+        self._serve_streams([stream for _, stream in self._compiler.streams.compiled()])
         _log.info("listening", extra={"listeners": " ".join(listeners), "worker": role.index, "engine": ENGINE})
+
+    def _serve_streams(self, routes: Sequence[CompiledStream]) -> None:
+        """Open and close ports; those of the table on disk once the gateway's own are open."""
+        if self._streams is not None:
+            self._streams.apply(routes)
+
+    def _shown_listeners(self) -> tuple[str, ...]:
+        return self._listeners + (self._streams.names if self._streams is not None else ())
 
     async def _serve_until(self, stopping: asyncio.Event) -> None:
         """Serve until told to stop; readiness fails from then on, accepting goes on for the drain delay."""
         await stopping.wait()
         self._server.announce_drain()
         await asyncio.sleep(self._settings.drain_delay_s)
-        await self._server.drain(self._settings.drain_s)
+        drain_s = self._settings.drain_s
+        await asyncio.gather(
+            self._server.drain(drain_s), *([self._streams.drain(drain_s)] if self._streams is not None else [])
+        )
 
     async def _follow(self, open_stores: OpenStores) -> None:
         async with open_stores() as stores:
@@ -188,7 +238,7 @@ class Worker:
                 self._pools.drop(*key)
 
     def _present_certificates(self, certificates: Sequence[OpenedCertificate]) -> None:
-        self._certificates.set_certificates(
+        entries = [
             CertificateEntry(
                 opened.server_names,
                 opened.chain_pem,
@@ -199,7 +249,9 @@ class Worker:
             )
             for opened in certificates
             if opened.private_key is not None
-        )
+        ]
+        self._certificates.set_certificates(entries)
+        self._stream_certificates.set_certificates(entries)
 
     def _why_not_ready(self) -> str | None:
         return None if self._applier.version else f"no revision of table {self._settings.table} was applied yet"
@@ -213,9 +265,9 @@ class Worker:
             zone=settings.zone,
             table=settings.table,
             version=self._applier.version,
-            listeners=self._listeners,
+            listeners=self._shown_listeners(),
             addresses=settings.publish_addresses,
-            connections=self._server.connections,
+            connections=self._server.connections + self._stream_stats.active,
             requests_total=self._stats.requests,
             at=datetime.now(UTC),
         )
@@ -228,7 +280,7 @@ class Worker:
             admin = AdminSite(settings.admin_host, settings.admin_port, health=context.health)
         else:
             return None
-        TablePages(CompilerView(self._compiler), settings.table, lambda: self._listeners).add_to(admin)
+        TablePages(CompilerView(self._compiler), settings.table, self._shown_listeners).add_to(admin)
         return admin
 
 

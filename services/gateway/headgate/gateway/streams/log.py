@@ -3,7 +3,7 @@
 import json
 import time
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 
 class Status(IntEnum):
@@ -40,13 +40,6 @@ class StreamRecord(NamedTuple):
     endpoint: str
     reason: str
     """What went wrong; empty if nothing did."""
-
-
-class StreamLog(Protocol):
-    """Takes a line for each finished connection."""
-
-    def append_line(self, line: bytes) -> None:
-        """Note one finished connection."""
 
 
 def combined_line(record: StreamRecord) -> bytes:

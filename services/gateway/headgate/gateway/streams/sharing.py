@@ -26,6 +26,7 @@ class SharedListener:
     """One listening socket of the gateway.
 
     Args:
+        context: None: it is never shared, and no headers are expected.
         listener: nonblocking, listening; becomes the object's to close.
         make_protocol: serves what is not a stream route's.
         tls: spoken with those; None: plain.
@@ -34,7 +35,7 @@ class SharedListener:
 
     def __init__(
         self,
-        context: StreamContext,
+        context: StreamContext | None,
         listener: socket.socket,
         make_protocol: MakeProtocol,
         tls: ssl.SSLContext | None,
@@ -117,6 +118,7 @@ class SharedListener:
 
     async def _serve(self, accepted: socket.socket) -> None:
         context, plan = self._context, self._plan
+        assert context is not None, "nothing can be looked at without it"
         expects_header = self._expects_proxy_header or (plan is not None and plan.expects_proxy_header)
         found = await identify(accepted, context, plan, expects_proxy_header=expects_header)
         if found is None:

@@ -17,8 +17,8 @@ BACKLOG = 4096
 _RESET = struct.pack("ii", 1, 0)
 
 
-def open_listener(host: str, port: int, *, datagrams: bool = False, reuse_port: bool = False) -> socket.socket:
-    """Bind a socket, and listen unless it is for datagrams. `::` takes IPv4 too.
+def open_listener(host: str | None, port: int, *, datagrams: bool = False, reuse_port: bool = False) -> socket.socket:
+    """Bind a socket, and listen unless it is for datagrams. `::` takes IPv4 too; None is all addresses.
 
     Raises:
         OSError: the port is taken, needs privileges, or the host is none of ours.

@@ -19,7 +19,7 @@ from headgate.gateway.table.certificates import OpenedCertificate, open_certific
 from headgate.gateway.table.chunks import ChunkSet, FindPrevious, decode_entry
 from headgate.gateway.table.compile import CompiledHost, CompiledTable, UpstreamHolders, compile_host
 from headgate.gateway.table.match import find_host
-from headgate.gateway.table.streams import CompiledStream, StreamBackend, compile_backend
+from headgate.gateway.table.streams import PLAIN, CompiledStream, StreamBackend, compile_backend
 from headgate.gateway.tls.backend import BackendContexts
 from headgate.gateway.tls.policy import HostTls, TlsPolicies
 
@@ -109,7 +109,14 @@ class TableCompiler:
     def forget_upstream(self, key: str) -> None:
         """Leave routes that still refer to a removed upstream with a reason instead of its last endpoints."""
         self._holders.holder(key).balancer = missing_balancer(key)
-        self.backends.pop(key, None)
+        self.note_backend(key, PLAIN)
+
+    def note_backend(self, key: str, backend: StreamBackend) -> None:
+        """Let streams speak so with an upstream from now on."""
+        if backend is PLAIN:
+            self.backends.pop(key, None)
+        else:
+            self.backends[key] = backend
 
     def replace_table(self, version: Version, *, hosts_changed: bool) -> CompiledTable:
         """Make the table of the chunks held now; one that shares all hosts shares their map."""
@@ -184,7 +191,7 @@ class TableUpdate:
         bound, gone = self._upstreams.commit()
         for upstream in bound.values():
             upstream.holder.balancer = upstream.balancer
-            self._compiler.backends[upstream.holder.key] = upstream.backend
+            self._compiler.note_backend(upstream.holder.key, upstream.backend)
         for key in gone:
             self._compiler.forget_upstream(key)
         self._certificates.commit()
