@@ -1,7 +1,7 @@
 """Conversations of a check: each an asyncio protocol that learns one result. HTTP/2 is in `h2_asking`."""
 
 import asyncio
-from typing import Final
+from typing import Final, cast
 
 import httptools
 
@@ -31,9 +31,9 @@ class Asking(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        self.begin(transport)
+        # uvloop's transports are no subclasses of asyncio's.
+        self.transport = cast(asyncio.Transport, transport)
+        self.begin(self.transport)
 
     def begin(self, transport: asyncio.Transport) -> None:
         """Say the first word."""
