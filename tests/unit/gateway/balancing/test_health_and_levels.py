@@ -140,6 +140,22 @@ def test_a_retry_leaves_a_level_that_was_tried() -> None:
     assert {number(balancer.pick([slot_of(balancer, 2)], PLAIN)) for _ in range(20)} == {3}
 
 
+def test_a_retry_after_all_levels_were_tried_still_finds_somebody() -> None:
+    balancer = World().balancer(at(1), at(2), at(3, priority=1))
+    slot_of(balancer, 1).mark(is_healthy=False)
+    assert number(balancer.pick(balancer.slots, PLAIN)) in (2, 3)
+
+
+def test_the_turns_of_levels_go_on_when_health_changes() -> None:
+    balancer = World().balancer(at(1), at(2), at(3, priority=1), at(4, priority=1))
+    slot_of(balancer, 1).mark(is_healthy=False)
+    seen = []
+    for turn in range(1000):
+        seen.append(chosen(balancer))
+        slot_of(balancer, 4).mark(is_healthy=turn % 2 == 0)
+    assert seen.count(2) == pytest.approx(700, abs=1)
+
+
 def test_hashing_shares_keys_among_levels_and_keeps_them_there() -> None:
     endpoints = [at(1), at(2), at(3, priority=1), at(4, priority=1)]
     balancer = World().balancer(*endpoints, policy="ring-hash", hash=(HashKey(source="header", name="u"),))

@@ -90,6 +90,11 @@ def test_a_split_gives_each_backend_its_weight() -> None:
     assert Counter(str(site.pool(request())) for _ in range(100)) == {"10.0.0.1:80": 90, "10.0.0.2:80": 10}
 
 
+def test_a_split_without_sessions_sets_no_cookie() -> None:
+    site, source = Site(("main", 1), ("next", 1)).serve("main", endpoint(1)).serve("next", endpoint(2)), request()
+    assert site.route.answer_lines(source, site.pool(source)) == b""
+
+
 def test_a_retry_stays_with_the_backend() -> None:
     site = (
         Site(("main", 1), ("next", 1)).serve("main", endpoint(1), endpoint(2)).serve("next", endpoint(3), endpoint(4))

@@ -163,10 +163,6 @@ class EndpointDirectory:
             slot = self._slots[key] = EndpointSlot(self, key)
         return slot
 
-    def find(self, address: str, port: int, protocol: BackendProtocol) -> EndpointSlot | None:
-        """Return the slot of an address that some upstream has, else None."""
-        return self._slots.get((address, port, protocol))
-
     def open_pool(self, key: EndpointKey) -> "EndpointPool":
         """Make or find a pool."""
         return self._pools.get(*key)

@@ -68,8 +68,6 @@ class Lottery:
 
     def draw(self, avoided: Collection[EndpointSlot]) -> Member | None:
         """Draw one that is not avoided, with the chances that these have among each other; None if nobody is left."""
-        if not self._members:
-            return None
         if len(avoided) < len(self._members):
             for _ in range(_BLIND_DRAWS):
                 member = self._draw_any()

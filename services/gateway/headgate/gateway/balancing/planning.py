@@ -61,7 +61,7 @@ class LeveledPicker:
         self._shares = tuple(shares)
         self._hash = request_hash
         self._turns = SmoothRoundRobin(
-            (rank, round(share * _SHARE_FINENESS)) for (rank, _), share in zip(levels, shares, strict=True)
+            (rank, max(1, round(share * _SHARE_FINENESS))) for (rank, _), share in zip(levels, shares, strict=True)
         )
 
     def choose(self, tried: Collection[EndpointSlot], source: "RequestSource") -> EndpointSlot | None:
@@ -80,7 +80,8 @@ class LeveledPicker:
         if key is not None:
             return list(self._pickers)[level_of(key, self._shares)]
         rank = self._turns.choose()
-        return next(iter(self._pickers)) if rank is None else rank
+        assert rank is not None, "every level has a share"
+        return rank
 
     def adopt(self, previous: Picker) -> None:
         """Go on with the turns of the levels."""
