@@ -1,0 +1,166 @@
+import asyncio
+
+import pytest
+from aiohttp import web
+
+from headgate.gateway.plugins.errors import PluginRefused
+from headgate.gateway.plugins.interface import Headers, PluginServices, Response
+from unit.gateway.plugins.running import answered, asked, chain, exchanged, request
+from unit.gateway.plugins.service import Seen, running, sending
+
+
+def answering(status: int = 200, headers=(), body: bytes = b""):
+    def answer(seen: Seen) -> web.StreamResponse:
+        response = web.Response(status=status, body=body)
+        for name, value in headers:
+            response.headers.add(name, value)
+        return response
+
+    return answer
+
+
+async def test_service_is_told_of_the_request() -> None:
+    async with running(answering()) as service:
+        plugins = chain(
+            (
+                "forward-auth",
+                {"uri": f"{service.url}/check?a=1", "extra_headers": {"X-Original-Method": "$request_method"}},
+            ),
+            services=service.services,
+        )
+        given = request(
+            "/p?q=1", [("Cookie", "c"), ("X-Forwarded-For", "9.9.9.9")], method="PUT", authority="a.example:81"
+        )
+        assert await asked(plugins, given) is None
+        seen = service.seen[0]
+    assert (seen.method, seen.target, seen.body) == ("GET", "/check?a=1", b"")
+    told = {name: value for name, value in seen.headers.items() if name.startswith("X-")}
+    assert told == {
+        "X-Forwarded-Proto": "http",
+        "X-Forwarded-Method": "PUT",
+        "X-Forwarded-Host": "a.example:81",
+        "X-Forwarded-Uri": "/p?q=1",
+        "X-Forwarded-For": "192.0.2.1",
+        "X-Original-Method": "PUT",
+    }
+    assert "Cookie" not in seen.headers
+
+
+@pytest.mark.parametrize("shown", [{"request_headers": ["cookie"]}, {"all_headers": True}])
+async def test_headers_of_the_client_are_shown_on_demand(shown) -> None:
+    async with running(answering()) as service:
+        plugins = chain(("forward-auth", {"uri": service.url, **shown}), services=service.services)
+        await asked(plugins, request("/", [("Cookie", "c=1"), ("Other", "o")]))
+        assert service.seen[0].headers["Cookie"] == "c=1"
+        assert ("Other" in service.seen[0].headers) is ("all_headers" in shown)
+
+
+async def test_headers_of_the_answer_reach_the_upstream_and_forged_ones_do_not() -> None:
+    async with running(answering(headers=[("X-User", "jack"), ("X-Roles", "a"), ("X-Roles", "b")])) as service:
+        config = {"uri": service.url, "upstream_headers": ["X-User", "X-Admin"], "upstream_headers_regex": "^x-r"}
+        plugins = chain(("forward-auth", config), services=service.services)
+        given = request("/", [("X-User", "forged"), ("x-admin", "forged")])
+        assert await asked(plugins, given) is None
+    assert given.headers.get("X-User") == "jack"
+    assert "X-Admin" not in given.headers
+    assert given.headers.get_all("X-Roles") == ["a", "b"]
+
+
+async def test_refusal_is_handed_on_with_the_headers_that_are_named() -> None:
+    headers = [("WWW-Authenticate", "Basic"), ("X-Why", "no"), ("X-Secret", "s"), ("Location", "/login")]
+    async with running(answering(403, headers, b"go away")) as service:
+        config = {"uri": service.url, "client_headers": ["X-Why"]}
+        response = await asked(chain(("forward-auth", config), services=service.services), request())
+    assert response is not None
+    assert (response.status, response.body) == (403, b"go away")
+    assert {name.lower() for name, _ in response.headers} >= {"www-authenticate", "x-why", "location"}
+    assert "X-Secret" not in response.headers
+
+
+@pytest.mark.parametrize(
+    ("status", "strict", "expected"), [(302, False, 302), (302, True, 500), (500, True, 500), (401, True, 401)]
+)
+async def test_what_is_handed_on_depends_on_strictness(status, strict, expected) -> None:
+    async with running(answering(status)) as service:
+        config = {"uri": service.url, "strict_statuses": strict}
+        response = await asked(chain(("forward-auth", config), services=service.services), request())
+    assert response is not None
+    assert response.status == expected
+
+
+async def test_401_redirects_to_the_sign_in() -> None:
+    async with running(answering(401, [("Set-Cookie", "csrf=1")])) as service:
+        config = {"uri": service.url, "signin": "https://login/start?rd=$scheme://$host$escaped_request_uri"}
+        response = await asked(chain(("forward-auth", config), services=service.services), request("/p?q=1"))
+    assert response is not None
+    assert response.status == 302
+    assert response.headers.get("Location") == "https://login/start?rd=http://a.example%2Fp%3Fq%3D1"
+    assert response.headers.get("Set-Cookie") == "csrf=1"
+
+
+@pytest.mark.parametrize(
+    ("always", "status", "expected"), [(False, 200, ["s=1"]), (False, 404, []), (True, 404, ["s=1"])]
+)
+async def test_cookies_of_the_service_reach_the_client(always, status, expected) -> None:
+    async with running(answering(headers=[("Set-Cookie", "s=1")])) as service:
+        config = {"uri": service.url, "response_cookies": True, "always_set_cookie": always}
+        plugins = chain(("forward-auth", config), services=service.services)
+        response = await exchanged(plugins, request(), Response(status))
+    assert response.headers.get_all("Set-Cookie") == expected
+
+
+async def test_body_is_sent_with_post() -> None:
+    async with running(answering()) as service:
+        config = {"uri": service.url, "request_method": "POST", "max_req_body_size": 10}
+        plugins = chain(("forward-auth", config), services=service.services)
+        assert await asked(plugins, request(method="POST", body=b"0123456789", content_length=10)) is None
+        assert service.seen[0].body == b"0123456789"
+        refused = await asked(plugins, request(method="POST", content_length=11))
+    assert refused is not None
+    assert refused.status == 413
+
+
+@pytest.mark.parametrize(("lenient", "expected"), [(False, 504), (True, None)])
+async def test_service_that_is_away_decides_as_configured(lenient, expected) -> None:
+    async with running(answering()) as service:
+        config = {"uri": "http://127.0.0.1:1", "status_on_error": 504, "allow_degradation": lenient}
+        response = await asked(chain(("forward-auth", config), services=service.services), request())
+    assert (response.status if response else None) == expected
+
+
+async def test_service_that_is_slow_is_not_waited_for() -> None:
+    async def stall(upstream, request, *, timeout_s, max_body):
+        await asyncio.wait_for(asyncio.Event().wait(), timeout_s)
+
+    plugins = chain(("forward-auth", {"upstream": "a/b/c:80", "timeout": 20}), services=PluginServices(send_to=stall))
+    response = await asked(plugins, request())
+    assert response is not None
+    assert response.status == 403
+
+
+async def test_upstream_of_the_table_may_be_asked() -> None:
+    seen = []
+
+    def answer(upstream, question):
+        seen.append((upstream, question.target))
+        return Response(200, Headers([("X-User", "jack")]))
+
+    config = {"upstream": "c/ns/auth:80", "path": "/check", "upstream_headers": ["X-User"]}
+    given = request()
+    assert await asked(chain(("forward-auth", config), services=PluginServices(send_to=sending(answer))), given) is None
+    assert seen == [("c/ns/auth:80", "/check")]
+    assert given.headers.get("X-User") == "jack"
+
+
+async def test_answers_of_the_upstream_are_left_alone() -> None:
+    plugins = chain(("forward-auth", {"upstream": "x"}))
+    assert (await answered(plugins, request(), Response(200), b"body")).body == b"body"
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{}, {"uri": "auth/check"}, {"uri": "http://a", "upstream": "b"}, {"uri": "http://u:p@a"}, {"uri": "http://a:x"}],
+)
+def test_bad_configuration_is_refused(config) -> None:
+    with pytest.raises(PluginRefused):
+        chain(("forward-auth", config))
