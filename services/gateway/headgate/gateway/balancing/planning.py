@@ -89,6 +89,25 @@ class LeveledPicker:
             self._turns.adopt(previous._turns)
 
 
+class Marks:
+    """Who is out of one upstream by its own checks; shared by its revisions, of which two may be there at a time."""
+
+    __slots__ = ("out",)
+
+    def __init__(self) -> None:
+        self.out: WeakSet[EndpointSlot] | tuple[()] = ()
+        """Most upstreams never need a set."""
+
+    def set(self, slot: EndpointSlot, *, is_available: bool) -> None:
+        """Take an endpoint out, or let it back in."""
+        if isinstance(self.out, tuple):
+            self.out = WeakSet()
+        if is_available:
+            self.out.discard(slot)
+        else:
+            self.out.add(slot)
+
+
 class Planner:
     """Makes the plans of one revision of an upstream.
 
@@ -100,6 +119,21 @@ class Planner:
         offset: how many turns a round begins with.
         place: where this gateway is.
     """
+
+    __slots__ = (
+        "_balancing",
+        "_chance",
+        "_clock",
+        "_hash",
+        "_leveled",
+        "_levels",
+        "_marks",
+        "_offset",
+        "_pickers",
+        "_slow_start",
+        "_tables",
+        "slots",
+    )
 
     def __init__(
         self,
@@ -122,15 +156,14 @@ class Planner:
         self.slots = tuple(member.slot for members in self._levels.values() for member in members)
         self._hash = RequestHash(balancing.hash) if balancing.hash else None
         self._slow_start = SlowStart(balancing.slow_start_s) if balancing.slow_start_s else None
-        self._marked_out: WeakSet[EndpointSlot] = WeakSet()
-        """Out of this upstream, by its own checks. Shared by its revisions, of which two may be there at a time."""
+        self._marks = Marks()
         self._pickers: dict[Rank, Picker] = {}
         self._leveled: LeveledPicker | None = None
         self._tables: dict[TableKey, ConsistentTable] = {}
 
     def adopt(self, previous: "Planner") -> None:
         """Go on from the plans of another revision."""
-        self._marked_out = previous._marked_out
+        self._marks = previous._marks
         self._pickers, self._leveled = dict(previous._pickers), previous._leveled
         if previous._balancing.policy is self._balancing.policy:
             self._tables = dict(previous._tables)
@@ -142,18 +175,15 @@ class Planner:
 
     def mark(self, slot: EndpointSlot, *, is_available: bool) -> None:
         """Take an endpoint out for this upstream alone, or let it back in."""
-        if is_available:
-            self._marked_out.discard(slot)
-        else:
-            self._marked_out.add(slot)
+        self._marks.set(slot, is_available=is_available)
 
     def is_fit(self, slot: EndpointSlot, now: float) -> bool:
         """Tell whether an endpoint is healthy and not ejected."""
-        return slot.is_healthy and slot.ejected_until <= now and slot not in self._marked_out
+        return slot.is_healthy and slot.ejected_until <= now and slot not in self._marks.out
 
     def make_plan(self, now: float) -> Plan:
         """Plan for the state that the slots are in."""
-        suspects = self.slots if self._marked_out else [slot for slot in self.slots if slot.is_suspect]
+        suspects = self.slots if self._marks.out else [slot for slot in self.slots if slot.is_suspect]
         out = frozenset(slot for slot in suspects if not self.is_fit(slot, now))
         loads = share_load(
             [(len(members), _count_fit(members, out)) for members in self._levels.values()],
