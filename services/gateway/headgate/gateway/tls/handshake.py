@@ -81,7 +81,8 @@ class ServerConnection:
         self._incoming = incoming
         self._outgoing = outgoing
         self._object: ssl.SSLObject | None = None
-        self._failure: ssl.SSLError | None = None
+        self._failure: tuple[object, ...] | None = None
+        """What the error says that comes after the alert. The error itself would hold this object by its traceback."""
         self._identity: ClientIdentity | None = None
         self.tls: HostTls | None = None
         """The policy that the handshake followed; None: the gateway's own."""
@@ -102,7 +103,7 @@ class ServerConnection:
     def do_handshake(self) -> None:
         """Go on with the handshake. Raises ssl.SSLWantReadError for more bytes, ssl.SSLError when it failed."""
         if self._failure is not None:
-            raise self._failure
+            raise ssl.SSLError(*self._failure)
         connection = self._object or self._begin()
         try:
             connection.do_handshake()
@@ -142,7 +143,7 @@ class ServerConnection:
             raise error
         # The loop drops what is unsent when a handshake fails; asked for more bytes it sends the alert first. The
         # client then closes, and if it does not, the loop's limit for handshakes ends it.
-        self._failure = error
+        self._failure = error.args
         raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "an alert is to be sent") from error
 
     def _chosen(self) -> ssl.SSLObject:
