@@ -2,6 +2,7 @@
 
 import base64
 import ssl
+import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,15 @@ class SelfSigned:
                 "tls.key": base64.b64encode(self.key_pem).decode(),
             },
         }
+
+    def server_context(self) -> ssl.SSLContext:
+        """A context that presents this certificate."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(self.certificate_pem + self.key_pem)
+            file.flush()
+            context.load_cert_chain(file.name)
+        return context
 
     def client_context(self) -> ssl.SSLContext:
         """A context that trusts this certificate and nothing else, and checks the name."""

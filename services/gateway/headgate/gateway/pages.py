@@ -1,7 +1,7 @@
 """The gateway's own pages on the admin site.
 
 GET /version                                    table, version and listeners of this worker
-GET /table                                      all routes
+GET /table                                      all routes, those of streams too
 GET /explain?url=URL[&method=GET][&header=Name: value]...[&client=ADDRESS][&body=TEXT]
                                                 why a request goes where it goes
 """
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from headgate.common.admin import AdminSite
-from headgate.common.table import Route, VirtualHost
+from headgate.common.table import Route, StreamRoute, VirtualHost
 from headgate.gateway.table.condition_text import describe
 from headgate.gateway.table.explain import explain
 from headgate.gateway.table.view import TableView
@@ -42,10 +42,11 @@ class TablePages:
         return web.json_response(self._about())
 
     async def show_table(self, request: web.Request) -> web.StreamResponse:
-        """Stream all routes: `{"table", "version", "listeners", "hosts": [{"host", "routes": [...]}]}`."""
+        """Stream all routes: `{"table", "version", "listeners", "streams": [], "hosts": [{"host", "routes": []}]}`."""
         response = web.StreamResponse(headers={"Content-Type": "application/json; charset=utf-8"})
         await response.prepare(request)
-        head = json.dumps(self._about())
+        streams = [_describe_stream(entry) for entry in self._view.stream_routes()]
+        head = json.dumps({**self._about(), "streams": streams})
         await response.write(head[:-1].encode() + b', "hosts": [\n')
         async for piece in _in_slices(self._view):
             await response.write(piece)
@@ -90,6 +91,10 @@ async def _in_slices(view: TableView) -> AsyncIterator[bytes]:
 
 def _describe_host(virtual_host: VirtualHost) -> dict[str, object]:
     return {"host": virtual_host.host, "routes": [_describe_route(route) for route in virtual_host.routes]}
+
+
+def _describe_stream(entry: StreamRoute) -> dict[str, object]:
+    return entry.model_dump(mode="json", exclude_defaults=True)
 
 
 def _describe_route(route: Route) -> dict[str, object]:

@@ -6,7 +6,7 @@ Two sources: a list of entries (`headgate explain` on files) and a gateway's com
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from headgate.common.table import Upstream, VirtualHost
+from headgate.common.table import StreamRoute, Upstream, VirtualHost
 from headgate.gateway.table.compiler import TableCompiler
 
 
@@ -26,6 +26,9 @@ class TableView(Protocol):
     def virtual_hosts(self) -> Iterator[VirtualHost]:
         """Yield all virtual hosts."""
 
+    def stream_routes(self) -> Iterator[StreamRoute]:
+        """Yield all stream routes."""
+
 
 class EntryView:
     """A view of entries at hand."""
@@ -34,6 +37,7 @@ class EntryView:
         entries = list(entries)
         self.version_label = version_label
         self._hosts = {entry.host: entry for entry in entries if isinstance(entry, VirtualHost)}
+        self._streams = {entry.key: entry for entry in entries if isinstance(entry, StreamRoute)}
         self._upstreams = {entry.key: entry for entry in entries if isinstance(entry, Upstream)}
 
     def virtual_host(self, host: str) -> VirtualHost | None:
@@ -47,6 +51,10 @@ class EntryView:
     def virtual_hosts(self) -> Iterator[VirtualHost]:
         """Yield all virtual hosts, sorted."""
         return (self._hosts[host] for host in sorted(self._hosts))
+
+    def stream_routes(self) -> Iterator[StreamRoute]:
+        """Yield all stream routes, sorted."""
+        return (self._streams[key] for key in sorted(self._streams))
 
 
 class CompilerView:
@@ -72,3 +80,7 @@ class CompilerView:
     def virtual_hosts(self) -> Iterator[VirtualHost]:
         """Yield all virtual hosts in no particular order."""
         return self._compiler.hosts.entries()
+
+    def stream_routes(self) -> Iterator[StreamRoute]:
+        """Yield all stream routes in no particular order."""
+        return self._compiler.streams.entries()
