@@ -180,3 +180,17 @@ def test_hosts_with_equal_policies_share_one() -> None:
     listener = TlsListener()
     listener.set_policies({f"{n}.com": TlsPolicy(min_version="1.3") for n in range(100)})
     assert len(listener.policies) == 1
+
+
+async def test_sessions_kept_for_clients_without_tickets_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headgate.gateway.tls.handshake.SESSIONS_LIMIT", 3)
+    client = client_context(**TLS_1_2)
+    client.options |= ssl.OP_NO_TICKET
+    async with tls_listener() as listener:
+        first = listener.store.choose("foo.com").context
+        for _ in range(3):
+            await listener.talk("foo.com", client)
+        assert listener.store.choose("foo.com").context is first
+        for _ in range(3):
+            await listener.talk("foo.com", client)
+        assert listener.store.choose("foo.com").context is not first

@@ -21,6 +21,9 @@ from headgate.gateway.tls.policy import HostTls
 
 _REASONS_LIMIT: Final = 64
 _OTHER: Final = "OTHER"
+SESSIONS_LIMIT: Final = 500
+"""Sessions that one context keeps for TLS 1.2 clients without tickets, about 1 KiB each. OpenSSL's own limit of 20,480
+cannot be set through `ssl`, and is too much for contexts that are as many as hosts."""
 
 
 class HandshakeCounts:
@@ -49,6 +52,8 @@ class Chosen(NamedTuple):
 
     context: ssl.SSLContext
     tls: HostTls | None
+    fingerprint: str
+    """Of the certificate."""
 
 
 class ListenerContext(ssl.SSLContext):
@@ -57,6 +62,8 @@ class ListenerContext(ssl.SSLContext):
     choose: Callable[[str], Chosen]
     """Finds the context for a server name; empty if the client names none."""
     counts: HandshakeCounts
+    renew: Callable[[Chosen], None]
+    """Drops a context, so that the next connection gets a new one."""
 
     def wrap_bio(
         self,
@@ -74,7 +81,7 @@ class ListenerContext(ssl.SSLContext):
 class ServerConnection:
     """Stands for the `ssl.SSLObject` of an accepted connection; `get_extra_info("ssl_object")` gives it."""
 
-    __slots__ = ("_failure", "_identity", "_incoming", "_listener", "_object", "_outgoing", "tls")
+    __slots__ = ("_chosen", "_failure", "_identity", "_incoming", "_listener", "_object", "_outgoing")
 
     def __init__(self, listener: ListenerContext, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> None:
         self._listener = listener
@@ -84,8 +91,12 @@ class ServerConnection:
         self._failure: tuple[object, ...] | None = None
         """What the error says that comes after the alert. The error itself would hold this object by its traceback."""
         self._identity: ClientIdentity | None = None
-        self.tls: HostTls | None = None
+        self._chosen: Chosen | None = None
+
+    @property
+    def tls(self) -> HostTls | None:
         """The policy that the handshake followed; None: the gateway's own."""
+        return self._chosen.tls if self._chosen is not None else None
 
     @property
     def asked(self) -> str:
@@ -97,7 +108,7 @@ class ServerConnection:
     def identity(self) -> ClientIdentity:
         """Who the client is, read once."""
         if self._identity is None:
-            self._identity = read_identity(self._chosen().getpeercert(binary_form=True))
+            self._identity = read_identity(self._real().getpeercert(binary_form=True))
         return self._identity
 
     def do_handshake(self) -> None:
@@ -115,6 +126,15 @@ class ServerConnection:
         counts = self._listener.counts
         counts.completed += 1
         counts.resumed += bool(connection.session_reused)
+        self._bound_sessions(connection)
+
+    def _bound_sessions(self, connection: ssl.SSLObject) -> None:
+        chosen = self._chosen
+        # TLS 1.3 keeps sessions in tickets only.
+        if chosen is None or connection.version() == "TLSv1.3":
+            return
+        if chosen.context.session_stats()["number"] > SESSIONS_LIMIT:
+            self._listener.renew(chosen)
 
     def _begin(self) -> ssl.SSLObject:
         """Look at what came, put it back, and choose the context once the hello is whole."""
@@ -124,8 +144,8 @@ class ServerConnection:
         if hello is Verdict.NEED_MORE:
             raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "the ClientHello is not there to its end")
         # What is no hello is OpenSSL's to refuse.
-        context, self.tls = self._listener.choose(hello.server_name if isinstance(hello, ClientHello) else "")
-        self._object = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._chosen = self._listener.choose(hello.server_name if isinstance(hello, ClientHello) else "")
+        self._object = self._chosen.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         return self._object
 
     def _check_depth(self, connection: ssl.SSLObject) -> None:
@@ -146,7 +166,7 @@ class ServerConnection:
         self._failure = error.args
         raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "an alert is to be sent") from error
 
-    def _chosen(self) -> ssl.SSLObject:
+    def _real(self) -> ssl.SSLObject:
         if self._object is None:
             raise ValueError("the handshake has not begun")
         return self._object
@@ -171,29 +191,29 @@ class ServerConnection:
 
     def unwrap(self) -> None:
         """Close TLS."""
-        self._chosen().unwrap()
+        self._real().unwrap()
 
     def getpeercert(self, binary_form: bool = False) -> Any:
         """Return the client's certificate."""
-        return self._chosen().getpeercert(binary_form)
+        return self._real().getpeercert(binary_form)
 
     def cipher(self) -> tuple[str, str, int] | None:
         """Return name, protocol and bits of the cipher."""
-        return self._chosen().cipher()
+        return self._real().cipher()
 
     def compression(self) -> str | None:
         """Return None: there is none."""
-        return self._chosen().compression()
+        return self._real().compression()
 
     def selected_alpn_protocol(self) -> str | None:
         """Return what was agreed upon."""
-        return self._chosen().selected_alpn_protocol()
+        return self._real().selected_alpn_protocol()
 
     def version(self) -> str | None:
         """Return the version: `TLSv1.3`."""
-        return self._chosen().version()
+        return self._real().version()
 
     @property
     def session_reused(self) -> bool | None:
         """Tell whether an earlier session was resumed."""
-        return self._chosen().session_reused
+        return self._real().session_reused

@@ -73,6 +73,7 @@ class CertificateStore:
         """The context for listeners, for good."""
         self.server_context.choose = self.choose
         self.server_context.counts = self.counts
+        self.server_context.renew = self._drop
 
     @property
     def fallback(self) -> CertificateEntry:
@@ -119,7 +120,7 @@ class CertificateStore:
         for entry in (self.certificate_for(name), self.fallback, self._own):
             context = self._context(entry, effective)
             if context is not None:
-                return Chosen(context, tls)
+                return Chosen(context, tls, entry.fingerprint)
         raise AssertionError("the gateway's own certificate was loaded before")
 
     def not_after(self) -> Iterator[tuple[str, float]]:
@@ -136,6 +137,12 @@ class CertificateStore:
             return None
         contexts = self._contexts if tls is None else self._policy_contexts.setdefault(tls, {})
         return contexts.get(entry.fingerprint) or self._load(entry, tls, contexts)
+
+    def _drop(self, chosen: Chosen) -> None:
+        tls = chosen.tls
+        contexts = self._contexts if tls is None or tls.problem else self._policy_contexts.get(tls, {})
+        if contexts.get(chosen.fingerprint) is chosen.context:
+            del contexts[chosen.fingerprint]
 
     def _load(
         self, entry: CertificateEntry, tls: HostTls | None, contexts: dict[str, ssl.SSLContext]
