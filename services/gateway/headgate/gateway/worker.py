@@ -29,6 +29,8 @@ from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.levels import Place
 from headgate.gateway.endure import endure
 from headgate.gateway.follower import Follower
+from headgate.gateway.health.stats import HealthStats
+from headgate.gateway.health.upstreams import UpstreamHealth
 from headgate.gateway.heartbeat import Announcer
 from headgate.gateway.last_good import LastGoodWriter, read_last_good
 from headgate.gateway.metrics import ProxyCollector, TableMetrics
@@ -70,7 +72,10 @@ class Worker:
         self._pools = PoolRegistry(config)
         self._directory = EndpointDirectory(self._pools)
         place = Place(settings.zone, settings.cluster)
-        self._compiler = TableCompiler(self._directory, load_unsealer(settings).open, _random_offset, place)
+        self._health = UpstreamHealth(HealthStats())
+        self._compiler = TableCompiler(
+            self._directory, load_unsealer(settings).open, _random_offset, place, self._health
+        )
         self._certificates = CertificateStore(default_key=settings.default_certificate)
         self._certificates.set_policies(self._compiler.find_tls)
         self._fallback = _fallback_files(settings, self._certificates)
@@ -112,6 +117,7 @@ class Worker:
             proxy_protocol=settings.proxy_protocol,
         )
         self._collector = ProxyCollector(self._stats)
+        self._health_collector = ProxyCollector(self._health.stats)
         self._stream_collector = ProxyCollector(self._stream_stats)
         self._listeners: tuple[str, ...] = ()
         self._swapped = asyncio.Event()
@@ -127,6 +133,7 @@ class Worker:
             with _naming("admin_port", self._settings.admin_port, self._settings.admin_host):
                 await admin.start()
         REGISTRY.register(self._collector)
+        REGISTRY.register(self._health_collector)
         REGISTRY.register(self._tls_collector)
         REGISTRY.register(self._stream_collector)
         try:
@@ -142,7 +149,9 @@ class Worker:
             if self._role.writes_last_good:
                 await self._last_good.flush()
         finally:
+            await self._health.close()
             REGISTRY.unregister(self._collector)
+            REGISTRY.unregister(self._health_collector)
             REGISTRY.unregister(self._tls_collector)
             REGISTRY.unregister(self._stream_collector)
             if self._access_log:

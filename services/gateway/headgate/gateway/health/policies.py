@@ -1,8 +1,12 @@
 """The part of an upstream that health is about, without the endpoints: kept between compiling and the swap."""
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from headgate.common.table import ActiveCheck, BackendProtocol, CircuitBreaker, Ejection, Upstream
+
+if TYPE_CHECKING:
+    from headgate.gateway.health.state import OnChange, Slot
 
 
 class HealthPolicies(NamedTuple):
@@ -20,6 +24,26 @@ class HealthPolicies(NamedTuple):
     def are_none(self) -> bool:
         """Whether there is nothing to watch."""
         return self.active_check is None and self.ejection is None and self.circuit_breaker is None
+
+
+class WatchesUpstreams(Protocol):
+    """What the table's compiler tells of swaps: `UpstreamHealth`."""
+
+    def adopt(self, key: str, policies: HealthPolicies, slots: "Iterable[Slot]", on_change: "OnChange") -> None:
+        """Go on with a revision of an upstream; `on_change` hears which endpoints may get requests."""
+
+    def forget(self, key: str) -> None:
+        """End all that is done for an upstream that left the table."""
+
+
+class WatchesNothing:
+    """Stands in where nothing is served, as in offline checks."""
+
+    def adopt(self, key: str, policies: HealthPolicies, slots: "Iterable[Slot]", on_change: "OnChange") -> None:
+        """Pass over."""
+
+    def forget(self, key: str) -> None:
+        """Pass over."""
 
 
 NO_POLICIES = HealthPolicies()

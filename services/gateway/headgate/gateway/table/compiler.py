@@ -15,6 +15,7 @@ from headgate.common.table import ENTRY_KINDS, Certificate, EntryKind, StreamRou
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.balancing.upstream import UpstreamBalancer, UpstreamHolder, compile_upstream, missing_balancer
+from headgate.gateway.health.policies import HealthPolicies, WatchesNothing, WatchesUpstreams, policies_of
 from headgate.gateway.table.certificates import OpenedCertificate, open_certificate
 from headgate.gateway.table.chunks import ChunkSet, FindPrevious, decode_entry
 from headgate.gateway.table.compile import CompiledHost, CompiledTable, UpstreamHolders, compile_host
@@ -30,6 +31,7 @@ class BoundUpstream(NamedTuple):
     holder: UpstreamHolder
     balancer: UpstreamBalancer
     backend: StreamBackend
+    policies: HealthPolicies
 
 
 class TableCompiler:
@@ -40,6 +42,7 @@ class TableCompiler:
         unseal: opens a certificate's private key; raises SealingError.
         next_offset: how many turns a new upstream begins with, for workers not to march in step.
         place: where this gateway is, for upstreams that prefer what is near.
+        health: watches the endpoints of what is made current.
     """
 
     def __init__(
@@ -48,11 +51,13 @@ class TableCompiler:
         unseal: Callable[[SealedValue], Secret[bytes]],
         next_offset: Callable[[], int] = lambda: 0,
         place: Place = NOWHERE,
+        health: WatchesUpstreams | None = None,
     ) -> None:
         self.directory = directory
         self._unseal = unseal
         self._next_offset = next_offset
         self._place = place
+        self._health: WatchesUpstreams = WatchesNothing() if health is None else health
         self._holders = UpstreamHolders()
         self._tls_policies = TlsPolicies()
         self.hosts: ChunkSet[VirtualHost, CompiledHost] = ChunkSet(VirtualHost, self._compile_host)
@@ -79,7 +84,10 @@ class TableCompiler:
         )
         yield from ()
         return upstream.key, BoundUpstream(
-            self._holders.holder(upstream.key), balancer, compile_backend(upstream, self._backend_contexts)
+            self._holders.holder(upstream.key),
+            balancer,
+            compile_backend(upstream, self._backend_contexts),
+            policies_of(upstream),
         )
 
     def _compile_stream(
@@ -110,6 +118,14 @@ class TableCompiler:
         """Leave routes that still refer to a removed upstream with a reason instead of its last endpoints."""
         self._holders.holder(key).balancer = missing_balancer(key)
         self.note_backend(key, PLAIN)
+        self._health.forget(key)
+
+    def note_upstream(self, upstream: BoundUpstream) -> None:
+        """Send requests by this revision of an upstream from now on."""
+        holder = upstream.holder
+        holder.balancer = upstream.balancer
+        self.note_backend(holder.key, upstream.backend)
+        self._health.adopt(holder.key, upstream.policies, upstream.balancer.slots, holder.mark)
 
     def note_backend(self, key: str, backend: StreamBackend) -> None:
         """Let streams speak so with an upstream from now on."""
@@ -190,8 +206,7 @@ class TableUpdate:
             stage.check_complete()
         bound, gone = self._upstreams.commit()
         for upstream in bound.values():
-            upstream.holder.balancer = upstream.balancer
-            self._compiler.note_backend(upstream.holder.key, upstream.backend)
+            self._compiler.note_upstream(upstream)
         for key in gone:
             self._compiler.forget_upstream(key)
         self._certificates.commit()

@@ -1,0 +1,85 @@
+"""From a table's policies to the choice of endpoints, over swaps."""
+
+import asyncio
+
+from fakes.balanced import number, tally
+from fakes.gateway_table import FakePools, endpoint, host, load, route, upstream
+from fakes.virtual_time import in_virtual_time
+from headgate.common.sealing import Unsealer
+from headgate.common.snapshot import TableImage
+from headgate.common.table import ActiveCheck, Ejection, Upstream
+from headgate.gateway.balancing.endpoints import EndpointDirectory
+from headgate.gateway.balancing.upstream import UpstreamBalancer
+from headgate.gateway.health.stats import HealthStats
+from headgate.gateway.health.target import CheckTarget
+from headgate.gateway.health.upstreams import UpstreamHealth
+from headgate.gateway.table.compiler import TableCompiler
+
+EJECT_AT_ONCE = Ejection(consecutive_errors=1, base_s=30)
+CHECK = ActiveCheck(interval_s=1, unhealthy_after=1, healthy_after=1)
+
+
+class World:
+    """A compiler whose upstreams are watched; endpoints in `down` fail their checks."""
+
+    def __init__(self) -> None:
+        self.down: set[str] = set()
+        self.health = UpstreamHealth(HealthStats(), self.probe)
+        directory = EndpointDirectory(FakePools(), asyncio.get_running_loop().time)  # type: ignore[arg-type]
+        self.compiler = TableCompiler(directory, Unsealer([]).open, health=self.health)
+        self.revision = 0
+
+    async def probe(self, target: CheckTarget) -> str | None:
+        return "down" if target.address in self.down else None
+
+    def serve(self, *upstreams: Upstream) -> None:
+        self.revision += 1
+        keys = tuple(entry.key for entry in upstreams)
+        load(self.compiler, TableImage([host("h", route("/", "prefix", *keys)), *upstreams]), (1, self.revision))
+
+    def balancer(self, key: str = "up") -> UpstreamBalancer:
+        return dict(self.compiler.upstreams.compiled())[key].balancer
+
+
+def watched(key: str, *numbers: int, ejection: Ejection | None = None, check: ActiveCheck | None = None) -> Upstream:
+    entry = upstream(key, *map(endpoint, numbers))
+    return entry.model_copy(update={"ejection": ejection, "active_check": check})
+
+
+@in_virtual_time
+async def test_an_ejected_endpoint_gets_nothing_until_its_time_is_over_whatever_is_swapped() -> None:
+    world = World()
+    world.serve(watched("up", 1, 2, 3, ejection=EJECT_AT_ONCE))
+    bad = next(slot for slot in world.balancer().slots if number(slot) == 2)
+    world.health.state("up").report(bad, 503)
+    assert set(tally(world.balancer(), 30)) == {1, 3}
+    world.serve(watched("up", 1, 2, 3, 4, ejection=EJECT_AT_ONCE))
+    assert set(tally(world.balancer(), 30)) == {1, 3, 4}
+    await asyncio.sleep(31)
+    assert set(tally(world.balancer(), 30)) == {1, 2, 3, 4}
+    await world.health.close()
+
+
+@in_virtual_time
+async def test_an_unhealthy_endpoint_is_left_out_by_the_upstream_that_checks_it_only() -> None:
+    world = World()
+    world.serve(watched("up", 1, 2, 3, check=CHECK), watched("plain", 1, 2, 3))
+    world.down.add("10.0.0.1")
+    await asyncio.sleep(3)
+    assert set(tally(world.balancer("up"), 30)) == {2, 3}
+    assert set(tally(world.balancer("plain"), 30)) == {1, 2, 3}
+    world.down.clear()
+    await asyncio.sleep(3)
+    assert set(tally(world.balancer("up"), 30)) == {1, 2, 3}
+    await world.health.close()
+
+
+@in_virtual_time
+async def test_an_upstream_that_leaves_the_table_takes_its_checks_along() -> None:
+    world = World()
+    world.serve(watched("up", 1, check=CHECK), watched("other", 2, check=CHECK))
+    assert len(world.health) == 2
+    world.serve(watched("other", 2))
+    assert list(world.health._states) == ["other"]
+    assert len(world.health._checker) == 0
+    await world.health.close()
