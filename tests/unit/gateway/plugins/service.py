@@ -26,7 +26,7 @@ class Service:
 
     url: str = ""
     seen: list[Seen] = field(default_factory=list)
-    services: PluginServices = PluginServices()
+    services: PluginServices = field(default_factory=PluginServices)
 
 
 Handler = Callable[[Seen], web.StreamResponse]

@@ -188,6 +188,12 @@ async def test_path_that_cannot_be_sent_never_is(path) -> None:
     assert response.status == 500
 
 
+async def test_answer_that_opens_a_tunnel_stays() -> None:
+    response = Response(101, body=None, from_upstream=True)
+    assert chained((1, Noting("n", []))).on_response(request(), response) is None
+    assert (response.status, response.body) == (101, None)
+
+
 async def test_status_that_is_none_becomes_500() -> None:
     class Spoiling(Noting):
         def on_response(self, request: Request, response: Response):

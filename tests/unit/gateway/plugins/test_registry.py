@@ -30,7 +30,7 @@ def found(name: str, place: str) -> PluginRegistry:
 
 
 def test_unknown_plugin_is_refused_with_one_like_it() -> None:
-    assert "did you mean cors?" in str(refused(PluginUse(name="corse")))
+    assert "did you mean gzip?" in str(refused(PluginUse(name="gzipp")))
 
 
 def test_unknown_field_is_refused_with_one_like_it() -> None:

@@ -22,6 +22,13 @@ async def test_status_body_and_headers_change() -> None:
     assert list(answer.headers) == [("A", "192.0.2.1"), ("B", "1"), ("B", "2")]
 
 
+async def test_status_without_a_body_drops_the_upstreams() -> None:
+    plugins = chain(("response-rewrite", {"status_code": 204}))
+    answer = Response(200, body=None, from_upstream=True)
+    plugins.on_response(request(), answer)
+    assert (answer.status, answer.body) == (204, b"")
+
+
 async def test_body_may_be_given_in_base64() -> None:
     assert (await changed({"body": "AAEC", "body_base64": True})).body == b"\x00\x01\x02"
 

@@ -127,7 +127,7 @@ class PluginChain:
                 continue
             if pending is not None:
                 return self._await_response_hook(name, pending, request, response, position)
-        if not 200 <= response.status <= 599:
+        if response.status != 101 and not 200 <= response.status <= 599:
             status = response.status
             response.replace(Response.refusal(500, f"a plugin made the status {status}"))
         return None

@@ -5,7 +5,7 @@ The window of a key begins with its first request and is counted anew after it (
 """
 
 import math
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -33,6 +33,7 @@ class LimitCountConfig(LimitKeyConfig):
     """Requests in one window."""
     time_window: float | None = Field(default=None, gt=0)
     """Seconds."""
+    window_type: Literal["fixed"] = "fixed"
     rules: tuple[CountRule, ...] = ()
     """Instead of `count` and `time_window`."""
     group: str | None = Field(default=None, min_length=1)

@@ -1,7 +1,7 @@
 """`proxy-mirror`: send a copy of some requests elsewhere, and never look at the answers.
 
 The original waits for nothing: its body is collected as it passes, and the copy goes out once it is whole. Copies that
-would be too many or too large are dropped and counted, not queued.
+would be too many or too large are dropped, not queued.
 """
 
 import asyncio

@@ -122,6 +122,8 @@ class ResponseRewrite(Plugin[ResponseRewriteConfig]):
         request.variables[f"response-rewrite.{id(self)}"] = True
         if self.config.status_code is not None:
             response.status = self.config.status_code
+            if response.is_bodiless:
+                response.body = b""
         if self._body is not None:
             response.body = self._body
             for name in ("Content-Encoding", "ETag", "Last-Modified"):

@@ -15,6 +15,7 @@ _OF_REQUEST: dict[str, Callable[[Request], str]] = {
     "escaped_request_uri": lambda request: quote(request.original_target, safe=""),
     "host": lambda request: request.host,
     "http_host": lambda request: request.authority,
+    "http_x_request_id": lambda request: request.id,
     "is_args": lambda request: "?" if request.query else "",
     "pass_access_scheme": lambda request: request.scheme,
     "query_string": lambda request: request.query,
@@ -43,7 +44,7 @@ def variable(request: Request, name: str) -> str | None:
     if name.startswith("arg_"):
         return query_value(request.query, name[4:])
     if name.startswith("cookie_"):
-        return cookie_value(request.headers.get("Cookie") or "", name[7:])
+        return cookie_value("; ".join(request.headers.get_all("Cookie")), name[7:])
     return None
 
 

@@ -1,0 +1,64 @@
+import pytest
+
+from headgate.gateway.plugins.patterns import Substitution, Template, compile_pattern, sendable
+from unit.gateway.plugins.running import request
+
+ASKED = request(
+    "/p/a%20b?q=1&q=2&empty=",
+    [("X-One", "1"), ("Cookie", "a=1; b=2"), ("Cookie", "c=3")],
+    scheme="https",
+    port=8443,
+    authority="a.example:8443",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "rendered"),
+    [
+        ("plain", "plain"),
+        ("$scheme://$http_host$request_uri", "https://a.example:8443/p/a%20b?q=1&q=2&empty="),
+        ("${host}:$server_port", "a.example:8443"),
+        ("$uri$is_args$args", "/p/a%20b?q=1&q=2&empty="),
+        ("$arg_q|$arg_empty|$arg_none", "1||"),
+        ("$cookie_b$cookie_c", "23"),
+        ("$http_x_one$http_none", "1"),
+        ("$http_x_request_id $request_id", "id-1 id-1"),
+        ("$escaped_request_uri", "%2Fp%2Fa%2520b%3Fq%3D1%26q%3D2%26empty%3D"),
+        ("$1-${2}-$3", "x-y-"),
+        ("$ $$ 5$", "$ $$ 5$"),
+        ("$nothing_of_this_name", ""),
+        ("ü", "Ã¼"),
+    ],
+)
+def test_template_is_filled_in(text, rendered) -> None:
+    assert Template(text).render(ASKED, ("x", "y")) == rendered
+
+
+def test_what_plugins_say_goes_before_the_table() -> None:
+    given = request()
+    given.variables["host"] = "mine"
+    given.variables["not_text"] = 1
+    assert Template("$host$not_text").render(given) == "mine"
+
+
+def test_first_match_is_replaced_and_the_rest_stays() -> None:
+    changed = Substitution("(b+)(x)?", "[$1$2]").apply("abba bb", request())
+    assert changed == ("a[bb]a bb", ("bb", ""))
+
+
+def test_what_does_not_match_is_none() -> None:
+    assert Substitution("z", "y").apply("abc", request()) is None
+
+
+def test_pattern_that_backtracks_elsewhere_takes_no_time_here() -> None:
+    assert compile_pattern("^(a+)+$").search(b"a" * 50_000 + b"!") is None
+
+
+@pytest.mark.parametrize("pattern", ["(", "(?=a)", "(a)\\1", "[z-a]"])
+def test_pattern_that_re2_does_not_take_is_refused(pattern) -> None:
+    with pytest.raises(ValueError, match="RE2"):
+        compile_pattern(pattern)
+
+
+def test_target_is_made_sendable() -> None:
+    assert sendable("/a b\r\n#\xfc%20?x={y}") == "/a%20b%0D%0A%23%FC%20?x={y}"
