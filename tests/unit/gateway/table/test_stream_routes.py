@@ -1,0 +1,64 @@
+"""Stream routes in the compiled table."""
+
+from fakes.gateway_table import endpoint, load, new_compiler, publish, upstream
+from fakes.streams import backend, stream
+from headgate.common.snapshot import TableImage
+from headgate.common.table import BackendTls, WeightedBackend
+from headgate.gateway.table.streams import PLAIN, CompiledStream
+
+
+def the_stream(compiler: object) -> CompiledStream:
+    ((_, route),) = compiler.streams.compiled()
+    return route
+
+
+def test_an_endpoint_change_leaves_the_compiled_route_as_it_is() -> None:
+    image = TableImage([stream(1), upstream("up", endpoint(1))])
+    compiler = new_compiler()
+    load(compiler, image)
+    route = the_stream(compiler)
+    image.put(upstream("up", endpoint(2)))
+    manifest, chunks = publish(image, (1, 2))
+    update = compiler.stage(manifest.version, manifest.chunks)
+    assert not update.changes_streams
+    contents = {chunk.digest: chunk.content for chunk in chunks}
+    for name in update.needed:
+        list(update.add(name, contents[name.digest]))
+    update.commit()
+    assert the_stream(compiler) is route
+
+
+def test_stream_chunks_are_stored_with_the_others() -> None:
+    compiler = new_compiler()
+    load(compiler, TableImage([stream(1)]))
+    assert [name.kind for name, _ in compiler.stored_chunks()] == ["streams"]
+
+
+def test_a_split_takes_turns_by_weight_and_none_is_left_without_weights() -> None:
+    split = (WeightedBackend(upstream="a", weight=2), WeightedBackend(upstream="b", weight=1))
+    compiler = new_compiler()
+    load(compiler, TableImage([stream(1).model_copy(update={"backends": split})]))
+    route = the_stream(compiler)
+    assert sorted(route.choose_upstream().key for _ in range(6)) == ["a"] * 4 + ["b"] * 2
+    none = tuple(backend.model_copy(update={"weight": 0}) for backend in split)
+    load(compiler, TableImage([stream(1).model_copy(update={"backends": none})]), (1, 2))
+    assert the_stream(compiler).choose_upstream() is None
+
+
+def test_how_an_upstream_is_spoken_with_follows_the_table() -> None:
+    compiler = new_compiler()
+    image = TableImage([stream(1), backend(1, proxy_protocol=2)])
+    load(compiler, image)
+    route = the_stream(compiler)
+    holder = route.choose_upstream()
+    assert route.backend(holder).proxy_protocol == 2
+    image.put(backend(1))
+    load(compiler, image, (1, 2))
+    assert route.backend(holder) is PLAIN
+
+
+def test_an_upstream_whose_tls_cannot_be_had_says_so_and_is_not_spoken_to_without() -> None:
+    compiler = new_compiler()
+    load(compiler, TableImage([stream(1), backend(1, protocol="tls", tls=BackendTls(verify=True, ca_pem="x"))]))
+    route = the_stream(compiler)
+    assert "ca_pem" in route.backend(route.choose_upstream()).problem
