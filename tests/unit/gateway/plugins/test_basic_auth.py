@@ -1,3 +1,4 @@
+import asyncio
 import base64
 import hashlib
 import inspect
@@ -96,6 +97,15 @@ async def test_slow_check_happens_once_for_a_password_that_is_right() -> None:
     wrong = plugins.on_request(asking(password="wrong"))
     assert inspect.isawaitable(wrong)
     assert await wrong is not None
+
+
+async def test_guessing_is_bounded() -> None:
+    kept = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
+    plugins = chain(("basic-auth", {"users": [{"username": "jack", "hash": kept}]}))
+    answers = await asyncio.gather(*(asked(plugins, asking(password=f"guess {number}")) for number in range(300)))
+    statuses = [answer.status for answer in answers if answer is not None]
+    assert (statuses.count(401), statuses.count(503)) == (256, 44)
+    assert await asked(plugins, asking()) is None
 
 
 async def test_password_longer_than_bcrypt_takes_is_cut_as_everywhere() -> None:

@@ -23,7 +23,7 @@ def test_names_count_in_any_case_and_keep_their_spelling() -> None:
 def test_set_puts_one_in_the_place_of_the_first() -> None:
     headers = Headers.from_lines(LINES)
     headers.set("accept", "c")
-    assert headers.to_lines() == b"accept: c\r\nx-one: 1\r\n"
+    assert headers.to_lines() == b"accept: c\r\nx-one:1\r\n"
 
 
 def test_set_of_what_is_absent_appends() -> None:
@@ -37,7 +37,39 @@ def test_remove_takes_all_of_a_name() -> None:
     headers = Headers.from_lines(LINES)
     assert headers.remove("Accept")
     assert not headers.remove("Accept")
-    assert headers.to_lines() == b"x-one: 1\r\n"
+    assert headers.to_lines() == b"x-one:1\r\n"
+
+
+def test_name_within_a_value_or_another_name_is_not_found() -> None:
+    headers = Headers.from_lines(b"A-B: c: B: d\r\nE: b:\r\n")
+    assert headers.get("b") is None
+    assert headers.get(" c") is None
+    assert headers.get("a-b: c") is None
+    assert "e" in headers
+    assert headers.get("€") is None
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("aAbBc"), st.text("xy:, ", max_size=3)), max_size=6),
+    st.sampled_from("abC"),
+    st.booleans(),
+)
+def test_lines_say_the_same_as_a_list_of_pairs(pairs, name, sets) -> None:
+    headers = Headers.from_lines("".join(f"{key}: {value}\r\n" for key, value in pairs).encode())
+    known = [(key, value.strip()) for key, value in pairs]
+    mine = [value for key, value in known if key.lower() == name.lower()]
+    assert headers.get_all(name) == mine
+    assert headers.get(name) == (", ".join(mine) if mine else None)
+    if sets:
+        headers.set(name, "new")
+        first = next((at for at, (key, _) in enumerate(known) if key.lower() == name.lower()), len(known))
+        known[first : first + 1] = [(name, "new")]
+        known = [(key, value) for at, (key, value) in enumerate(known) if at == first or key.lower() != name.lower()]
+    else:
+        assert headers.remove(name) is bool(mine)
+        known = [(key, value) for key, value in known if key.lower() != name.lower()]
+    assert list(headers) == known
+    assert len(headers) == len(known)
 
 
 def test_copy_is_changed_apart() -> None:

@@ -1,7 +1,8 @@
 """`basic-auth`: names and passwords (RFC 7617).
 
-Slow hashes are checked in a thread, and a password that was right is remembered by a keyed digest, so that a client
-that keeps sending it costs one digest and no wait.
+Slow hashes are checked in two threads of their own, and a password that was right is remembered by a keyed digest, so
+that a client that keeps sending it costs one digest and no wait. With too many that wait for a check, as when somebody
+guesses, further ones get a 503.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Awaitable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -28,6 +30,10 @@ from headgate.gateway.plugins.keyed import Keyed
 from headgate.gateway.plugins.passwords import Hashed, read_hash
 
 _REMEMBERED = 4096
+_MAX_WAITING = 256
+"""Checks under way and waiting, for each use of the plugin."""
+_THREADS = ThreadPoolExecutor(2, thread_name_prefix="passwords")
+"""Apart from the loop's own threads, which look names up: guessing must not hold these up."""
 
 
 class BasicUser(PluginConfig):
@@ -75,6 +81,7 @@ class BasicAuth(Plugin[BasicAuthConfig]):
         super().__init__(config, services)
         self._kept = {name.encode(): hashed for name, hashed in _read_users(config)}
         self._right: Keyed[bool] = Keyed(_REMEMBERED)
+        self._waiting = 0
         self._digest_key = secrets.token_bytes(32)
         realm = config.realm.replace("\\", "\\\\").replace('"', '\\"')
         self._challenge = f'Basic realm="{realm}"'
@@ -96,7 +103,14 @@ class BasicAuth(Plugin[BasicAuthConfig]):
         return None
 
     async def _check_slowly(self, request: Request, name: bytes, password: bytes, hashed: Hashed) -> Response | None:
-        if not await asyncio.to_thread(hashed.check, password):
+        if self._waiting >= _MAX_WAITING:
+            return Response.refusal(503, "too many passwords to check")
+        self._waiting += 1
+        try:
+            is_right = await asyncio.get_running_loop().run_in_executor(_THREADS, hashed.check, password)
+        finally:
+            self._waiting -= 1
+        if not is_right:
             return self._ask("wrong name or password")
         self._right.put(self._digest(name, password), True)
         self._pass(request, name)

@@ -1,14 +1,15 @@
 """Header fields as plugins see them: ordered, names in any case, several values of one name.
 
-Fields are read from the lines of a checked head only when a plugin looks at one, and the lines go on as they are while
-none changes anything. Whatever is put in is checked, so no plugin and no value that a plugin copies from a client can
-split a message, end a head early or change where a body ends.
+They stay the lines of a checked head: a field is found by searching, which costs less than taking apart forty fields of
+which a plugin wants one. Whatever is put in is checked, so no plugin and no value that a plugin copies from a client
+can split a message, end a head early or change where a body ends.
 
 Values are text of the bytes 0 to 255, as they stand on the wire (ISO 8859-1).
 """
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Annotated
 
 from pydantic import AfterValidator
@@ -42,6 +43,7 @@ def is_reserved(name: str) -> bool:
     return name.lower() in _OWN
 
 
+@lru_cache(4096)
 def checked_name(name: str) -> str:
     """Return a field's name if plugins may set it. Raises BadHeader."""
     if not _NAME.fullmatch(name):
@@ -68,77 +70,81 @@ HeaderName = Annotated[str, AfterValidator(checked_name)]
 HeaderValue = Annotated[str, AfterValidator(configured_value)]
 """In a plugin's configuration: the value of a header."""
 
-_Field = tuple[str, str, str]
-"""Name in lower case, name as written, value."""
+
+@lru_cache(4096)
+def _key(name: str) -> bytes:
+    """Return what a field of this name begins with, behind the line before; for what is no name what is nowhere."""
+    return b"\n%b:" % name.lower().encode() if _NAME.fullmatch(name) else b"\n\n"
 
 
 class Headers:
     """The fields of one head, without Host and those that frame the message."""
 
-    __slots__ = ("_fields", "_lines")
+    __slots__ = ("_folded", "_lines")
 
     def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
-        self._lines: bytes | None = None
-        self._fields: list[_Field] | None = []
+        self._lines = b""
+        self._folded: bytes | None = None
+        """The lines in lower case behind a line feed, made when they are first searched: every field has one before."""
         for name, value in pairs:
             self.add(name, value)
 
     @classmethod
     def from_lines(cls, lines: bytes) -> "Headers":
         """Take over lines that were checked, each `Name: value` with its CRLF."""
-        headers = cls.__new__(cls)
+        headers = cls()
         headers._lines = lines
-        headers._fields = None
         return headers
 
     def to_lines(self) -> bytes:
         """Return the lines, each with its CRLF."""
-        if self._lines is None:
-            self._lines = "".join(f"{name}: {value}\r\n" for _, name, value in self._read()).encode("latin-1")
         return self._lines
 
     def get(self, name: str, default: str | None = None) -> str | None:
         """Return a field's value; of several all, joined by `, `."""
-        values = self.get_all(name)
-        return ", ".join(values) if values else default
+        key = _key(name)
+        at = self._find(key, 0)
+        if at < 0:
+            return default
+        value, end = self._value(at + len(key) - 1)
+        return value if self._find(key, end) < 0 else ", ".join(self.get_all(name))
 
     def get_all(self, name: str) -> list[str]:
         """Return the values of all fields of a name, in their order."""
-        lower = name.lower()
-        return [value for key, _, value in self._read() if key == lower]
+        key = _key(name)
+        values = []
+        at = self._find(key, 0)
+        while at >= 0:
+            value, end = self._value(at + len(key) - 1)
+            values.append(value)
+            at = self._find(key, end)
+        return values
 
     def set(self, name: str, value: str) -> None:
         """Put one field in the place of all that have this name. Raises BadHeader."""
-        field = (name.lower(), checked_name(name), checked_value(value))
-        fields = self._read()
-        place = next((index for index, known in enumerate(fields) if known[0] == field[0]), len(fields))
-        kept = [known for known in fields[place:] if known[0] != field[0]]
-        self._write([*fields[:place], field, *kept])
+        line = _line(name, value)
+        at = self._find(_key(name), 0)
+        if at < 0:
+            self._write(self._lines + line)
+            return
+        lines = self._lines
+        after = self._without(name, lines.index(b"\n", at) + 1)
+        self._write(lines[:at] + line + after)
 
     def add(self, name: str, value: str) -> None:
         """Append a field; others of its name stay. Raises BadHeader."""
-        self._write([*self._read(), (name.lower(), checked_name(name), checked_value(value))])
+        self._write(self._lines + _line(name, value))
 
     def remove(self, name: str) -> bool:
         """Take all fields of a name away; tell whether there were any."""
-        lower = name.lower()
-        fields = self._read()
-        kept = [field for field in fields if field[0] != lower]
-        if len(kept) == len(fields):
+        if name not in self:
             return False
-        self._write(kept)
+        self._write(self._without(name, 0))
         return True
-
-    def replace_all(self, other: "Headers") -> None:
-        """Become a copy of others."""
-        self._lines = other._lines
-        self._fields = None if other._fields is None else other._fields[:]
 
     def copy(self) -> "Headers":
         """Return the same fields, to be changed apart."""
-        headers = Headers()
-        headers.replace_all(self)
-        return headers
+        return Headers.from_lines(self._lines)
 
     def add_to_list(self, name: str, member: str) -> None:
         """Add a member to a comma-separated field, as `Vary`, unless it is there in any case. Raises BadHeader."""
@@ -149,29 +155,47 @@ class Headers:
             self.set(name, f"{present}, {member}")
 
     def __contains__(self, name: str) -> bool:
-        lower = name.lower()
-        return any(key == lower for key, _, _ in self._read())
+        return self._find(_key(name), 0) >= 0
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        return iter([(name, value) for _, name, value in self._read()])
+        for line in self._lines.decode("latin-1").split("\r\n")[:-1]:
+            name, _, value = line.partition(":")
+            yield name, value.strip(" \t")
 
     def __len__(self) -> int:
-        return len(self._read())
+        return self._lines.count(b"\n")
 
     def __repr__(self) -> str:
-        return f"Headers({[name for _, name, _ in self._read()]})"
+        return f"Headers({[name for name, _ in self]})"
 
-    def _read(self) -> list[_Field]:
-        fields = self._fields
-        if fields is None:
-            assert self._lines is not None
-            fields = []
-            for line in self._lines.decode("latin-1").split("\r\n")[:-1]:
-                name, _, value = line.partition(":")
-                fields.append((name.lower(), name, value.strip(" \t")))
-            self._fields = fields
-        return fields
+    def _find(self, key: bytes, start: int) -> int:
+        """Return where the next line with a key begins, from the beginning of a line on; negative if there is none."""
+        folded = self._folded
+        if folded is None:
+            folded = self._folded = b"\n" + self._lines.lower()
+        return folded.find(key, start)
 
-    def _write(self, fields: list[_Field]) -> None:
-        self._fields = fields
-        self._lines = None
+    def _value(self, begin: int) -> tuple[str, int]:
+        """Return the value behind a name and its colon, and where the next line begins."""
+        end = self._lines.index(b"\n", begin)
+        return self._lines[begin:end].strip(b" \t\r").decode("latin-1"), end + 1
+
+    def _without(self, name: str, start: int) -> bytes:
+        """Return the lines from a line's beginning on without those of a name."""
+        key = _key(name)
+        kept = []
+        at = self._find(key, start)
+        while at >= 0:
+            kept.append(self._lines[start:at])
+            start = self._lines.index(b"\n", at) + 1
+            at = self._find(key, start)
+        kept.append(self._lines[start:])
+        return b"".join(kept)
+
+    def _write(self, lines: bytes) -> None:
+        self._lines = lines
+        self._folded = None
+
+
+def _line(name: str, value: str) -> bytes:
+    return f"{checked_name(name)}: {checked_value(value)}\r\n".encode("latin-1")

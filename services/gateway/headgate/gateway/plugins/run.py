@@ -87,6 +87,7 @@ class PluginRun:
         fields = exchange.fields
         if request.upstream_host is not None:
             fields.host_line = request.upstream_host.encode("latin-1")
+            exchange.has_other_host = True
         if was_whole and request.body is not None:
             exchange.replace_body(request.body)
         elif self._request_filter is not None:
