@@ -1,0 +1,51 @@
+"""What must hold for any bytes that a stream parser is given; raises AssertionError if it does not."""
+
+from headgate.gateway.streams.client_hello import MAX_HELLO, ClientHello, Verdict, read_client_hello
+from headgate.gateway.streams.proxy_protocol import (
+    MAX_HEADER,
+    BadProxyHeader,
+    ProxyHeader,
+    read_proxy_header,
+    write_proxy_header,
+)
+
+
+def proxy_verdict(data: bytes) -> ProxyHeader | str | None:
+    try:
+        return read_proxy_header(data)
+    except BadProxyHeader:
+        return "bad"
+
+
+def check_proxy_header(data: bytes) -> None:
+    """A verdict is final, comes in time, depends on the header alone, and what was read can be written again."""
+    whole = proxy_verdict(data)
+    assert whole is not None or len(data) < MAX_HEADER
+    for end in {len(data) // 2, max(0, len(data) - 1), min(len(data), 16)}:
+        part = proxy_verdict(data[:end])
+        assert part is None or part == whole
+    if isinstance(whole, ProxyHeader):
+        assert 0 < whole.size <= min(len(data), MAX_HEADER)
+        assert proxy_verdict(data[: whole.size]) == whole
+        assert proxy_verdict(data[: whole.size - 1]) is None
+        for version in (1, 2):
+            again = proxy_verdict(write_proxy_header(version, whole.addresses))
+            assert isinstance(again, ProxyHeader)
+            assert again.addresses == whole.addresses
+
+
+def check_client_hello(data: bytes) -> None:
+    """A verdict is final and comes in time; names are such that a route could have them."""
+    whole = read_client_hello(data)
+    assert whole is not Verdict.NEED_MORE or len(data) < MAX_HELLO
+    for end in {len(data) // 2, max(0, len(data) - 1), min(len(data), 64)}:
+        part = read_client_hello(data[:end])
+        assert part is Verdict.NEED_MORE or part == whole
+    if isinstance(whole, ClientHello):
+        assert whole.server_name == whole.server_name.lower()
+        assert whole.server_name.isascii()
+        assert len(whole.server_name) <= 255
+        assert all(0 < len(protocol) < 256 for protocol in whole.alpn)
+
+
+CHECKS = {"proxy_header": check_proxy_header, "client_hello": check_client_hello}
