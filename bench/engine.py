@@ -1,0 +1,145 @@
+"""What the proxy itself spends on a request and its answer, without sockets and without a route table.
+
+    [HEADGATE_ENGINE=pure] python -m bench.engine [--requests 64000] [--rounds 6]
+
+The callbacks of both sides get the bytes of a browser's request, as wrk sends them, and of an answer of 1 KB; the
+transports throw away what is written. 32 connections take turns, the access log is on. Prints the processor time of the
+best round, as the others met something else on the machine.
+"""
+
+import argparse
+import asyncio
+import os
+import re
+import time
+from collections.abc import Sequence
+from typing import Any, cast
+
+import uvloop
+
+from bench.tools import BENCH
+from bench.workload import SMALL_BYTES, host_names
+from headgate.gateway import ENGINE
+from headgate.gateway.access_log import AccessLog
+from headgate.gateway.proxy.clock import Clock
+from headgate.gateway.proxy.config import ProxyConfig
+from headgate.gateway.proxy.context import ProxyContext
+from headgate.gateway.proxy.downstream import ClientConnection
+from headgate.gateway.proxy.pool import EndpointPool, PoolRegistry
+from headgate.gateway.proxy.seam import RouterHolder
+from headgate.gateway.proxy.stats import ProxyStats
+from headgate.gateway.proxy.upstream import UpstreamConnection
+
+CONNECTIONS = 32
+ANSWER = (
+    b"HTTP/1.1 200 OK\r\nServer: origin\r\nDate: Sat, 21 Nov 2026 10:00:00 GMT\r\nContent-Type: text/plain\r\n"
+    b"Content-Length: %d\r\nConnection: keep-alive\r\n\r\n%b" % (SMALL_BYTES, b"x" * SMALL_BYTES)
+)
+
+
+class NowhereTransport:
+    """A connection that takes everything."""
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return ("127.0.0.1", 40000) if name == "peername" else default
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def is_closing(self) -> bool:
+        return False
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def write(self, data: bytes) -> None: ...
+
+    def writelines(self, pieces: Sequence[bytes]) -> None: ...
+
+    def close(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+class OneRoute:
+    """Router and route in one: everything goes to one pool, which has a connection for each client."""
+
+    name = "bench|all"
+    upstream_label = "bench"
+    version_label = "1.1"
+    unavailable = ""
+    connect_timeout_s = send_timeout_s = read_timeout_s = policies = None
+
+    def __init__(self, pool: EndpointPool) -> None:
+        self._pool = pool
+
+    def match(self, *_request: object) -> "OneRoute":
+        return self
+
+    def choose(self, *_request: object) -> EndpointPool:
+        return self._pool
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and print one line."""
+    parser = argparse.ArgumentParser(prog="python -m bench.engine", description="Measure the proxy without sockets.")
+    parser.add_argument("--requests", type=int, default=64_000, help="in a round, default 64000")
+    parser.add_argument("--rounds", type=int, default=6, help="default 6")
+    options = parser.parse_args(argv)
+    best = uvloop.run(_measure(options.requests // CONNECTIONS, options.rounds))
+    print(f"{ENGINE}: {best * 1e6:.1f} us for a request and its answer")
+    return 0
+
+
+async def _measure(turns: int, rounds: int) -> float:
+    """Return the seconds of processor time for one request in the best round."""
+    config = ProxyConfig()
+    pools = PoolRegistry(config)
+    pool = pools.get("127.0.0.1", 80, "http")
+    holder = RouterHolder(cast(Any, OneRoute(pool)))
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    log = AccessLog("combined", nowhere)
+    context = ProxyContext(holder, config, ProxyStats(), log, Clock(config.tick_s), pools.outbox)
+    clients = [_connected(ClientConnection(context, b"http", b"80")) for _ in range(CONNECTIONS)]
+    upstreams = [_connected(UpstreamConnection(pool)) for _ in range(CONNECTIONS)]
+    for upstream in upstreams:
+        pool.release(upstream)
+    heads = _browser_heads()
+    best = min([await _round(clients, upstreams, heads, turns) for _ in range(rounds)])
+    log.close()
+    os.close(nowhere)
+    return best
+
+
+async def _round(clients: list[Any], upstreams: list[Any], heads: list[bytes], turns: int) -> float:
+    began = time.process_time()
+    for turn in range(turns):
+        for number, client in enumerate(clients):
+            client.data_received(heads[(turn * CONNECTIONS + number) % len(heads)])
+        await asyncio.sleep(0)
+        for upstream in upstreams:
+            upstream.data_received(ANSWER)
+        await asyncio.sleep(0)
+    return (time.process_time() - began) / (turns * CONNECTIONS)
+
+
+def _connected(connection: Any) -> Any:
+    connection.connection_made(NowhereTransport())
+    return connection
+
+
+def _browser_heads() -> list[bytes]:
+    """Read what wrk sends from its script, a head for each host."""
+    lines = re.findall(r"^  [\"'](.+: .+)[\"'],$", (BENCH / "load.lua").read_text(), re.MULTILINE)
+    block = "\r\n".join(lines)
+    return [f"GET / HTTP/1.1\r\nHost: {name}\r\n{block}\r\n\r\n".encode() for name in host_names(100)]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
