@@ -12,6 +12,7 @@ from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.proxy.grammar import HOST, TOKEN
 
 _METHOD = re.compile(TOKEN.decode() + "++")
+_ID = re.compile("[!-~]++")
 _TARGET = re.compile(r"\*|/[\x21\x22\x24-\x7e]*+")
 
 
@@ -78,7 +79,7 @@ class Request:
         query: str = "",
         headers: Headers | None = None,
         client: str = "",
-        request_id: str = "",
+        request_id: str = "-",
         is_id_given: bool = False,
         http_version: str = "1.1",
         route: str = "",
@@ -136,6 +137,8 @@ class Request:
             )
         if self.upstream_host is not None and not HOST.fullmatch(self.upstream_host.encode("latin-1", "replace")):
             return "the host is no host"
+        if not _ID.fullmatch(self.id):
+            return "the request id is empty, or has characters that are no visible ASCII"
         return ""
 
     @property

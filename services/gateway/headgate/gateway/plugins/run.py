@@ -84,6 +84,7 @@ class PluginRun:
         exchange.method = request.method.encode("latin-1")
         exchange.target = request.target.encode("latin-1")
         exchange.lines = request.headers.to_lines()
+        exchange.request_id = request.id.encode("latin-1")
         fields = exchange.fields
         if request.upstream_host is not None:
             fields.host_line = request.upstream_host.encode("latin-1")
@@ -141,7 +142,8 @@ class PluginRun:
         response = Response(
             answer.status,
             Headers.from_lines(lines[lines.index(b"\n") + 1 :]),
-            payload if done and not bodiless else None,
+            # One with trailers streams, so that these go on behind it.
+            payload if done and not bodiless and not trailers else None,
             from_upstream=True,
             content_length=answer.content_length if answer.content_length >= 0 else None,
         )

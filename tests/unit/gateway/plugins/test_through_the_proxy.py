@@ -1,0 +1,144 @@
+"""Plugins on real connections: what they change is what the other side gets."""
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from fakes.proxied import OK, Proxied, Script, answering, proxied
+from fakes.waiting import until
+from headgate.gateway.proxy.policies import RoutePolicies
+from unit.gateway.plugins.running import chain
+
+GET = b"GET /a/b?q=1 HTTP/1.1\r\nHost: a.example\r\nAccept-Encoding: gzip\r\nX-Old: 1\r\n\r\n"
+HTML = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+TEXT = b"all work and no play " * 100
+
+
+@asynccontextmanager
+async def plugged(script: Script, *uses: tuple[str, dict[str, Any]]) -> AsyncIterator[Proxied]:
+    """Run a proxy whose only route has these plugins."""
+    async with proxied(script) as proxy:
+        policies = RoutePolicies()
+        policies.chain = chain(*uses)
+        proxy.target.policies = policies
+        yield proxy
+
+
+async def unchunked(client) -> bytes:
+    parts = []
+    while size := int(await client.reader.readline(), 16):
+        parts.append(await client.exactly(size))
+        await client.exactly(2)
+    await client.exactly(2)
+    return b"".join(parts)
+
+
+async def test_rewritten_request_reaches_the_origin() -> None:
+    config = {
+        "regex_uri": ["^/a/(.*)", "/$1"],
+        "host": "other:81",
+        "method": "PUT",
+        "headers": {"set": {"X-New": "$remote_addr"}, "remove": ["X-Old"]},
+    }
+    async with plugged(answering(OK), ("proxy-rewrite", config)) as proxy:
+        client = await proxy.connect()
+        await client.send(GET)
+        await client.answer()
+        head = proxy.origin.heads[0]
+    assert head.startswith(b"PUT /b?q=1 HTTP/1.1\r\nHost: other:81\r\n")
+    assert b"X-New: 127.0.0.1\r\n" in head
+    assert b"X-Old" not in head
+
+
+async def test_request_id_of_a_plugin_is_the_one_that_is_sent() -> None:
+    config = {"algorithm": "range_id", "range_id": {"length": 6, "char_set": "zzzzzz"}}
+    async with plugged(answering(OK), ("request-id", config)) as proxy:
+        client = await proxy.connect()
+        await client.send(GET)
+        head, _ = await client.answer()
+        sent = proxy.origin.heads[0]
+    assert b"X-Request-ID: zzzzzz\r\n" in sent
+    assert sent.lower().count(b"x-request-id") == 1
+    assert b"X-Request-Id: zzzzzz\r\n" in head
+
+
+@pytest.mark.parametrize("bytewise", [False, True])
+@pytest.mark.parametrize(
+    "framing",
+    [
+        b"Content-Length: %d\r\n\r\n%b" % (len(TEXT), TEXT),
+        b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(TEXT), TEXT),
+    ],
+)
+async def test_answer_is_compressed_and_the_connection_goes_on(framing, bytewise) -> None:
+    async with plugged(answering(HTML + framing, bytewise=bytewise), ("gzip", {})) as proxy:
+        client = await proxy.connect()
+        for _ in range(2):
+            await client.send(GET)
+            head = await client.head()
+            assert b"Content-Encoding: gzip\r\n" in head
+            if b"chunked" in head:
+                body = await unchunked(client)
+            else:
+                body = await client.exactly(int(head.lower().split(b"content-length: ")[1].split(b"\r")[0]))
+            assert gzip.decompress(body) == TEXT
+
+
+async def test_answer_of_a_plugin_reaches_the_client_and_not_the_origin() -> None:
+    async with plugged(answering(OK), ("ip-restriction", {"whitelist": ["10.0.0.0/8"]}), ("cors", {})) as proxy:
+        client = await proxy.connect()
+        for _ in range(2):
+            await client.send(b"GET / HTTP/1.1\r\nHost: a\r\nOrigin: http://b\r\n\r\n")
+            head, body = await client.answer()
+            assert head.startswith(b"HTTP/1.1 403 ")
+            assert b"Access-Control-Allow-Origin: *\r\n" in head
+            assert b"not allowed" in body
+        assert proxy.origin.heads == []
+
+
+async def test_delayed_request_holds_no_other_up() -> None:
+    delay = {"delay": {"duration": 0.3, "vars": [["arg_q", "==", "1"]]}}
+    async with plugged(answering(OK), ("fault-injection", delay)) as proxy:
+        slow, fast = await proxy.connect(), await proxy.connect()
+        await slow.send(GET)
+        await fast.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        await fast.answer()
+        assert len(proxy.origin.heads) == 1
+        assert (await slow.answer())[1] == b"ok"
+
+
+async def test_client_that_leaves_while_a_plugin_waits_gives_its_place_back() -> None:
+    async with plugged(answering(OK), ("limit-conn", {"conn": 1})) as proxy:
+        # Behind the route's own, so that the place is taken before the wait.
+        waiting = chain(("fault-injection", {"delay": {"duration": 0.2}}))
+        plugins = chain(("limit-conn", {"conn": 1})).followed_by(waiting)
+        assert proxy.target.policies is not None
+        proxy.target.policies.chain = plugins
+        limit = plugins._parts[0][1]
+        client = await proxy.connect()
+        await client.send(GET)
+        await until(lambda: len(limit._counts) == 1)
+        client.close()
+        await until(lambda: len(limit._counts) == 0)
+
+
+async def test_trailers_pass_plugins_that_look_at_answers() -> None:
+    answer = b"HTTP/1.1 200 OK\r\nTrailer: X-End\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-End: 1\r\n\r\n"
+    async with plugged(answering(answer), ("response-rewrite", {"headers": {"set": {"A": "1"}}})) as proxy:
+        client = await proxy.connect()
+        await client.send(GET)
+        assert b"A: 1\r\n" in await client.head()
+        assert await client.exactly(len(b"2\r\nok\r\n0\r\nX-End: 1\r\n\r\n")) == b"2\r\nok\r\n0\r\nX-End: 1\r\n\r\n"
+
+
+async def test_body_over_the_limit_of_a_plugin_is_refused_as_it_comes() -> None:
+    async with plugged(answering(OK), ("client-control", {"max_body_size": 3})) as proxy:
+        client = await proxy.connect()
+        await client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n")
+        await asyncio.sleep(0.05)
+        await client.send(b"2\r\ncd\r\n0\r\n\r\n")
+        assert (await client.head()).startswith(b"HTTP/1.1 413 ")
