@@ -167,3 +167,16 @@ async def test_workers_share_a_port() -> None:
             writer.close()
         for worker in workers:
             await worker.drain(1)
+
+
+async def test_drain_ends_connections_that_have_not_said_what_they_are() -> None:
+    port = free_port()
+    async with streams(stream(port, protocol="tls"), backend(1)) as running:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        async with asyncio.timeout(PATIENCE_S):
+            while not running.context.pending:  # noqa: ASYNC110 - a set has no event
+                await asyncio.sleep(0.01)
+        await running.listeners.drain(0)
+        assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
+        assert running.context.pending == set()
+        writer.close()

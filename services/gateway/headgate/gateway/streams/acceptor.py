@@ -12,6 +12,7 @@ import logging
 import select
 import socket
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from headgate.gateway.errors import GatewayError
@@ -54,13 +55,14 @@ class Acceptor:
     Args:
         listener: nonblocking; stays the caller's to close.
         serve: must close the connection if it fails.
+        pending: where the tasks of connections are that are not served yet.
     """
 
-    def __init__(self, listener: socket.socket, serve: Serve) -> None:
+    def __init__(self, listener: socket.socket, serve: Serve, pending: "set[asyncio.Task[None]]") -> None:
         self._listener = listener
         self._serve = serve
         self._loop = asyncio.get_running_loop()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._pending = pending
         self._pause: asyncio.TimerHandle | None = None
         self._is_running = False
 
@@ -81,11 +83,6 @@ class Acceptor:
             self._pause = None
         self._loop.remove_reader(self._listener)
 
-    def cancel(self) -> None:
-        """End connections that are not served yet."""
-        for task in self._tasks:
-            task.cancel()
-
     def _accept(self) -> None:
         for _ in range(ACCEPTS_AT_ONCE):
             try:
@@ -99,8 +96,14 @@ class Acceptor:
                 return
             accepted.setblocking(False)
             task = self._loop.create_task(self._run(accepted))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._pending.add(task)
+            task.add_done_callback(partial(self._finish, accepted))
+
+    def _finish(self, accepted: socket.socket, task: "asyncio.Task[None]") -> None:
+        self._pending.discard(task)
+        if task.cancelled():
+            # Perhaps before its first step, when nobody else would.
+            accepted.close()
 
     def _pause_accepting(self, error: OSError) -> None:
         _log.error("connections cannot be accepted for a moment", extra={"error": str(error)})

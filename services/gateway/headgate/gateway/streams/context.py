@@ -36,6 +36,8 @@ class StreamContext:
     max_udp_sessions: int = 4096
     """Of a route that has no bound of its own: each takes a socket."""
     open: set[Endable] = field(default_factory=set)
+    pending: set[asyncio.Task[None]] = field(default_factory=set)
+    """Connections that are not streams yet, nor known to be others'."""
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
     """Set whenever the last one ends."""
 

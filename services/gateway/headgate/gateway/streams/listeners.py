@@ -180,6 +180,8 @@ class StreamListeners:
         if self._context.open:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._context.emptied.wait(), grace_s)
+        for task in list(self._context.pending):
+            task.cancel()
         for stream in list(self._context.open):
             stream.abort()
 
@@ -191,7 +193,7 @@ class TcpPort:
         self._context = context
         self._listener = listener
         self._plan = plan
-        self._acceptor = Acceptor(listener, self._serve)
+        self._acceptor = Acceptor(listener, self._serve, context.pending)
         self._acceptor.start()
 
     def change(self, plan: PortPlan) -> None:

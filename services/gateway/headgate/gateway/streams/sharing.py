@@ -102,7 +102,8 @@ class SharedListener:
             self._server.close()
             self._server = None
         if self._acceptor is None:
-            self._acceptor = Acceptor(self._listener, self._serve)
+            assert self._context is not None, "nothing can be looked at without it"
+            self._acceptor = Acceptor(self._listener, self._serve, self._context.pending)
             self._acceptor.start()
 
     async def _serve_at_once(self) -> None:
