@@ -25,13 +25,13 @@ PACKAGE = ROOT / "headgate" / "gateway"
 RECORD = PACKAGE / "compiled.json"
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 GROUP = "headgate_gateway"
-INTERPRETED = {"server.py"}
+INTERPRETED = {PACKAGE / "proxy" / "server.py"}
 """Start and stop only; `asyncio` wants factories and callbacks of it that are plain functions."""
 
 
 def sources() -> list[Path]:
     """Return what is compiled."""
-    proxy = sorted(path for path in (PACKAGE / "proxy").rglob("*.py") if path.name not in INTERPRETED)
+    proxy = sorted(path for path in (PACKAGE / "proxy").rglob("*.py") if path not in INTERPRETED)
     return [*proxy, PACKAGE / "access_log.py", PACKAGE / "balancing" / "round_robin.py"]
 
 

@@ -33,8 +33,8 @@ class Bucket:
         return True
 
 
-RESETS: Final = (1000.0, 33.0)
+RESETS: Final[tuple[float, ...]] = (1000.0, 33.0)
 """Streams reset by the client, or by us for what the client did wrong (CVE-2023-44487, CVE-2025-8671): burst, a
 second."""
-CONTROL: Final = (1000.0, 100.0)
+CONTROL: Final[tuple[float, ...]] = (1000.0, 100.0)
 """PING, SETTINGS, PRIORITY and empty DATA frames."""
