@@ -101,7 +101,7 @@ async def _measure(turns: int, rounds: int) -> float:
     """Return the seconds of processor time for one request in the best round."""
     config = ProxyConfig()
     pools = PoolRegistry(config)
-    pool = pools.get("127.0.0.1", 80, "http")
+    pool = pools.get("127.0.0.1", 80)
     holder = RouterHolder(cast(Any, OneRoute(pool)))
     nowhere = os.open(os.devnull, os.O_WRONLY)
     log = AccessLog("combined", nowhere)

@@ -38,6 +38,12 @@ class World:
         entry = Upstream(key=KEY, endpoints=endpoints, balancing=policies, provenance=ORIGIN)
         return compile_upstream(entry, self.directory, 0, self.place, previous)
 
+    def took(self, slot: EndpointSlot, seconds: float) -> None:
+        """Let an endpoint answer in so many seconds, as the exchange does."""
+        latency = slot.open_pool().latency
+        assert latency is not None
+        latency.observe(seconds, self.clock())
+
 
 def number(slot: EndpointSlot | None) -> int:
     """The number that `fakes.gateway_table.endpoint` made it with."""

@@ -196,7 +196,7 @@ class Proxied:
         self.origins = origins
         self.origin = origins[0]
         self.pools = PoolRegistry(config)
-        self.target = Target([self.pools.get("127.0.0.1", origin.port, "http") for origin in origins])
+        self.target = Target([self.pools.get("127.0.0.1", origin.port) for origin in origins])
         self.router = AnyRouter(self.target)
         self.holder = RouterHolder(self.router)
         self.stats = ProxyStats()
@@ -224,16 +224,14 @@ class Proxied:
 @contextlib.asynccontextmanager
 async def proxied(*scripts: Script, config: ProxyConfig | None = None) -> AsyncIterator[Proxied]:
     """Run a proxy before one origin per script."""
-    origins = [Origin(script) for script in scripts or (answering(OK),)]
-    for origin in origins:
-        await origin.start()
-    running = Proxied(origins, config or ProxyConfig())
-    running.port = await running.server.listen_http("127.0.0.1", 0)
-    try:
-        yield running
-    finally:
-        running.close_clients()
-        await running.server.drain(0)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(asyncio.sleep, 0)
+        origins = [Origin(script) for script in scripts or (answering(OK),)]
         for origin in origins:
-            await origin.stop()
-        await asyncio.sleep(0)
+            await origin.start()
+            stack.push_async_callback(origin.stop)
+        running = Proxied(origins, config or ProxyConfig())
+        running.port = await running.server.listen_http("127.0.0.1", 0)
+        stack.push_async_callback(running.server.drain, 0)
+        stack.callback(running.close_clients)
+        yield running

@@ -14,6 +14,9 @@ class AskedRequest:
         self.looked_at = True
         return self._facts
 
+    def note_upstream(self, state: object) -> None:
+        """Pass over."""
+
 
 def request_facts(
     target: str = "/",

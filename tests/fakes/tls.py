@@ -150,3 +150,11 @@ class SelfSigned:
     def client_context(self) -> ssl.SSLContext:
         """A context that trusts this certificate and nothing else, and checks the name."""
         return ssl.create_default_context(cadata=self.certificate_pem.decode())
+
+
+def unverified() -> ssl.SSLContext:
+    """A client's context that takes any certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context

@@ -35,6 +35,8 @@ from headgate.gateway.heartbeat import Announcer
 from headgate.gateway.last_good import LastGoodWriter, read_last_good
 from headgate.gateway.metrics import ProxyCollector, TableMetrics
 from headgate.gateway.pages import TablePages
+from headgate.gateway.plugins.host import PluginHost
+from headgate.gateway.plugins.messages import Request, Response
 from headgate.gateway.proxy.pool import PoolRegistry
 from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.proxy.server import ProxyServer
@@ -73,10 +75,12 @@ class Worker:
         self._directory = EndpointDirectory(self._pools)
         place = Place(settings.zone, settings.cluster)
         self._health = UpstreamHealth(HealthStats())
+        unseal = load_unsealer(settings).open
+        self._plugins = PluginHost(unseal, self._send_to)
         self._compiler = TableCompiler(
-            self._directory, load_unsealer(settings).open, _random_offset, place, self._health
+            self._directory, unseal, _random_offset, place, self._health, self._plugins.make_chain
         )
-        self._certificates = CertificateStore(default_key=settings.default_certificate)
+        self._certificates = CertificateStore(alpn=("h2", "http/1.1"), default_key=settings.default_certificate)
         self._certificates.set_policies(self._compiler.find_tls)
         self._fallback = _fallback_files(settings, self._certificates)
         self._tls_collector = ProxyCollector(TlsFamilies(self._certificates))
@@ -116,6 +120,7 @@ class Worker:
             self._stream_context,
             proxy_protocol=settings.proxy_protocol,
         )
+        self._calls = self._server.calls(self._compiler.find_endpoints)
         self._collector = ProxyCollector(self._stats)
         self._health_collector = ProxyCollector(self._health.stats)
         self._stream_collector = ProxyCollector(self._stream_stats)
@@ -150,6 +155,7 @@ class Worker:
                 await self._last_good.flush()
         finally:
             await self._health.close()
+            await self._plugins.close()
             REGISTRY.unregister(self._collector)
             REGISTRY.unregister(self._health_collector)
             REGISTRY.unregister(self._tls_collector)
@@ -191,6 +197,9 @@ class Worker:
         """Open and close ports; those of the table on disk once the gateway's own are open."""
         if self._streams is not None:
             self._streams.apply(routes)
+
+    async def _send_to(self, upstream: str, request: Request, *, timeout_s: float, max_body: int) -> Response:
+        return await self._calls.send_to(upstream, request, timeout_s=timeout_s, max_body=max_body)
 
     def _shown_listeners(self) -> tuple[str, ...]:
         return self._listeners + (self._streams.names if self._streams is not None else ())

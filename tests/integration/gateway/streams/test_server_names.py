@@ -108,7 +108,11 @@ async def test_a_hello_that_comes_byte_by_byte_is_read_and_passed_on_whole() -> 
         writer.close()
 
 
-@pytest.mark.parametrize("data", [b"SSH-2.0-x\r\n", real_hello("b.test"), real_hello("a.test")[:100], b""])
+@pytest.mark.parametrize(
+    "data",
+    [b"SSH-2.0-x\r\n", real_hello("b.test"), real_hello("a.test")[:100], b""],
+    ids=["no TLS", "another name", "half a hello", "nothing"],
+)
 async def test_what_no_route_takes_is_closed_in_time(data: bytes) -> None:
     port = free_port()
     async with streams(

@@ -245,8 +245,8 @@ def test_a_slow_start_goes_on_over_a_swap() -> None:
 def test_latency_and_load_survive_a_swap() -> None:
     world = World()
     first = world.balancer(endpoint(1), endpoint(2), policy="peak-ewma")
-    slot_of(first, 1).observe(0.5)
-    slot_of(first, 2).observe(0.1)
+    world.took(slot_of(first, 1), 0.5)
+    world.took(slot_of(first, 2), 0.1)
     assert tally(world.balancer(endpoint(1), endpoint(2), policy="peak-ewma", previous=first), 10) == {2: 10}
 
 

@@ -7,17 +7,17 @@ import pytest
 from fakes.balanced import World, chosen, number, slot_of, tally
 from fakes.gateway_table import FakePools, endpoint
 from fakes.requests import PLAIN, request
-from headgate.common.table import BackendProtocol
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.latency import DECAY_S, PeakLatency
 from headgate.gateway.balancing.picking import Lottery, Member
+from headgate.gateway.proxy.spec import ConnectionSpec
 
 POLICIES = ["round-robin", "random", "least-requests", "peak-ewma"]
 
 
 def members(*weights: int) -> list[Member]:
     directory = EndpointDirectory(FakePools())  # type: ignore[arg-type]
-    return [Member(directory.slot(f"10.0.0.{n}", 80, BackendProtocol.HTTP), w) for n, w in enumerate(weights, 1)]
+    return [Member(directory.slot(f"10.0.0.{n}", 80, ConnectionSpec()), w) for n, w in enumerate(weights, 1)]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -104,16 +104,18 @@ def test_least_requests_evens_out_requests_that_last() -> None:
 
 
 def test_peak_ewma_prefers_the_faster_of_two() -> None:
-    balancer = World().balancer(endpoint(1), endpoint(2), policy="peak-ewma")
-    slot_of(balancer, 1).observe(0.2)
-    slot_of(balancer, 2).observe(0.1)
+    world = World()
+    balancer = world.balancer(endpoint(1), endpoint(2), policy="peak-ewma")
+    world.took(slot_of(balancer, 1), 0.2)
+    world.took(slot_of(balancer, 2), 0.1)
     assert tally(balancer, 20) == {2: 20}
 
 
 def test_peak_ewma_turns_to_the_slower_when_the_faster_has_a_queue() -> None:
-    balancer = World().balancer(endpoint(1), endpoint(2), policy="peak-ewma")
-    slot_of(balancer, 1).observe(0.3)
-    slot_of(balancer, 2).observe(0.1)
+    world = World()
+    balancer = world.balancer(endpoint(1), endpoint(2), policy="peak-ewma")
+    world.took(slot_of(balancer, 1), 0.3)
+    world.took(slot_of(balancer, 2), 0.1)
     slot_of(balancer, 2).sessions = 3
     assert chosen(balancer) == 1
 
@@ -121,8 +123,8 @@ def test_peak_ewma_turns_to_the_slower_when_the_faster_has_a_queue() -> None:
 def test_a_new_endpoint_begins_with_the_mean_latency() -> None:
     world = World()
     first = world.balancer(endpoint(1), endpoint(2), policy="peak-ewma")
-    slot_of(first, 1).observe(0.1)
-    slot_of(first, 2).observe(0.3)
+    world.took(slot_of(first, 1), 0.1)
+    world.took(slot_of(first, 2), 0.3)
     second = world.balancer(endpoint(1), endpoint(2), endpoint(3), policy="peak-ewma", previous=first)
     latency = slot_of(second, 3).latency
     assert latency is not None
@@ -131,8 +133,8 @@ def test_a_new_endpoint_begins_with_the_mean_latency() -> None:
 
 def test_latency_is_not_kept_for_upstreams_that_do_not_ask() -> None:
     slot = slot_of(World().balancer(endpoint(1)), 1)
-    slot.observe(0.1)
     assert slot.latency is None
+    assert slot.open_pool().latency is None
 
 
 def test_latency_jumps_up_and_comes_down_slowly() -> None:

@@ -8,6 +8,7 @@ from headgate.common.snapshot import TableImage
 from headgate.common.table import Upstream
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.upstream import compile_upstream
+from headgate.gateway.proxy.spec import ConnectionSpec
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.route import CompiledRoute
 
@@ -103,7 +104,7 @@ def test_pools_are_made_on_first_use_and_carry_names() -> None:
     load(compiler, TableImage([host("foo.com", route("/", "prefix", KEY)), upstream(KEY, by_name)]))
     assert not pools.pools
     only_route(compiler).choose((), PLAIN)
-    assert list(pools.pools) == [("backend.example.com", 80, "http")]
+    assert list(pools.pools) == [("backend.example.com", 80, ConnectionSpec())]
 
 
 def test_endpoints_of_two_upstreams_share_one_pool() -> None:

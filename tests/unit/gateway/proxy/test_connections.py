@@ -8,11 +8,15 @@ import pytest
 from fakes.proxied import OK, Conversation, Script, answering, proxied
 from fakes.waiting import until
 from headgate.gateway.proxy.config import ProxyConfig
+from headgate.gateway.proxy.forward import Peer
 from headgate.gateway.proxy.pool import PoolRegistry
+from headgate.gateway.proxy.spec import ConnectionSpec
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: a\r\n"
 CLOSE = b"Connection: close\r\n\r\n"
+
+CLIENT = Peer(b"127.0.0.1", b"http", b"80")
 
 
 async def test_connections_on_both_sides_are_kept() -> None:
@@ -166,7 +170,7 @@ async def test_refused_connection_is_a_502() -> None:
 
 async def test_address_that_is_no_name_is_a_502() -> None:
     async with proxied() as proxy:
-        proxy.target.pools = [proxy.pools.get("no name..at all", 80, "http")]
+        proxy.target.pools = [proxy.pools.get("no name..at all", 80)]
         answer = await proxy.talk(b"GET / HTTP/1.1\r\nHost: a\r\n" + CLOSE)
         assert answer.startswith(b"HTTP/1.1 502 ")
 
@@ -286,8 +290,8 @@ async def test_connection_that_the_upstream_closed_is_not_used_for_a_post() -> N
 
 async def test_kernel_is_asked_about_a_connection_before_a_request_that_cannot_be_repeated() -> None:
     listener = socket.create_server(("127.0.0.1", 0))
-    pool = PoolRegistry().get("127.0.0.1", listener.getsockname()[1], "http")
-    connections = [await pool.connect() for _ in range(2)]
+    pool = PoolRegistry().get("127.0.0.1", listener.getsockname()[1])
+    connections = [await pool.connect(CLIENT) for _ in range(2)]
     accepted = [listener.accept()[0] for _ in connections]
     for connection in connections:
         pool.release(connection)
@@ -459,9 +463,9 @@ async def test_pools_survive_swaps_and_close_when_their_endpoint_is_gone() -> No
         await client.send(GET)
         await client.answer()
         pool = proxy.target.pools[0]
-        assert proxy.pools.get("127.0.0.1", proxy.origin.port, "http") is pool
+        assert proxy.pools.get("127.0.0.1", proxy.origin.port) is pool
         assert pool.idle_count == 1
-        proxy.pools.drop("127.0.0.1", proxy.origin.port, "http")
+        proxy.pools.drop("127.0.0.1", proxy.origin.port)
         assert pool.idle_count == 0
         await until(proxy.origin.conversations[0].reader.at_eof)
 
@@ -479,7 +483,7 @@ async def test_busy_connection_of_a_retired_pool_finishes_and_closes() -> None:
         client = await proxy.connect()
         await client.send(GET)
         await until(lambda: len(proxy.origin.heads) == 1)
-        proxy.pools.drop("127.0.0.1", proxy.origin.port, "http")
+        proxy.pools.drop("127.0.0.1", proxy.origin.port)
         gate.set()
         assert (await client.answer())[1] == b"ok"
         assert proxy.target.pools[0].idle_count == 0
@@ -487,9 +491,9 @@ async def test_busy_connection_of_a_retired_pool_finishes_and_closes() -> None:
 
 def test_pool_of_one_endpoint_is_one_object() -> None:
     pools = PoolRegistry()
-    assert pools.get("10.0.0.1", 80, "http") is pools.get("10.0.0.1", 80, "http")
-    assert pools.get("10.0.0.1", 80, "http") is not pools.get("10.0.0.1", 80, "https")
-    assert pools.get("::1", 80, "http").label == "[::1]:80"
+    assert pools.get("10.0.0.1", 80) is pools.get("10.0.0.1", 80)
+    assert pools.get("10.0.0.1", 80) is not pools.get("10.0.0.1", 80, ConnectionSpec("https"))
+    assert pools.get("::1", 80).label == "[::1]:80"
 
 
 # Drain

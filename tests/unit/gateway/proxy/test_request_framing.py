@@ -83,7 +83,7 @@ REFUSED = {
     "version in lower case": b"GET / http/1.1\r\nHost: a\r\n\r\n",
     "version of something else": b"GET / HTTQ/1.1\r\nHost: a\r\n\r\n",
     "no version": b"GET /\r\nHost: a\r\n\r\n",
-    "HTTP/2 preface": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "no HTTP/2 preface": b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n",
     "two spaces before the target": b"GET  / HTTP/1.1\r\nHost: a\r\n\r\n",
     "two spaces before the version": b"GET /  HTTP/1.1\r\nHost: a\r\n\r\n",
     "space after the version": b"GET / HTTP/1.1 \r\nHost: a\r\n\r\n",

@@ -24,8 +24,9 @@ from fakes.requests import PLAIN
 from headgate.common.errors import DecodeError
 from headgate.common.sealing import Unsealer, seal
 from headgate.common.snapshot import ChunkName, TableImage, Version
-from headgate.common.table import BackendProtocol, TableEntry
+from headgate.common.table import TableEntry
 from headgate.gateway.balancing.endpoints import EndpointDirectory
+from headgate.gateway.proxy.spec import ConnectionSpec
 from headgate.gateway.table.compiler import TableCompiler
 
 
@@ -247,16 +248,16 @@ def test_pools_of_endpoints_that_are_gone_are_named_once() -> None:
         held.choose((), PLAIN)
     image.put(upstream("up1", endpoint(2)))
     load(compiler, image, (1, 2))
-    assert compiler.directory.take_orphans() == [("10.0.0.1", 80, "http")]
+    assert compiler.directory.take_orphans() == [("10.0.0.1", 80, ConnectionSpec())]
     assert compiler.directory.take_orphans() == []
 
 
 def test_a_pool_whose_endpoint_came_back_is_not_named() -> None:
     directory = EndpointDirectory(FakePools())
-    first = directory.slot("10.0.0.1", 80, BackendProtocol.HTTP)
+    first = directory.slot("10.0.0.1", 80, ConnectionSpec())
     pool = first.open_pool()
     del first
-    second = directory.slot("10.0.0.1", 80, BackendProtocol.HTTP)
+    second = directory.slot("10.0.0.1", 80, ConnectionSpec())
     assert directory.take_orphans() == []
     assert second.open_pool() is pool
     del second

@@ -8,10 +8,16 @@ from fakes.gateway_table import compiled, host, load, new_compiler
 from fakes.tls_listener import asking
 from headgate.common.snapshot import TableImage
 from headgate.common.table import TlsPolicy, VirtualHost
+from headgate.gateway.table.route import CompiledRoute
+from headgate.gateway.tls.policy import ClientGuard
 
 
 def with_tls(name: str, policy: TlsPolicy | None) -> VirtualHost:
     return host(name).model_copy(update={"tls": policy})
+
+
+def guard_of(route: CompiledRoute) -> ClientGuard | None:
+    return route.policies.guard if route.policies is not None else None
 
 
 STRICT, LAX = TlsPolicy(min_version="1.3"), TlsPolicy(min_version="1.0")
@@ -63,7 +69,7 @@ def test_changed_policy_reaches_the_routes_of_its_host_and_an_equal_one_keeps_th
     load(compiler, TableImage([with_tls("foo.com", asking(b"two"))]), (1, 3))
     assert compiler.find_tls(b"foo.com") is not kept.tls
     ((_, route),) = next(iter(compiler.hosts.compiled()))[1].routes
-    assert route.client_guard is compiler.find_tls(b"foo.com").guard
+    assert guard_of(route) is compiler.find_tls(b"foo.com").guard
 
 
 def test_policy_that_cannot_be_had_costs_its_host_only_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -71,5 +77,5 @@ def test_policy_that_cannot_be_had_costs_its_host_only_and_is_logged(caplog: pyt
         compiler = compiled([with_tls("bad.com", asking(b"nothing")), with_tls("foo.com", STRICT)])
     assert [record.host for record in caplog.records if record.message == "TLS policy refused"] == ["bad.com"]
     routes = {name: compiled_host.routes[0][1] for name, compiled_host in compiler.hosts.compiled()}
-    assert routes["bad.com"].client_guard.problem.startswith("tls.client_auth.ca_pem")
-    assert routes["foo.com"].client_guard is None
+    assert guard_of(routes["bad.com"]).problem.startswith("tls.client_auth.ca_pem")
+    assert guard_of(routes["foo.com"]) is None

@@ -8,7 +8,9 @@ import pytest
 from cryptography import x509
 
 from fakes.proxied import OK, Conversation, Proxied, answering, proxied
+from fakes.tls import unverified
 from headgate.common.secret import Secret
+from headgate.gateway.proxy.spec import ConnectionSpec
 from headgate.gateway.tls import FALLBACK_NAME, CertificateEntry, CertificateStore, self_signed
 
 
@@ -131,7 +133,7 @@ async def test_endpoint_that_speaks_tls_is_spoken_to_in_tls() -> None:
     store = CertificateStore()
     async with proxied(answering(OK)) as behind, proxied() as proxy:
         port = await behind.server.listen_https("127.0.0.1", 0, store)
-        proxy.target.pools = [proxy.pools.get("127.0.0.1", port, "https")]
+        proxy.target.pools = [proxy.pools.get("127.0.0.1", port, ConnectionSpec("https", unverified()))]
         client = await proxy.connect()
         for _ in range(2):
             await client.send(b"GET / HTTP/1.1\r\nHost: foo.com\r\n\r\n")
@@ -145,7 +147,7 @@ async def test_plain_endpoint_that_is_spoken_to_in_tls_is_a_502() -> None:
         await conversation.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
     async with proxied(script) as proxy:
-        proxy.target.pools = [proxy.pools.get("127.0.0.1", proxy.origin.port, "https")]
+        proxy.target.pools = [proxy.pools.get("127.0.0.1", proxy.origin.port, ConnectionSpec("https", unverified()))]
         answer = await proxy.talk(b"GET / HTTP/1.1\r\nHost: foo.com\r\nConnection: close\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 502 ")
 

@@ -81,7 +81,7 @@ class Backends:
         facts = source.facts()
         session = self._cookie.read(facts) if self._cookie is not None else None
         if session is not None:
-            pool = self._resume(session, tried, facts)
+            pool = self._resume(session, tried, source)
             if pool is not None:
                 return pool
         holder = self._by_key.get(facts.backend) if tried else None
@@ -89,10 +89,11 @@ class Backends:
         if holder is None:
             return None
         facts.backend = holder.key
+        source.note_upstream(holder.state)
         return holder.balancer.choose(tried, source)
 
     def _resume(
-        self, session: "Session", tried: "Collection[EndpointPool]", facts: "RequestFacts"
+        self, session: "Session", tried: "Collection[EndpointPool]", source: "RequestSource"
     ) -> "EndpointPool | None":
         holder = self._by_token.get(session.backend)
         if holder is None or self._cookie is None:
@@ -100,7 +101,8 @@ class Backends:
         slot = holder.balancer.resume(session.endpoint, persists=self._cookie.persists)
         if slot is None or (tried and slot.pool in tried):
             return None
-        facts.backend = holder.key
+        source.facts().backend = holder.key
+        source.note_upstream(holder.state)
         return slot.open_pool()
 
     def _choose_backend(self, facts: "RequestFacts", session: "Session | None") -> UpstreamHolder | None:

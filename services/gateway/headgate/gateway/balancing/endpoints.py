@@ -11,21 +11,21 @@ from random import Random
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary, ref
 
-from headgate.common.table import BackendProtocol
 from headgate.gateway.balancing.latency import PeakLatency
+from headgate.gateway.proxy.spec import ConnectionSpec
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.pool import EndpointPool
 
 
-EndpointKey = tuple[str, int, BackendProtocol]
-"""Address (which may be a DNS name), port, protocol."""
+EndpointKey = tuple[str, int, ConnectionSpec]
+"""Address (which may be a DNS name), port, and how it is connected to."""
 
 
 class PoolSource(Protocol):
     """Where connection pools come from: the proxy's `PoolRegistry`."""
 
-    def get(self, address: str, port: int, protocol: BackendProtocol) -> "EndpointPool":
+    def get(self, address: str, port: int, spec: ConnectionSpec) -> "EndpointPool":
         """Return the pool of an address, making it on first use."""
 
 
@@ -113,11 +113,6 @@ class EndpointSlot:
             if balancer is not None:
                 balancer.note_change()
 
-    def observe(self, seconds: float) -> None:
-        """Note how long an answer took."""
-        if self.latency is not None:
-            self.latency.observe(seconds, self._directory.clock())
-
     def add_user(self, user: "ref[SlotUser]") -> None:
         """Tell a balancer of changes for as long as it lives."""
         users = self._users
@@ -126,9 +121,17 @@ class EndpointSlot:
 
     def open_pool(self) -> "EndpointPool":
         """Return the pool, making it on first use."""
-        if self.pool is None:
-            self.pool = self._directory.open_pool(self.key)
-        return self.pool
+        pool = self.pool
+        if pool is None:
+            pool = self.pool = self._directory.open_pool(self.key)
+            pool.latency = self.latency
+        return pool
+
+    def measure(self, latency: PeakLatency) -> None:
+        """Measure how long answers take from now on."""
+        self.latency = latency
+        if self.pool is not None:
+            self.pool.latency = latency
 
 
 class EndpointDirectory:
@@ -155,9 +158,9 @@ class EndpointDirectory:
     def __len__(self) -> int:
         return len(self._slots)
 
-    def slot(self, address: str, port: int, protocol: BackendProtocol) -> EndpointSlot:
+    def slot(self, address: str, port: int, spec: ConnectionSpec) -> EndpointSlot:
         """Return the one slot of an address."""
-        key = (address, port, protocol)
+        key = (address, port, spec)
         slot = self._slots.get(key)
         if slot is None:
             slot = self._slots[key] = EndpointSlot(self, key)

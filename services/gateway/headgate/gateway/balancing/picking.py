@@ -152,4 +152,4 @@ def begin_latencies(members: Sequence[Member], now: float) -> None:
     mean = sum(known) / len(known) if known else 0.0
     for member in members:
         if member.slot.latency is None:
-            member.slot.latency = PeakLatency(mean, now)
+            member.slot.measure(PeakLatency(mean, now))

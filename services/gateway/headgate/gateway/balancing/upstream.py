@@ -22,10 +22,11 @@ from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.balancing.planning import Plan, Planner
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin
 from headgate.gateway.balancing.sessions import Session, backend_token, endpoint_token
+from headgate.gateway.proxy.spec import PLAIN, ConnectionSpec
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.pool import EndpointPool
-    from headgate.gateway.proxy.seam import RequestSource
+    from headgate.gateway.proxy.seam import RequestSource, UpstreamState
 
 
 def usable_endpoints(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
@@ -184,6 +185,7 @@ def compile_upstream(
     offset: int,
     place: Place = NOWHERE,
     previous: UpstreamBalancer | None = None,
+    spec: ConnectionSpec = PLAIN,
 ) -> UpstreamBalancer:
     """Make the balancer of an upstream.
 
@@ -193,10 +195,11 @@ def compile_upstream(
         offset: how many turns it begins with.
         place: where this gateway is.
         previous: the revision before.
+        spec: how its endpoints are connected to.
     """
 
     def slot(endpoint: Endpoint) -> EndpointSlot:
-        return directory.slot(endpoint.address, endpoint.port, upstream.protocol)
+        return directory.slot(endpoint.address, endpoint.port, spec)
 
     usable = usable_endpoints(upstream.endpoints)
     chosen = [(endpoint, slot(endpoint)) for endpoint in usable if endpoint.weight]
@@ -242,13 +245,15 @@ def missing_balancer(key: str) -> UpstreamBalancer:
 class UpstreamHolder:
     """Where routes find the current revision of an upstream."""
 
-    __slots__ = ("__weakref__", "balancer", "key", "token")
+    __slots__ = ("__weakref__", "balancer", "key", "state", "token")
 
     def __init__(self, key: str) -> None:
         self.key = key
         self.token = backend_token(key)
         """What names it in cookies."""
         self.balancer = missing_balancer(key)
+        self.state: UpstreamState | None = None
+        """What is remembered of its health and load; None: nothing that requests have to do with."""
 
     def mark(self, slot: EndpointSlot, is_available: bool) -> None:
         """Take an endpoint out of this upstream, or let it back in, whatever other upstreams think of it."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from headgate.common.table import ActiveCheck, BackendProtocol, CircuitBreaker, Ejection, Upstream
 
 if TYPE_CHECKING:
-    from headgate.gateway.health.state import OnChange, Slot
+    from headgate.gateway.health.state import OnChange, Slot, UpstreamState
 
 
 class HealthPolicies(NamedTuple):
@@ -32,6 +32,9 @@ class WatchesUpstreams(Protocol):
     def adopt(self, key: str, policies: HealthPolicies, slots: "Iterable[Slot]", on_change: "OnChange") -> None:
         """Go on with a revision of an upstream; `on_change` hears which endpoints may get requests."""
 
+    def find(self, key: str) -> "UpstreamState | None":
+        """Return what requests have to tell, None if there is nothing."""
+
     def forget(self, key: str) -> None:
         """End all that is done for an upstream that left the table."""
 
@@ -41,6 +44,10 @@ class WatchesNothing:
 
     def adopt(self, key: str, policies: HealthPolicies, slots: "Iterable[Slot]", on_change: "OnChange") -> None:
         """Pass over."""
+
+    def find(self, key: str) -> "UpstreamState | None":
+        """Return nothing."""
+        return None
 
     def forget(self, key: str) -> None:
         """Pass over."""

@@ -12,7 +12,6 @@ passed in.
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final, Protocol
 
-from headgate.common.table import BackendProtocol
 from headgate.gateway.health.budget import RetryBudget
 from headgate.gateway.health.circuit import Circuit, Resume
 from headgate.gateway.health.ejection import Ejector, Outcome
@@ -25,8 +24,8 @@ class Slot(Hashable, Protocol):
     """What an endpoint is known by: the balancing's `EndpointSlot`."""
 
     @property
-    def key(self) -> tuple[str, int, BackendProtocol]:
-        """Address, port, protocol."""
+    def key(self) -> tuple[str, int, object]:
+        """Address, port, and what else tells it from others."""
 
     @property
     def pool(self) -> object | None:

@@ -53,6 +53,11 @@ class UpstreamHealth:
         state.on_change = on_change
         state.adopt(policies, slots)
 
+    def find(self, key: str) -> UpstreamState | None:
+        """Return the state that requests have to tell how they went, None if it is only watched from outside."""
+        state = self._states.get(key)
+        return state if state is not None and (state.circuit is not None or state.ejector is not None) else None
+
     def forget(self, key: str) -> None:
         """End all that is done for an upstream that left the table."""
         state = self._states.pop(key, None)

@@ -51,8 +51,6 @@ class ProxyConfig:
     """Idle connections kept per endpoint."""
     upstream_idle_timeout_s: float = 55.0
     """How long one is kept; under the 60 s or more after which most servers close."""
-    verify_upstream_tls: bool = False
-    """Check the certificates of `https` endpoints. Pods rarely have one that their address would match."""
     lingering_s: float = 2.0
     """How long what a refused client still sends is read and dropped, so that it can read our answer."""
 

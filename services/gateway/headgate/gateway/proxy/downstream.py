@@ -17,6 +17,7 @@ from headgate.gateway.proxy.http2.server import Http2Connection
 from headgate.gateway.proxy.outbox import OutboxTransport
 from headgate.gateway.proxy.parser import RequestParser
 from headgate.gateway.proxy.sides import ClientSide
+from headgate.gateway.streams.proxy_protocol import Addresses
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _JOIN_LIMIT: Final = 16 * 1024
@@ -24,8 +25,6 @@ _JOIN_LIMIT: Final = 16 * 1024
 _ALLOWED: Final = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
 _REFUSED_METHODS: Final = frozenset({b"CONNECT", b"TRACE"})
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_PREFACE_BEGIN: Final = _PREFACE[:18]
-"""What of HTTP/2's preface looks like the head of a request."""
 _BURST: Final = 32
 """Pipelined requests taken in a row before other connections get their turn."""
 _NO_FIELDS: Final = RequestFields()
@@ -113,11 +112,11 @@ class ClientConnection(ClientSide):
         """Take the transport."""
         context = self._context
         context.stats.connections += 1
-        peername = transport.get_extra_info("peername")
-        address = peername[0].removeprefix("::ffff:") if isinstance(peername, tuple) else "unix"
-        self.peer = Peer(self._client or address.encode(), self._scheme, self._port)
+        address, addresses = _ends(transport, self._client.decode())
+        tls = transport.get_extra_info("ssl_object") if self._scheme == b"https" else None
+        self.peer = Peer(address.encode(), self._scheme, self._port, addresses, tls)
         self._raw_transport = cast(asyncio.Transport, transport)
-        if self._scheme == b"https" and transport.get_extra_info("ssl_object").selected_alpn_protocol() == "h2":
+        if tls is not None and tls.selected_alpn_protocol() == "h2":
             self._switch_to_http2(b"")
             return
         self.transport = OutboxTransport(self._raw_transport, context.outbox, context.config.buffer_high)
@@ -217,11 +216,10 @@ class ClientConnection(ClientSide):
             return False
         line = REQUEST_LINE.match(buffer, start)
         if line is None:
-            if self._requests or self._scheme != b"http" or not buffer.startswith(_PREFACE_BEGIN):
+            if self._requests or start or self._scheme != b"http" or not _may_be_preface(buffer):
                 return self._skip_blank_line(buffer, start)
-            if len(buffer) < len(_PREFACE) and _PREFACE.startswith(buffer):
-                return False
-            self._switch_to_http2(buffer)
+            if len(buffer) >= len(_PREFACE):
+                self._switch_to_http2(buffer)
             return False
         if end - start > config.max_head:
             raise LimitExceeded(f"head longer than {config.max_head} bytes", 431)
@@ -475,3 +473,18 @@ class ClientConnection(ClientSide):
         self.deadline = self._context.clock.now + self._context.config.lingering_s
         self.update_reading()
         self.transport.write_eof()
+
+
+def _ends(transport: asyncio.BaseTransport, client: str) -> tuple[str, Addresses | None]:
+    """Give the client's address, which a PROXY protocol header may have told, and both ends of the connection."""
+    source, destination = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+    if not isinstance(source, tuple):
+        return client or "unix", None
+    address = client or source[0].removeprefix("::ffff:")
+    if not isinstance(destination, tuple):
+        return address, None
+    return address, Addresses((address, source[1]), (destination[0].removeprefix("::ffff:"), destination[1]))
+
+
+def _may_be_preface(buffer: bytes) -> bool:
+    return buffer.startswith(_PREFACE) or _PREFACE.startswith(buffer)

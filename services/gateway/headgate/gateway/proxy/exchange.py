@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from headgate.gateway.health.circuit import Circuit
+from headgate.gateway.health.ejection import LocalError
 from headgate.gateway.plugins.run import PluginRun
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.facts import RequestFacts
@@ -23,8 +25,10 @@ from headgate.gateway.proxy.head import AnswerHead, RequestFields
 from headgate.gateway.proxy.own import own_answer
 from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
 from headgate.gateway.proxy.pool import EndpointPool
-from headgate.gateway.proxy.seam import NeedsBody, RouteTarget
+from headgate.gateway.proxy.seam import NeedsBody, RouteTarget, UpstreamState
 from headgate.gateway.proxy.sides import ClientSide, UpstreamSide
+from headgate.gateway.tls.identity import check, identity_lines, without_claims
+from headgate.gateway.tls.policy import ClientGuard
 
 IDEMPOTENT: Final = frozenset({b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE"})
 _CLIENT_GONE: Final = 499
@@ -33,10 +37,16 @@ _DEFAULT_RETRIES: Final = RetryPolicy()
 _NO_POOLS: Final[tuple[EndpointPool, ...]] = ()
 
 
+def _release(circuit: Circuit | None) -> None:
+    if circuit is not None:
+        circuit.release_connection()
+
+
 class Exchange:
     """The request under way on one client's side."""
 
     __slots__ = (
+        "_attempted",
         "_attempts",
         "_buffered",
         "_buffered_limit",
@@ -45,6 +55,7 @@ class Exchange:
         "_continued",
         "_expires",
         "_facts",
+        "_is_counted",
         "_kept",
         "_limit",
         "_path",
@@ -52,12 +63,15 @@ class Exchange:
         "_received",
         "_run",
         "_started",
+        "_state",
         "_trailers",
+        "_waiting",
         "active",
         "answer_begun",
         "bytes_sent",
         "client",
         "fields",
+        "has_other_host",
         "head_only",
         "lines",
         "method",
@@ -88,6 +102,10 @@ class Exchange:
         self._buffered: list[bytes] | None = None
         """What came of a body that is held back until all of it is there."""
         self._buffered_limit = 0
+        self._attempted = 0.0
+        """When the request was sent to an endpoint whose answers are timed."""
+        self._waiting: Callable[[], None] | None = None
+        """Called back by the upstream's bounds when a connection may be had."""
 
     def begin(self, method: bytes, target: bytes, fields: RequestFields) -> None:
         """Take on a request whose head was read; `dispatch` follows once its first body bytes are known."""
@@ -110,6 +128,12 @@ class Exchange:
         self.reason = ""
         self.route = None
         self.pool = None
+        self.has_other_host = False
+        """A plugin has chosen the Host that is sent."""
+        self._state: UpstreamState | None = None
+        """What the upstream's health and load are told to."""
+        self._is_counted = False
+        """The upstream's bounds count this request."""
         self.tried: tuple[EndpointPool, ...] = _NO_POOLS
         self._attempts = 0
         self._received = 0
@@ -131,6 +155,12 @@ class Exchange:
             facts = RequestFacts(self.method, peer.scheme, fields.host, self.target, lines, peer.address)
             self._facts = facts
         return facts
+
+    def note_upstream(self, state: UpstreamState | None) -> None:
+        """Hear of the upstream that is about to be chosen from."""
+        if state is not self._state:
+            self._part_with_state()
+            self._state = state
 
     # From the client
 
@@ -166,6 +196,8 @@ class Exchange:
         if policies.fault:
             self.refuse(500, policies.fault)
             return False
+        if policies.guard is not None and not self._check_client(policies.guard):
+            return False
         if policies.max_body is not None and not self.limit_body(policies.max_body):
             return False
         if policies.request_s is not None:
@@ -176,6 +208,17 @@ class Exchange:
             self._hold_body()
             return False
         return self._start_plugins(policies)
+
+    def _check_client(self, guard: ClientGuard) -> bool:
+        """Let in whom the host's rules for client certificates let in, and tell the upstream who it is."""
+        tls = self.client.peer.tls
+        refusal = check(guard, tls)
+        if refusal is not None:
+            self.refuse(refusal[0], refusal[1], refusal[2])
+            return False
+        self.fields.lines = without_claims(self.fields.lines) + identity_lines(guard, tls)
+        self._facts = None
+        return True
 
     def _start_plugins(self, policies: RoutePolicies) -> bool:
         if policies.chain is None:
@@ -343,8 +386,28 @@ class Exchange:
         pool = route.choose(self.tried, self)
         if pool is None:
             self.refuse(503, route.unavailable)
-        else:
+        elif self._state is None or self._is_within_bounds(self._state):
             self._send_to(pool)
+
+    def _is_within_bounds(self, state: UpstreamState) -> bool:
+        if self._is_counted:
+            return True
+        reason = state.may_begin()
+        if reason is not None:
+            self._state = None
+            self.refuse(503, reason)
+            return False
+        self._is_counted = True
+        return True
+
+    def _part_with_state(self) -> None:
+        state = self._state
+        if state is not None and self._is_counted:
+            for _ in range(self._attempts):
+                state.retry_ended()
+            state.ended()
+        self._is_counted = False
+        self._state = None
 
     def _send_to(self, pool: EndpointPool) -> None:
         upstream = pool.acquire(certain=self.method not in IDEMPOTENT)
@@ -356,30 +419,61 @@ class Exchange:
 
     def _connect(self, pool: EndpointPool) -> None:
         self.pool = pool
+        circuit = self._state.circuit if self._state is not None else None
+        if circuit is not None and not circuit.acquire_connection():
+            self._wait_for_connection(pool)
+            return
         self.client.deadline = math.inf
         self._connecting = asyncio.get_running_loop().create_task(self._open(pool), name=f"connect {pool.label}")
+        self.client.update_reading()
+
+    def _wait_for_connection(self, pool: EndpointPool) -> None:
+        """Queue for a connection, as the upstream's bound is reached."""
+
+        def resume() -> None:
+            if self.active and self._waiting is resume:
+                self._waiting = None
+                self._send_to(pool)
+
+        state = self._state
+        assert state is not None
+        reason = state.wait(resume)
+        if reason is not None:
+            self.refuse(503, reason)
+            return
+        self._waiting = resume
+        self.client.deadline = min(self._context.clock.now + self._context.config.read_timeout_s, self._expires)
         self.client.update_reading()
 
     async def _open(self, pool: EndpointPool) -> None:
         route = self.route
         timeout_s = (route.connect_timeout_s if route is not None else None) or self._context.config.connect_timeout_s
+        circuit = self._state.circuit if self._state is not None else None
         try:
             async with asyncio.timeout(min(timeout_s, max(0.0, self._expires - self._context.clock.now))):
-                upstream = await pool.connect()
+                upstream = await pool.connect(self.client.peer)
+        except asyncio.CancelledError:
+            _release(circuit)
+            raise
         except TimeoutError:
             self._connecting = None
+            _release(circuit)
             self._failed("connect", 504, f"no connection to {pool.label} in time")
         except (OSError, UnicodeError) as error:
             self._connecting = None
+            _release(circuit)
             why = error.strerror if isinstance(error, OSError) else error
             self._failed("connect", 502, f"cannot connect to {pool.label}: {why}")
         else:
             self._connecting = None
+            upstream.count_by(circuit)
             self._send(upstream)
 
     def _send(self, upstream: UpstreamSide) -> None:
         client = self.client
         self.upstream = upstream
+        if self.pool is not None and self.pool.latency is not None:
+            self._attempted = time.monotonic()
         if not self.lines:
             self.lines = forwarded_lines(self.fields, client.peer, trusted=self._context.config.trust_forwarded)
         upstream.begin(self, self._payload, done=self.request_done, trailers=self._trailers)
@@ -395,9 +489,11 @@ class Exchange:
             self._continued = True
             self.client.send_continue()
 
-    def _failed(self, kind: str, status: int, reason: str) -> None:
+    def _failed(self, kind: LocalError, status: int, reason: str) -> None:
         """Try again after a failed attempt (`connect`, `reset` or `timeout`), or answer with its failure."""
         self._context.stats.upstream_error("closed" if kind == "reset" else kind)
+        if self._state is not None and self.pool is not None:
+            self._state.report_pool(self.pool, kind)
         if not self._retry(kind, must_have_other=self.route is None or self.route.policies is None):
             self.refuse(status, reason)
 
@@ -416,6 +512,9 @@ class Exchange:
         other = route.choose(self.tried, self)
         if other is None or (other in self.tried and (must_have_other or kind == "connect")):
             return False
+        state = self._state
+        if state is not None and self._is_counted and not state.may_retry(retries.budget, other.in_flight):
+            return False
         self._attempts += 1
         self._context.stats.retries += 1
         self._drop_upstream()
@@ -432,6 +531,10 @@ class Exchange:
         if self._connecting is not None:
             self._connecting.cancel()
             self._connecting = None
+        if self._waiting is not None:
+            if self._state is not None and self._state.circuit is not None:
+                self._state.circuit.cancel(self._waiting)
+            self._waiting = None
         upstream, self.upstream = self.upstream, None
         if upstream is not None:
             upstream.discard()
@@ -471,12 +574,18 @@ class Exchange:
         """Pass the head of the answer on, with what is there of its body."""
         route = self.route
         policies = route.policies if route is not None else None
-        if (
-            policies is not None
-            and answer.status in policies.retries.statuses
-            and self._retry("status", must_have_other=False)
-        ):
-            return
+        pool = self.pool
+        if pool is not None:
+            if self._state is not None:
+                self._state.report_pool(pool, answer.status)
+            if pool.latency is not None:
+                now = time.monotonic()
+                pool.latency.observe(now - self._attempted, now)
+        if policies is not None:
+            if answer.status in policies.retries.statuses and self._retry("status", must_have_other=False):
+                return
+            if policies.sets_cookie and route is not None and pool is not None:
+                answer.lines += route.answer_lines(self, pool)
         if self._run is not None:
             self._run.answer(answer, payload, bodiless=bodiless, done=done, trailers=trailers)
         else:
@@ -554,6 +663,15 @@ class Exchange:
 
     # For plugins
 
+    def call(self, route: RouteTarget, body: bytes) -> None:
+        """Send a request of the gateway's own, that was begun and has its lines, on a route of its own."""
+        self.route = route
+        self._payload = body
+        self._trailers = b""
+        self._received = len(body)
+        self.request_done = True
+        self._send_to_endpoint(route)
+
     @property
     def body_at_hand(self) -> bytes:
         """What came of the body so far and was not sent."""
@@ -628,6 +746,8 @@ class Exchange:
                     self.reason,
                 )
             )
+        if self._state is not None:
+            self._part_with_state()
         self.route = self.pool = None
         self.tried = _NO_POOLS
         self._payload = b""

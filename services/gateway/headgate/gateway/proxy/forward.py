@@ -13,6 +13,8 @@ from headgate.gateway.proxy.head import AnswerHead, RequestFields
 if TYPE_CHECKING:
     from headgate.gateway.proxy.exchange import Exchange
     from headgate.gateway.proxy.pool import EndpointPool
+    from headgate.gateway.streams.proxy_protocol import Addresses
+    from headgate.gateway.tls.identity import TlsConnection
 
 SERVER_LINE: Final = b"Server: headgate\r\n"
 CHUNKED_LINE: Final = b"Transfer-Encoding: chunked\r\n"
@@ -55,9 +57,20 @@ def new_request_id() -> bytes:
 class Peer:
     """The client's side of one connection, as upstreams are told of it."""
 
-    __slots__ = ("address", "lines", "port", "scheme")
+    __slots__ = ("address", "addresses", "lines", "port", "scheme", "tls")
 
-    def __init__(self, address: bytes, scheme: bytes, port: bytes) -> None:
+    def __init__(
+        self,
+        address: bytes,
+        scheme: bytes,
+        port: bytes,
+        addresses: "Addresses | None" = None,
+        tls: "TlsConnection | None" = None,
+    ) -> None:
+        self.addresses = addresses
+        """Of both ends, for upstreams that want a PROXY protocol header; None: unknown."""
+        self.tls = tls
+        """What the handshake showed; None: plain."""
         self.address = address
         self.scheme = scheme
         self.port = port
@@ -94,12 +107,22 @@ def request_head(exchange: "Exchange", pool: "EndpointPool") -> bytes:
     return b"%b %b HTTP/1.1\r\nHost: %b\r\n%b%bX-Request-ID: %b\r\n\r\n" % (
         exchange.method,
         exchange.target,
-        # An HTTP/1.0 client may leave Host out, an HTTP/1.1 request may not.
-        fields.host_line or pool.label.encode(),
+        fields.host_line if pool.spec.host is None and fields.host_line else authority(exchange, pool),
         exchange.lines,
         framing,
         exchange.request_id,
     )
+
+
+def authority(exchange: "Exchange", pool: "EndpointPool") -> bytes:
+    """Give the Host of a request: what a plugin or the upstream wants, or the client's own.
+
+    An HTTP/1.0 client may leave Host out, an HTTP/1.1 request may not.
+    """
+    host = pool.spec.host
+    if exchange.has_other_host or host is None:
+        return exchange.fields.host_line or pool.label.encode()
+    return host.encode() or pool.label.encode()
 
 
 def _trusted_lines(fields: RequestFields, peer: Peer) -> bytes:

@@ -2,13 +2,18 @@
 for those that do.
 """
 
+from typing import TYPE_CHECKING
+
 from headgate.gateway.plugins.chain import PluginChain
+
+if TYPE_CHECKING:
+    from headgate.gateway.tls.policy import ClientGuard
 
 
 class RetryPolicy:
     """When a request is sent again; see `Retries` of the vocabulary."""
 
-    __slots__ = ("attempts", "per_try_s", "reasons", "statuses", "total_s", "unsafe")
+    __slots__ = ("attempts", "budget", "per_try_s", "reasons", "statuses", "total_s", "unsafe")
 
     def __init__(
         self,
@@ -18,6 +23,7 @@ class RetryPolicy:
         unsafe: bool = False,
         per_try_s: float | None = None,
         total_s: float | None = None,
+        budget: float | None = 0.2,
     ) -> None:
         self.attempts = attempts
         """Besides the first."""
@@ -29,18 +35,35 @@ class RetryPolicy:
         """Repeat requests of any method that an endpoint may have acted on."""
         self.per_try_s = per_try_s
         self.total_s = total_s
+        self.budget = budget
+        """Retries under way as a share of the upstream's requests; None: no bound."""
 
 
 class RoutePolicies:
     """Everything about a route that costs something per request."""
 
-    __slots__ = ("buffer_request", "chain", "fault", "idle_s", "max_body", "request_s", "retries", "websocket")
+    __slots__ = (
+        "buffer_request",
+        "chain",
+        "fault",
+        "guard",
+        "idle_s",
+        "max_body",
+        "request_s",
+        "retries",
+        "sets_cookie",
+        "websocket",
+    )
 
     def __init__(self) -> None:
         self.fault = ""
         """Why the route cannot be served as written: every request is answered with 500 and this."""
         self.retries = RetryPolicy()
         self.chain: PluginChain | None = None
+        self.guard: ClientGuard | None = None
+        """What the host asks of clients' certificates."""
+        self.sets_cookie = False
+        """Answers may need a cookie that keeps the client with its endpoint."""
         self.max_body: int | None = None
         """Bytes of a request's body; None: the proxy's own limit."""
         self.buffer_request = False

@@ -6,41 +6,60 @@ long as some table names that endpoint: an unchanged endpoint keeps its warm con
 
 import asyncio
 import select
-import ssl
 import time
-from typing import cast
+from typing import Protocol, cast
 
 from headgate.gateway.proxy.config import ProxyConfig
+from headgate.gateway.proxy.forward import Peer
 from headgate.gateway.proxy.outbox import Outbox
+from headgate.gateway.proxy.sides import UpstreamSide
+from headgate.gateway.proxy.spec import PLAIN, ConnectionSpec
 from headgate.gateway.proxy.upstream import UpstreamConnection
+from headgate.gateway.streams.proxy_protocol import write_proxy_header
+
+
+class MeasuresLatency(Protocol):
+    """What balances by latency: `balancing.latency.PeakLatency`."""
+
+    def observe(self, seconds: float, now: float) -> None:
+        """Note how long an answer took; `now` is monotonic."""
 
 
 class EndpointPool:
-    """One address, port and protocol. The connection that rested last is used first, so that surplus ones age out."""
+    """One address, port and spec. The connection that rested last is used first, so that surplus ones age out."""
 
     __slots__ = (
         "_idle",
+        "_idle_timeout_s",
+        "_max_idle",
         "_retired",
-        "_tls",
         "address",
         "config",
         "in_flight",
         "label",
+        "latency",
+        "max_requests",
         "outbox",
         "port",
+        "spec",
     )
 
-    def __init__(
-        self, address: str, port: int, tls: ssl.SSLContext | None, config: ProxyConfig, outbox: Outbox
-    ) -> None:
+    def __init__(self, address: str, port: int, spec: ConnectionSpec, config: ProxyConfig, outbox: Outbox) -> None:
         self.address = address
         self.port = port
+        self.spec = spec
         self.config = config
         self.outbox = outbox
         self.label = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
         self.in_flight = 0
         """Requests that are under way on connections of this pool."""
-        self._tls = tls
+        self.latency: MeasuresLatency | None = None
+        """Learns how long answers take; None while nobody balances by that."""
+        max_idle = config.upstream_max_idle if spec.max_idle is None else spec.max_idle
+        self._max_idle = 0 if spec.proxy_protocol else max_idle
+        self._idle_timeout_s = spec.idle_timeout_s or config.upstream_idle_timeout_s
+        self.max_requests = spec.max_requests or 1 << 62
+        """On one connection."""
         self._idle: list[UpstreamConnection] = []
         self._retired = False
 
@@ -71,7 +90,7 @@ class EndpointPool:
 
     def release(self, connection: UpstreamConnection) -> None:
         """Let a connection rest, or close it if there are enough."""
-        if self._retired or len(self._idle) >= self.config.upstream_max_idle:
+        if self._retired or len(self._idle) >= self._max_idle or connection.requests >= self.max_requests:
             connection.transport.close()
         else:
             connection.idle_since = time.monotonic()
@@ -82,26 +101,57 @@ class EndpointPool:
         if connection in self._idle:
             self._idle.remove(connection)
 
-    async def connect(self) -> UpstreamConnection:
-        """Open a connection; raises OSError (ssl.SSLError is one), or UnicodeError for a name that is none."""
+    async def connect(self, peer: Peer) -> UpstreamSide:
+        """Open a connection for a request of a client.
+
+        Raises OSError (ssl.SSLError is one), or UnicodeError for a name that is none.
+        """
         connection = UpstreamConnection(self)
-        name = self.address if self._tls is not None else None
         try:
-            await asyncio.get_running_loop().create_connection(
-                lambda: cast(asyncio.Protocol, connection), self.address, self.port, ssl=self._tls, server_hostname=name
-            )
+            await self.open(cast(asyncio.Protocol, connection), peer)
         except asyncio.CancelledError:
             # It may have come up in the very moment in which nobody waits for it any more.
             connection.discard()
             raise
         return connection
 
-    def close_idle(self, before: float = float("inf")) -> None:
-        """Close the connections at rest since before that monotonic time, or all."""
-        kept = [connection for connection in self._idle if connection.idle_since >= before]
-        closed, self._idle = self._idle[: len(self._idle) - len(kept)], kept
+    async def open(self, protocol: asyncio.Protocol, peer: Peer) -> None:
+        """Connect a protocol to the endpoint; raises as `connect`."""
+        loop = asyncio.get_running_loop()
+        spec = self.spec
+        name = None if spec.tls is None else spec.server_name or self.address
+        if not spec.proxy_protocol:
+            await loop.create_connection(lambda: protocol, self.address, self.port, ssl=spec.tls, server_hostname=name)
+            return
+        transport, _ = await loop.create_connection(asyncio.Protocol, self.address, self.port)
+        try:
+            transport.write(write_proxy_header(2 if spec.proxy_protocol == 2 else 1, peer.addresses))
+            if spec.tls is None:
+                transport.set_protocol(protocol)
+                protocol.connection_made(transport)
+            else:
+                secured = await loop.start_tls(transport, protocol, spec.tls, server_hostname=name)
+                assert secured is not None
+                protocol.connection_made(secured)
+        except BaseException:
+            transport.abort()
+            raise
+
+    def close_idle(self) -> None:
+        """Close the connections at rest."""
+        closed, self._idle = self._idle, []
         for connection in closed:
             connection.transport.close()
+
+    def close_aged(self, now: float) -> None:
+        """Close those that have rested for too long at a monotonic time."""
+        before = now - self._idle_timeout_s
+        idle = self._idle
+        if idle and idle[0].idle_since < before:
+            kept = [connection for connection in idle if connection.idle_since >= before]
+            closed, self._idle = idle[: len(idle) - len(kept)], kept
+            for connection in closed:
+                connection.transport.close()
 
     def retire(self) -> None:
         """No table names this endpoint any more: close what rests, let what is under way finish."""
@@ -123,29 +173,27 @@ class PoolRegistry:
         self.config = config or ProxyConfig()
         self.outbox = Outbox()
         """Shared by both sides of the proxy."""
-        self._pools: dict[tuple[str, int, str], EndpointPool] = {}
-        self._tls: ssl.SSLContext | None = None
+        self._pools: dict[tuple[str, int, ConnectionSpec], EndpointPool] = {}
 
-    def get(self, address: str, port: int, protocol: str) -> EndpointPool:
-        """Give the pool of an endpoint, the same for the same arguments. `protocol` is `http` or `https`."""
-        key = (address, port, protocol)
+    def get(self, address: str, port: int, spec: ConnectionSpec = PLAIN) -> EndpointPool:
+        """Give the pool of an endpoint, the same for the same arguments."""
+        key = (address, port, spec)
         pool = self._pools.get(key)
         if pool is None:
-            tls = self._client_tls() if protocol == "https" else None
-            pool = self._pools[key] = EndpointPool(address, port, tls, self.config, self.outbox)
+            pool = self._pools[key] = EndpointPool(address, port, spec, self.config, self.outbox)
         return pool
 
-    def drop(self, address: str, port: int, protocol: str) -> None:
+    def drop(self, address: str, port: int, spec: ConnectionSpec = PLAIN) -> None:
         """Forget one pool, if it is there: its idle connections are closed, busy ones finish."""
-        pool = self._pools.pop((address, port, protocol), None)
+        pool = self._pools.pop((address, port, spec), None)
         if pool is not None:
             pool.retire()
 
     def close_aged(self) -> None:
-        """Close connections that rested for longer than the idle timeout."""
-        before = time.monotonic() - self.config.upstream_idle_timeout_s
+        """Close connections that rested for longer than they may."""
+        now = time.monotonic()
         for pool in self._pools.values():
-            pool.close_idle(before)
+            pool.close_aged(now)
 
     def close_idle(self) -> None:
         """Close all that rest."""
@@ -154,13 +202,3 @@ class PoolRegistry:
 
     def __len__(self) -> int:
         return len(self._pools)
-
-    def _client_tls(self) -> ssl.SSLContext:
-        if self._tls is None:
-            context = ssl.create_default_context()
-            if not self.config.verify_upstream_tls:
-                context.check_hostname = False
-                context.verify_mode = ssl.CERT_NONE
-            context.set_alpn_protocols(["http/1.1"])
-            self._tls = context
-        return self._tls

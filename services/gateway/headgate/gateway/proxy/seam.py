@@ -5,11 +5,13 @@ the target for an `EndpointPool`. The table's compiler implements these protocol
 Everything here is called on the event loop for every request, so implementations must neither block nor await.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from headgate.gateway.access_log import LogRecord
+    from headgate.gateway.health.circuit import Circuit
+    from headgate.gateway.health.ejection import Outcome
     from headgate.gateway.proxy.facts import RequestFacts
     from headgate.gateway.proxy.policies import RoutePolicies
     from headgate.gateway.proxy.pool import EndpointPool
@@ -21,6 +23,35 @@ class RequestSource(Protocol):
     def facts(self) -> "RequestFacts":
         """Give what is known of the request, the same object for as long as the request lasts."""
 
+    def note_upstream(self, state: "UpstreamState | None") -> None:
+        """Hear of the upstream that is about to be chosen from, if anything is to be told to it."""
+
+
+class UpstreamState(Protocol):
+    """What is remembered of one upstream's load and failures: `health.state.UpstreamState`."""
+
+    @property
+    def circuit(self) -> "Circuit | None":
+        """Bounds of its connections; None: there are none."""
+
+    def report_pool(self, pool: object, outcome: "Outcome") -> None:
+        """Learn how a request to an endpoint went: the answer's status, or `connect`, `reset` or `timeout`."""
+
+    def may_begin(self) -> str | None:
+        """Count a request that begins; why it must not, if so."""
+
+    def ended(self) -> None:
+        """Count the end of one that began."""
+
+    def wait(self, resume: Callable[[], None]) -> str | None:
+        """Have `resume` called when a connection may be had; why that is not possible, if so."""
+
+    def may_retry(self, share: float | None, requests: int) -> bool:
+        """Count a retry that begins; False: the budget is spent."""
+
+    def retry_ended(self) -> None:
+        """Count the end of a retry."""
+
 
 class NeedsBody:
     """What a router answers that cannot decide before the request's body is there."""
@@ -30,6 +61,17 @@ class NeedsBody:
 
 NEEDS_BODY: Final = NeedsBody()
 """Read the body, set it as `RequestFacts.body`, and ask again."""
+
+
+class Endpoints(Protocol):
+    """One upstream, as requests find it: `balancing.upstream.UpstreamBalancer`."""
+
+    @property
+    def unavailable(self) -> str:
+        """Why `choose` gave None."""
+
+    def choose(self, tried: Collection["EndpointPool"], source: RequestSource) -> "EndpointPool | None":
+        """Balanced choice of an endpoint."""
 
 
 class RouteTarget(Protocol):
@@ -54,6 +96,9 @@ class RouteTarget(Protocol):
     @property
     def read_timeout_s(self) -> float | None:
         """Bound in seconds between two successful reads from the upstream; None: the proxy's own."""
+
+    def answer_lines(self, source: RequestSource, pool: "EndpointPool") -> bytes:
+        """Give header lines for the answer of an endpoint: a cookie that keeps the client with it."""
 
     @property
     def policies(self) -> "RoutePolicies | None":

@@ -3,14 +3,16 @@
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable
 from typing import cast
 
+from headgate.gateway.proxy.calls import Calls
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.downstream import ClientConnection
 from headgate.gateway.proxy.pool import PoolRegistry
-from headgate.gateway.proxy.seam import RequestLog, RouterHolder
+from headgate.gateway.proxy.seam import Endpoints, RequestLog, RouterHolder
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.ports import PortPlan
@@ -47,6 +49,10 @@ class ProxyServer:
         self._timer: asyncio.TimerHandle | None = None
         self._pool_sweep_at = 0.0
         stats.watch_connections(lambda: len(self._context.connections))
+
+    def calls(self, find: Callable[[str], Endpoints | None]) -> Calls:
+        """Give the means to send requests of the gateway's own; `find` gives the endpoints of an upstream key."""
+        return Calls(self._context, find)
 
     @property
     def connections(self) -> int:

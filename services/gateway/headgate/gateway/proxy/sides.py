@@ -11,6 +11,7 @@ from headgate.gateway.proxy.forward import Peer
 from headgate.gateway.proxy.head import AnswerHead
 
 if TYPE_CHECKING:
+    from headgate.gateway.health.circuit import Circuit
     from headgate.gateway.proxy.exchange import Exchange
     from headgate.gateway.proxy.pool import EndpointPool
 
@@ -104,6 +105,9 @@ class UpstreamSide:
     def discard(self) -> None:
         """Part with the exchange, and let nothing more come of its request."""
         raise NotImplementedError
+
+    def count_by(self, circuit: "Circuit | None") -> None:
+        """Tell an upstream's bounds of the end of the connection, and of its rests."""
 
     def pause_reading(self) -> None:
         """Take no more of the answer for now, as the client is slow."""

@@ -24,6 +24,7 @@ from headgate.gateway.proxy.parser import AnswerParser
 from headgate.gateway.proxy.sides import UpstreamSide
 
 if TYPE_CHECKING:
+    from headgate.gateway.health.circuit import Circuit
     from headgate.gateway.proxy.exchange import Exchange
     from headgate.gateway.proxy.pool import EndpointPool
 
@@ -43,7 +44,9 @@ class UpstreamConnection(UpstreamSide):
         "_reading_paused",
         "_surprised",
         "_tunnel",
+        "circuit",
         "idle_since",
+        "requests",
         "transport",
     )
 
@@ -52,6 +55,10 @@ class UpstreamConnection(UpstreamSide):
         self.transport: OutboxTransport
         self._connected = False
         self.idle_since = 0.0
+        self.requests = 0
+        """Begun on this connection."""
+        self.circuit: Circuit | None = None
+        """Counts this connection; None: nobody does."""
         self._buffer = b""
         self._parser = AnswerParser()
         self._reader: BodyReader | None = None
@@ -75,6 +82,7 @@ class UpstreamConnection(UpstreamSide):
         self._reader = None
         self._surprised = False
         self._informational = 0
+        self.requests += 1
         self.pool.in_flight += 1
         data = request_head(exchange, self.pool)
         self._chunking = exchange.fields.chunked
@@ -110,6 +118,10 @@ class UpstreamConnection(UpstreamSide):
             self.transport.close()
         else:
             self.transport.abort()
+
+    def count_by(self, circuit: "Circuit | None") -> None:
+        """Count this connection as one of the upstream's."""
+        self.circuit = circuit
 
     def pause_reading(self) -> None:
         """Take no more of the answer for now, as the client is slow."""
@@ -151,6 +163,8 @@ class UpstreamConnection(UpstreamSide):
         """Tell the pool, and the exchange that was under way."""
         exchange, self.exchange = self.exchange, None
         self._parser.close()
+        if self.circuit is not None:
+            self.circuit.release_connection()
         if exchange is None:
             self.pool.forget(self)
             return
@@ -262,5 +276,7 @@ class UpstreamConnection(UpstreamSide):
             self.reused = True
             self.resume_reading()
             self.pool.release(self)
+            if self.circuit is not None:
+                self.circuit.wake()
         else:
             self.transport.close()

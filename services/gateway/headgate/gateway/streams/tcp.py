@@ -36,6 +36,9 @@ class ClientSource:
         """Return what is known of the client."""
         return self._facts
 
+    def note_upstream(self, state: object) -> None:
+        """Pass over: streams are not counted by requests' bounds."""
+
 
 class NoEndpoint(Exception):
     """No endpoint took the connection; the text says why, for the log."""

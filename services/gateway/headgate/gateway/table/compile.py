@@ -5,7 +5,7 @@ refer to upstreams through holders, so an endpoint change recompiles one upstrea
 """
 
 import logging
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -13,9 +13,10 @@ import msgspec
 
 from headgate.common.errors import DecodeError
 from headgate.common.snapshot import Version
-from headgate.common.table import Route, VirtualHost
+from headgate.common.table import PluginUse, Route, VirtualHost
 from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.errors import BadMatch
+from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.table.chunks import FindPrevious
 from headgate.gateway.table.conditions import and_body
@@ -23,13 +24,22 @@ from headgate.gateway.table.match import MatchPath, PathRule, compile_rule, find
 from headgate.gateway.table.route import CompiledRoute
 
 if TYPE_CHECKING:
+    from headgate.gateway.plugins.chain import PluginChain
     from headgate.gateway.proxy.seam import NeedsBody, RequestSource
     from headgate.gateway.tls.policy import ClientGuard, HostTls, TlsPolicies
 
 _log = logging.getLogger(__name__)
 
+MakeChain = Callable[[Sequence[PluginUse], str], "PluginChain | None"]
+"""Makes the plugins of a route, known as `host|route name`; raises PluginRefused."""
+
 ROUTES_AT_ONCE = 64
 """Routes compiled between two turns of the event loop: about a millisecond."""
+
+
+def no_plugins(uses: Sequence[PluginUse], scope: str) -> "PluginChain | None":
+    """Stand in where routes are compiled without plugins."""
+    return None
 
 
 class CompiledHost:
@@ -60,6 +70,10 @@ class UpstreamHolders:
     def __len__(self) -> int:
         return len(self._holders)
 
+    def find(self, key: str) -> UpstreamHolder | None:
+        """Return the holder of a key, if there is one."""
+        return self._holders.get(key)
+
     def holder(self, key: str) -> UpstreamHolder:
         """Return the holder of a key, making an empty one on first use."""
         holder = self._holders.get(key)
@@ -69,7 +83,11 @@ class UpstreamHolders:
 
 
 def compile_host(
-    raw: bytes, find_previous: FindPrevious[CompiledHost], holders: UpstreamHolders, policies: "TlsPolicies"
+    raw: bytes,
+    find_previous: FindPrevious[CompiledHost],
+    holders: UpstreamHolders,
+    policies: "TlsPolicies",
+    make_chain: "MakeChain",
 ) -> Generator[None, None, tuple[str, CompiledHost]]:
     """Compile an encoded virtual host in steps; a host may have thousands of routes, of which one changed.
 
@@ -87,7 +105,7 @@ def compile_host(
         known = dict(zip(split_host(previous.raw)[1], previous.compiled.routes, strict=True))
     routes: list[tuple[PathRule, CompiledRoute]] = []
     for raw_route in raw_routes:
-        rule, route = known.get(raw_route) or compile_route(host, decode_route(raw_route), holders, guard)
+        rule, route = known.get(raw_route) or compile_route(host, decode_route(raw_route), holders, guard, make_chain)
         routes.append((rule._replace(position=len(routes)), route))
         if len(routes) % ROUTES_AT_ONCE == 0:
             yield
@@ -123,7 +141,7 @@ def decode_route(raw: bytes) -> Route:
 
 
 def compile_route(
-    host: str, route: Route, holders: UpstreamHolders, guard: "ClientGuard | None"
+    host: str, route: Route, holders: UpstreamHolders, guard: "ClientGuard | None", make_chain: "MakeChain"
 ) -> tuple[PathRule, CompiledRoute]:
     """Bind a route to the holders of its upstreams; return it with how it matches."""
     rule = compile_rule(route)
@@ -132,8 +150,9 @@ def compile_route(
         backends = [(holders.holder(backend.upstream), backend.weight) for backend in route.backends]
         canaries = [holders.holder(canary.upstream) for canary in route.canaries]
         try:
-            compiled = CompiledRoute(host, route, backends, guard, canaries)
-        except BadMatch as bad:
+            chain = make_chain(route.plugins, f"{host}|{route.name}") if route.plugins else None
+            compiled = CompiledRoute(host, route, backends, guard, canaries, chain)
+        except (BadMatch, PluginRefused) as bad:
             # Which requests it takes is certain, so that it keeps its rank.
             fault = str(bad)
         else:

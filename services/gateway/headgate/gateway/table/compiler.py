@@ -5,6 +5,7 @@ between which the caller lets traffic run; `TableUpdate.commit` swaps balancers 
 point in between at which a request could see half of it. An update that fails is dropped.
 """
 
+import logging
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import NamedTuple
 
@@ -16,13 +17,25 @@ from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.balancing.upstream import UpstreamBalancer, UpstreamHolder, compile_upstream, missing_balancer
 from headgate.gateway.health.policies import HealthPolicies, WatchesNothing, WatchesUpstreams, policies_of
+from headgate.gateway.proxy.spec import PLAIN as PLAIN_SPEC
 from headgate.gateway.table.certificates import OpenedCertificate, open_certificate
 from headgate.gateway.table.chunks import ChunkSet, FindPrevious, decode_entry
-from headgate.gateway.table.compile import CompiledHost, CompiledTable, UpstreamHolders, compile_host
+from headgate.gateway.table.compile import (
+    CompiledHost,
+    CompiledTable,
+    MakeChain,
+    UpstreamHolders,
+    compile_host,
+    no_plugins,
+)
+from headgate.gateway.table.connections import connection_spec
 from headgate.gateway.table.match import find_host
 from headgate.gateway.table.streams import PLAIN, CompiledStream, StreamBackend, compile_backend
 from headgate.gateway.tls.backend import BackendContexts
+from headgate.gateway.tls.errors import TlsConfigError
 from headgate.gateway.tls.policy import HostTls, TlsPolicies
+
+_log = logging.getLogger(__name__)
 
 
 class BoundUpstream(NamedTuple):
@@ -43,6 +56,7 @@ class TableCompiler:
         next_offset: how many turns a new upstream begins with, for workers not to march in step.
         place: where this gateway is, for upstreams that prefer what is near.
         health: watches the endpoints of what is made current.
+        make_chain: makes the plugins of routes.
     """
 
     def __init__(
@@ -52,12 +66,14 @@ class TableCompiler:
         next_offset: Callable[[], int] = lambda: 0,
         place: Place = NOWHERE,
         health: WatchesUpstreams | None = None,
+        make_chain: MakeChain = no_plugins,
     ) -> None:
         self.directory = directory
         self._unseal = unseal
         self._next_offset = next_offset
         self._place = place
         self._health: WatchesUpstreams = WatchesNothing() if health is None else health
+        self._make_chain = make_chain
         self._holders = UpstreamHolders()
         self._tls_policies = TlsPolicies()
         self.hosts: ChunkSet[VirtualHost, CompiledHost] = ChunkSet(VirtualHost, self._compile_host)
@@ -72,15 +88,22 @@ class TableCompiler:
     def _compile_host(
         self, raw: bytes, find_previous: FindPrevious[CompiledHost]
     ) -> Generator[None, None, tuple[str, CompiledHost]]:
-        return compile_host(raw, find_previous, self._holders, self._tls_policies)
+        return compile_host(raw, find_previous, self._holders, self._tls_policies, self._make_chain)
 
     def _bind_upstream(
         self, raw: bytes, find_previous: FindPrevious[BoundUpstream]
     ) -> Generator[None, None, tuple[str, BoundUpstream]]:
         upstream = decode_entry(Upstream, raw)
         previous = find_previous(upstream.key)
+        try:
+            spec = connection_spec(upstream, self._backend_contexts)
+        except TlsConfigError as error:
+            reason = f"{upstream.provenance}: {error}"
+            _log.error("upstream %s cannot be connected to: %s", upstream.key, reason)
+            upstream = upstream.model_copy(update={"endpoints": (), "unavailable": reason})
+            spec = PLAIN_SPEC
         balancer = compile_upstream(
-            upstream, self.directory, self._next_offset(), self._place, previous and previous.compiled.balancer
+            upstream, self.directory, self._next_offset(), self._place, previous and previous.compiled.balancer, spec
         )
         yield from ()
         return upstream.key, BoundUpstream(
@@ -114,6 +137,11 @@ class TableCompiler:
         host = find_host(self.table.hosts, server_name, any_depth=True) if self.table is not None else None
         return host.tls if host is not None else None
 
+    def find_endpoints(self, key: str) -> UpstreamBalancer | None:
+        """Return the endpoints of an upstream as they are now."""
+        holder = self._holders.find(key)
+        return holder.balancer if holder is not None else None
+
     def forget_upstream(self, key: str) -> None:
         """Leave routes that still refer to a removed upstream with a reason instead of its last endpoints."""
         self._holders.holder(key).balancer = missing_balancer(key)
@@ -126,6 +154,7 @@ class TableCompiler:
         holder.balancer = upstream.balancer
         self.note_backend(holder.key, upstream.backend)
         self._health.adopt(holder.key, upstream.policies, upstream.balancer.slots, holder.mark)
+        holder.state = self._health.find(holder.key)
 
     def note_backend(self, key: str, backend: StreamBackend) -> None:
         """Let streams speak so with an upstream from now on."""

@@ -1,13 +1,21 @@
 """What a route asks of the proxy beyond the plain way, compiled."""
 
+from typing import TYPE_CHECKING
+
 from headgate.common.table import Retries, Route
 from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
+
+if TYPE_CHECKING:
+    from headgate.gateway.plugins.chain import PluginChain
+    from headgate.gateway.tls.policy import ClientGuard
 
 _GATEWAY_ERRORS = frozenset({502, 503, 504})
 _DEFAULT_RETRIES = Retries()
 
 
-def compile_policies(route: Route) -> RoutePolicies | None:
+def compile_policies(
+    route: Route, guard: "ClientGuard | None" = None, chain: "PluginChain | None" = None
+) -> RoutePolicies | None:
     """Return a route's policies; None if it has none, as nearly all."""
     timeouts = route.timeouts
     asks = (
@@ -18,11 +26,17 @@ def compile_policies(route: Route) -> RoutePolicies | None:
         timeouts.request_s is not None,
         timeouts.idle_s is not None,
         not route.backends,
+        route.stickiness is not None,
+        guard is not None,
+        chain is not None,
     )
     if not any(asks):
         return None
     policies = RoutePolicies()
     policies.retries = compile_retries(route.retries)
+    policies.chain = chain
+    policies.guard = guard
+    policies.sets_cookie = route.stickiness is not None
     policies.max_body = route.max_body
     policies.buffer_request = route.buffer_request
     policies.websocket = route.websocket
@@ -43,4 +57,5 @@ def compile_retries(retries: Retries) -> RetryPolicy:
         retries.unsafe,
         retries.per_try_s,
         retries.total_s,
+        retries.budget,
     )

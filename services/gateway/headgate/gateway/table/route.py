@@ -12,6 +12,7 @@ from headgate.gateway.table.conditions import compile_condition
 from headgate.gateway.table.policies import compile_policies
 
 if TYPE_CHECKING:
+    from headgate.gateway.plugins.chain import PluginChain
     from headgate.gateway.proxy.pool import EndpointPool
     from headgate.gateway.proxy.seam import RequestSource
     from headgate.gateway.tls.policy import ClientGuard
@@ -28,6 +29,7 @@ class CompiledRoute:
         backends: holders of its backends, with their weights.
         client_guard: what the host asks of clients' certificates.
         canaries: holders of its canaries.
+        chain: its plugins.
         chance: what canaries' shares are drawn from.
 
     Raises:
@@ -38,7 +40,6 @@ class CompiledRoute:
         "__weakref__",
         "_backends",
         "_only",
-        "client_guard",
         "connect_timeout_s",
         "name",
         "needs_body",
@@ -55,12 +56,11 @@ class CompiledRoute:
         backends: Sequence[tuple[UpstreamHolder, int]],
         client_guard: "ClientGuard | None" = None,
         canaries: Sequence[UpstreamHolder] = (),
+        chain: "PluginChain | None" = None,
         chance: Random = _CHANCE,
     ) -> None:
-        self.client_guard = client_guard
-        """What the host asks of clients' certificates; None: nothing to check."""
         self.name = f"{host}|{route.name}"
-        self.policies = compile_policies(route)
+        self.policies = compile_policies(route, client_guard, chain)
         self.connect_timeout_s = route.timeouts.connect_s
         self.send_timeout_s = route.timeouts.send_s
         self.read_timeout_s = route.timeouts.read_s
@@ -90,6 +90,8 @@ class CompiledRoute:
         """Choose a backend, then an endpoint of it; tried endpoints only if there is no other."""
         only = self._only
         if only is not None:
+            if only.state is not None:
+                source.note_upstream(only.state)
             return only.balancer.choose(tried, source)
         return None if self._backends is None else self._backends.choose(tried, source)
 
