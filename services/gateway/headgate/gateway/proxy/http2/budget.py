@@ -17,19 +17,17 @@ class Bucket:
         self._burst = burst
         self._rate = rate
         self._left = burst
-        self._at = 0.0
+        self._at = time.monotonic()
 
-    def take(self) -> bool:
-        """Take one token; False: there is none."""
-        if self._left < 1.0:
+    def take(self, count: int = 1) -> bool:
+        """Take tokens; False: there are not so many."""
+        if self._left < count:
             now = time.monotonic()
-            self._left = min(self._burst, self._left + (now - self._at) * self._rate if self._at else 0.0)
+            self._left = min(self._burst, self._left + (now - self._at) * self._rate)
             self._at = now
-            if self._left < 1.0:
+            if self._left < count:
                 return False
-        elif not self._at:
-            self._at = time.monotonic()
-        self._left -= 1.0
+        self._left -= count
         return True
 
 
@@ -37,4 +35,7 @@ RESETS: Final[tuple[float, ...]] = (1000.0, 33.0)
 """Streams reset by the client, or by us for what the client did wrong (CVE-2023-44487, CVE-2025-8671): burst, a
 second."""
 CONTROL: Final[tuple[float, ...]] = (1000.0, 100.0)
-"""PING, SETTINGS, PRIORITY and empty DATA frames."""
+"""PING, SETTINGS, PRIORITY and empty DATA frames, refused streams, and whatever else h2 answers by itself."""
+WINDOW_UPDATES_PER_FRAME: Final = 10
+"""WINDOW_UPDATE frames that a DATA frame of ours allows for, Envoy's number; those beyond are counted as control
+frames."""

@@ -1,26 +1,42 @@
 """Heads between HTTP/2 and the form that exchanges know: checked HTTP/1.1 header lines.
 
-h2 has checked what RFC 9113 says of pseudo-headers, connection fields and lengths. What could be read in two ways once
-it stands in HTTP/1.1 is checked here again, by our own rules: names, values, method, target and host.
+All that RFC 9113 section 8 says of fields is checked here and not by h2, which would end the whole connection for one
+malformed request; so is what could be read in two ways once it stands in HTTP/1.1.
 """
 
 import base64
 import re
 import secrets
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 from hpack import NeverIndexedHeaderTuple
 
 from headgate.gateway.proxy.errors import FramingError, LimitExceeded, phrase
 from headgate.gateway.proxy.grammar import TOKEN
-from headgate.gateway.proxy.head import AnswerHead, RequestFields, normal_host, read_answer_fields, read_request_fields
+from headgate.gateway.proxy.head import (
+    FORBIDDEN_TRAILERS,
+    AnswerHead,
+    RequestFields,
+    normal_host,
+    read_answer_fields,
+    read_request_fields,
+)
 
-HeaderList = list[tuple[bytes, bytes]]
+HeaderList = list[Any]
+"""Of pairs of bytes. Some are of hpack's own class, which typed tuples would lose when compiled."""
 
 _METHOD: Final = re.compile(TOKEN + rb"++")
 _NAME: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]++")
-_VALUE_FAULT: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_VALUE_FAULT: Final = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|[ \t]\n|\n[ \t]")
+"""In values with a line feed before, between and behind them: control characters, and spaces at an end."""
 _TARGET: Final = re.compile(rb"/[\x21\x22\x24-\x7e]*+|\*")
+_PSEUDO: Final = frozenset({b":method", b":scheme", b":authority", b":path", b":protocol"})
+_SCHEMES: Final = frozenset({b"http", b"https"})
+_CONNECTION_FIELDS: Final = frozenset(
+    {b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade"}
+)
+"""HTTP/2 has no use for them, HTTP/1.1 a dangerous one (RFC 9113 section 8.2.2)."""
 _SECRET_NAMES: Final = frozenset({b"authorization", b"cookie", b"set-cookie", b"proxy-authorization"})
 """Never put into a table of the compression that an attacker might probe (RFC 7541 section 7.1)."""
 
@@ -28,29 +44,76 @@ _SECRET_NAMES: Final = frozenset({b"authorization", b"cookie", b"set-cookie", b"
 class RequestHead:
     """What a request in HTTP/2 says before its body."""
 
-    __slots__ = ("fields", "is_grpc", "method", "target", "timeout_s")
+    __slots__ = ("fields", "is_connect", "is_grpc", "method", "target", "timeout_s")
 
     def __init__(self, method: bytes, target: bytes, fields: RequestFields) -> None:
         self.method = method
         self.target = target
         self.fields = fields
+        self.is_connect = False
+        """It opens a tunnel (RFC 8441), though its method is GET for everybody behind us."""
         self.is_grpc = False
         self.timeout_s: float | None = None
         """What `grpc-timeout` allows."""
 
 
+class _Names:
+    """What follows from the names of fields alone: where those are that have a meaning for us; -1: not there."""
+
+    __slots__ = ("content_type", "grpc_timeout", "te")
+
+    def __init__(self, names: tuple[bytes, ...]) -> None:
+        for name in names:
+            if not _NAME.fullmatch(name):
+                raise FramingError("malformed header name")
+            if name in _CONNECTION_FIELDS:
+                raise FramingError("a header that belongs to HTTP/1.1 connections")
+        self.content_type = names.index(b"content-type") if b"content-type" in names else -1
+        self.grpc_timeout = names.index(b"grpc-timeout") if b"grpc-timeout" in names else -1
+        self.te = names.index(b"te") if b"te" in names else -1
+        if names.count(b"te") > 1:
+            raise FramingError("more than one TE")
+
+
+_NAMES: Final[dict[tuple[bytes, ...], _Names]] = {}
+_REMEMBERED_NAMES: Final = 1024
+_REMEMBERED_BYTES: Final = 2048
+"""Of names in one list; with the number of lists this bounds what a hostile client can make us remember."""
+
+
+def _check_names(names: tuple[bytes, ...]) -> _Names:
+    known = _NAMES.get(names)
+    if known is None:
+        known = _Names(names)
+        if sum(map(len, names)) <= _REMEMBERED_BYTES:
+            if len(_NAMES) >= _REMEMBERED_NAMES:
+                _NAMES.clear()
+            _NAMES[names] = known
+    return known
+
+
+def _check_values(values: list[bytes]) -> None:
+    joined = b"\n%b\n" % b"\n".join(values)
+    if joined.count(b"\n") != len(values) + 1 + (not values) or _VALUE_FAULT.search(joined):
+        raise FramingError("control character in a header, or spaces at an end of its value")
+
+
 def read_request(headers: HeaderList, *, ended: bool, max_count: int) -> RequestHead:
     """Read the header list of a request; raises BadMessage."""
-    pseudo: dict[bytes, bytes] = {}
+    pseudo = _leading_pseudo(headers)
     names: list[bytes] = []
     values: list[bytes] = []
     cookies: list[bytes] = []
-    for raw_name, raw_value in headers:
-        name, value = bytes(raw_name), bytes(raw_value)
-        if name[:1] == b":" or name == b"host":
-            pseudo[name] = value
-        elif name == b"cookie":
+    host: bytes | None = None
+    name: bytes
+    value: bytes
+    for name, value in headers[len(pseudo) :]:
+        if name == b"cookie":
             cookies.append(value)
+        elif name == b"host":
+            if host is not None:
+                raise FramingError("more than one Host")
+            host = value
         else:
             names.append(name)
             values.append(value)
@@ -58,50 +121,76 @@ def read_request(headers: HeaderList, *, ended: bool, max_count: int) -> Request
         # Split for compression; one field towards everybody else (RFC 9113 section 8.2.3).
         names.append(b"cookie")
         values.append(b"; ".join(cookies))
-    _check_fields(names, values)
-    fields = read_request_fields((tuple(names), tuple(values)), max_count)
-    fields.host_line = _authority(pseudo)
-    fields.host = normal_host(fields.host_line)
+    all_names = tuple(names)
+    where = _check_names(all_names)
+    _check_values(values)
+    if where.te >= 0 and values[where.te].lower() != b"trailers":
+        raise FramingError("TE other than trailers")
+    fields = read_request_fields((all_names, tuple(values)), max_count)
+    _set_host(fields, pseudo.get(b":authority", b""), host or b"")
     if not ended and fields.content_length < 0:
         fields.chunked = True
     head = RequestHead(pseudo.get(b":method", b""), pseudo.get(b":path", b""), fields)
-    if head.method == b"CONNECT":
-        _read_connect(head, pseudo.get(b":protocol", b""))
-    if not _METHOD.fullmatch(head.method):
-        raise FramingError("malformed method")
-    if not _TARGET.fullmatch(head.target):
-        raise FramingError("malformed target")
-    if b"content-type" in names and values[names.index(b"content-type")].startswith(b"application/grpc"):
+    if b"sec-websocket-key" in names and b":protocol" in pseudo:
+        raise FramingError("a Sec-WebSocket-Key in HTTP/2")
+    _read_pseudo(head, pseudo)
+    if where.content_type >= 0 and is_grpc_type(values[where.content_type]):
         head.is_grpc = True
-        if b"grpc-timeout" in names:
-            head.timeout_s = _grpc_seconds(values[names.index(b"grpc-timeout")])
+        if where.grpc_timeout >= 0:
+            head.timeout_s = _grpc_seconds(values[where.grpc_timeout])
     return head
 
 
-def _check_fields(names: list[bytes], values: list[bytes]) -> None:
-    for name in names:
-        if not _NAME.fullmatch(name):
-            raise FramingError("malformed header name")
-    for value in values:
-        if _VALUE_FAULT.search(value):
-            raise FramingError("control character in a header")
+def _leading_pseudo(headers: HeaderList) -> dict[bytes, bytes]:
+    """Read the pseudo-headers; one behind another field is taken for a field with a malformed name."""
+    pseudo: dict[bytes, bytes] = {}
+    name: bytes
+    value: bytes
+    for name, value in headers:
+        if name[:1] != b":":
+            break
+        if name in pseudo or name not in _PSEUDO:
+            raise FramingError("a pseudo-header that is unknown or there twice")
+        pseudo[name] = value
+    return pseudo
 
 
-def _authority(pseudo: dict[bytes, bytes]) -> bytes:
-    """Give the host that a request names, in one way or in two that agree."""
-    authority, host = pseudo.get(b":authority", b""), pseudo.get(b"host", b"")
+def _set_host(fields: RequestFields, authority: bytes, host: bytes) -> None:
+    """Take the host that a request names, in one way or in two that agree."""
     if authority and host and authority != host:
         raise FramingError("Host and :authority differ")
     if not authority and not host:
         raise FramingError("no Host")
-    return authority or host
+    fields.host_line = authority or host
+    fields.host = normal_host(fields.host_line)
+
+
+def _read_pseudo(head: RequestHead, pseudo: dict[bytes, bytes]) -> None:
+    protocol = pseudo.get(b":protocol")
+    if not _METHOD.fullmatch(head.method):
+        raise FramingError("malformed method")
+    if head.method == b"CONNECT":
+        if protocol is None and (b":scheme" in pseudo or b":path" in pseudo):
+            raise FramingError("a CONNECT with scheme or path")
+        _read_connect(head, protocol or b"")
+    elif protocol is not None:
+        raise FramingError("a protocol without CONNECT")
+    if pseudo.get(b":scheme") not in _SCHEMES:
+        raise FramingError("malformed scheme")
+    if not _TARGET.fullmatch(head.target):
+        raise FramingError("malformed target")
+
+
+def is_grpc_type(value: bytes) -> bool:
+    """Say whether a Content-Type is one of gRPC, which is not gRPC-Web."""
+    return value.startswith(b"application/grpc") and value[16:17] in (b"", b"+", b";")
 
 
 def _read_connect(head: RequestHead, protocol: bytes) -> None:
     """Make of an extended CONNECT (RFC 8441) the upgrade that HTTP/1.1 knows; other CONNECTs are refused."""
     if protocol != b"websocket":
         raise LimitExceeded("method not allowed", 405)
-    head.method = b"GET"
+    head.method, head.is_connect = b"GET", True
     fields = head.fields
     fields.upgrade, fields.options = b"websocket", frozenset({b"upgrade"})
     fields.chunked, fields.content_length = False, -1
@@ -154,44 +243,69 @@ def answer_headers(answer: AnswerHead, date: bytes) -> HeaderList:
     return headers
 
 
-def fields_of(lines: bytes) -> HeaderList:
-    """Cut checked header lines into fields with names in lower case."""
+@lru_cache(256)
+def _known_fields(lines: bytes) -> HeaderList:
     found: HeaderList = []
     for line in lines.split(b"\r\n"):
         if line:
             colon = line.index(b":")
             name = line[:colon].lower()
             value = line[colon + 1 :].strip(b" \t")
-            found.append(NeverIndexedHeaderTuple(name, value) if name in _SECRET_NAMES else (name, value))
+            if name in _SECRET_NAMES:
+                found.append(NeverIndexedHeaderTuple(name, value))
+            else:
+                found.append((name, value))
     return found
+
+
+def fields_of(lines: bytes) -> HeaderList:
+    """Cut checked header lines into fields with names in lower case; the list is not to be changed."""
+    return _known_fields(lines) if len(lines) <= _REMEMBERED_BYTES else _known_fields.__wrapped__(lines)
 
 
 def read_answer(headers: HeaderList, max_count: int) -> AnswerHead:
     """Read the header list of an answer; raises BadMessage."""
-    status = 0
+    status = b""
     names: list[bytes] = []
     values: list[bytes] = []
+    name: bytes
+    value: bytes
     for name, value in headers:
-        name, value = bytes(name), bytes(value)
-        if name == b":status":
-            status = int(value) if value.isdigit() and len(value) == 3 else 0
-            continue
-        if not _NAME.fullmatch(name) or _VALUE_FAULT.search(value):
-            raise FramingError("malformed header")
-        names.append(name)
-        values.append(value)
-    if not 100 <= status <= 599:
+        if name[:1] == b":":
+            if name != b":status" or status or names:
+                raise FramingError("a pseudo-header that is unknown, or there twice, or behind a header")
+            status = value
+        else:
+            names.append(name)
+            values.append(value)
+    if not _STATUS.fullmatch(status):
         raise FramingError("malformed status")
-    return read_answer_fields(status, phrase(status).encode(), (tuple(names), tuple(values)), max_count)
+    all_names = tuple(names)
+    _check_names(all_names)
+    _check_values(values)
+    code = int(status)
+    return read_answer_fields(code, phrase(code).encode(), (all_names, tuple(values)), max_count)
+
+
+_STATUS: Final = re.compile(rb"[1-5][0-9][0-9]")
 
 
 def lines_of(headers: HeaderList) -> bytes:
-    """Turn trailers into checked header lines; raises FramingError."""
+    """Turn trailers into checked header lines.
+
+    Raises:
+        FramingError: a field that must not be a trailer, or is malformed.
+    """
+    names = tuple([name for name, _ in headers])
+    _check_names(names)
+    _check_values([value for _, value in headers])
     lines = []
+    name: bytes
+    value: bytes
     for name, value in headers:
-        name, value = bytes(name), bytes(value)
-        if not _NAME.fullmatch(name) or _VALUE_FAULT.search(value):
-            raise FramingError("malformed trailer")
+        dashed = name.replace(b"_", b"-")
+        if dashed in FORBIDDEN_TRAILERS or dashed.startswith(b"x-forwarded-"):
+            raise FramingError("a trailer that must not be one")
         lines.append(b"%b: %b\r\n" % (name, value))
     return b"".join(lines)
 
@@ -199,7 +313,11 @@ def lines_of(headers: HeaderList) -> bytes:
 def grpc_answer(status: int, reason: str) -> AnswerHead:
     """Build an answer of our own as gRPC wants it: 200, with the failure as trailers in place of a body."""
     answer = AnswerHead(200, 1)
-    text = "".join(char if " " <= char <= "~" and char != "%" else f"%{ord(char) & 0xFF:02X}" for char in reason)
+    # Percent-encoded UTF-8 (grpc/doc/PROTOCOL-HTTP2.md).
+    text = "".join(
+        chr(byte) if 0x20 <= byte <= 0x7E and byte != 0x25 else f"%{byte:02X}"
+        for byte in reason.encode("utf-8", "replace")
+    )
     answer.lines = b"HTTP/1.1 200 OK\r\ncontent-type: application/grpc\r\ngrpc-status: %d\r\ngrpc-message: %b\r\n" % (
         _GRPC_STATUS.get(status, 2),
         text.encode("ascii"),
@@ -212,10 +330,12 @@ _GRPC_STATUS: Final[dict[int, int]] = {
     401: 16,
     403: 7,
     404: 12,
+    405: 12,
     408: 4,
     413: 8,
     429: 14,
     431: 8,
+    500: 13,
     502: 14,
     503: 14,
     504: 4,

@@ -3,43 +3,48 @@
 import asyncio
 import math
 import time
-from typing import Final
+from typing import Final, cast
 
-import h2.errors
 import h2.events
-import hyperframe.frame
 
 from headgate.gateway.proxy.context import ProxyContext
-from headgate.gateway.proxy.errors import BadMessage
+from headgate.gateway.proxy.errors import BadMessage, FramingError
 from headgate.gateway.proxy.exchange import Exchange
 from headgate.gateway.proxy.forward import Peer
 from headgate.gateway.proxy.head import AnswerHead, RequestFields
-from headgate.gateway.proxy.http2.budget import CONTROL, RESETS, Bucket
+from headgate.gateway.proxy.http2.budget import CONTROL, RESETS, WINDOW_UPDATES_PER_FRAME, Bucket
 from headgate.gateway.proxy.http2.heads import (
     HeaderList,
+    RequestHead,
     answer_headers,
     fields_of,
     grpc_answer,
     lines_of,
     read_request,
 )
-from headgate.gateway.proxy.http2.link import Link, Queue
+from headgate.gateway.proxy.http2.link import (
+    CANCEL,
+    ENHANCE_YOUR_CALM,
+    INTERNAL_ERROR,
+    LAST_STREAM,
+    NO_ERROR,
+    PROTOCOL_ERROR,
+    REFUSED_STREAM,
+    Link,
+    Queue,
+)
 from headgate.gateway.proxy.sides import ClientSide
 
-_NO_ERROR: Final = 0
-_PROTOCOL_ERROR: Final = 1
-_INTERNAL_ERROR: Final = 2
-_REFUSED_STREAM: Final = 7
-_CANCEL: Final = 8
-_ENHANCE_YOUR_CALM: Final = 11
 _REFUSED_METHODS: Final = frozenset({b"TRACE"})
 _ALLOWED: Final = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
+_REPLY_SIZE: Final = 13
+"""Of the frames that the state machine answers with by itself: about that of RST_STREAM and WINDOW_UPDATE."""
 
 
 class Stream(ClientSide):
     """One request of a client."""
 
-    __slots__ = ("_connection", "_queue", "exchange", "id", "is_grpc")
+    __slots__ = ("_connection", "_is_connect", "_queue", "ended", "exchange", "id", "is_grpc")
 
     def __init__(self, connection: "Http2Connection", stream_id: int, queue: Queue, context: ProxyContext) -> None:
         super().__init__()
@@ -48,6 +53,9 @@ class Stream(ClientSide):
         self.id = stream_id
         self.peer = connection.peer
         self.is_grpc = False
+        self._is_connect = False
+        self.ended = False
+        """The client has sent all that it wanted to."""
         self.deadline = math.inf
         self.exchange = Exchange(self, context)
 
@@ -58,6 +66,10 @@ class Stream(ClientSide):
 
     def send_answer(self, answer: AnswerHead, payload: bytes, *, bodiless: bool, done: bool, trailers: bytes) -> None:
         """Send head and first bytes."""
+        if self._is_connect and 200 <= answer.status < 300:
+            # The client would take it for an open tunnel.
+            self.exchange.refuse(502, "upstream did not switch to the WebSocket protocol")
+            return
         connection = self._connection
         ends = done and not trailers and not payload
         connection.send_headers(self.id, answer_headers(answer, connection.date_line), end=ends)
@@ -106,6 +118,18 @@ class Stream(ClientSide):
         if payload:
             self._connection.send(self.id, payload, end=False)
 
+    def start(self, head: RequestHead, max_body: int | None) -> None:
+        """Hand the request to its exchange."""
+        self.is_grpc = head.is_grpc
+        self._is_connect = head.is_connect
+        exchange, target = self.exchange, head.target
+        if head.timeout_s is not None:
+            exchange.allow(head.timeout_s)
+        if max_body is not None and not self.ended and not exchange.limit_body(max_body):
+            return
+        path = target.partition(b"?")[0] if b"?" in target else target
+        exchange.dispatch(path, b"", done=self.ended or head.is_connect)
+
     def end_tunnel(self) -> None:
         """End the stream behind the last byte."""
         self._connection.send(self.id, b"", end=True)
@@ -113,11 +137,11 @@ class Stream(ClientSide):
 
     def cut_off(self) -> None:
         """Reset the stream."""
-        self._connection.drop(self, _INTERNAL_ERROR)
+        self._connection.drop(self, INTERNAL_ERROR)
 
     def abort(self) -> None:
         """Reset the stream."""
-        self._connection.drop(self, _CANCEL)
+        self._connection.drop(self, CANCEL)
 
     def update_reading(self) -> None:
         """Open the window for what was passed on."""
@@ -143,15 +167,18 @@ class Http2Connection(Link):
     """An HTTP/2 connection of a client, once it is known to be one."""
 
     __slots__ = (
+        "_announced",
+        "_client_leaves",
         "_context",
         "_control",
         "_draining",
+        "_priority",
         "_quiet_until",
         "_resets",
         "_streams",
+        "_updates",
         "deadline",
         "peer",
-        "write_paused",
     )
 
     def __init__(self, context: ProxyContext, peer: Peer) -> None:
@@ -161,11 +188,18 @@ class Http2Connection(Link):
         self._streams: dict[int, Stream] = {}
         self._resets = Bucket(RESETS[0], RESETS[1])
         self._control = Bucket(CONTROL[0], CONTROL[1])
+        self._updates = 0
+        """WINDOW_UPDATE frames that came."""
+        self._priority: h2.events.PriorityUpdated | None = None
+        """Came in the head of a request, so that it is none of its own."""
+        self._announced = False
+        """The client was told that the connection will be closed."""
         self._draining = False
-        self.write_paused = False
-        self.deadline = 0.0
-        """Always past: every tick of the clock looks at the streams' own."""
+        """New streams are refused."""
+        self._client_leaves = False
         self._quiet_until = context.clock.now + context.config.header_timeout_s
+        self.deadline = self._quiet_until
+        """In the past while there are streams: every tick of the clock looks at theirs."""
 
     @property
     def date_line(self) -> bytes:
@@ -179,32 +213,14 @@ class Http2Connection(Link):
         self._context.connections.add(self)
         self.start(transport)
 
-    def data_received(self, data: bytes) -> None:
-        """Take frames."""
-        self.receive(data)
-
-    def eof_received(self) -> bool:
-        """Close, as HTTP/2 knows no half-closed connections."""
-        return False
-
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget all streams."""
         self.closed = True
         self._context.forget(self)
-        for stream in list(self._streams.values()):
-            stream.exchange.abandon()
-        self._streams.clear()
-        self.queues.clear()
+        self._abandon_all()
 
-    def pause_writing(self) -> None:
-        """Stop taking answers."""
-        self.write_paused = True
-        for stream in list(self._streams.values()):
-            stream.pause_if_full()
-
-    def resume_writing(self) -> None:
-        """Go on taking answers."""
-        self.write_paused = False
+    def writing_changed(self) -> None:
+        """Stop or go on taking answers."""
         for stream in list(self._streams.values()):
             stream.pause_if_full()
 
@@ -216,102 +232,132 @@ class Http2Connection(Link):
             self._begin(event)
         elif isinstance(event, h2.events.DataReceived):
             self._take_data(event)
+        elif isinstance(event, h2.events.StreamEnded):
+            return
+        elif isinstance(event, h2.events.WindowUpdated):
+            self._take_window(event)
         elif isinstance(event, h2.events.TrailersReceived):
             self._take_trailers(event)
-        elif isinstance(event, h2.events.WindowUpdated):
-            self._pump(event.stream_id)
         elif isinstance(event, h2.events.StreamReset):
             self._forget_stream(event)
-        elif isinstance(event, h2.events.RemoteSettingsChanged):
-            self._spend_control()
-            self._pump(0)
-        elif isinstance(event, (h2.events.PingReceived, h2.events.PriorityUpdated)):
-            self._spend_control()
         elif isinstance(event, h2.events.ConnectionTerminated):
-            self._draining = True
+            self._client_leaves = True
             self._close_if_done()
+        elif isinstance(event, h2.events.RemoteSettingsChanged):
+            self.limit_compression()
+            self.pump_all()
+        elif event is self._priority:
+            self._priority = None
+        else:
+            self._spend_control(1)
 
     def _begin(self, event: h2.events.RequestReceived) -> None:
         stream_id = event.stream_id
-        ended = event.stream_ended is not None
-        queue = self.open(stream_id)
-        if self._draining:
-            self.reset(stream_id, _REFUSED_STREAM)
+        self._priority = event.priority_updated
+        if self._draining or len(self.queues) >= self.config.max_streams:
+            self._spend_control(1)
+            self.reset(stream_id, REFUSED_STREAM)
             return
-        stream = Stream(self, stream_id, queue, self._context)
+        if self._context.draining and not self._announced:
+            self.announce_drain()
+        stream = Stream(self, stream_id, self.open(stream_id), self._context)
+        stream.ended = event.stream_ended is not None
         self._streams[stream_id] = stream
+        self.deadline = 0.0
         exchange = stream.exchange
         try:
-            head = read_request(event.headers, ended=ended, max_count=self.config.max_header_count)
+            head = read_request(
+                cast(HeaderList, event.headers), ended=stream.ended, max_count=self.config.max_header_count
+            )
         except BadMessage as bad:
             exchange.begin(b"-", b"-", RequestFields())
-            exchange.request_done = ended
-            exchange.refuse(bad.status, bad.reason)
+            if isinstance(bad, FramingError):
+                self._refuse_malformed(stream, bad)
+            else:
+                exchange.request_done = stream.ended
+                exchange.refuse(bad.status, bad.reason)
             return
-        stream.is_grpc = head.is_grpc
-        fields = head.fields
-        exchange.begin(head.method, head.target, fields)
-        exchange.request_done = ended
+        exchange.begin(head.method, head.target, head.fields)
+        exchange.request_done = stream.ended
+        if not self._refuse_at_once(exchange, head):
+            stream.start(head, self.config.max_body)
+
+    def _refuse_malformed(self, stream: Stream, bad: BadMessage) -> None:
+        """Reset the stream of a request that is none (RFC 9113 section 8.1.1)."""
+        exchange = stream.exchange
+        exchange.status, exchange.reason = bad.status, bad.reason
+        exchange.finish()
+        self.drop(stream, PROTOCOL_ERROR)
+        self._spend_reset()
+
+    def _refuse_at_once(self, exchange: Exchange, head: RequestHead) -> bool:
         config = self.config
         if len(head.target) > config.max_target:
             exchange.refuse(414, f"target longer than {config.max_target} bytes")
-        elif config.max_body is not None and fields.content_length > config.max_body:
+        elif config.max_body is not None and head.fields.content_length > config.max_body:
             exchange.refuse(413, f"body longer than {config.max_body} bytes")
         elif head.method in _REFUSED_METHODS:
             exchange.refuse(405, "method not allowed", _ALLOWED)
         elif head.target == b"*":
             exchange.refuse(200 if head.method == b"OPTIONS" else 400, "the server as a whole", _ALLOWED)
         else:
-            if head.timeout_s is not None:
-                exchange.allow(head.timeout_s)
-            if config.max_body is not None and not ended and not exchange.limit_body(config.max_body):
-                return
-            is_tunnel = bool(fields.upgrade)
-            exchange.dispatch(head.target.partition(b"?")[0], b"", done=ended or is_tunnel)
+            return False
+        return True
 
     def _take_data(self, event: h2.events.DataReceived) -> None:
         size = event.flow_controlled_length or 0
         self.received(size)
         done = event.stream_ended is not None
         if not event.data and not done:
-            self._spend_control()
+            self._spend_control(1)
         stream = self._streams.get(event.stream_id)
-        if stream is not None:
-            if stream.exchange.tunnel and done:
-                stream.exchange.request_data(bytes(event.data), done=False, trailers=b"")
-                stream.exchange.end_tunnel()
-            else:
-                stream.take_body(bytes(event.data), done=done, trailers=b"", size=size)
+        if stream is None:
+            return
+        stream.ended = done
+        data = bytes(event.data)
+        if not (stream.exchange.tunnel and done):
+            stream.take_body(data, done=done, trailers=b"", size=size)
+            return
+        if data:
+            stream.exchange.request_data(data, done=False, trailers=b"")
+        stream.exchange.end_tunnel()
 
     def _take_trailers(self, event: h2.events.TrailersReceived) -> None:
         stream = self._streams.get(event.stream_id)
         if stream is None:
             return
+        stream.ended = True
+        exchange = stream.exchange
         try:
-            lines = lines_of(event.headers)
+            lines = lines_of(cast(HeaderList, event.headers))
         except BadMessage as bad:
-            stream.exchange.refuse(bad.status, bad.reason)
+            exchange.refuse(bad.status, bad.reason)
             return
-        stream.take_body(b"", done=True, trailers=lines, size=0)
+        if exchange.tunnel:
+            exchange.end_tunnel()
+        else:
+            stream.take_body(b"", done=True, trailers=lines, size=0)
 
-    def _pump(self, stream_id: int | None) -> None:
-        waiting = [stream_id] if stream_id else list(self.queues)
-        for each in waiting:
-            queue = self.queues.get(each)
-            if queue is None or queue.is_over:
-                continue
-            self.pump(each, queue)
-            if not queue.is_sending():
-                del self.queues[each]
-            stream = self._streams.get(each)
+    def _take_window(self, event: h2.events.WindowUpdated) -> None:
+        if event.stream_id:
+            self.pump_one(event.stream_id)
+        else:
+            self.pump_all()
+        self._updates += 1
+        if self._updates > (self.frames + 1) * WINDOW_UPDATES_PER_FRAME:
+            self._spend_control(1)
+
+    def pumped(self, stream_id: int, queue: Queue) -> None:
+        """Let an answer go on that waited for the window, or let go of one that is out."""
+        if queue.is_over:
+            self._let_go(stream_id, queue)
+        else:
+            stream = self._streams.get(stream_id)
             if stream is not None:
                 stream.pause_if_full()
-        self._close_if_done()
 
     def _forget_stream(self, event: h2.events.StreamReset) -> None:
-        if not self._resets.take():
-            self._calm_down()
-            return
+        self._spend_reset()
         queue = self.queues.pop(event.stream_id, None)
         if queue is not None:
             queue.is_over = True
@@ -320,36 +366,70 @@ class Http2Connection(Link):
             stream.exchange.abandon()
         self._close_if_done()
 
-    def _spend_control(self) -> None:
+    # Abuse
+
+    def replied(self, size: int) -> None:
+        """Count what the client made the state machine answer."""
+        self._spend_control(max(1, size // _REPLY_SIZE))
+
+    def _spend_control(self, count: int) -> None:
         unread = self.transport.get_write_buffer_size()
-        if not self._control.take() or unread > 16 * self.config.buffer_high:
+        if not self._control.take(count) or unread > 16 * self.config.buffer_high:
+            self._calm_down()
+
+    def _spend_reset(self) -> None:
+        if not self._resets.take():
             self._calm_down()
 
     def _calm_down(self) -> None:
         """End a connection that makes more work than requests."""
-        self._context.stats.upstream_error("http2 abuse")
-        self._say_goaway(_ENHANCE_YOUR_CALM)
-        self.close()
+        if not self.closed:
+            self._context.stats.upstream_error("http2 abuse")
+            self._end(ENHANCE_YOUR_CALM)
 
-    def failed(self, reason: str) -> None:
-        """Count a connection whose client broke the protocol."""
+    def broken(self, reason: str) -> None:
+        """End a connection whose client broke the protocol."""
         self._context.stats.upstream_error("http2 protocol")
+        self.close()
+        self._linger()
+
+    def _end(self, code: int) -> None:
+        self.say_goaway(self.h2.highest_inbound_stream_id, code)
+        self.close()
+        self._linger()
+
+    def _linger(self) -> None:
+        """Let go of all requests; the client has a moment to read what was written."""
+        self.deadline = self._context.clock.now + self.config.lingering_s
+        self._abandon_all()
+
+    def _abandon_all(self) -> None:
+        streams, self._streams = self._streams, {}
+        self.queues = {}
+        for stream in streams.values():
+            stream.exchange.abandon()
 
     # Streams' ends
 
     def answered(self, stream: Stream) -> None:
-        """Let go of a stream whose answer is out, but for what its window holds back."""
+        """Let go of a stream whose answer is given; its window may yet hold back some of it."""
         self._streams.pop(stream.id, None)
-        queue = self.queues.get(stream.id)
-        if queue is not None and queue.is_over:
-            del self.queues[stream.id]
-        exchange = stream.exchange
-        if not exchange.request_done and not exchange.tunnel and (queue is None or queue.is_over):
-            # The rest of a body that nobody wants (RFC 9113 section 8.1).
-            self.reset(stream.id, _NO_ERROR)
         self._quiet_until = self._context.clock.now + self.config.idle_timeout_s
-        if self._draining:
-            self._close_if_done()
+        queue = self.queues.get(stream.id)
+        if queue is not None:
+            queue.drops_rest = not stream.ended
+            if queue.is_over:
+                self._let_go(stream.id, queue)
+        self._close_if_done()
+
+    def _let_go(self, stream_id: int, queue: Queue) -> None:
+        if stream_id in self._streams:
+            return
+        self.queues.pop(stream_id, None)
+        if queue.drops_rest:
+            # The rest of a body that nobody wants (RFC 9113 section 8.1).
+            self.reset(stream_id, NO_ERROR)
+        self._close_if_done()
 
     def drop(self, stream: Stream, code: int) -> None:
         """Reset a stream, whose exchange is over or will be."""
@@ -357,27 +437,48 @@ class Http2Connection(Link):
         self.reset(stream.id, code)
         if stream.exchange.active:
             stream.exchange.abandon()
-        if not self._resets.take():
-            self._calm_down()
+        self._close_if_done()
 
     # Ends
 
     def timed_out(self) -> None:
         """Look at the deadlines of all streams, and at how long there was none."""
+        if self.closed:
+            self.transport.abort()
+            return
         if self._context.draining:
-            self.drain()
+            self.announce_drain()
         now = time.monotonic()
         for stream in [each for each in self._streams.values() if each.deadline < now]:
             stream.exchange.timed_out()
-        if not self._streams and not self.queues and self._quiet_until < now and not self.is_closed():
-            self._say_goaway(_NO_ERROR)
-            self.close()
+        self._drop_stuck(now - self.config.body_timeout_s)
+        if self.is_closed():
+            return
+        if self._streams or self.queues:
+            self.deadline = 0.0
+        elif self._quiet_until < now:
+            self._end(NO_ERROR)
+        else:
+            self.deadline = self._quiet_until
+
+    def _drop_stuck(self, before: float) -> None:
+        """Reset streams whose answers are given and not taken."""
+        for stream_id, queue in list(self.queues.items()):
+            if stream_id not in self._streams and 0.0 < queue.moved_at < before:
+                self.reset(stream_id, CANCEL)
+        self._close_if_done()
+
+    def announce_drain(self) -> None:
+        """Ask the client to open no more streams; those that are on their way are served (RFC 9113 section 6.8)."""
+        if not self._announced and not self.closed:
+            self._announced = True
+            self.say_goaway(LAST_STREAM, NO_ERROR)
 
     def drain(self) -> None:
         """Take no more streams; close once those under way are through."""
-        if not self._draining:
-            self._draining = True
-            self._say_goaway(_NO_ERROR)
+        if not self._draining and not self.closed:
+            self._announced = self._draining = True
+            self.say_goaway(self.h2.highest_inbound_stream_id, NO_ERROR)
         self._close_if_done()
 
     def abort(self) -> None:
@@ -386,14 +487,7 @@ class Http2Connection(Link):
         self.transport.abort()
 
     def _close_if_done(self) -> None:
-        if self._draining and not self._streams and not self.queues and not self.closed:
+        leaves = self._draining or self._client_leaves
+        if leaves and not self._streams and not self.queues and not self.closed:
             self.close()
-
-    def _say_goaway(self, code: int) -> None:
-        """Say that no more streams are taken; h2's own way would end those under way too."""
-        if self.closed:
-            return
-        self.flush()
-        last = self.h2.highest_inbound_stream_id
-        frame = hyperframe.frame.GoAwayFrame(0, last_stream_id=last, error_code=code)
-        self.transport.write(frame.serialize())
+            self.deadline = self._context.clock.now + self.config.lingering_s

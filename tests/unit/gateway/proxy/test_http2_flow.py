@@ -1,0 +1,130 @@
+"""Flow control both ways: slow ends hold what windows and buffers allow, and nobody else up."""
+
+import asyncio
+
+from fakes.http2 import http2_client, request
+from fakes.proxied import Conversation, proxied
+from fakes.waiting import until
+from headgate.gateway.proxy.config import ProxyConfig
+
+LARGE = 8 * 1024 * 1024
+
+
+async def test_a_slow_reader_holds_back_the_origin_and_no_other_stream() -> None:
+    sent = 0
+
+    async def pour(conversation: Conversation) -> None:
+        nonlocal sent
+        head = await conversation.head()
+        if b"/large" not in head:
+            await conversation.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            return
+        await conversation.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % LARGE)
+        while sent < LARGE:
+            await conversation.send(b"x" * 65536)
+            sent += 65536
+
+    async with proxied(pour) as proxy, http2_client(proxy.port, returns_windows=False) as client:
+        client.h2.increment_flow_control_window(2**30)
+        large = client.open(request(b"GET", b"/large"))
+        await client.until(lambda: len(client.answers[large].body) >= 65535 if large in client.answers else False)
+        await asyncio.sleep(0.3)
+        held_back = sent
+        assert len(client.answers[large].body) == 65535
+        assert (await client.fetch(request())).status == 200
+        assert sent == held_back < LARGE - 1024 * 1024
+        client.h2.increment_flow_control_window(2 * LARGE, large)
+        client.flush()
+        answer = await client.answer(large)
+        assert len(answer.body) == LARGE
+
+
+async def test_an_origin_that_reads_slowly_holds_back_its_stream_alone() -> None:
+    go_on = asyncio.Event()
+    got = 0
+
+    async def sluggish(conversation: Conversation) -> None:
+        nonlocal got
+        head = await conversation.head()
+        if b"/slow" in head:
+            await go_on.wait()
+            while got < LARGE:
+                got += len(await conversation.reader.read(65536))
+        await conversation.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    async with proxied(sluggish) as proxy, http2_client(proxy.port) as client:
+        slow = client.open(request(b"POST", b"/slow", (b"content-length", b"%d" % LARGE)), end=False)
+        sending = asyncio.create_task(client.send_all(slow, b"x" * LARGE))
+        await until(lambda: bool(proxy.origin.heads))
+        await asyncio.sleep(0.3)
+        assert client.h2.local_flow_control_window(slow) < 16_384
+        assert (await client.fetch(request(b"POST"), b"y" * 500_000)).status == 200
+        assert not sending.done()
+        go_on.set()
+        await sending
+        assert (await client.answer(slow)).status == 200
+        assert got == LARGE
+
+
+async def test_what_is_held_for_a_connecting_upstream_is_bounded() -> None:
+    async with proxied() as proxy, http2_client(proxy.port) as client:
+        proxy.target.pools = []
+        stream_id = client.open(request(b"POST"), end=False)
+        answer = await client.answer(stream_id)
+        assert answer.status == 503
+
+
+async def test_a_finished_answer_that_is_never_taken_is_dropped() -> None:
+    config = ProxyConfig(body_timeout_s=0.2, idle_timeout_s=0.4)
+    settings = {4: 0}
+    async with proxied(config=config) as proxy, http2_client(proxy.port, settings=settings) as client:
+        stream_id = client.open(request())
+        answer = await client.answer(stream_id)
+        assert (answer.status, answer.reset, bytes(answer.body)) == (200, 8, b"")
+        await client.closed()
+        assert client.last_error == 0
+
+
+async def test_an_answer_that_stalls_is_dropped_with_its_upstream() -> None:
+    gone = asyncio.Event()
+
+    async def pour(conversation: Conversation) -> None:
+        await conversation.head()
+        await conversation.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % LARGE)
+        try:
+            while True:
+                conversation.writer.write(b"x" * 65536)
+                await conversation.writer.drain()
+        except ConnectionError:
+            gone.set()
+
+    config = ProxyConfig(body_timeout_s=0.2)
+    async with proxied(pour, config=config) as proxy, http2_client(proxy.port, settings={4: 0}) as client:
+        answer = await client.answer(client.open(request()))
+        assert answer.reset == 8
+        await asyncio.wait_for(gone.wait(), 5)
+
+
+async def test_a_client_whose_socket_is_full_pauses_its_origins() -> None:
+    sent = 0
+
+    async def pour(conversation: Conversation) -> None:
+        nonlocal sent
+        await conversation.head()
+        await conversation.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (4 * LARGE))
+        while sent < 4 * LARGE:
+            await conversation.send(b"x" * 65536)
+            sent += 65536
+
+    settings = {4: 2**30}
+    async with proxied(pour) as proxy, http2_client(proxy.port, settings=settings) as client:
+        client.h2.increment_flow_control_window(2**30)
+        client.reader._transport.pause_reading()  # type: ignore[attr-defined]
+        stream_id = client.open(request())
+        await until(lambda: sent > 0)
+        await asyncio.sleep(0.4)
+        held_back = sent
+        await asyncio.sleep(0.2)
+        assert sent == held_back < 3 * LARGE
+        client.reader._transport.resume_reading()  # type: ignore[attr-defined]
+        assert len((await client.answer(stream_id)).body) == 4 * LARGE
