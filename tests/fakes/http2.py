@@ -68,7 +68,8 @@ class Peer:
             )
         )
         if settings is not None:
-            self.h2.local_settings = h2.settings.Settings(client=client_side, initial_values=settings)
+            known = {h2.settings.SettingCodes(code): value for code, value in settings.items()}
+            self.h2.local_settings = h2.settings.Settings(client=client_side, initial_values=known)
         self.answers: dict[int, Answer] = {}
         self.events: list[h2.events.Event] = []
         self.goaways: list[hyperframe.frame.GoAwayFrame] = []
@@ -163,6 +164,11 @@ class Peer:
         self.h2.send_headers(stream_id, list(headers), end_stream=end)
         self.flush()
         return stream_id
+
+    def ignore_limits(self) -> None:
+        """Open more streams than the peer allows."""
+        self.h2.remote_settings.update({h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS: 2**20})
+        self.h2.remote_settings.acknowledge()
 
     def send(self, stream_id: int, data: bytes, *, end: bool = False) -> None:
         """Send body that the windows have room for."""

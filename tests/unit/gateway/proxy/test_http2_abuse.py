@@ -1,0 +1,182 @@
+"""Clients that make more work than requests are told to calm down, and others are served meanwhile."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+import hyperframe.frame as frames
+import pytest
+
+from fakes.http2 import Peer, http2_client, request
+from fakes.proxied import Conversation, proxied
+
+ENHANCE_YOUR_CALM = 11
+MANY = 1500
+
+
+async def silent(conversation: Conversation) -> None:
+    await conversation.request()
+    await asyncio.sleep(30)
+
+
+def reset_rapidly(client: Peer) -> None:
+    for _ in range(MANY):
+        stream_id = client.h2.get_next_available_stream_id()
+        client.h2.send_headers(stream_id, request(b"GET", b"/silent"), end_stream=True)
+        client.h2.reset_stream(stream_id, 8)
+    client.flush()
+
+
+def ping(client: Peer) -> None:
+    client.frames(*[frames.PingFrame(0, opaque_data=b"12345678")] * MANY)
+
+
+def set_often(client: Peer) -> None:
+    client.frames(*[frames.SettingsFrame(0, settings={4: 65535})] * MANY)
+
+
+def prioritize(client: Peer) -> None:
+    client.frames(*[frames.PriorityFrame(1, depends_on=3, stream_weight=1, exclusive=False)] * MANY)
+
+
+def acknowledge(client: Peer) -> None:
+    client.frames(*[frames.PingFrame(0, opaque_data=b"12345678", flags=["ACK"])] * MANY)
+
+
+def send_nothing(client: Peer) -> None:
+    stream_id = client.open(request(b"POST", b"/silent"), end=False)
+    client.frames(*[frames.DataFrame(stream_id, data=b"")] * MANY)
+
+
+def open_windows(client: Peer) -> None:
+    client.frames(*[frames.WindowUpdateFrame(0, window_increment=1)] * MANY)
+
+
+def invent_frames(client: Peer) -> None:
+    client.frames(*[frames.ExtensionFrame(0xF0, stream_id=0, flag_byte=0, body=b"")] * MANY)
+
+
+def provoke_resets_by_windows(client: Peer) -> None:
+    """CVE-2025-8671, one of its ways: the server resets streams that the client has just opened."""
+    for _ in range(MANY):
+        stream_id = client.open(request(b"GET", b"/silent"))
+        client.frames(frames.WindowUpdateFrame(stream_id, window_increment=2**31 - 1))
+
+
+def provoke_resets_by_data(client: Peer) -> None:
+    """CVE-2025-8671, another of its ways: DATA on a stream that the client itself has ended."""
+    for _ in range(MANY):
+        stream_id = client.open(request(b"GET", b"/silent"))
+        client.frames(frames.DataFrame(stream_id, data=b"x"))
+
+
+def provoke_resets_by_heads(client: Peer) -> None:
+    for _ in range(MANY):
+        client.open(request(b"GET", b"no path"))
+
+
+def knock_on_closed_streams(client: Peer) -> None:
+    stream_id = client.open(request(b"GET", b"/silent"))
+    client.reset(stream_id)
+    client.frames(*[frames.DataFrame(stream_id, data=b"x")] * MANY)
+
+
+def exceed_streams(client: Peer) -> None:
+    for _ in range(MANY):
+        client.open(request(b"GET", b"/silent"))
+
+
+def continue_for_ever(client: Peer) -> None:
+    stream_id = client.h2.get_next_available_stream_id()
+    head = frames.HeadersFrame(stream_id, data=client.h2.encoder.encode(request()))
+    client.frames(head, *[frames.ContinuationFrame(stream_id, data=b"")] * MANY)
+
+
+def explode(client: Peer) -> None:
+    """A large field, put into the table once and referred to many times."""
+    stream_id = client.h2.get_next_available_stream_id()
+    block = client.h2.encoder.encode([*request(), (b"x", b"y" * 3000)]) + b"\xbe" * 4000
+    client.frames(frames.HeadersFrame(stream_id, data=block, flags=["END_HEADERS", "END_STREAM"]))
+
+
+ATTACKS: list[tuple[Callable[[Peer], None], set[int]]] = [
+    (reset_rapidly, {ENHANCE_YOUR_CALM}),
+    (ping, {ENHANCE_YOUR_CALM}),
+    (set_often, {ENHANCE_YOUR_CALM}),
+    (prioritize, {ENHANCE_YOUR_CALM}),
+    (acknowledge, {ENHANCE_YOUR_CALM}),
+    (send_nothing, {ENHANCE_YOUR_CALM}),
+    (open_windows, {ENHANCE_YOUR_CALM}),
+    (invent_frames, {ENHANCE_YOUR_CALM}),
+    (provoke_resets_by_windows, {ENHANCE_YOUR_CALM}),
+    (provoke_resets_by_data, {ENHANCE_YOUR_CALM}),
+    (provoke_resets_by_heads, {ENHANCE_YOUR_CALM, 1}),
+    (knock_on_closed_streams, {ENHANCE_YOUR_CALM}),
+    (exceed_streams, {ENHANCE_YOUR_CALM, 1}),
+    (continue_for_ever, {1}),
+    (explode, {ENHANCE_YOUR_CALM}),
+]
+
+
+@pytest.mark.parametrize(("attack", "codes"), ATTACKS, ids=[attack.__name__ for attack, _ in ATTACKS])
+async def test_an_attack_ends_its_connection_and_no_other(attack: Callable[[Peer], None], codes: set[int]) -> None:
+    async def either(conversation: Conversation) -> None:
+        while True:
+            head, _ = await conversation.request()
+            if b"/silent" in head:
+                await asyncio.sleep(30)
+            await conversation.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    async with proxied(either) as proxy, http2_client(proxy.port) as other, http2_client(proxy.port) as client:
+        pending = other.open(request(b"POST"), end=False)
+        await client.until(lambda: bool(client.events))
+        with contextlib.suppress(ConnectionError):
+            client.ignore_limits()
+            attack(client)
+        await client.closed()
+        assert client.last_error in codes | {None}
+        other.send(pending, b"x", end=True)
+        assert (await other.answer(pending)).status == 200
+        assert (await other.fetch(request())).status == 200
+        assert proxy.target.pools[0].in_flight == 0
+        assert any("http2" in kind for kind in proxy.stats.upstream_errors)
+
+
+async def test_an_attacker_who_does_not_read_is_cut_off() -> None:
+    async with proxied() as proxy, http2_client(proxy.port) as client:
+        client.reader._transport.pause_reading()  # type: ignore[attr-defined]
+        while proxy.server.connections:
+            ping(client)
+            await asyncio.sleep(0.05)
+        assert not client.goaways
+
+
+async def test_ordinary_clients_are_not_taken_for_abusive() -> None:
+    async with proxied() as proxy, http2_client(proxy.port) as client:
+        for round_number in range(30):
+            ids = [client.open(request(b"GET", b"/%d" % number)) for number in range(40)]
+            client.frames(frames.PingFrame(0, opaque_data=b"12345678"))
+            for stream_id in ids:
+                assert (await client.answer(stream_id)).status == 200, round_number
+
+
+async def test_priorities_in_heads_cost_nothing() -> None:
+    async with proxied() as proxy, http2_client(proxy.port) as client:
+        for _ in range(40):
+            ids = []
+            for _ in range(30):
+                stream_id = client.h2.get_next_available_stream_id()
+                client.h2.send_headers(stream_id, request(), end_stream=True, priority_weight=200)
+                client.flush()
+                ids.append(stream_id)
+            for stream_id in ids:
+                assert (await client.answer(stream_id)).status == 200
+
+
+async def test_the_compression_table_towards_a_client_is_bounded() -> None:
+    async with proxied() as proxy, http2_client(proxy.port) as client:
+        client.h2.decoder.max_allowed_table_size = 2**31
+        client.frames(frames.SettingsFrame(0, settings={1: 2**31}))
+        assert (await client.fetch(request())).status == 200
+        connection = next(iter(proxy.server._context.connections))
+        assert connection.h2.encoder.header_table_size == 4096  # type: ignore[union-attr]
