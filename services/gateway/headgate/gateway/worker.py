@@ -272,6 +272,8 @@ class Worker:
         self._stream_certificates.set_certificates(entries)
 
     def _why_not_ready(self) -> str | None:
+        if not self._listeners:
+            return "the ports are not open yet"
         return None if self._applier.version else f"no revision of table {self._settings.table} was applied yet"
 
     def _describe(self) -> Heartbeat:

@@ -217,3 +217,49 @@ async def test_a_route_that_cannot_be_served_as_written_says_so() -> None:
         assert head.startswith(b"HTTP/1.1 500 ")
         assert b"no such plugin" in body
         assert proxy.origin.conversations == []
+
+
+@pytest.mark.parametrize("kept", [0, 64 << 20])
+async def test_an_answer_is_kept_for_a_slow_client_so_that_its_upstream_is_free(kept: int) -> None:
+    size = 32 << 20
+    sent = asyncio.Event()
+
+    async def large(conversation: Conversation) -> None:
+        await conversation.request()
+        await conversation.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"a" * size)
+        sent.set()
+        await conversation.request()
+
+    async with proxied(large) as proxy:
+        proxy.target.policies = RoutePolicies()
+        proxy.target.policies.buffer_response = kept
+        client = await proxy.connect()
+        client.writer.transport.pause_reading()
+        await client.send(GET)
+        if kept:
+            await asyncio.wait_for(sent.wait(), 10)
+            assert proxy.target.pools[0].idle_count == 1
+        else:
+            await asyncio.sleep(0.3)
+            assert not sent.is_set()
+        client.writer.transport.resume_reading()
+        await client.head()
+        assert len(await client.exactly(size)) == size
+
+
+async def test_a_client_that_still_reads_what_was_kept_for_it_is_not_idle() -> None:
+    size = 24 << 20
+    config = ProxyConfig(idle_timeout_s=0.2, body_timeout_s=0.4)
+    async with proxied(
+        answering(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"a" * size), config=config
+    ) as proxy:
+        proxy.target.policies = RoutePolicies()
+        proxy.target.policies.buffer_response = 64 << 20
+        client = await proxy.connect()
+        await client.send(GET)
+        await client.head()
+        read = 0
+        while read < size:
+            read += len(await client.reader.read(1 << 20))
+            await asyncio.sleep(0.05)
+        assert read == size

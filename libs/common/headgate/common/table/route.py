@@ -127,6 +127,9 @@ class Route(Entry):
     """Bytes of a request's body (413); None leaves the gateway's own setting in force."""
     buffer_request: bool = False
     """Read the whole body before the upstream is chosen, so that it can be sent again."""
+    buffer_response: int = Field(default=0, ge=0)
+    """Bytes of an answer that are kept for a client slower than its upstream, which is free the sooner; 0: no more than
+    passes through."""
     websocket: bool = True
     """Upgrades to WebSocket are let through."""
     trace_share: float | None = Field(default=None, ge=0, le=1)

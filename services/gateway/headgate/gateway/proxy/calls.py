@@ -124,6 +124,10 @@ class Call(ClientSide):
         """Fail, as the answer will never be whole."""
         self._fail(ConnectionError("the answer was cut off"))
 
+    def unsent(self) -> int:
+        """Count nothing: all is taken at once."""
+        return 0
+
     def abort(self) -> None:
         """Fail."""
         self._fail(ConnectionError("the call was given up"))

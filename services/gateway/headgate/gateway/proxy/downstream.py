@@ -25,6 +25,7 @@ _JOIN_LIMIT: Final = 16 * 1024
 _ALLOWED: Final = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
 _REFUSED_METHODS: Final = frozenset({b"CONNECT", b"TRACE"})
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_UNKNOWN: Final = 1 << 60
 _BURST: Final = 32
 """Pipelined requests taken in a row before other connections get their turn."""
 _NO_FIELDS: Final = RequestFields()
@@ -65,6 +66,7 @@ class ClientConnection(ClientSide):
         "_requests",
         "_scanned",
         "_scheme",
+        "_unsent",
         "_until_close",
         "_wants_close",
         "state",
@@ -91,6 +93,8 @@ class ClientConnection(ClientSide):
         self._reading_paused = False
         self._eof = False
         self._requests = 0
+        self._unsent = _UNKNOWN
+        """What waited for the client when it was last looked at."""
         self.state: int = _HEAD
         self._minor = 1
         self._wants_close = False
@@ -421,6 +425,7 @@ class ClientConnection(ClientSide):
             return
         self.state = _HEAD
         self.deadline = self._context.clock.now + self._context.config.idle_timeout_s
+        self._unsent = _UNKNOWN
         if self._reading_paused:
             self.update_reading()
         if self._offset < len(self._buffer) or self._eof:
@@ -434,6 +439,10 @@ class ClientConnection(ClientSide):
         else:
             self.transport.close()
 
+    def unsent(self) -> int:
+        """Count what waits for the client to read."""
+        return self.transport.get_write_buffer_size()
+
     def abort(self) -> None:
         """Close at once."""
         self.transport.abort()
@@ -444,6 +453,10 @@ class ClientConnection(ClientSide):
             self._exchange.timed_out()
         elif self.state == _HEAD and self._offset < len(self._buffer):
             self._refuse(LimitExceeded("the rest of the head did not come in time", 408))
+        elif 0 < self.unsent() < self._unsent:
+            # Still reading what it was sent last.
+            self._unsent = self.unsent()
+            self.deadline = self._context.clock.now + self._context.config.body_timeout_s
         else:
             self.transport.abort()
 

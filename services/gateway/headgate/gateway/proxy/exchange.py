@@ -611,8 +611,11 @@ class Exchange:
     def send_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
         """Send more of the answer's body to the client."""
         self.bytes_sent += len(payload)
-        self.client.send_data(payload, done=done, trailers=trailers)
+        client = self.client
+        client.send_data(payload, done=done, trailers=trailers)
         if not done:
+            if client.write_paused and self.upstream is not None and client.unsent() >= self._kept_for_client():
+                self.upstream.pause_reading()
             self._set_deadline()
 
     def switch(self, answer: AnswerHead, payload: bytes) -> None:
@@ -655,11 +658,16 @@ class Exchange:
         """The client is slow, or takes more again."""
         upstream = self.upstream
         if upstream is not None:
-            if paused:
-                upstream.pause_reading()
-            else:
+            if not paused:
                 upstream.resume_reading()
+            elif self.client.unsent() >= self._kept_for_client():
+                upstream.pause_reading()
             self._set_deadline()
+
+    def _kept_for_client(self) -> int:
+        """Bytes of the answer that the route lets wait for a slow client."""
+        policies = self.route.policies if self.route is not None else None
+        return policies.buffer_response if policies is not None and not self.tunnel else 0
 
     # For plugins
 

@@ -44,6 +44,7 @@ class RoutePolicies:
 
     __slots__ = (
         "buffer_request",
+        "buffer_response",
         "chain",
         "fault",
         "guard",
@@ -68,6 +69,8 @@ class RoutePolicies:
         """Bytes of a request's body; None: the proxy's own limit."""
         self.buffer_request = False
         """Read the whole body before an endpoint is chosen."""
+        self.buffer_response = 0
+        """Bytes of an answer that are kept for a client slower than its upstream."""
         self.websocket = True
         """Let upgrades through."""
         self.request_s: float | None = None

@@ -61,6 +61,10 @@ class ClientSide:
         """End in the middle of an answer, in a way that cannot be taken for its end."""
         raise NotImplementedError
 
+    def unsent(self) -> int:
+        """Count the bytes of the answer that wait for the client."""
+        raise NotImplementedError
+
     def abort(self) -> None:
         """End at once; the client does not listen."""
         raise NotImplementedError

@@ -22,6 +22,7 @@ def compile_policies(
         route.retries != _DEFAULT_RETRIES,
         route.max_body is not None,
         route.buffer_request,
+        route.buffer_response > 0,
         not route.websocket,
         timeouts.request_s is not None,
         timeouts.idle_s is not None,
@@ -39,6 +40,7 @@ def compile_policies(
     policies.sets_cookie = route.stickiness is not None
     policies.max_body = route.max_body
     policies.buffer_request = route.buffer_request
+    policies.buffer_response = route.buffer_response
     policies.websocket = route.websocket
     policies.request_s = timeouts.request_s
     policies.idle_s = timeouts.idle_s

@@ -139,6 +139,10 @@ class Stream(ClientSide):
         """Reset the stream."""
         self._connection.drop(self, INTERNAL_ERROR)
 
+    def unsent(self) -> int:
+        """Count what waits for the client's windows."""
+        return self._queue.size
+
     def abort(self) -> None:
         """Reset the stream."""
         self._connection.drop(self, CANCEL)
