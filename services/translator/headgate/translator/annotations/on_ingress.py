@@ -163,6 +163,15 @@ _POLICIES = (
         example="true",
     ),
     Annotation(
+        name="buffer-response",
+        sets="buffer_response",
+        read=values.size,
+        value="size",
+        default="0",
+        does="Keep so much of an answer for a client slower than its upstream, which is free the sooner.",
+        example="8m",
+    ),
+    Annotation(
         name="websocket",
         sets="websocket",
         read=values.boolean,
