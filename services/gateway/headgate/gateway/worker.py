@@ -29,6 +29,7 @@ from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.levels import Place
 from headgate.gateway.endure import endure
 from headgate.gateway.follower import Follower
+from headgate.gateway.health.resolve import Resolver, SystemDns
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.upstreams import UpstreamHealth
 from headgate.gateway.heartbeat import Announcer
@@ -77,8 +78,9 @@ class Worker:
         self._health = UpstreamHealth(HealthStats())
         unseal = load_unsealer(settings).open
         self._plugins = PluginHost(unseal, self._send_to)
+        self._resolver = Resolver(SystemDns(), self._health.stats)
         self._compiler = TableCompiler(
-            self._directory, unseal, _random_offset, place, self._health, self._plugins.make_chain
+            self._directory, unseal, _random_offset, place, self._health, self._plugins.make_chain, self._resolver
         )
         self._certificates = CertificateStore(alpn=("h2", "http/1.1"), default_key=settings.default_certificate)
         self._certificates.set_policies(self._compiler.find_tls)
@@ -154,6 +156,7 @@ class Worker:
             if self._role.writes_last_good:
                 await self._last_good.flush()
         finally:
+            await self._resolver.close()
             await self._health.close()
             await self._plugins.close()
             REGISTRY.unregister(self._collector)

@@ -11,7 +11,7 @@ healthy endpoints of one level, which nearly all are, is the ring itself.
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING
 from weakref import ref
@@ -186,6 +186,7 @@ def compile_upstream(
     place: Place = NOWHERE,
     previous: UpstreamBalancer | None = None,
     spec: ConnectionSpec = PLAIN,
+    named: Mapping[tuple[str, int], ConnectionSpec] | None = None,
 ) -> UpstreamBalancer:
     """Make the balancer of an upstream.
 
@@ -196,10 +197,12 @@ def compile_upstream(
         place: where this gateway is.
         previous: the revision before.
         spec: how its endpoints are connected to.
+        named: the same for those that have a DNS name, by address and port.
     """
 
     def slot(endpoint: Endpoint) -> EndpointSlot:
-        return directory.slot(endpoint.address, endpoint.port, spec)
+        own = named.get((endpoint.address, endpoint.port), spec) if named else spec
+        return directory.slot(endpoint.address, endpoint.port, own)
 
     usable = usable_endpoints(upstream.endpoints)
     chosen = [(endpoint, slot(endpoint)) for endpoint in usable if endpoint.weight]

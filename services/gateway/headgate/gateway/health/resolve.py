@@ -9,6 +9,7 @@ not hold; and dnspython needs no thread of its own. `getaddrinfo` tells no TTL.
 
 import asyncio
 import logging
+import math
 import random
 import socket
 from collections.abc import Awaitable, Callable, Sequence
@@ -25,6 +26,8 @@ _log = logging.getLogger(__name__)
 
 Family = Literal["A", "AAAA"]
 FAMILIES: Final[tuple[Family, ...]] = ("AAAA", "A")
+_LOOPBACK: Final[dict[Family, str]] = {"AAAA": "::1", "A": "127.0.0.1"}
+"""What `localhost` is, whatever a name server says (RFC 6761 section 6.3)."""
 LIFETIME_S: Final = 5.0
 """For one question, over all name servers."""
 SHORTEST_S: Final = 1.0
@@ -67,6 +70,8 @@ class SystemDns:
 
     async def __call__(self, name: str, family: Family) -> Answer:
         """Ask for a name's addresses of one family; raises ResolutionFailed."""
+        if name == "localhost" or name.endswith(".localhost"):
+            return Answer((_LOOPBACK[family],), math.inf)
         try:
             if self._resolver is None:
                 self._resolver = dns.asyncresolver.Resolver()
@@ -107,11 +112,13 @@ def in_order(addresses: Sequence[str], is_routable: Callable[[str], bool] = has_
 class _Name:
     """A name that is kept fresh."""
 
-    __slots__ = ("addresses", "bounds_s", "by_family", "task")
+    __slots__ = ("addresses", "bounds_s", "by_family", "problem", "task")
 
     def __init__(self) -> None:
         self.addresses: tuple[str, ...] = ()
         self.by_family: dict[Family, tuple[str, ...]] = {}
+        self.problem = ""
+        """What the last question failed with; empty before the first."""
         self.bounds_s: list[float | None] = []
         """`resolve_s` of each who follows the name."""
         self.task: asyncio.Task[None] | None = None
@@ -127,7 +134,8 @@ class Resolver:
     Args:
         query: asks for addresses.
         stats: where resolutions are counted.
-        on_change: told of each name whose addresses changed, its first answer included; may be set later.
+        on_change: told of each name whose addresses changed, its first answer included, and of each for whose having
+            none there is another reason; may be set later.
         is_routable: which addresses can be used.
     """
 
@@ -152,6 +160,15 @@ class Resolver:
         """Return the addresses of a name that is followed, in the order to try; none before the first answer."""
         known = self._names.get(name)
         return known.addresses if known is not None else ()
+
+    def problem(self, name: str) -> str:
+        """Say why a name has no addresses; empty if it has some."""
+        known = self._names.get(name)
+        if known is not None and known.addresses:
+            return ""
+        if known is None or not known.problem:
+            return f"{name} is not resolved yet"
+        return f"{name} cannot be resolved: {known.problem}"
 
     def follow(self, name: str, resolve_s: float | None = None) -> None:
         """Keep a name fresh from now on, its addresses never older than `resolve_s` seconds if resolving works.
@@ -221,9 +238,11 @@ class Resolver:
                 raise result
         if not ttls_s:
             self._stats.resolutions["failure"] += 1
-            _log.warning(
-                "a name cannot be resolved", extra={"name_asked": name, "error": "; ".join(problems) or "no addresses"}
-            )
+            problem = "; ".join(dict.fromkeys(problems)) or "no addresses"
+            _log.warning("a name cannot be resolved", extra={"name_asked": name, "error": problem})
+            is_news, known.problem = problem != known.problem, problem
+            if is_news and not known.addresses:
+                self.on_change(name)
             return None
         self._stats.resolutions["success"] += 1
         known.by_family = found

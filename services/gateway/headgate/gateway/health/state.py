@@ -18,6 +18,7 @@ from headgate.gateway.health.ejection import Ejector, Outcome
 from headgate.gateway.health.policies import HealthPolicies
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.target import CheckTarget
+from headgate.gateway.proxy.spec import ConnectionSpec
 
 
 class Slot(Hashable, Protocol):
@@ -238,8 +239,11 @@ class UpstreamState:
                 watch.cancel()
 
     def _watch(self, slot: Slot, pattern: CheckTarget) -> None:
-        address, port, _ = slot.key
-        target = pattern._replace(address=address, port=pattern.check.port or port)
+        address, port, spec = slot.key
+        check = pattern.check
+        if isinstance(spec, ConnectionSpec) and spec.name and not check.host:
+            check = check.model_copy(update={"host": spec.name})
+        target = pattern._replace(address=address, port=check.port or port, check=check)
 
         def take(is_healthy: bool) -> None:
             if is_healthy:

@@ -24,6 +24,8 @@ class ConnectionSpec(NamedTuple):
     idle_timeout_s: float | None = None
     max_requests: int | None = None
     """Of one connection."""
+    name: str = ""
+    """DNS name that the endpoint's address was found under."""
 
 
 PLAIN = ConnectionSpec()

@@ -275,7 +275,9 @@ class StreamConnection:
                 lambda: self._upstream,
                 sock=dialled,
                 ssl=tls.context if tls is not None else None,
-                server_hostname=(tls.server_hostname or pool.address) if tls is not None else None,
+                server_hostname=(tls.server_hostname or pool.spec.server_name or pool.address)
+                if tls is not None
+                else None,
             )
         except BaseException:
             dialled.close()

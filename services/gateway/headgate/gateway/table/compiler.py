@@ -7,7 +7,6 @@ point in between at which a request could see half of it. An update that fails i
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import NamedTuple
 
 from headgate.common.sealing import SealedValue
 from headgate.common.secret import Secret
@@ -18,6 +17,7 @@ from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.balancing.upstream import UpstreamBalancer, UpstreamHolder, compile_upstream, missing_balancer
 from headgate.gateway.health.policies import HealthPolicies, WatchesNothing, WatchesUpstreams, policies_of
 from headgate.gateway.proxy.spec import PLAIN as PLAIN_SPEC
+from headgate.gateway.proxy.spec import ConnectionSpec
 from headgate.gateway.table.certificates import OpenedCertificate, open_certificate
 from headgate.gateway.table.chunks import ChunkSet, FindPrevious, decode_entry
 from headgate.gateway.table.compile import (
@@ -30,6 +30,7 @@ from headgate.gateway.table.compile import (
 )
 from headgate.gateway.table.connections import connection_spec
 from headgate.gateway.table.match import find_host
+from headgate.gateway.table.names import FollowsNames, NamedUpstream, NameFollower, named_upstream
 from headgate.gateway.table.streams import PLAIN, CompiledStream, StreamBackend, compile_backend
 from headgate.gateway.tls.backend import BackendContexts
 from headgate.gateway.tls.errors import TlsConfigError
@@ -38,13 +39,26 @@ from headgate.gateway.tls.policy import HostTls, TlsPolicies
 _log = logging.getLogger(__name__)
 
 
-class BoundUpstream(NamedTuple):
+class BoundUpstream:
     """A compiled upstream and the holder that routes find it in."""
 
-    holder: UpstreamHolder
-    balancer: UpstreamBalancer
-    backend: StreamBackend
-    policies: HealthPolicies
+    __slots__ = ("backend", "balancer", "holder", "named", "policies")
+
+    def __init__(
+        self,
+        holder: UpstreamHolder,
+        balancer: UpstreamBalancer,
+        backend: StreamBackend,
+        policies: HealthPolicies,
+        named: NamedUpstream | None,
+    ) -> None:
+        self.holder = holder
+        self.balancer = balancer
+        """Replaced whenever a name of the upstream has other addresses."""
+        self.backend = backend
+        self.policies = policies
+        self.named = named
+        """None: no endpoint is a name."""
 
 
 class TableCompiler:
@@ -57,6 +71,7 @@ class TableCompiler:
         place: where this gateway is, for upstreams that prefer what is near.
         health: watches the endpoints of what is made current.
         make_chain: makes the plugins of routes.
+        resolver: knows the addresses of endpoints that are names; without one they are looked up by each connection.
     """
 
     def __init__(
@@ -67,6 +82,7 @@ class TableCompiler:
         place: Place = NOWHERE,
         health: WatchesUpstreams | None = None,
         make_chain: MakeChain = no_plugins,
+        resolver: FollowsNames | None = None,
     ) -> None:
         self.directory = directory
         self._unseal = unseal
@@ -74,6 +90,9 @@ class TableCompiler:
         self._place = place
         self._health: WatchesUpstreams = WatchesNothing() if health is None else health
         self._make_chain = make_chain
+        self._names = NameFollower(resolver, self._renew_upstream) if resolver is not None else None
+        self._named: dict[str, BoundUpstream] = {}
+        """Current upstreams that have names, by key."""
         self._holders = UpstreamHolders()
         self._tls_policies = TlsPolicies()
         self.hosts: ChunkSet[VirtualHost, CompiledHost] = ChunkSet(VirtualHost, self._compile_host)
@@ -102,16 +121,30 @@ class TableCompiler:
             _log.error("upstream %s cannot be connected to: %s", upstream.key, reason)
             upstream = upstream.model_copy(update={"endpoints": (), "unavailable": reason})
             spec = PLAIN_SPEC
-        balancer = compile_upstream(
-            upstream, self.directory, self._next_offset(), self._place, previous and previous.compiled.balancer, spec
-        )
+        named = named_upstream(upstream, spec) if self._names is not None else None
         yield from ()
         return upstream.key, BoundUpstream(
             self._holders.holder(upstream.key),
-            balancer,
+            self._balance(upstream, spec, named, previous and previous.compiled.balancer),
             compile_backend(upstream, self._backend_contexts),
             policies_of(upstream),
+            named,
         )
+
+    def _balance(
+        self, upstream: Upstream, spec: ConnectionSpec, named: NamedUpstream | None, previous: UpstreamBalancer | None
+    ) -> UpstreamBalancer:
+        specs: dict[tuple[str, int], ConnectionSpec] | None = None
+        if named is not None and self._names is not None:
+            upstream, specs = self._names.expand(named)
+        return compile_upstream(upstream, self.directory, self._next_offset(), self._place, previous, spec, specs)
+
+    def _renew_upstream(self, key: str) -> None:
+        """Send requests to the addresses that the names of an upstream have now."""
+        bound = self._named[key]
+        assert bound.named is not None
+        bound.balancer = self._balance(bound.named.entry, bound.named.spec, bound.named, bound.balancer)
+        self._use(bound)
 
     def _compile_stream(
         self, raw: bytes, find_previous: FindPrevious[CompiledStream]
@@ -147,14 +180,35 @@ class TableCompiler:
         self._holders.holder(key).balancer = missing_balancer(key)
         self.note_backend(key, PLAIN)
         self._health.forget(key)
+        self._follow_names(key, None)
 
     def note_upstream(self, upstream: BoundUpstream) -> None:
         """Send requests by this revision of an upstream from now on."""
+        key = upstream.holder.key
+        self.note_backend(key, upstream.backend)
+        self._follow_names(key, upstream)
+        if upstream.named is not None:
+            # Its names may have got other addresses since it was compiled.
+            self._renew_upstream(key)
+        else:
+            self._use(upstream)
+
+    def _use(self, upstream: BoundUpstream) -> None:
         holder = upstream.holder
         holder.balancer = upstream.balancer
-        self.note_backend(holder.key, upstream.backend)
         self._health.adopt(holder.key, upstream.policies, upstream.balancer.slots, holder.mark)
         holder.state = self._health.find(holder.key)
+
+    def _follow_names(self, key: str, upstream: BoundUpstream | None) -> None:
+        """Keep the names of an upstream fresh, and no longer those of the revision before; None: it is gone."""
+        if self._names is None:
+            return
+        named = upstream.named if upstream is not None else None
+        if upstream is not None and named is not None:
+            self._named[key] = upstream
+        else:
+            self._named.pop(key, None)
+        self._names.adopt(key, named)
 
     def note_backend(self, key: str, backend: StreamBackend) -> None:
         """Let streams speak so with an upstream from now on."""

@@ -1,0 +1,283 @@
+"""A proxy that serves table entries, wired as a worker wires it: entries in, a running proxy out."""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import dataclass
+
+from fakes.gateway_table import ORIGIN, load
+from fakes.proxied import Client, Origin, RecordedLog, Script
+from fakes.streams import free_port
+from fakes.tls import Issued, unverified
+from headgate.common.sealing import SealedValue, Unsealer
+from headgate.common.secret import Secret
+from headgate.common.snapshot import TableImage
+from headgate.common.table import (
+    Endpoint,
+    EntryKind,
+    PathMatch,
+    PathType,
+    PluginUse,
+    Route,
+    TableEntry,
+    TlsPolicy,
+    Upstream,
+    VirtualHost,
+    WeightedBackend,
+)
+from headgate.gateway.balancing.endpoints import EndpointDirectory, EndpointSlot
+from headgate.gateway.health.resolve import Query, Resolver
+from headgate.gateway.health.stats import HealthStats
+from headgate.gateway.health.upstreams import UpstreamHealth
+from headgate.gateway.plugins.host import PluginHost
+from headgate.gateway.plugins.messages import Request, Response
+from headgate.gateway.proxy.config import ProxyConfig
+from headgate.gateway.proxy.pool import PoolRegistry
+from headgate.gateway.proxy.seam import RouterHolder
+from headgate.gateway.proxy.server import ProxyServer
+from headgate.gateway.proxy.stats import ProxyStats
+from headgate.gateway.table.compiler import TableCompiler
+from headgate.gateway.tls import CertificateEntry, CertificateStore
+
+HOST = "a.example"
+
+
+def at(*ports: int | Endpoint, key: str = "up", **fields: object) -> Upstream:
+    """An upstream with endpoints at ports of 127.0.0.1."""
+    endpoints = [port if isinstance(port, Endpoint) else Endpoint(address="127.0.0.1", port=port) for port in ports]
+    ordered = tuple(sorted(endpoints, key=lambda endpoint: (endpoint.address, endpoint.port)))
+    return Upstream.model_validate({"key": key, "endpoints": ordered, "provenance": ORIGIN, **fields})
+
+
+def to(
+    *upstreams: str | tuple[str, int],
+    path: str = "/",
+    name: str = "",
+    plugins: Sequence[tuple[str, dict[str, object]]] = (),
+    **fields: object,
+) -> Route:
+    """A route for a prefix; upstreams are keys, or keys with weights."""
+    split = [each if isinstance(each, tuple) else (each, 1) for each in upstreams]
+    return Route.model_validate(
+        {
+            "name": name or path,
+            "path": PathMatch(type=PathType.PREFIX, value=path),
+            "backends": tuple(WeightedBackend(upstream=key, weight=weight) for key, weight in split),
+            "plugins": tuple(PluginUse.model_validate({"name": name, "config": config}) for name, config in plugins),
+            "provenance": ORIGIN,
+            **fields,
+        }
+    )
+
+
+def site(*routes: Route, host: str = HOST, tls: TlsPolicy | None = None) -> VirtualHost:
+    """A virtual host; without routes all its requests go to `up`."""
+    return VirtualHost(host=host, routes=routes or (to("up"),), tls=tls)
+
+
+def named(name: bytes) -> bytes:
+    """An answer whose body is a name."""
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(name), name)
+
+
+@dataclass
+class Got:
+    """An answer."""
+
+    head: bytes
+    body: bytes
+
+    @property
+    def status(self) -> int:
+        return int(self.head.split(b" ", 2)[1])
+
+    def all(self, name: str) -> list[str]:
+        """Values of all fields of a name."""
+        lines = [line.partition(b":") for line in self.head.split(b"\r\n")[1:]]
+        return [value.strip().decode() for key, _, value in lines if key.decode().lower() == name.lower()]
+
+    def __getitem__(self, name: str) -> str:
+        return ", ".join(self.all(name))
+
+    @property
+    def cookie(self) -> str:
+        """Name and value of the only cookie that was set, empty if there is none."""
+        set_cookies = self.all("set-cookie")
+        assert len(set_cookies) < 2
+        return set_cookies[0].partition(";")[0] if set_cookies else ""
+
+
+async def read_answer(client: Client, *, has_body: bool = True) -> Got:
+    """Read one answer, whatever says where it ends."""
+    head = await client.head()
+    while head.startswith(b"HTTP/1.1 1"):
+        head = await client.head()
+    got = Got(head, b"")
+    if not has_body or got.status in (204, 304):
+        return got
+    if got["transfer-encoding"] == "chunked":
+        while size := int(await client.reader.readline(), 16):
+            got.body += await client.exactly(size)
+            await client.exactly(2)
+        await client.exactly(2)
+    elif got["content-length"]:
+        got.body = await client.exactly(int(got["content-length"]))
+    else:
+        got.body = await client.rest()
+    return got
+
+
+def asking(path: str = "/", method: str = "GET", host: str = HOST, body: bytes | None = None, **headers: str) -> bytes:
+    """A request; header names have `_` for `-`."""
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {host}"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    if body is not None and "Transfer_Encoding" not in headers:
+        lines.append(f"Content-Length: {len(body)}")
+    return "\r\n".join([*lines, "", ""]).encode() + (body or b"")
+
+
+class Served:
+    """A running proxy and the table behind it."""
+
+    def __init__(self, config: ProxyConfig, query: Query | None) -> None:
+        self.stats = ProxyStats()
+        self.log = RecordedLog()
+        self.pools = PoolRegistry(config)
+        self.directory = EndpointDirectory(self.pools)
+        self.health = UpstreamHealth(HealthStats())
+        self.resolver = Resolver(query, self.health.stats, is_routable=lambda address: True) if query else None
+        self.plugins = PluginHost(_unseal, self._send_to)
+        self.compiler = TableCompiler(
+            self.directory,
+            _unseal,
+            health=self.health,
+            make_chain=self.plugins.make_chain,
+            resolver=self.resolver,
+        )
+        self.holder = RouterHolder()
+        self.certificates = CertificateStore(alpn=("h2", "http/1.1"))
+        self.certificates.set_policies(self.compiler.find_tls)
+        self.server = ProxyServer(self.holder, self.pools, config, self.stats, self.log)
+        self._calls = self.server.calls(self.compiler.find_endpoints)
+        self._image = TableImage()
+        self._revision = 0
+        self._clients: list[Client] = []
+        self.port = 0
+        self.https_port = 0
+
+    async def _send_to(self, upstream: str, request: Request, *, timeout_s: float, max_body: int) -> Response:
+        return await self._calls.send_to(upstream, request, timeout_s=timeout_s, max_body=max_body)
+
+    def put(self, *entries: TableEntry) -> None:
+        """Serve these entries besides the others."""
+        for entry in entries:
+            self._image.put(entry)
+        self._swap()
+
+    def remove(self, kind: EntryKind, key: str) -> None:
+        self._image.discard(kind, key)
+        self._swap()
+
+    def _swap(self) -> None:
+        self._revision += 1
+        load(self.compiler, self._image, (1, self._revision))
+        self.holder.router = self.compiler.table
+
+    def present(self, name: str, issued: Issued) -> None:
+        """Have a certificate for a server name."""
+        chain, key = issued.chain_pem.decode(), Secret(issued.key_pem)
+        self.certificates.set_certificates([CertificateEntry((name,), chain, key, name, name, "")])
+
+    def slot(self, port: int) -> EndpointSlot:
+        """The endpoint at a port."""
+        return next(slot for key, slot in self.directory._slots.items() if key[1] == port)
+
+    async def connect(self, tls: ssl.SSLContext | None = None, server_name: str = HOST) -> Client:
+        """A connection of a client, over TLS if it has a context."""
+        if tls is None:
+            streams = await asyncio.open_connection("127.0.0.1", self.port)
+        else:
+            streams = await asyncio.open_connection("127.0.0.1", self.https_port, ssl=tls, server_hostname=server_name)
+        client = Client(*streams)
+        self._clients.append(client)
+        return client
+
+    async def get(self, path: str = "/", method: str = "GET", **more: str) -> Got:
+        """Ask on a connection of its own."""
+        return await self.post(None, path, method=method, **more)
+
+    async def post(self, body: bytes | None, path: str = "/", *, method: str = "POST", **more: str) -> Got:
+        """Ask with a body."""
+        client = await self.connect()
+        await client.send(asking(path, method, body=body, **more))
+        got = await read_answer(client, has_body=method != "HEAD")
+        client.close()
+        return got
+
+    async def secure(self, client: ssl.SSLContext | None = None, *, server_name: str = HOST, **more: str) -> Got:
+        """Ask over TLS, on a connection of its own."""
+        connection = await self.connect(client or unverified(), server_name)
+        await connection.send(asking(**more))
+        return await read_answer(connection)
+
+    async def bodies(self, count: int, path: str = "/", **more: str) -> list[str]:
+        """Bodies of so many answers, one after the other."""
+        return [(await self.get(path, **more)).body.decode() for _ in range(count)]
+
+    def close_clients(self) -> None:
+        for client in self._clients:
+            client.close()
+
+
+def sealed(value: bytes) -> SealedValue:
+    """A value in a box that `served` opens."""
+    return SealedValue(boxes={"any": value.decode("latin-1")})
+
+
+def _unseal(value: SealedValue) -> Secret[bytes]:
+    if not value.boxes:
+        return Unsealer([]).open(value)
+    return Secret(next(iter(value.boxes.values())).encode("latin-1"))
+
+
+@contextlib.asynccontextmanager
+async def served(
+    *entries: TableEntry, config: ProxyConfig | None = None, query: Query | None = None
+) -> AsyncIterator[Served]:
+    """Serve entries over HTTP and HTTPS; `query` asks for the addresses of names."""
+    running = Served(config or ProxyConfig(), query)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(asyncio.sleep, 0.01)
+        if running.resolver is not None:
+            stack.push_async_callback(running.resolver.close)
+        stack.push_async_callback(running.health.close)
+        stack.push_async_callback(running.plugins.close)
+        running.put(*entries)
+        running.port = await running.server.listen_http("127.0.0.1", 0)
+        running.https_port = await running.server.listen_https("127.0.0.1", 0, running.certificates)
+        stack.push_async_callback(running.server.drain, 0)
+        stack.callback(running.close_clients)
+        yield running
+
+
+@contextlib.asynccontextmanager
+async def origins(*scripts: Script, tls: ssl.SSLContext | None = None) -> AsyncIterator[list[Origin]]:
+    """Raw servers, one for each script; over TLS if there is a context."""
+    async with contextlib.AsyncExitStack() as stack:
+        started = []
+        for script in scripts:
+            origin = Origin(script, tls)
+            await origin.start()
+            stack.push_async_callback(origin.stop)
+            started.append(origin)
+        yield started
+
+
+def ports(servers: Collection[Origin]) -> list[int]:
+    return [server.port for server in servers]
+
+
+def closed_port() -> int:
+    """A port at which nobody answers."""
+    return free_port()
