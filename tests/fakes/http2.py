@@ -284,7 +284,7 @@ class Http2Origin:
         self.peers.append(peer)
         peer.start()
         served: set[int] = set()
-        with contextlib.suppress(AssertionError, TimeoutError):
+        with contextlib.suppress(AssertionError, TimeoutError, asyncio.CancelledError):
             while True:
                 await peer.until(
                     lambda: any(request.headers and key not in served for key, request in peer.answers.items())
@@ -305,7 +305,9 @@ def answer_with(body: bytes = b"ok", *more: tuple[bytes, bytes], trailers: Seque
 
     async def serve(peer: Peer, stream_id: int) -> None:
         await peer.answer(stream_id)
-        peer.h2.send_headers(stream_id, [(b":status", b"200"), *more], end_stream=not (body or trailers))
+        length = [] if trailers else [(b"content-length", b"%d" % len(body))]
+        head = [(b":status", b"200"), *length, *more]
+        peer.h2.send_headers(stream_id, head, end_stream=not (body or trailers))
         if body or trailers:
             await peer.send_all(stream_id, body, end=not trailers)
         if trailers:

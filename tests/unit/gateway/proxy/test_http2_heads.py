@@ -212,3 +212,20 @@ def test_failures_of_ours_have_a_status_of_grpc(status: int, code: int) -> None:
 def test_messages_of_grpc_are_percent_encoded_utf8() -> None:
     lines = grpc_answer(404, "100% Käse\n€").lines
     assert b"\r\ngrpc-message: 100%25 K%C3%A4se%0A%E2%82%AC\r\n" in lines
+
+
+async def test_a_length_without_a_body_is_refused() -> None:
+    async with proxied() as proxy, http2_client(proxy.port) as client:
+        answer = await client.fetch(request(b"POST", b"/", (b"content-length", b"5")))
+        assert answer.reset == PROTOCOL_ERROR
+        assert proxy.origin.heads == []
+
+
+async def test_a_body_that_trailers_end_too_early_never_ends_for_the_origin() -> None:
+    async with proxied() as proxy, http2_client(proxy.port) as client:
+        stream_id = client.open(request(b"POST", b"/", (b"content-length", b"5")), end=False)
+        client.send(stream_id, b"hel")
+        client.trailers(stream_id, [(b"x-count", b"3")])
+        assert (await client.answer(stream_id)).status == 400
+        assert (await client.fetch(request())).status == 200
+        assert len(proxy.origin.conversations) == 2

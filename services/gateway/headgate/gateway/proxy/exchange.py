@@ -649,6 +649,18 @@ class Exchange:
         when = "in the middle of its answer" if upstream.seen else "without an answer"
         self._failed("reset", 502, f"upstream closed the connection {when}")
 
+    def upstream_refused(self, upstream: UpstreamSide) -> None:
+        """The upstream has not begun with the request, so that any may be sent again that is still at hand."""
+        self.upstream = None
+        if self._kept and not self.retried:
+            self.retried = True
+            self._context.stats.retries += 1
+            self._connect(upstream.pool)
+        elif self._kept:
+            self._failed("connect", 502, f"{upstream.pool.label} refuses the request")
+        else:
+            self.refuse(502, f"{upstream.pool.label} refused the request when a part of it was sent")
+
     def upstream_resumed(self) -> None:
         """The upstream takes more of the body again."""
         self.client.update_reading()

@@ -71,7 +71,7 @@ class EndpointPool:
         """Connections at rest."""
         return len(self._idle)
 
-    def acquire(self, *, certain: bool) -> UpstreamConnection | None:
+    def acquire(self, *, certain: bool) -> UpstreamSide | None:
         """Take an idle connection; None: connect a new one.
 
         `certain` asks the kernel whether the peer has closed or spoken meanwhile, for requests that could not be sent
@@ -166,6 +166,14 @@ def _is_readable(connection: UpstreamConnection) -> bool:
     return bool(poll.poll(0))
 
 
+def _pool_class(protocol: str) -> type[EndpointPool]:
+    if protocol in ("h2", "h2c"):
+        from headgate.gateway.proxy.http2.pool import Http2Pool  # a subclass of what is defined here
+
+        return Http2Pool
+    return EndpointPool
+
+
 class PoolRegistry:
     """All pools of a process."""
 
@@ -180,7 +188,7 @@ class PoolRegistry:
         key = (address, port, spec)
         pool = self._pools.get(key)
         if pool is None:
-            pool = self._pools[key] = EndpointPool(address, port, spec, self.config, self.outbox)
+            pool = self._pools[key] = _pool_class(spec.protocol)(address, port, spec, self.config, self.outbox)
         return pool
 
     def drop(self, address: str, port: int, spec: ConnectionSpec = PLAIN) -> None:

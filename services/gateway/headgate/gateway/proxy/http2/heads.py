@@ -130,6 +130,9 @@ def read_request(headers: HeaderList, *, ended: bool, max_count: int) -> Request
     _set_host(fields, pseudo.get(b":authority", b""), host or b"")
     if not ended and fields.content_length < 0:
         fields.chunked = True
+    if ended and fields.content_length > 0:
+        # h2 compares lengths only where there is a body.
+        raise FramingError("Content-Length without a body")
     head = RequestHead(pseudo.get(b":method", b""), pseudo.get(b":path", b""), fields)
     if b"sec-websocket-key" in names and b":protocol" in pseudo:
         raise FramingError("a Sec-WebSocket-Key in HTTP/2")
@@ -214,19 +217,9 @@ def _grpc_seconds(value: bytes) -> float:
     return int(number) * unit
 
 
-def request_headers(
-    method: bytes, scheme: bytes, authority: bytes, target: bytes, lines: bytes, more: HeaderList
-) -> HeaderList:
+def request_headers(method: bytes, scheme: bytes, host: bytes, target: bytes, more: HeaderList) -> HeaderList:
     """Build the header list of a request for an upstream."""
-    headers: HeaderList = [
-        (b":method", method),
-        (b":scheme", scheme),
-        (b":authority", authority),
-        (b":path", target),
-    ]
-    headers += fields_of(lines)
-    headers += more
-    return headers
+    return [(b":method", method), (b":scheme", scheme), (b":authority", host), (b":path", target), *more]
 
 
 def answer_headers(answer: AnswerHead, date: bytes) -> HeaderList:

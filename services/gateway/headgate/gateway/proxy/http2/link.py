@@ -236,20 +236,21 @@ class Link:
         self.queues[stream_id] = queue
         return queue
 
-    def send_headers(self, stream_id: int, headers: HeaderList, *, end: bool) -> None:
-        """Send a head."""
+    def send_headers(self, stream_id: int, headers: HeaderList, *, end: bool) -> bool:
+        """Send a head; False: the stream takes nothing any more."""
         queue = self.queues.get(stream_id)
         if queue is None or queue.is_over or self.closed:
-            return
+            return False
         try:
             self.h2.send_headers(stream_id, headers, end_stream=end)
         except h2.exceptions.ProtocolError:
             # The peer has reset the stream, and its event is not handled yet.
             queue.is_over = True
-            return
+            return False
         if end:
             queue.ended = queue.is_over = True
         self.flush()
+        return True
 
     def send(self, stream_id: int, payload: bytes, *, end: bool, trailers: HeaderList | None = None) -> None:
         """Send payload, as the windows allow."""

@@ -44,7 +44,7 @@ _REPLY_SIZE: Final = 13
 class Stream(ClientSide):
     """One request of a client."""
 
-    __slots__ = ("_connection", "_is_connect", "_queue", "ended", "exchange", "id", "is_grpc")
+    __slots__ = ("_connection", "_is_connect", "_left", "_queue", "ended", "exchange", "id", "is_grpc")
 
     def __init__(self, connection: "Http2Connection", stream_id: int, queue: Queue, context: ProxyContext) -> None:
         super().__init__()
@@ -54,6 +54,8 @@ class Stream(ClientSide):
         self.peer = connection.peer
         self.is_grpc = False
         self._is_connect = False
+        self._left = -1
+        """Bytes of the body that have to come; -1: not known."""
         self.ended = False
         """The client has sent all that it wanted to."""
         self.deadline = math.inf
@@ -122,6 +124,7 @@ class Stream(ClientSide):
         """Hand the request to its exchange."""
         self.is_grpc = head.is_grpc
         self._is_connect = head.is_connect
+        self._left = head.fields.content_length
         exchange, target = self.exchange, head.target
         if head.timeout_s is not None:
             exchange.allow(head.timeout_s)
@@ -156,10 +159,28 @@ class Stream(ClientSide):
         """Give an answer of ours the form that gRPC wants; None: it is good as it is."""
         return grpc_answer(status, reason) if self.is_grpc else None
 
+    def take_trailers(self, headers: HeaderList) -> None:
+        """End the request with trailers."""
+        exchange = self.exchange
+        try:
+            lines = lines_of(headers)
+            if self._left > 0:
+                # h2 compares lengths only where the body ends with data.
+                raise FramingError("Content-Length disagrees with the body")
+        except BadMessage as bad:
+            exchange.refuse(bad.status, bad.reason)
+            return
+        if exchange.tunnel:
+            exchange.end_tunnel()
+        else:
+            self.take_body(b"", done=True, trailers=lines, size=0)
+
     def take_body(self, payload: bytes, *, done: bool, trailers: bytes, size: int) -> None:
         """Pass a part of the request's body on; `size` is what it took of the window."""
         queue = self._queue
         queue.unreturned += size
+        if self._left >= 0:
+            self._left -= len(payload)
         exchange = self.exchange
         if exchange.active:
             exchange.request_data(payload, done=done, trailers=trailers)
@@ -328,19 +349,9 @@ class Http2Connection(Link):
 
     def _take_trailers(self, event: h2.events.TrailersReceived) -> None:
         stream = self._streams.get(event.stream_id)
-        if stream is None:
-            return
-        stream.ended = True
-        exchange = stream.exchange
-        try:
-            lines = lines_of(cast(HeaderList, event.headers))
-        except BadMessage as bad:
-            exchange.refuse(bad.status, bad.reason)
-            return
-        if exchange.tunnel:
-            exchange.end_tunnel()
-        else:
-            stream.take_body(b"", done=True, trailers=lines, size=0)
+        if stream is not None:
+            stream.ended = True
+            stream.take_trailers(cast(HeaderList, event.headers))
 
     def _take_window(self, event: h2.events.WindowUpdated) -> None:
         if event.stream_id:
