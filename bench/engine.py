@@ -10,15 +10,13 @@ best round, as the others met something else on the machine.
 import argparse
 import asyncio
 import os
-import re
 import time
 from collections.abc import Sequence
 from typing import Any, cast
 
 import uvloop
 
-from bench.tools import BENCH
-from bench.workload import SMALL_BYTES, host_names
+from bench.workload import SMALL_BYTES, browser_headers, host_names
 from headgate.gateway import ENGINE
 from headgate.gateway.access_log import AccessLog
 from headgate.gateway.proxy.clock import Clock
@@ -135,9 +133,8 @@ def _connected(connection: Any) -> Any:
 
 
 def _browser_heads() -> list[bytes]:
-    """Read what wrk sends from its script, a head for each host."""
-    lines = re.findall(r"^  [\"'](.+: .+)[\"'],$", (BENCH / "load.lua").read_text(), re.MULTILINE)
-    block = "\r\n".join(lines)
+    """What wrk sends, a head for each host."""
+    block = "\r\n".join(("Connection: keep-alive", *browser_headers()))
     return [f"GET / HTTP/1.1\r\nHost: {name}\r\n{block}\r\n\r\n".encode() for name in host_names(100)]
 
 

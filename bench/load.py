@@ -5,6 +5,7 @@ the right body, a round without errors is a round of right answers.
 """
 
 import json
+import shlex
 import subprocess
 import time
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.processes import core_seconds, cpu_seconds, need_program
+from bench.processes import core_seconds, cpu_seconds
 from bench.workload import DOMAIN
 
 _SCRIPT = Path(__file__).with_name("load.lua")
@@ -28,6 +29,16 @@ class Load:
     hosts: int
     connections: int
     seconds: float
+
+    def argv(self, core: int) -> list[str]:
+        """The command, pinned to a core."""
+        argv = ["taskset", "--cpu-list", str(core), "wrk", "--threads", "1", "--connections", str(self.connections)]
+        argv += ["--duration", f"{max(1, round(self.seconds))}s", "--timeout", "10s", "--script", str(_SCRIPT)]
+        return [*argv, self.url, "--", self.path, str(self.hosts), DOMAIN]
+
+    def command(self, core: int) -> str:
+        """The command as one reads it, with the script's path from the checkout."""
+        return shlex.join(self.argv(core)).replace(str(_SCRIPT), "bench/load.lua")
 
 
 @dataclass(frozen=True)
@@ -50,29 +61,40 @@ class LoadResult:
     """Share of the measured core that other processes used: the machine was not quiet."""
 
 
-def missing_wrk() -> str | None:
-    """None if wrk is there, else what to install."""
-    return need_program("wrk", "wrk")
+@dataclass(frozen=True)
+class Observed:
+    """What a load command printed, and the processor time that others used while it ran."""
+
+    output: str
+    busy: float
+    others: float
 
 
-def run_load(load: Load, *, core: int, measured: Sequence[int] = (), measured_core: int = 0) -> LoadResult:
-    """Run one round with wrk on `core`, and measure the processor time of the processes `measured` meanwhile, and of
-    others on their `measured_core`.
+def observe(argv: Sequence[str], *, measured: Sequence[int], measured_core: int) -> Observed:
+    """Run a load command to its end; measure the processor time of the processes `measured` meanwhile, and of others on
+    their `measured_core`.
 
     Raises:
-        BenchError: wrk failed.
+        BenchError: it failed.
     """
-    argv = ["taskset", "--cpu-list", str(core), "wrk", "--threads", "1", "--connections", str(load.connections)]
-    argv += ["--duration", f"{max(1, round(load.seconds))}s", "--timeout", "10s", "--script", str(_SCRIPT)]
-    argv += [load.url, "--", load.path, str(load.hosts), DOMAIN]
     cpu, all_cpu, clock = cpu_seconds(measured), core_seconds(measured_core), time.monotonic()
     ran = subprocess.run(argv, capture_output=True, text=True)
     lasted = time.monotonic() - clock
     busy = (cpu_seconds(measured) - cpu) / lasted
     others = max(0.0, (core_seconds(measured_core) - all_cpu) / lasted - busy)
     if ran.returncode != 0:
-        raise BenchError(f"wrk ended with code {ran.returncode}: {ran.stderr or ran.stdout}")
-    return parse_result(ran.stdout, busy=busy, others=others)
+        raise BenchError(f"`{shlex.join(argv)}` ended with code {ran.returncode}: {(ran.stderr or ran.stdout)[-500:]}")
+    return Observed(ran.stdout, busy, others)
+
+
+def run_load(load: Load, *, core: int, measured: Sequence[int] = (), measured_core: int = 0) -> LoadResult:
+    """Run one round with wrk on `core`.
+
+    Raises:
+        BenchError: wrk failed.
+    """
+    found = observe(load.argv(core), measured=measured, measured_core=measured_core)
+    return parse_result(found.output, busy=found.busy, others=found.others)
 
 
 def parse_result(output: str, *, busy: float, others: float) -> LoadResult:

@@ -33,7 +33,7 @@ _TLS = """
 _SERVICE = """\
 apiVersion: v1
 kind: Service
-metadata: {{name: {name}, namespace: bench}}
+metadata: {{name: {name}, namespace: bench{annotations}}}
 spec:
   selector: {{app: {name}}}
   ports:
@@ -72,9 +72,10 @@ def ingress(name: str, host: str, service: str, *, has_tls: bool = False) -> str
     return _INGRESS.format(name=name, host=host, service=service, tls=_TLS.format(host=host) if has_tls else "")
 
 
-def service(name: str) -> str:
-    """A Service with the port 80, named `http`."""
-    return _SERVICE.format(name=name)
+def service(name: str, protocol: str = "") -> str:
+    """A Service with the port 80, named `http`; `protocol` is what the endpoints speak instead of HTTP/1.1."""
+    annotations = f', annotations: {{headgate.dev/backend-protocol: "{protocol}"}}' if protocol else ""
+    return _SERVICE.format(name=name, annotations=annotations)
 
 
 def endpoint_slice(name: str, port: int) -> str:
@@ -135,6 +136,11 @@ def write_workload(folder: Path, workload: Workload) -> None:
         for index, host in enumerate(hosts)
     )
     (folder / "routes.yaml").write_text(SEPARATOR.join(routes))
+    for extra in workload.extras:
+        protocol = "h2c" if extra.speaks_http2 else ""
+        documents = (service(extra.name, protocol), endpoint_slice(extra.name, extra.port))
+        route = ingress(extra.name, extra.host, extra.name)
+        (folder / f"extra-{extra.name}.yaml").write_text(SEPARATOR.join((*documents, route)))
     secret = _SECRET.format(certificate=_indented(workload.certificate), key=_indented(workload.key))
     (folder / "secret.yaml").write_text(secret)
 

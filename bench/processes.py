@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -105,6 +106,16 @@ def tail(log: Path, lines: int = 5) -> str:
 def need_program(name: str, package: str) -> str | None:
     """None if a program is there, else what to install."""
     return None if shutil.which(name) else f"`{name}` is missing: apt-get install {package}"
+
+
+def raise_descriptor_limit(wanted: int) -> int:
+    """Allow this process and those that it starts so many open files, or as many as it may; return the number."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for limits in ((wanted, max(wanted, hard)), (min(wanted, hard), hard)):
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            return limits[0]
+    return soft
 
 
 def free_ports(count: int) -> list[int]:

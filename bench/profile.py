@@ -16,13 +16,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from bench.comparison import LOAD_CORE, PROXY_CORE
 from bench.errors import BenchError
 from bench.load import Load, LoadResult, run_load
 from bench.origin import start_origin
 from bench.peers import Running
 from bench.peers.headgate import Headgate
 from bench.processes import command_line, cpu_seconds, end_all, free_ports
-from bench.throughput import HOSTS, LOAD_CORE, PROXY_CORE, SERVICES
+from bench.throughput import HOSTS, SERVICES
 from bench.tools import WORK, alone, bench_tool
 from bench.workload import Workload, host_names, write_certificate
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from bench.figures import Distribution
 from bench.machine import Machine
+from bench.promise import PartResult
 from bench.promises import promises
 from bench.propagation import PropagationResult
 from bench.scale import ScaleResult
 from bench.stages import STAGES
-from bench.throughput import DIRECT, Row, ThroughputResult
+from bench.tables import table
 
 
 @dataclass
@@ -28,7 +29,8 @@ class Report:
     stolen: float = 0.0
     """Share of processor time that the hypervisor gave to others during the run."""
     took_s: float = 0.0
-    throughput: ThroughputResult | None = None
+    parts: dict[str, PartResult] = field(default_factory=dict)
+    """By name, those that tell their own story."""
     propagation: list[PropagationResult] = field(default_factory=list)
     scale: list[ScaleResult] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -37,7 +39,7 @@ class Report:
     @property
     def failures(self) -> list[str]:
         """All that went wrong; a run with any is not to be quoted."""
-        found = list(self.throughput.failures) if self.throughput else []
+        found = [failure for part in self.parts.values() for failure in part.failures]
         found += [failure for part in self.propagation for failure in part.failures]
         found += [failure for part in self.scale for failure in part.failures]
         return found + self.errors
@@ -59,11 +61,10 @@ def markdown(report: Report) -> str:
     parts = [_head(report)]
     if report.failures:
         parts.append("**This run failed; do not quote it.**\n\n" + "\n".join(f"- {each}" for each in report.failures))
-    kept = promises(report.throughput, report.propagation, report.scale)
+    kept = promises(report.parts.values(), report.propagation, report.scale)
     if kept:
         parts.append("## Promises\n\n" + table(("", "promised", "measured", ""), [each.cells() for each in kept]))
-    if report.throughput:
-        parts.append(_throughput(report.throughput))
+    parts += [part.markdown() for part in report.parts.values()]
     if report.propagation:
         parts.append(_propagation(report.propagation))
     if report.scale:
@@ -73,7 +74,7 @@ def markdown(report: Report) -> str:
 
 def _head(report: Report) -> str:
     machine = report.machine
-    versions = report.throughput.versions if report.throughput else {}
+    versions = {name: version for part in report.parts.values() for name, version in part.versions.items()}
     lines = [
         f"# Measured on {report.started:%Y-%m-%d %H:%M} UTC",
         "",
@@ -85,80 +86,6 @@ def _head(report: Report) -> str:
         "How each figure comes about: docs/bench.md.",
     ]
     return "\n".join(lines)
-
-
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table, aligned so that it reads well as text too; all columns but the first to the right."""
-    widths = [max(len(cell) for cell in column) for column in zip(heads, *rows, strict=True)]
-
-    def line(cells: Sequence[str]) -> str:
-        padded = (
-            cell.rjust(width) if column else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        )
-        return "| " + " | ".join(padded) + " |"
-
-    rule = (
-        "|"
-        + "|".join(("-" * (width + 1) + ":") if column else "-" * (width + 2) for column, width in enumerate(widths))
-        + "|"
-    )
-    return "\n".join([line(heads), rule, *(line(row) for row in rows)])
-
-
-_THROUGHPUT_HEADS = (
-    "", "requests/s", "spread", "of nginx", "of Envoy", "p50 ms", "p99 ms", "MB/s", "busy", "per busy core", "errors",
-)  # fmt: skip
-
-
-def _throughput(result: ThroughputResult) -> str:
-    parts = ["## Throughput, one core for the proxy, keep-alive on both sides"]
-    for title, rows in result.rows.items():
-        parts.append(f"### {title}\n\n" + table(_THROUGHPUT_HEADS, [_throughput_row(row) for row in rows]))
-    memory = [
-        [name, f"{before:.0f}", f"{result.rss_after_mb.get(name, 0):.0f}"]
-        for name, before in result.rss_before_mb.items()
-    ]
-    parts.append("### Memory of what carries traffic, MB\n\n" + table(("", "before", "after the load"), memory))
-    parts.append(_ceiling(result))
-    parts += [f"{name} was left out: {reason}." for name, reason in result.left_out.items()]
-    return "\n\n".join(parts)
-
-
-def _throughput_row(row: Row) -> list[str]:
-    spread = row.requests_per_s
-    is_proxy = row.proxy != DIRECT
-    return [
-        row.proxy,
-        f"{spread.median:,.0f}",
-        f"{spread.low:,.0f} to {spread.high:,.0f}" if is_proxy else "",
-        f"{row.of_nginx:.2f}" if row.of_nginx is not None else "",
-        f"{row.of_envoy:.2f}" if row.of_envoy is not None else "",
-        f"{row.p50_ms:.2f}",
-        f"{row.p99_ms.median:.2f}",
-        f"{row.megabytes_per_s:,.0f}",
-        f"{row.busy:.0%}" if is_proxy else "",
-        f"{row.per_core:,.0f}" if is_proxy else "",
-        str(row.errors),
-    ]
-
-
-_WHOLE = 0.95
-_QUIET = 0.03
-
-
-def _ceiling(result: ThroughputResult) -> str:
-    """Whether the origin and the load were fast enough, and the machine quiet, for the figures to be the proxies'."""
-    rows = [(title, row) for title, rows in result.rows.items() for row in rows if row.proxy != DIRECT]
-    bounded = [f"{row.proxy} ({title}: {row.busy:.0%} busy)" for title, row in rows if row.busy < _WHOLE]
-    disturbed = max((row.others for _, row in rows), default=0.0)
-    parts = ["Every proxy used its whole core: the origin and the load were not the bottleneck."]
-    if bounded:
-        named = "; ".join(bounded)
-        parts = [f"Not the proxy was the bottleneck of: {named}. That is a lower bound; compare `per busy core`."]
-    if disturbed > _QUIET:
-        parts.append(f"**The machine was not quiet: other work used up to {disturbed:.0%} of the proxies' core.**")
-    return " ".join(parts)
 
 
 def _times(values: Distribution) -> list[str]:

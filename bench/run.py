@@ -1,7 +1,8 @@
 """The command: which parts are measured, how long, and where the report goes.
 
-python -m bench                                  everything, under 25 minutes
-python -m bench --quick                          everything, short, for development: under 4 minutes
+python -m bench                                  everything, about 35 minutes
+python -m bench --quick                          everything, short, for development: under 8 minutes
+python -m bench handshakes http2                 two parts
 python -m bench throughput --rounds 2 --peers nginx,headgate
 python -m bench propagation --changes 50
 python -m bench scale --ingresses 1000 --documents-per-file 1
@@ -21,20 +22,24 @@ from pathlib import Path
 from types import FrameType
 
 from bench.errors import BenchError
+from bench.http2 import Http2Plan, measure_http2
 from bench.machine import StolenTime, describe_machine, load_average
+from bench.new_connections import HandshakePlan, measure_new_connections
 from bench.peers import Peer
 from bench.peers.envoy import Envoy
 from bench.peers.haproxy import HAProxy
 from bench.peers.headgate import Headgate
 from bench.peers.nginx import Nginx
-from bench.processes import end_all
+from bench.processes import end_all, raise_descriptor_limit
+from bench.promise import PartResult
 from bench.propagation import PropagationPlan, measure_propagation
 from bench.report import Report, markdown, write_report
 from bench.scale import ScalePlan, measure_scale
 from bench.throughput import measure_throughput, scenarios
 from bench.tools import BENCH, WORK, alone
 
-PARTS = ("throughput", "propagation", "scale")
+DESCRIPTORS = 65536
+"""Open files that each process may have, for the many idle connections."""
 PEERS: tuple[Peer, ...] = (Nginx(), HAProxy(), Envoy(), Headgate())
 
 
@@ -45,14 +50,63 @@ class Extent:
     connections: tuple[int, ...]
     rounds: int
     seconds: float
+    handshakes: HandshakePlan
+    http2: Http2Plan
     changes: int
     propagation_ingresses: tuple[int, ...]
     scale_ingresses: tuple[int, ...]
     scale_changes: int
 
 
-FULL = Extent((32, 256), 5, 5.0, 200, (0, 1000), (1000, 10_000), 25)
-QUICK = Extent((32,), 2, 1.0, 30, (0,), (300,), 5)
+FULL = Extent(
+    connections=(32, 256),
+    rounds=5,
+    seconds=5.0,
+    handshakes=HandshakePlan(4000, 5),
+    http2=Http2Plan(5, 4.0),
+    changes=200,
+    propagation_ingresses=(0, 1000),
+    scale_ingresses=(1000, 10_000),
+    scale_changes=25,
+)
+QUICK = Extent(
+    connections=(32,),
+    rounds=2,
+    seconds=1.0,
+    handshakes=HandshakePlan(500, 2),
+    http2=Http2Plan(2, 1.0),
+    changes=30,
+    propagation_ingresses=(0,),
+    scale_ingresses=(300,),
+    scale_changes=5,
+)
+
+
+def _throughput(options: argparse.Namespace, extent: Extent, folder: Path) -> PartResult:
+    wanted = scenarios(
+        options.connections or extent.connections,
+        options.rounds or extent.rounds,
+        options.seconds or extent.seconds,
+        extras=not options.no_extras,
+    )
+    return measure_throughput(options.peers or PEERS, wanted, folder)
+
+
+def _handshakes(options: argparse.Namespace, extent: Extent, folder: Path) -> PartResult:
+    return measure_new_connections(options.peers or PEERS, extent.handshakes, folder)
+
+
+def _http2(options: argparse.Namespace, extent: Extent, folder: Path) -> PartResult:
+    return measure_http2(options.peers or PEERS, extent.http2, folder)
+
+
+MEASURES: dict[str, Callable[[argparse.Namespace, Extent, Path], PartResult]] = {
+    "throughput": _throughput,
+    "handshakes": _handshakes,
+    "http2": _http2,
+}
+"""Parts that tell their own story."""
+PARTS = (*MEASURES, "propagation", "scale")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -77,6 +131,7 @@ def _run(words: Sequence[str], options: argparse.Namespace) -> int:
         machine=describe_machine(),
         load_before=load_average(),
     )
+    raise_descriptor_limit(DESCRIPTORS)
     began, stolen = time.monotonic(), StolenTime()
     try:
         _measure(report, options, extent)
@@ -112,7 +167,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all by default")
     parser.add_argument("--quick", action="store_true", help="short, for development; written to bench/.work/results")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the report; default bench/results")
-    parser.add_argument("--peers", type=_peers, metavar="NAMES", help="throughput: proxies, separated by commas")
+    parser.add_argument("--peers", type=_peers, metavar="NAMES", help="proxies to compare, separated by commas")
     parser.add_argument("--connections", type=_numbers, metavar="N,...", help="throughput: default 32,256")
     parser.add_argument("--rounds", type=int, metavar="N", help="throughput: rounds of each proxy, default 5")
     parser.add_argument("--seconds", type=float, metavar="S", help="throughput: of a round, default 5")
@@ -142,8 +197,9 @@ def _measure(report: Report, options: argparse.Namespace, extent: Extent) -> Non
         raise SystemExit(f"{', '.join(sorted(unknown))}: not one of {', '.join(PARTS)}")
     folder = WORK / "run"
     shutil.rmtree(folder, ignore_errors=True)
-    if "throughput" in parts:
-        _guarded(report, "throughput", partial(_throughput, report, options, extent, folder / "throughput"))
+    for name, measure in MEASURES.items():
+        if name in parts:
+            _guarded(report, name, partial(_keep, report, name, partial(measure, options, extent, folder / name)))
     if "propagation" in parts:
         for count in options.ingresses or extent.propagation_ingresses:
             plan = PropagationPlan(count, options.changes or extent.changes)
@@ -163,14 +219,8 @@ def _guarded(report: Report, what: str, measure: Callable[[], None]) -> None:
         print(f"failed: {error}", file=sys.stderr)
 
 
-def _throughput(report: Report, options: argparse.Namespace, extent: Extent, folder: Path) -> None:
-    wanted = scenarios(
-        options.connections or extent.connections,
-        options.rounds or extent.rounds,
-        options.seconds or extent.seconds,
-        extras=not options.no_extras,
-    )
-    report.throughput = measure_throughput(options.peers or PEERS, wanted, folder)
+def _keep(report: Report, name: str, measure: Callable[[], PartResult]) -> None:
+    report.parts[name] = measure()
 
 
 def _propagation(report: Report, plan: PropagationPlan, folder: Path) -> None:

@@ -1,24 +1,25 @@
-"""Throughput and latency of all proxies in one run.
+"""Throughput and latency of all proxies over HTTP/1.1 with connections kept alive, plain and with TLS."""
 
-The proxy has one core, the origin and wrk share the other. Rounds are interleaved: in every round each proxy has its
-turn, in an order that rotates, so that a drift of the machine meets all alike; ratios are taken within a round and then
-their median. A proxy that leaves part of its core idle is bounded by the load, not by itself: `busy` shows it, and
-`per core` divides by it.
-"""
-
-import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 
-from bench.correctness import check_answers
-from bench.errors import BenchError
-from bench.figures import Spread
-from bench.load import Load, LoadResult, missing_wrk, run_load
+from bench.comparison import (
+    DIRECT,
+    LOAD_CORE,
+    PROXY_CORE,
+    ComparisonResult,
+    Targets,
+    compare,
+    make_row,
+    need_programs,
+    running,
+)
+from bench.load import Load, LoadResult, run_load
 from bench.origin import start_origin
 from bench.peers import Peer, Running
-from bench.processes import free_ports, need_program, rss_mb
+from bench.processes import free_ports, rss_mb
+from bench.tables import table
 from bench.workload import (
     LARGE_PATH,
     SMALL_PATH,
@@ -28,11 +29,11 @@ from bench.workload import (
     write_certificate,
 )
 
-PROXY_CORE = 0
-LOAD_CORE = 1
 HOSTS = 100
 SERVICES = 10
-DIRECT = "origin, no proxy"
+PLAIN: Targets = {"nginx": 0.6, "Envoy": 2.0}
+SECURE: Targets = {"nginx": 0.6}
+LARGE: Targets = {"nginx": 0.5, "Envoy": 1.5}
 
 
 @dataclass(frozen=True)
@@ -44,50 +45,41 @@ class Scenario:
     connections: int
     rounds: int
     seconds: float
+    targets: Targets
     is_tls: bool = False
 
-
-@dataclass(frozen=True)
-class Row:
-    """One proxy in one scenario."""
-
-    proxy: str
-    requests_per_s: Spread
-    per_core: float
-    """Requests per second of processor time, median."""
-    busy: float
-    """Share of its core that the proxy used, median."""
-    p50_ms: float
-    p99_ms: Spread
-    megabytes_per_s: float
-    of_nginx: float | None
-    """Median over rounds of the throughput divided by nginx' in the same round."""
-    of_envoy: float | None
-    errors: int
-    others: float = 0.0
-    """Share of the proxy's core that other work used in the worst round."""
+    def load(self, url: str) -> Load:
+        """One round."""
+        return Load(url, self.path, HOSTS, self.connections, self.seconds)
 
 
 @dataclass
-class ThroughputResult:
-    """All rows, by scenario."""
+class ThroughputResult(ComparisonResult):
+    """All rows, and the memory of what carries traffic."""
 
-    rows: dict[str, list[Row]] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
-    """Proxy to the reason."""
+    heading: str = "Throughput, one core for the proxy, keep-alive on both sides"
     rss_before_mb: dict[str, float] = field(default_factory=dict)
     rss_after_mb: dict[str, float] = field(default_factory=dict)
-    failures: list[str] = field(default_factory=list)
+
+    def tables(self) -> list[str]:
+        """A table for each scenario, and one of the memory."""
+        memory = [
+            [name, f"{before:.0f}", f"{self.rss_after_mb.get(name, 0):.0f}"]
+            for name, before in self.rss_before_mb.items()
+        ]
+        heads = ("", "before", "after the load")
+        return [*super().tables(), "### Memory of what carries traffic, MB\n\n" + table(heads, memory)]
 
 
 def scenarios(connections: Sequence[int], rounds: int, seconds: float, *, extras: bool) -> list[Scenario]:
     """The scenarios of a run; `extras` adds TLS and large bodies with fewer and shorter rounds."""
-    wanted = [Scenario(f"1 KB, {count} connections", SMALL_PATH, count, rounds, seconds) for count in connections]
+    wanted = [
+        Scenario(f"1 KB, {count} connections", SMALL_PATH, count, rounds, seconds, PLAIN) for count in connections
+    ]
     if extras:
         few, short = max(1, rounds // 2), max(1.0, seconds * 0.6)
-        wanted.append(Scenario("1 KB, TLS, 32 connections", SMALL_PATH, 32, few, short, is_tls=True))
-        wanted.append(Scenario("64 KB, 32 connections", LARGE_PATH, 32, few, short))
+        wanted.append(Scenario("1 KB, TLS, 32 connections", SMALL_PATH, 32, rounds, short, SECURE, is_tls=True))
+        wanted.append(Scenario("64 KB, 32 connections", LARGE_PATH, 32, few, short, LARGE))
     return wanted
 
 
@@ -98,47 +90,23 @@ def measure_throughput(peers: Sequence[Peer], wanted: Sequence[Scenario], folder
         BenchError: a tool is missing or the origin does not come up. A proxy that cannot be started is left out and
             said so; wrong answers and errors under load are `failures`.
     """
-    for reason in (missing_wrk(), need_program("nginx", "nginx-light"), need_program("taskset", "util-linux")):
-        if reason:
-            raise BenchError(reason)
+    need_programs(("wrk", "wrk"), ("nginx", "nginx-light"), ("taskset", "util-linux"))
     result = ThroughputResult()
     folder.mkdir(parents=True, exist_ok=True)
     ports = free_ports(SERVICES)
     workload = Workload(host_names(HOSTS), tuple(ports), *write_certificate(folder))
-    with start_origin(folder / "origin", ports, core=LOAD_CORE), _running(peers, workload, folder, result) as proxies:
-        _warm_up(proxies)
-        result.rss_before_mb = {each.name: rss_mb(each.serving()) for each in proxies}
+    with start_origin(folder / "origin", ports, core=LOAD_CORE), running(peers, workload, folder, result) as proxies:
+        for proxy in proxies:
+            run_load(Load(_url(proxy, is_tls=False), SMALL_PATH, HOSTS, 32, 1), core=LOAD_CORE)
+        result.rss_before_mb = dict(_memory(proxies))
         for scenario in wanted:
-            result.rows[scenario.title] = _run(scenario, proxies, ports[0], result)
-        result.rss_after_mb = {each.name: rss_mb(each.serving()) for each in proxies}
+            _run(scenario, proxies, ports[0], result)
+        result.rss_after_mb = dict(_memory(proxies))
     return result
 
 
-@contextlib.contextmanager
-def _running(
-    peers: Sequence[Peer], workload: Workload, folder: Path, result: ThroughputResult
-) -> Iterator[list[Running]]:
-    with contextlib.ExitStack() as stack:
-        proxies = []
-        for peer in peers:
-            if reason := peer.missing():
-                result.left_out[peer.name] = reason
-                continue
-            try:
-                proxy = peer.start(workload, folder / peer.name.lower(), core=PROXY_CORE, side_core=LOAD_CORE)
-                stack.callback(proxy.stop)
-                check_answers(proxy, workload)
-            except (BenchError, OSError) as error:
-                result.failures.append(f"{peer.name}: {error}")
-                continue
-            result.versions[peer.name] = proxy.version
-            proxies.append(proxy)
-        yield proxies
-
-
-def _warm_up(proxies: Sequence[Running]) -> None:
-    for proxy in proxies:
-        run_load(Load(_url(proxy, is_tls=False), SMALL_PATH, HOSTS, 32, 1), core=LOAD_CORE)
+def _memory(proxies: Sequence[Running]) -> Iterator[tuple[str, float]]:
+    return ((each.name, rss_mb(each.serving())) for each in proxies)
 
 
 def _url(proxy: Running, *, is_tls: bool) -> str:
@@ -147,45 +115,14 @@ def _url(proxy: Running, *, is_tls: bool) -> str:
     return f"http://127.0.0.1:{proxy.http_port}/"
 
 
-def _run(scenario: Scenario, proxies: Sequence[Running], origin_port: int, result: ThroughputResult) -> list[Row]:
-    def load(url: str) -> Load:
-        return Load(url, scenario.path, HOSTS, scenario.connections, scenario.seconds)
+def _run(scenario: Scenario, proxies: Sequence[Running], origin_port: int, result: ThroughputResult) -> None:
+    def load(proxy: Running) -> LoadResult:
+        url = _url(proxy, is_tls=scenario.is_tls)
+        return run_load(scenario.load(url), core=LOAD_CORE, measured=proxy.serving(), measured_core=PROXY_CORE)
 
-    rounds: dict[str, list[LoadResult]] = {proxy.name: [] for proxy in proxies}
-    for number in range(scenario.rounds):
-        first = number % len(proxies) if proxies else 0
-        for proxy in (*proxies[first:], *proxies[:first]):
-            proxy.ensure_running()
-            url = _url(proxy, is_tls=scenario.is_tls)
-            done = run_load(load(url), core=LOAD_CORE, measured=proxy.serving(), measured_core=PROXY_CORE)
-            rounds[proxy.name].append(done)
-            if done.errors:
-                result.failures.append(f"{proxy.name}, {scenario.title}, round {number + 1}: {done.errors}")
-    rows = [_row(name, rounds) for name in rounds]
+    result.targets[scenario.title] = scenario.targets
+    result.commands[scenario.title] = scenario.load("URL").command(LOAD_CORE)
+    compare(scenario.title, proxies, scenario.rounds, load, result)
     if not scenario.is_tls:
-        direct = run_load(load(f"http://127.0.0.1:{origin_port}/"), core=LOAD_CORE)
-        rows.append(_row(DIRECT, {DIRECT: [direct]}))
-    return rows
-
-
-def _row(name: str, rounds: dict[str, list[LoadResult]]) -> Row:
-    own = rounds[name]
-    return Row(
-        proxy=name,
-        requests_per_s=Spread.of([each.requests_per_s for each in own]),
-        per_core=median([each.requests_per_s / each.busy if each.busy else 0.0 for each in own]),
-        busy=median([each.busy for each in own]),
-        p50_ms=median([each.p50_ms for each in own]),
-        p99_ms=Spread.of([each.p99_ms for each in own]),
-        megabytes_per_s=median([each.megabytes_per_s for each in own]),
-        of_nginx=_ratio(own, rounds.get("nginx")),
-        of_envoy=_ratio(own, rounds.get("Envoy")),
-        errors=sum(sum(each.errors.values()) for each in own),
-        others=max(each.others for each in own),
-    )
-
-
-def _ratio(own: Sequence[LoadResult], other: Sequence[LoadResult] | None) -> float | None:
-    if not other:
-        return None
-    return median([mine.requests_per_s / theirs.requests_per_s for mine, theirs in zip(own, other, strict=True)])
+        direct = run_load(scenario.load(f"http://127.0.0.1:{origin_port}/"), core=LOAD_CORE)
+        result.rows[scenario.title].append(make_row(DIRECT, {DIRECT: [direct]}))

@@ -1,6 +1,7 @@
 """What every proxy of a comparison is told to serve: the same hosts, services and certificate."""
 
 import datetime
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ LARGE_PATH = "/64k"
 HEADERS_PATH = "/headers"
 SMALL_BYTES = 1024
 LARGE_BYTES = 64 * 1024
+GRPC_PATH = "/bench.Echo/Say"
 
 FORWARDED_HEADERS = (
     "x-forwarded-for",
@@ -30,6 +32,21 @@ FORWARDED_HEADERS = (
 
 
 @dataclass(frozen=True)
+class Extra:
+    """A service with a host of its own, besides those that hosts share."""
+
+    name: str
+    port: int
+    speaks_http2: bool = False
+    """The origin wants HTTP/2 without TLS, as gRPC services do."""
+
+    @property
+    def host(self) -> str:
+        """Its host."""
+        return f"{self.name}.{DOMAIN}"
+
+
+@dataclass(frozen=True)
 class Workload:
     """Hosts in front, services behind, each service an address of the origin."""
 
@@ -38,6 +55,7 @@ class Workload:
     """One for each service."""
     certificate: Path
     key: Path
+    extras: tuple[Extra, ...] = ()
 
     def service_of(self, host_index: int) -> int:
         """Index of the service behind a host."""
@@ -47,6 +65,18 @@ class Workload:
 def host_names(count: int) -> tuple[str, ...]:
     """Host names of a workload: `route-0000.bench.example` and so on."""
     return tuple(f"route-{index:04d}.{DOMAIN}" for index in range(count))
+
+
+def grpc_message(length: int = 100) -> bytes:
+    """A gRPC message with its prefix: not compressed, the length, the message."""
+    return b"\0" + length.to_bytes(4) + b"m" * length
+
+
+def browser_headers() -> tuple[str, ...]:
+    """Header lines of a desktop browser's request, Host and Connection apart, read from what wrk sends."""
+    script = Path(__file__).with_name("load.lua").read_text()
+    lines = re.findall(r"^  [\"'](.+: .+)[\"'],$", script, re.MULTILINE)
+    return tuple(line for line in lines if not line.startswith("Connection:"))
 
 
 def write_certificate(folder: Path) -> tuple[Path, Path]:

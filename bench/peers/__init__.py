@@ -25,6 +25,8 @@ class Running:
     https_port: int
     processes: tuple[Process, ...]
     """The first carries traffic: its family's processor time and memory count as the proxy's."""
+    h2c_port: int
+    """For HTTP/2 without TLS; the HTTP port where that takes both."""
 
     def serving(self) -> list[int]:
         """Pids of the processes that carry traffic."""

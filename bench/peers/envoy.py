@@ -49,7 +49,7 @@ class Envoy:
         argv = [str(command), "-c", str(config), "--concurrency", "1", "--disable-hot-restart", "--log-level", "warn"]
         process = Process("envoy", argv, folder, core=core)
         wait_for_port(http_port, process)
-        return Running(self.name, _version(command), http_port, https_port, (process,))
+        return Running(self.name, _version(command), http_port, https_port, (process,), http_port)
 
 
 def _config(workload: Workload, folder: Path, http_port: int, https_port: int) -> dict[str, Any]:
@@ -60,7 +60,10 @@ def _config(workload: Workload, folder: Path, http_port: int, https_port: int) -
                 _listener("http", http_port, plain),
                 _listener("https", https_port, {**plain, "transport_socket": _tls(workload)}),
             ],
-            "clusters": [_cluster(index, port) for index, port in enumerate(workload.origin_ports)],
+            "clusters": [
+                *(_cluster(f"service-{index}", port) for index, port in enumerate(workload.origin_ports)),
+                *(_cluster(extra.name, extra.port, speaks_http2=extra.speaks_http2) for extra in workload.extras),
+            ],
         }
     }
 
@@ -82,7 +85,7 @@ def _connection_manager(workload: Workload, folder: Path) -> dict[str, Any]:
     manager = {
         "@type": _TYPE + "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": "entrance",
-        "codec_type": "HTTP1",
+        "codec_type": "AUTO",
         "use_remote_address": True,
         "generate_request_id": True,
         "access_log": [{"name": "file", "typed_config": log}],
@@ -99,13 +102,15 @@ def _routes(workload: Workload) -> dict[str, Any]:
         {"header": {"key": key, "value": value}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
         for key, value in _ADDED_HEADERS.items()
     ]
+    clusters = {host: f"service-{workload.service_of(index)}" for index, host in enumerate(workload.hosts)}
+    clusters |= {extra.host: extra.name for extra in workload.extras}
     hosts = [
         {
             "name": host,
             "domains": [host, f"{host}:*"],
-            "routes": [{"match": {"prefix": "/"}, "route": {"cluster": f"service-{workload.service_of(index)}"}}],
+            "routes": [{"match": {"prefix": "/"}, "route": {"cluster": cluster, "timeout": "0s"}}],
         }
-        for index, host in enumerate(workload.hosts)
+        for host, cluster in clusters.items()
     ]
     return {"name": "routes", "request_headers_to_add": added, "virtual_hosts": hosts}
 
@@ -117,21 +122,25 @@ def _tls(workload: Workload) -> dict[str, Any]:
     }
     context = {
         "@type": _TYPE + "extensions.transport_sockets.tls.v3.DownstreamTlsContext",
-        "common_tls_context": {"tls_certificates": [pair]},
+        "common_tls_context": {"tls_certificates": [pair], "alpn_protocols": ["h2", "http/1.1"]},
     }
     return {"name": "tls", "typed_config": context}
 
 
-def _cluster(index: int, port: int) -> dict[str, Any]:
-    name = f"service-{index}"
+def _cluster(name: str, port: int, *, speaks_http2: bool = False) -> dict[str, Any]:
     endpoint = {"lb_endpoints": [{"endpoint": {"address": _address(port)}}]}
-    return {
+    cluster: dict[str, Any] = {
         "name": name,
         "type": "STATIC",
         "connect_timeout": "5s",
         "circuit_breakers": {"thresholds": [{"max_connections": 4096, "max_requests": 4096}]},
         "load_assignment": {"cluster_name": name, "endpoints": [endpoint]},
     }
+    if speaks_http2:
+        options = _TYPE + "extensions.upstreams.http.v3.HttpProtocolOptions"
+        explicit: dict[str, Any] = {"explicit_http_config": {"http2_protocol_options": {}}}
+        cluster["typed_extension_protocol_options"] = {options.partition("/")[2]: {"@type": options, **explicit}}
+    return cluster
 
 
 def _version(command: Path) -> str:

@@ -11,7 +11,7 @@ from bench.workload import Workload
 _CONFIG = """
 global
     nbthread 1
-    maxconn 2048
+    maxconn 16384
     log stdout format raw local0
     tune.ssl.default-dh-param 2048
 
@@ -29,7 +29,7 @@ defaults
 
 frontend entrance
     bind 127.0.0.1:{http_port} backlog 4096
-    bind 127.0.0.1:{https_port} ssl crt {pem} ssl-min-ver TLSv1.2 backlog 4096
+    bind 127.0.0.1:{https_port} ssl crt {pem} ssl-min-ver TLSv1.2 alpn h2,http/1.1 backlog 4096
     http-request set-header X-Real-IP %[src]
     http-request set-header X-Forwarded-For %[src]
     http-request set-header X-Forwarded-Proto https if {{ ssl_fc }}
@@ -65,7 +65,7 @@ class HAProxy:
         access_log = folder / "haproxy-access.log"
         process = Process("haproxy", ["haproxy", "-db", "-f", str(config)], folder, core=core, stdout=access_log)
         wait_for_port(http_port, process)
-        return Running(self.name, _version(), http_port, https_port, (process,))
+        return Running(self.name, _version(), http_port, https_port, (process,), http_port)
 
 
 def _config(workload: Workload, folder: Path, http_port: int, https_port: int) -> str:
@@ -73,13 +73,20 @@ def _config(workload: Workload, folder: Path, http_port: int, https_port: int) -
     pem.write_bytes(workload.certificate.read_bytes() + workload.key.read_bytes())
     hosts = folder / "haproxy.map"
     lines = (f"{host} service-{workload.service_of(index)}\n" for index, host in enumerate(workload.hosts))
-    hosts.write_text("".join(lines))
+    extras = (f"{extra.host} {extra.name}\n" for extra in workload.extras)
+    hosts.write_text("".join((*lines, *extras)))
     pool = f"pool-max-conn {IDLE_CONNECTIONS} pool-purge-delay 1h"
     backends = (
         f"backend service-{index}\n    server one 127.0.0.1:{port} {pool}\n"
         for index, port in enumerate(workload.origin_ports)
     )
-    return _CONFIG.format(http_port=http_port, https_port=https_port, pem=pem, map=hosts, backends="\n".join(backends))
+    extra_backends = (
+        f"backend {extra.name}\n    server one 127.0.0.1:{extra.port} {pool}{' proto h2' * extra.speaks_http2}\n"
+        for extra in workload.extras
+    )
+    return _CONFIG.format(
+        http_port=http_port, https_port=https_port, pem=pem, map=hosts, backends="\n".join((*backends, *extra_backends))
+    )
 
 
 def _version() -> str:

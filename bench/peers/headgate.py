@@ -11,6 +11,7 @@ from bench.probe import Probe
 from bench.processes import Process, free_ports, pin, wait_for_port
 from bench.stack import HEADGATE, LOOPBACK_ONLY, Stack
 from bench.workload import SMALL_BYTES, Workload
+from headgate.gateway import ENGINE
 
 _READY_S = 60.0
 
@@ -49,8 +50,8 @@ class Headgate:
             gateway.stop()
             stack.process.stop()
             raise
-        version = importlib.metadata.version("headgate")
-        return Running(self.name, version, http_port, https_port, (gateway, stack.process))
+        version = f"{importlib.metadata.version('headgate')} ({ENGINE})"
+        return Running(self.name, version, http_port, https_port, (gateway, stack.process), http_port)
 
 
 def _start_gateway(stack: Stack, folder: Path, http_port: int, https_port: int, core: int) -> Process:

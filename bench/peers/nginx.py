@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.origin import user_directive
 from bench.peers import IDLE_CONNECTIONS, Running
 from bench.processes import Process, free_ports, need_program, wait_for_port
-from bench.workload import TLS_SERVER_NAME, Workload
+from bench.workload import TLS_SERVER_NAME, Extra, Workload
 
 _CONFIG = """
 daemon off;
@@ -47,6 +47,7 @@ http {{
     {upstreams}
     server {{ {listens_default} server_name {tls_name}; return 404; }}
     {servers}
+    {extras}
 }}
 """
 
@@ -62,19 +63,42 @@ class Nginx:
 
     def start(self, workload: Workload, folder: Path, *, core: int, side_core: int) -> Running:
         """Start the one worker, and the master that only waits, on `core`."""
-        http_port, https_port = free_ports(2)
+        http_port, https_port, h2c_port = free_ports(3)
         folder.mkdir(parents=True, exist_ok=True)
         config = folder / "nginx.conf"
-        config.write_text(_config(workload, folder, http_port, https_port))
+        config.write_text(_config(workload, folder, http_port, https_port, h2c_port))
         error_log = str(folder / "nginx-error.log")
         argv = ["nginx", "-p", str(folder), "-e", error_log, "-c", str(config)]
         process = Process("nginx", argv, folder, core=core)
         wait_for_port(http_port, process)
-        return Running(self.name, _version(), http_port, https_port, (process,))
+        return Running(self.name, _version(), http_port, https_port, (process,), h2c_port)
 
 
-def _config(workload: Workload, folder: Path, http_port: int, https_port: int) -> str:
-    listens = f"listen 127.0.0.1:{http_port}{{0}}; listen 127.0.0.1:{https_port} ssl{{0}};"
+_EXTRA = """upstream {name} {{ server 127.0.0.1:{port}; keepalive {idle}; keepalive_requests 1000000000; }}
+    server {{ {listens} server_name {host}; location / {{ {passing} }} }}"""
+_STREAMING = """client_max_body_size 0; proxy_request_buffering off; proxy_max_temp_file_size 0;
+        proxy_buffer_size 64k; proxy_buffers 8 64k; proxy_busy_buffers_size 128k; client_body_buffer_size 64k;
+        proxy_pass http://{name};"""
+"""Bodies pass as they come, in large pieces, and never through a file: the fastest way that it has."""
+
+
+def _extra(extra: Extra, listens: str) -> str:
+    passing = f"client_max_body_size 0; grpc_pass grpc://{extra.name};" if extra.speaks_http2 else _STREAMING
+    return _EXTRA.format(
+        name=extra.name,
+        port=extra.port,
+        idle=IDLE_CONNECTIONS,
+        host=extra.host,
+        listens=listens,
+        passing=passing.format(name=extra.name),
+    )
+
+
+def _config(workload: Workload, folder: Path, http_port: int, https_port: int, h2c_port: int) -> str:
+    listens = (
+        f"listen 127.0.0.1:{http_port}{{0}}; listen 127.0.0.1:{https_port} ssl http2{{0}}; "
+        f"listen 127.0.0.1:{h2c_port} http2{{0}};"
+    )
     return _CONFIG.format(
         user=user_directive(),
         folder=folder,
@@ -92,6 +116,7 @@ def _config(workload: Workload, folder: Path, http_port: int, https_port: int) -
             f"location / {{ proxy_pass http://service-{workload.service_of(index)}; }} }}"
             for index, host in enumerate(workload.hosts)
         ),
+        extras="\n    ".join(_extra(extra, listens.format("")) for extra in workload.extras),
     )
 
 

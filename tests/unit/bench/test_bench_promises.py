@@ -1,15 +1,15 @@
 """Figures beside promises."""
 
+from bench.comparison import ComparisonResult, Row
 from bench.figures import Distribution, Spread
 from bench.promises import promises
 from bench.propagation import PropagationResult
 from bench.scale import ScaleResult, Traffic
-from bench.throughput import Row, ThroughputResult
 
 
-def throughput(of_nginx: float | None, of_envoy: float | None) -> ThroughputResult:
+def compared(of_nginx: float | None, of_envoy: float | None) -> list[ComparisonResult]:
     row = Row("Headgate", Spread(1, 1, 1), 1, 1, 1, Spread(1, 1, 1), 1, of_nginx, of_envoy, 0)
-    return ThroughputResult(rows={"1 KB": [row]})
+    return [ComparisonResult(counted="rate", rows={"1 KB": [row]}, targets={"1 KB": {"nginx": 0.5, "Envoy": 1.5}})]
 
 
 def propagation(p99: float, failed: int = 0) -> PropagationResult:
@@ -23,17 +23,17 @@ def scale(ingresses: int, cold_start_s: float, stall: float) -> ScaleResult:
 
 
 def test_a_ratio_at_the_promise_keeps_it():
-    assert [each.is_kept for each in promises(throughput(0.5, 1.49), [], [])] == [True, False]
+    assert [each.is_kept for each in promises(compared(0.5, 1.49), [], [])] == [True, False]
 
 
 def test_a_peer_that_was_left_out_promises_nothing():
-    assert [each.what for each in promises(throughput(0.7, None), [], [])] == ["throughput of nginx, 1 KB"]
+    assert [each.what for each in promises(compared(0.7, None), [], [])] == ["rate of nginx, 1 KB"]
 
 
 def test_a_failed_request_breaks_a_promise():
-    assert [each.is_kept for each in promises(None, [propagation(99.9, failed=1)], [])] == [True, False]
+    assert [each.is_kept for each in promises([], [propagation(99.9, failed=1)], [])] == [True, False]
 
 
 def test_scale_is_promised_at_ten_thousand():
-    assert promises(None, [], [scale(1000, 60, 60)]) == []
-    assert [each.is_kept for each in promises(None, [], [scale(10_000, 19.9, 51)])] == [True, False]
+    assert promises([], [], [scale(1000, 60, 60)]) == []
+    assert [each.is_kept for each in promises([], [], [scale(10_000, 19.9, 51)])] == [True, False]

@@ -4,11 +4,13 @@ import datetime
 import json
 from pathlib import Path
 
+from bench.comparison import Row
 from bench.figures import Spread
 from bench.machine import Machine
 from bench.profile import top_list
-from bench.report import Report, markdown, table, write_report
-from bench.throughput import Row, ThroughputResult
+from bench.report import Report, markdown, write_report
+from bench.tables import table
+from bench.throughput import ThroughputResult
 
 MACHINE = Machine("Intel(R) Xeon(R) Processor", 2, 24.1, "6.1", "3.11.7", "abc1234")
 
@@ -38,19 +40,19 @@ def test_files_are_named_by_date_and_machine(tmp_path: Path):
 
 
 def test_a_failed_run_says_so_first():
-    failed = report(throughput=ThroughputResult(failures=["Envoy, round 1: {'status': 3}"]))
+    failed = report(parts={"throughput": ThroughputResult(failures=["Envoy, round 1: {'status': 3}"])})
     assert "do not quote" in markdown(failed)
     assert "Envoy, round 1" in markdown(failed)
 
 
 def test_an_idle_proxy_is_said_to_be_bounded_by_the_load():
     rows = {"1 KB": [row("nginx", 0.7), row("Headgate", 0.99)]}
-    text = markdown(report(throughput=ThroughputResult(rows=rows)))
+    text = markdown(report(parts={"throughput": ThroughputResult(rows=rows)}))
     assert "bottleneck of: nginx (1 KB: 70% busy)" in text
 
 
 def test_busy_proxies_are_said_to_be_measured_themselves():
-    text = markdown(report(throughput=ThroughputResult(rows={"1 KB": [row("nginx", 0.99)]})))
+    text = markdown(report(parts={"throughput": ThroughputResult(rows={"1 KB": [row("nginx", 0.99)]})}))
     assert "Every proxy used its whole core" in text
 
 
