@@ -296,3 +296,18 @@ def test_a_certificate_that_was_never_good_is_left_out() -> None:
     opened = dict(compiled([certificate("a", sealed, "a.com")]).certificates.compiled())["a"]
     assert opened.private_key is None
     assert "this gateway holds no key" in opened.problem
+
+
+def test_an_any_depth_host_of_a_later_revision_takes_requests_until_it_goes() -> None:
+    image = TableImage([entry("host", 1, 1), entry("upstream", 1, 1)])
+    compiler = new_compiler()
+    for revision in (1, 2):
+        load(compiler, image, (1, revision))
+        assert compiler.table is not None
+        assert compiler.table.match(b"a.b.deep.com", b"/", PLAIN) is None
+        image.put(host("**.deep.com", route("/", "prefix", "up1")))
+        load(compiler, image, (2, revision))
+        image.put(entry("upstream", 1, 2))
+        load(compiler, image, (3, revision))
+        assert compiler.table.match(b"a.b.deep.com", b"/", PLAIN) is not None
+        image.discard("hosts", "**.deep.com")

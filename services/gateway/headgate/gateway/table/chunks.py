@@ -116,6 +116,7 @@ class ChunkStage(Generic[E, C]):
         self._vanishing = [held[digest] for digest in held.keys() - self._kept]
         self._raw_entries: dict[str, dict[bytes, str]] = {}
         """Of vanishing chunks by digest: encoded entries and their keys."""
+        self._arrived: dict[str, C] = {}
         self.needed = tuple(wanted[digest] for digest in sorted(wanted.keys() - self._kept))
         """Chunks to `add`."""
         self.is_changed = bool(self.needed or self._vanishing)
@@ -134,6 +135,7 @@ class ChunkStage(Generic[E, C]):
                 key, item = unchanged
             else:
                 key, item = yield from self._chunks.compile_entry(raw, lambda key: self._find_previous(key, related))
+                self._arrived[key] = item
             compiled[key] = item
         self._staged[name.digest] = HeldChunk(name, compress(content), compiled)
 
@@ -163,12 +165,13 @@ class ChunkStage(Generic[E, C]):
             raise LookupError(f"{len(absent)} chunks were not added, {absent[0]} among them")
 
     def commit(self) -> tuple[Mapping[str, C], set[str]]:
-        """Make the staged chunks current; return the compiled entries of new chunks, and the keys that are gone."""
-        arrived = {key: item for chunk in self._staged.values() for key, item in chunk.compiled.items()}
-        gone = {key for chunk in self._vanishing for key in chunk.compiled} - arrived.keys()
+        """Make the staged chunks current; return what was compiled for them, and the keys that are gone."""
+        gone = {key for chunk in self._vanishing for key in chunk.compiled}
+        for chunk in self._staged.values():
+            gone.difference_update(chunk.compiled)
         held = self._chunks.held
         self._chunks.held = {digest: held[digest] for digest in self._kept} | self._staged
-        return arrived, gone
+        return self._arrived, gone
 
 
 def _may_share_keys(prefix: str, other: str) -> bool:

@@ -5,7 +5,7 @@ refer to upstreams through holders, so an endpoint change recompiles one upstrea
 """
 
 import logging
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -177,11 +177,27 @@ class CompiledTable:
 
     __slots__ = ("__weakref__", "_any_depth", "_hosts", "version", "version_label")
 
-    def __init__(self, version: Version, hosts: Mapping[bytes, CompiledHost]) -> None:
+    def __init__(self, version: Version, hosts: Mapping[bytes, CompiledHost], any_depth: bool | None = None) -> None:
         self.version = version
         self.version_label = str(version)
         self._hosts = hosts
-        self._any_depth = any(host.startswith(b"**.") for host in hosts)
+        self._any_depth = any(host.startswith(b"**.") for host in hosts) if any_depth is None else any_depth
+
+    def succeed(self, version: Version, arrived: Mapping[str, CompiledHost], gone: Collection[str]) -> "CompiledTable":
+        """Return the next revision: these hosts are new or replaced, those are gone, all others are shared.
+
+        Nothing is done for each host but to copy the dictionary: a loop over 10,000 takes milliseconds.
+        """
+        if not arrived and not gone:
+            return CompiledTable(version, self._hosts, self._any_depth)
+        hosts = dict(self._hosts)
+        for host in gone:
+            del hosts[host.encode()]
+        hosts.update((host.encode(), compiled) for host, compiled in arrived.items())
+        if any(host.startswith("**.") for host in arrived):
+            return CompiledTable(version, hosts, any_depth=True)
+        may_be_last = any(host.startswith("**.") for host in gone)
+        return CompiledTable(version, hosts, None if may_be_last else self._any_depth)
 
     @property
     def hosts(self) -> Mapping[bytes, CompiledHost]:

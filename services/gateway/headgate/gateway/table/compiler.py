@@ -6,7 +6,7 @@ point in between at which a request could see half of it. An update that fails i
 """
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 
 from headgate.common.sealing import SealedValue
 from headgate.common.secret import Secret
@@ -217,13 +217,12 @@ class TableCompiler:
         else:
             self.backends[key] = backend
 
-    def replace_table(self, version: Version, *, hosts_changed: bool) -> CompiledTable:
-        """Make the table of the chunks held now; one that shares all hosts shares their map."""
-        if self.table is not None and not hosts_changed:
-            hosts = self.table.hosts
-        else:
-            hosts = {host.encode(): compiled for host, compiled in self.hosts.compiled()}
-        self.table = CompiledTable(version, hosts)
+    def replace_table(
+        self, version: Version, arrived: Mapping[str, CompiledHost], gone: Collection[str]
+    ) -> CompiledTable:
+        """Make the table in which these hosts are new or replaced, and those are gone."""
+        table = CompiledTable(version, {}) if self.table is None else self.table
+        self.table = table.succeed(version, arrived, gone)
         return self.table
 
     def stored_chunks(self) -> Iterable[tuple[ChunkName, bytes]]:
@@ -294,5 +293,4 @@ class TableUpdate:
             self._compiler.forget_upstream(key)
         self._certificates.commit()
         self._streams.commit()
-        self._hosts.commit()
-        return self._compiler.replace_table(self._version, hosts_changed=self._hosts.is_changed)
+        return self._compiler.replace_table(self._version, *self._hosts.commit())
