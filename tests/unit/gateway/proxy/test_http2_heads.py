@@ -4,6 +4,7 @@ import pytest
 
 from fakes.http2 import Headers, http2_client, request
 from fakes.proxied import proxied
+from fakes.waiting import until
 from headgate.gateway.proxy.errors import BadMessage
 from headgate.gateway.proxy.http2.heads import (
     answer_headers,
@@ -225,6 +226,7 @@ async def test_a_body_that_trailers_end_too_early_never_ends_for_the_origin() ->
     async with proxied() as proxy, http2_client(proxy.port) as client:
         stream_id = client.open(request(b"POST", b"/", (b"content-length", b"5")), end=False)
         client.send(stream_id, b"hel")
+        await until(lambda: bool(proxy.origin.heads))
         client.trailers(stream_id, [(b"x-count", b"3")])
         assert (await client.answer(stream_id)).status == 400
         assert (await client.fetch(request())).status == 200
