@@ -69,6 +69,21 @@ class Process:
         if (code := self._popen.poll()) is not None:
             raise BenchError(f"{self.name} ended with code {code}: {tail(self.log)}")
 
+    def signal(self, number: signal.Signals) -> None:
+        """Send the program a signal, if it has not ended."""
+        self._popen.send_signal(number)
+
+    def wait(self, timeout_s: float) -> int:
+        """Return the exit code.
+
+        Raises:
+            BenchError: the program does not end in time.
+        """
+        try:
+            return self._popen.wait(timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise BenchError(f"{self.name} does not end within {timeout_s:g} s: {tail(self.log)}") from error
+
     def family(self) -> list[int]:
         """Pids of the program and all that it started and that still live."""
         return family(self.pid)

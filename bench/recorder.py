@@ -13,24 +13,38 @@ from bench.tools import IMPORTABLE
 
 READY = "ready"
 """What a recorder prints once it records."""
-_PATIENCE_S = 10.0
 
 
 class Recorder:
     """Runs `python -m bench.<name> <arguments> <file>` while the context lasts; `lines` of the file afterwards."""
 
-    def __init__(self, name: str, folder: Path, before: Sequence[str], after: Sequence[str] = ()) -> None:
-        """Prepare; `before` and `after` are the arguments around the file's path."""
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        before: Sequence[str],
+        after: Sequence[str] = (),
+        *,
+        core: int | None = None,
+        patience_s: float = 10.0,
+    ) -> None:
+        """Prepare; `before` and `after` are the arguments around the file's path, and `patience_s` is how long it may
+        take to begin, and to end.
+        """
         self._name = name
         self._folder = folder
         self._file = folder / f"{name}-{time.monotonic_ns()}.txt"
         self._started = self._file.with_suffix(".started")
         self._argv = [sys.executable, "-m", f"bench.{name}", *before, str(self._file), *after]
+        self._core = core
+        self._patience_s = patience_s
         self.lines: list[str] = []
 
     def __enter__(self) -> Self:
-        self._process = Process(self._name, self._argv, self._folder, stdout=self._started, env=IMPORTABLE)
-        end = time.monotonic() + _PATIENCE_S
+        self._process = Process(
+            self._name, self._argv, self._folder, core=self._core, stdout=self._started, env=IMPORTABLE
+        )
+        end = time.monotonic() + self._patience_s
         while READY not in self._started.read_text():
             self._process.ensure_running()
             if time.monotonic() > end:
@@ -40,7 +54,7 @@ class Recorder:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._process.stop()
+        self._process.stop(self._patience_s)
         if kind is not None:
             return
         if not self._file.exists():

@@ -21,6 +21,8 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
+from bench.bodies import BodiesPlan, measure_bodies
+from bench.connections import ConnectionsPlan, measure_connections
 from bench.errors import BenchError
 from bench.http2 import Http2Plan, measure_http2
 from bench.machine import StolenTime, describe_machine, load_average
@@ -52,6 +54,8 @@ class Extent:
     seconds: float
     handshakes: HandshakePlan
     http2: Http2Plan
+    bodies: BodiesPlan
+    connections_held: ConnectionsPlan
     changes: int
     propagation_ingresses: tuple[int, ...]
     scale_ingresses: tuple[int, ...]
@@ -64,6 +68,8 @@ FULL = Extent(
     seconds=5.0,
     handshakes=HandshakePlan(4000, 5),
     http2=Http2Plan(5, 4.0),
+    bodies=BodiesPlan(1 << 30, 5, 10.0),
+    connections_held=ConnectionsPlan(10_000, 1_000, 30.0),
     changes=200,
     propagation_ingresses=(0, 1000),
     scale_ingresses=(1000, 10_000),
@@ -75,6 +81,8 @@ QUICK = Extent(
     seconds=1.0,
     handshakes=HandshakePlan(500, 2),
     http2=Http2Plan(2, 1.0),
+    bodies=BodiesPlan(1 << 28, 2, 2.0),
+    connections_held=ConnectionsPlan(500, 50, 2.0),
     changes=30,
     propagation_ingresses=(0,),
     scale_ingresses=(300,),
@@ -100,10 +108,20 @@ def _http2(options: argparse.Namespace, extent: Extent, folder: Path) -> PartRes
     return measure_http2(options.peers or PEERS, extent.http2, folder)
 
 
+def _bodies(options: argparse.Namespace, extent: Extent, folder: Path) -> PartResult:
+    return measure_bodies(options.peers or PEERS, extent.bodies, folder)
+
+
+def _connections(options: argparse.Namespace, extent: Extent, folder: Path) -> PartResult:
+    return measure_connections(options.peers or PEERS, extent.connections_held, folder)
+
+
 MEASURES: dict[str, Callable[[argparse.Namespace, Extent, Path], PartResult]] = {
     "throughput": _throughput,
     "handshakes": _handshakes,
     "http2": _http2,
+    "bodies": _bodies,
+    "connections": _connections,
 }
 """Parts that tell their own story."""
 PARTS = (*MEASURES, "propagation", "scale")

@@ -8,10 +8,12 @@ from bench.peers import IDLE_CONNECTIONS, Running
 from bench.processes import Process, free_ports, need_program, wait_for_port
 from bench.workload import Workload
 
+CONNECTIONS = 8192
+"""At once. It wants two descriptors for each and does not start without."""
 _CONFIG = """
 global
     nbthread 1
-    maxconn 16384
+    maxconn {connections}
     log stdout format raw local0
     tune.ssl.default-dh-param 2048
 
@@ -85,7 +87,12 @@ def _config(workload: Workload, folder: Path, http_port: int, https_port: int) -
         for extra in workload.extras
     )
     return _CONFIG.format(
-        http_port=http_port, https_port=https_port, pem=pem, map=hosts, backends="\n".join((*backends, *extra_backends))
+        connections=CONNECTIONS,
+        http_port=http_port,
+        https_port=https_port,
+        pem=pem,
+        map=hosts,
+        backends="\n".join((*backends, *extra_backends)),
     )
 
 
