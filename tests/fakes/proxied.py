@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import socket
 import ssl
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -189,6 +191,12 @@ class Client:
 
     def close(self) -> None:
         self.writer.close()
+
+    def reset(self) -> None:
+        """Leave at once: a client that closes in good order may only have ended its sending half."""
+        connection = self.writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
 
 
 class Proxied:

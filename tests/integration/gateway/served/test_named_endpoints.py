@@ -23,8 +23,8 @@ def records(*addresses: str, ttl: int = 1) -> dict[tuple[str, str], tuple[int, l
 
 def known(proxy: Served) -> list[str]:
     """Addresses that requests may go to."""
-    balancer = proxy.compiler.find_endpoints("up")
-    return sorted(slot.key[0] for slot in balancer.slots) if balancer else []
+    holder = proxy.compiler.find_endpoints("up")
+    return sorted(slot.key[0] for slot in holder.balancer.slots) if holder else []
 
 
 async def both_addresses(conversation: Conversation) -> None:

@@ -17,6 +17,7 @@ class FakeSlot:
     def __init__(self, address: str) -> None:
         self.key = (address, 80, BackendProtocol.HTTP)
         self.pool: object | None = None
+        self.active = 1
 
 
 class Undo:
@@ -233,10 +234,10 @@ def test_who_waits_is_let_through_when_the_circuit_breaker_goes() -> None:
 def test_retries_beyond_the_budget_are_counted() -> None:
     world = FakeWorld()
     state, _ = state_of(world, policies(), A)
-    assert [state.may_retry(0.2, 1) for _ in range(4)].count(True) == 3
+    assert [state.may_retry(0.2) for _ in range(4)].count(True) == 3
     assert world.stats.budget_rejections == {"up": 1}
     state.retry_ended()
-    assert state.may_retry(0.2, 1)
+    assert state.may_retry(0.2)
 
 
 def test_closing_leaves_neither_checks_nor_timers_nor_counters() -> None:

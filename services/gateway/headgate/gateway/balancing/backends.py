@@ -89,8 +89,7 @@ class Backends:
         if holder is None:
             return None
         facts.backend = holder.key
-        source.note_upstream(holder.state)
-        return holder.balancer.choose(tried, source)
+        return holder.choose(tried, source)
 
     def _resume(
         self, session: "Session", tried: "Collection[EndpointPool]", source: "RequestSource"
@@ -102,7 +101,7 @@ class Backends:
         if slot is None or (tried and slot.pool in tried):
             return None
         source.facts().backend = holder.key
-        source.note_upstream(holder.state)
+        source.note_upstream(holder.state_for(tried))
         return slot.open_pool()
 
     def _choose_backend(self, facts: "RequestFacts", session: "Session | None") -> UpstreamHolder | None:

@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from weakref import ref
 
 from headgate.common.table import Balancing, Endpoint, Upstream
@@ -245,10 +245,17 @@ def missing_balancer(key: str) -> UpstreamBalancer:
     return UpstreamBalancer(key, _NOBODY, (), (), f"{key} is not in the table", time.monotonic)
 
 
+class CountsRetries(Protocol):
+    """What knows the retry budgets of upstreams without policies: `health.policies.WatchesUpstreams`."""
+
+    def count_retries(self, key: str, slots: Iterable[EndpointSlot]) -> "UpstreamState | None":
+        """Return what counts the retries of an upstream."""
+
+
 class UpstreamHolder:
     """Where routes find the current revision of an upstream."""
 
-    __slots__ = ("__weakref__", "balancer", "key", "state", "token")
+    __slots__ = ("__weakref__", "balancer", "health", "key", "state", "token")
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -257,6 +264,24 @@ class UpstreamHolder:
         self.balancer = missing_balancer(key)
         self.state: UpstreamState | None = None
         """What is remembered of its health and load; None: nothing that requests have to do with."""
+        self.health: CountsRetries | None = None
+        """Where retries are counted if there is nothing else to remember."""
+
+    def state_for(self, tried: "Collection[EndpointPool]") -> "UpstreamState | None":
+        """Return what a request has to do with: `state`, or what counts its retry once something was tried."""
+        if self.state is not None or not tried or self.health is None:
+            return self.state
+        return self.health.count_retries(self.key, self.balancer.slots)
+
+    def choose(self, tried: "Collection[EndpointPool]", source: "RequestSource") -> "EndpointPool | None":
+        """Choose an endpoint for a request to this upstream; as `UpstreamBalancer.choose`."""
+        source.note_upstream(self.state_for(tried))
+        return self.balancer.choose(tried, source)
+
+    @property
+    def unavailable(self) -> str:
+        """Why there is nobody to choose; empty if there is."""
+        return self.balancer.unavailable
 
     def mark(self, slot: EndpointSlot, is_available: bool) -> None:
         """Take an endpoint out of this upstream, or let it back in, whatever other upstreams think of it."""

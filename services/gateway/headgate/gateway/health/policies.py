@@ -35,6 +35,9 @@ class WatchesUpstreams(Protocol):
     def find(self, key: str) -> "UpstreamState | None":
         """Return what requests have to tell, None if there is nothing."""
 
+    def count_retries(self, key: str, slots: "Iterable[Slot]") -> "UpstreamState | None":
+        """Return what counts the retries of an upstream without policies, that has these endpoints."""
+
     def forget(self, key: str) -> None:
         """End all that is done for an upstream that left the table."""
 
@@ -46,6 +49,10 @@ class WatchesNothing:
         """Pass over."""
 
     def find(self, key: str) -> "UpstreamState | None":
+        """Return nothing."""
+        return None
+
+    def count_retries(self, key: str, slots: "Iterable[Slot]") -> "UpstreamState | None":
         """Return nothing."""
         return None
 

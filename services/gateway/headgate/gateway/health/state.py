@@ -29,6 +29,10 @@ class Slot(Hashable, Protocol):
         """Address, port, and what else tells it from others."""
 
     @property
+    def active(self) -> int:
+        """Requests under way to it."""
+
+    @property
     def pool(self) -> object | None:
         """Its connections, by which the exchange knows it; None before the first request."""
 
@@ -155,14 +159,12 @@ class UpstreamState:
         self._world.stats.circuit_rejections[self.key, "pending"] += 1
         return f"circuit breaker of {self.key}: {reason}"
 
-    def may_retry(self, share: float | None, requests: int) -> bool:
+    def may_retry(self, share: float | None) -> bool:
         """Count a retry that begins, to be ended by `retry_ended`; False if the budget is spent.
 
-        Args:
-            share: the route's `Retries.budget`.
-            requests: under way to the upstream.
+        `share` is the route's `Retries.budget`.
         """
-        if self.retries.begin(share, requests):
+        if self.retries.begin(share, sum(slot.active for slot in self._members)):
             return True
         self._world.stats.budget_rejections[self.key] += 1
         return False

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from headgate.gateway.health.active import ActiveChecker, Probe
-from headgate.gateway.health.policies import HealthPolicies
+from headgate.gateway.health.policies import NO_POLICIES, HealthPolicies
 from headgate.gateway.health.probes import probe as ask
 from headgate.gateway.health.state import OnChange, Slot, Stoppable, UpstreamState
 from headgate.gateway.health.stats import HealthStats
@@ -57,6 +57,14 @@ class UpstreamHealth:
         """Return the state that requests have to tell how they went, None if it is only watched from outside."""
         state = self._states.get(key)
         return state if state is not None and (state.circuit is not None or state.ejector is not None) else None
+
+    def count_retries(self, key: str, slots: Iterable[Slot]) -> UpstreamState:
+        """Return the state that retries are counted in, made with the first retry to an upstream without policies."""
+        state = self._states.get(key)
+        if state is None:
+            state = self.state(key)
+            state.adopt(NO_POLICIES, slots)
+        return state
 
     def forget(self, key: str) -> None:
         """End all that is done for an upstream that left the table."""

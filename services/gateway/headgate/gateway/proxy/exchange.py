@@ -48,6 +48,7 @@ class Exchange:
     __slots__ = (
         "_attempted",
         "_attempts",
+        "_budgeted",
         "_buffered",
         "_buffered_limit",
         "_connecting",
@@ -136,6 +137,8 @@ class Exchange:
         """The upstream's bounds count this request."""
         self.tried: tuple[EndpointPool, ...] = _NO_POOLS
         self._attempts = 0
+        self._budgeted = 0
+        """Retries that the upstream's budget counts."""
         self._received = 0
         self._continued = False
         self._kept = True
@@ -403,10 +406,11 @@ class Exchange:
     def _part_with_state(self) -> None:
         state = self._state
         if state is not None and self._is_counted:
-            for _ in range(self._attempts):
+            for _ in range(self._budgeted):
                 state.retry_ended()
             state.ended()
         self._is_counted = False
+        self._budgeted = 0
         self._state = None
 
     def _send_to(self, pool: EndpointPool) -> None:
@@ -512,13 +516,23 @@ class Exchange:
         other = route.choose(self.tried, self)
         if other is None or (other in self.tried and (must_have_other or kind == "connect")):
             return False
-        state = self._state
-        if state is not None and self._is_counted and not state.may_retry(retries.budget, other.in_flight):
+        if self._state is not None and not self._is_within_budget(self._state, retries.budget):
             return False
         self._attempts += 1
         self._context.stats.retries += 1
         self._drop_upstream()
         self._send_to(other)
+        return True
+
+    def _is_within_budget(self, state: UpstreamState, share: float | None) -> bool:
+        if not self._is_counted:
+            # Another upstream than before, or the first retry to one without bounds.
+            if state.may_begin() is not None:
+                return False
+            self._is_counted = True
+        if not state.may_retry(share):
+            return False
+        self._budgeted += 1
         return True
 
     def _may_repeat(self, unsafe: bool) -> bool:

@@ -46,8 +46,8 @@ class UpstreamState(Protocol):
     def wait(self, resume: Callable[[], None]) -> str | None:
         """Have `resume` called when a connection may be had; why that is not possible, if so."""
 
-    def may_retry(self, share: float | None, requests: int) -> bool:
-        """Count a retry that begins; False: the budget is spent."""
+    def may_retry(self, share: float | None) -> bool:
+        """Count a retry that begins; False: it would be more than this share of the requests under way."""
 
     def retry_ended(self) -> None:
         """Count the end of a retry."""
@@ -64,7 +64,7 @@ NEEDS_BODY: Final = NeedsBody()
 
 
 class Endpoints(Protocol):
-    """One upstream, as requests find it: `balancing.upstream.UpstreamBalancer`."""
+    """One upstream, as requests find it: `balancing.upstream.UpstreamHolder`."""
 
     @property
     def unavailable(self) -> str:

@@ -170,10 +170,9 @@ class TableCompiler:
         host = find_host(self.table.hosts, server_name, any_depth=True) if self.table is not None else None
         return host.tls if host is not None else None
 
-    def find_endpoints(self, key: str) -> UpstreamBalancer | None:
-        """Return the endpoints of an upstream as they are now."""
-        holder = self._holders.find(key)
-        return holder.balancer if holder is not None else None
+    def find_endpoints(self, key: str) -> UpstreamHolder | None:
+        """Return where the endpoints of an upstream are found."""
+        return self._holders.find(key)
 
     def forget_upstream(self, key: str) -> None:
         """Leave routes that still refer to a removed upstream with a reason instead of its last endpoints."""
@@ -198,6 +197,7 @@ class TableCompiler:
         holder.balancer = upstream.balancer
         self._health.adopt(holder.key, upstream.policies, upstream.balancer.slots, holder.mark)
         holder.state = self._health.find(holder.key)
+        holder.health = self._health
 
     def _follow_names(self, key: str, upstream: BoundUpstream | None) -> None:
         """Keep the names of an upstream fresh, and no longer those of the revision before; None: it is gone."""

@@ -90,8 +90,8 @@ class CompiledRoute:
         """Choose a backend, then an endpoint of it; tried endpoints only if there is no other."""
         only = self._only
         if only is not None:
-            if only.state is not None:
-                source.note_upstream(only.state)
+            if only.state is not None or tried:
+                source.note_upstream(only.state_for(tried))
             return only.balancer.choose(tried, source)
         return None if self._backends is None else self._backends.choose(tried, source)
 
