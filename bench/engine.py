@@ -72,7 +72,7 @@ class OneRoute:
     upstream_label = "bench"
     version_label = "1.1"
     unavailable = ""
-    connect_timeout_s = send_timeout_s = read_timeout_s = policies = None
+    connect_timeout_s = send_timeout_s = read_timeout_s = policies = traffic = None
 
     def __init__(self, pool: EndpointPool) -> None:
         self._pool = pool

@@ -14,7 +14,7 @@ from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.proxy.pool import EndpointPool, PoolRegistry
 from headgate.gateway.proxy.seam import RequestSource, RouterHolder
 from headgate.gateway.proxy.server import ProxyServer
-from headgate.gateway.proxy.stats import ProxyStats
+from headgate.gateway.proxy.stats import ProxyStats, RouteTraffic
 
 PATIENCE_S = 10.0
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -132,6 +132,7 @@ class Target:
     read_timeout_s: float | None = None
     unavailable: str = "Service default/web not found"
     policies: RoutePolicies | None = None
+    traffic: RouteTraffic | None = None
 
     def choose(self, tried: Collection[EndpointPool], source: RequestSource) -> EndpointPool | None:
         return next((pool for pool in self.pools if pool not in tried), next(iter(self.pools), None))

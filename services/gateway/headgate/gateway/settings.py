@@ -10,6 +10,7 @@ from headgate.common.settings import ServiceSettings
 from headgate.common.status import is_address
 from headgate.common.table import DEFAULT_TABLE
 from headgate.gateway.proxy.config import ProxyConfig
+from headgate.gateway.proxy.stats import MAX_SERIES
 from headgate.gateway.table.streams import parse_networks
 
 _PROXY = ProxyConfig()
@@ -58,6 +59,12 @@ class GatewaySettings(ServiceSettings):
     access_log: Literal["combined", "json", "off"] = Field(
         default="off",
         description="Format of the access log on standard output; off by default, as it costs throughput.",
+    )
+    max_metric_series: int = Field(
+        default=MAX_SERIES,
+        ge=0,
+        description="Routes, each with its upstream, and endpoints that metrics are kept of apart; 2000 by default, "
+        "which is a page of some 10 MB.",
     )
     drain_delay_s: float = Field(
         default=0.0,

@@ -56,6 +56,7 @@ from headgate.gateway.table.view import CompilerView
 from headgate.gateway.tls import CertificateEntry, CertificateStore
 from headgate.gateway.tls.fallback_files import FallbackFiles
 from headgate.gateway.tls.metrics import TlsFamilies
+from headgate.gateway.traffic_metrics import EndpointFamilies, RouteFamilies, gone_routes
 
 _log = logging.getLogger(__name__)
 
@@ -99,7 +100,7 @@ class Worker:
             on_streams=self._serve_streams,
         )
         self._last_good = LastGoodWriter(settings.last_good_path, self._applier.stored_table)
-        self._stats = ProxyStats()
+        self._stats = ProxyStats(settings.max_metric_series)
         self._access_log = None if settings.access_log == "off" else AccessLog(settings.access_log)
         self._stream_certificates = CertificateStore(alpn=(), default_key=settings.default_certificate)
         """What streams present. They are passed on as plain bytes of whatever protocol, so none is agreed upon."""
@@ -123,7 +124,10 @@ class Worker:
             proxy_protocol=settings.proxy_protocol,
         )
         self._calls = self._server.calls(self._compiler.find_endpoints)
-        self._collector = ProxyCollector(self._stats)
+        self._collector = ProxyCollector(RouteFamilies(self._stats))
+        self._endpoint_collector = ProxyCollector(
+            EndpointFamilies(self._pools, self._directory, settings.max_metric_series)
+        )
         self._health_collector = ProxyCollector(self._health.stats)
         self._stream_collector = ProxyCollector(self._stream_stats)
         self._listeners: tuple[str, ...] = ()
@@ -140,6 +144,7 @@ class Worker:
             with _naming("admin_port", self._settings.admin_port, self._settings.admin_host):
                 await admin.start()
         REGISTRY.register(self._collector)
+        REGISTRY.register(self._endpoint_collector)
         REGISTRY.register(self._health_collector)
         REGISTRY.register(self._tls_collector)
         REGISTRY.register(self._stream_collector)
@@ -160,6 +165,7 @@ class Worker:
             await self._health.close()
             await self._plugins.close()
             REGISTRY.unregister(self._collector)
+            REGISTRY.unregister(self._endpoint_collector)
             REGISTRY.unregister(self._health_collector)
             REGISTRY.unregister(self._tls_collector)
             REGISTRY.unregister(self._stream_collector)
@@ -248,7 +254,7 @@ class Worker:
         self._swapped.set()
 
     async def _retire_pools(self) -> None:
-        """Close the connections to endpoints that no table names any more."""
+        """Close the connections to endpoints that no table names any more, and drop what was counted of routes."""
         while True:
             await self._swapped.wait()
             await asyncio.sleep(RETIRE_S)
@@ -257,6 +263,11 @@ class Worker:
                 if count % DROPS_AT_ONCE == 0:
                     await asyncio.sleep(0)
                 self._pools.drop(*key)
+            table = self._compiler.table
+            if table is not None:
+                for gone in gone_routes([route for route, _ in self._stats.routes], table.hosts):
+                    self._stats.forget(gone)
+                    await asyncio.sleep(0)
 
     def _present_certificates(self, certificates: Sequence[OpenedCertificate]) -> None:
         entries = [

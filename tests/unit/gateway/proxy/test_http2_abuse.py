@@ -139,7 +139,7 @@ async def test_an_attack_ends_its_connection_and_no_other(attack: Callable[[Peer
         assert (await other.answer(pending)).status == 200
         assert (await other.fetch(request())).status == 200
         assert proxy.target.pools[0].in_flight == 0
-        assert any("http2" in kind for kind in proxy.stats.upstream_errors)
+        assert any("http2" in kind for kind in proxy.stats.client_errors)
 
 
 async def test_an_attacker_who_does_not_read_is_cut_off() -> None:

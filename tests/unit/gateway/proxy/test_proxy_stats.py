@@ -1,62 +1,114 @@
-from prometheus_client import CollectorRegistry, generate_latest
-
 from fakes.proxied import OK, answering, proxied
-from headgate.gateway.proxy.stats import ProxyStats
+from headgate.gateway.proxy.stats import LATENCY_BOUNDS_S, ProxyStats, Traffic, latency_bucket
 
 CLOSE = b"Connection: close\r\n\r\n"
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n" + CLOSE
+ERROR = b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"
 
 
-async def test_requests_are_counted_by_route_and_class() -> None:
-    async with proxied(answering(OK, b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n")) as proxy:
+async def test_requests_are_counted_by_route_upstream_and_status() -> None:
+    async with proxied(answering(OK, ERROR)) as proxy:
         client = await proxy.connect()
         for host in (b"a", b"a", b"unknown"):
             await client.send(b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n" % host)
             await client.answer()
-        text = scrape(proxy.stats)
-        assert 'headgate_requests_total{class="2xx",route="test|all"} 1.0' in text
-        assert 'headgate_requests_total{class="5xx",route="test|all"} 1.0' in text
-        assert 'headgate_requests_total{class="4xx",route=""} 1.0' in text
-        assert 'headgate_refused_total{before="request",status="404"} 1.0' in text
-        assert "headgate_connections 1.0" in text
-        assert "headgate_request_seconds_count 3.0" in text
+        [traffic] = proxy.stats.routes.values()
+        assert (traffic.route, traffic.upstream) == ("test|all", "test")
+        assert traffic.by_status() == {200: 1, 500: 1}
+        assert proxy.stats.unrouted.by_status() == {404: 1}
+        assert proxy.stats.refusals == {(404, "request"): 1}
+        assert proxy.stats.requests == sum(traffic.buckets) + 1 == 3
+
+
+async def test_endpoints_are_counted_by_what_they_answered() -> None:
+    async with proxied(answering(OK, ERROR, OK)) as proxy:
+        for _ in range(3):
+            await proxy.talk(GET)
+        traffic = proxy.target.pools[0].traffic
+        assert traffic.by_status() == {200: 2, 500: 1}
+        assert sum(traffic.buckets) == 3
+        assert traffic.sent == 4
+        assert proxy.target.pools[0].connects == 1
+
+
+async def test_bytes_of_bodies_are_counted_both_ways() -> None:
+    async with proxied(answering(OK)) as proxy:
+        await proxy.talk(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n" + CLOSE + b"hello")
+        [traffic] = proxy.stats.routes.values()
+        assert (traffic.received, traffic.sent) == (5, 2)
 
 
 async def test_failures_of_upstreams_are_counted_by_kind() -> None:
     async with proxied(answering(b"nonsense\r\n\r\n")) as proxy:
-        await proxy.talk(b"GET / HTTP/1.1\r\nHost: a\r\n" + CLOSE)
+        await proxy.talk(GET)
         await proxy.origin.stop()
-        await proxy.talk(b"GET / HTTP/1.1\r\nHost: a\r\n" + CLOSE)
-        text = scrape(proxy.stats)
-        assert 'headgate_upstream_errors_total{kind="invalid"} 1.0' in text
-        assert 'headgate_upstream_errors_total{kind="connect"} 1.0' in text
+        await proxy.talk(GET)
+        [traffic] = proxy.stats.routes.values()
+        assert traffic.errors == {"invalid": 1, "connect": 1} == proxy.stats.upstream_errors
+        assert proxy.target.pools[0].traffic.errors == traffic.errors
+        assert proxy.target.pools[0].traffic.by_status() == {}
+        assert traffic.by_status() == {502: 2}
 
 
-def test_a_status_beyond_all_classes_is_counted() -> None:
+async def test_a_retry_counts_for_the_route_and_the_endpoint_that_failed() -> None:
+    async with proxied(answering(OK), answering(OK)) as proxy:
+        await proxy.origins[0].stop()
+        assert (await proxy.talk(GET)).endswith(b"ok")
+        [traffic] = proxy.stats.routes.values()
+        failed, other = (pool.traffic for pool in proxy.target.pools)
+        assert (traffic.retries, failed.retries, other.retries) == (1, 1, 0)
+        assert (traffic.by_status(), failed.by_status(), other.by_status()) == ({200: 1}, {}, {200: 1})
+
+
+async def test_requests_without_an_answer_are_counted() -> None:
     stats = ProxyStats()
-    stats.observe("r", 0, 0.0, 0)
-    assert stats.requests == 1
+    stats.unrouted.count(0, 0, 0.0, 0, 0)
+    assert stats.unrouted.by_status() == {0: 1}
 
 
-def test_latency_buckets_are_cumulative() -> None:
-    stats = ProxyStats()
-    for seconds in (0.0004, 0.0006, 100.0):
-        stats.observe("r", 200, seconds, 1)
-    text = scrape(stats)
-    assert 'headgate_request_seconds_bucket{le="0.0005"} 1.0' in text
-    assert 'headgate_request_seconds_bucket{le="0.001"} 2.0' in text
-    assert 'headgate_request_seconds_bucket{le="60.0"} 2.0' in text
-    assert 'headgate_request_seconds_bucket{le="+Inf"} 3.0' in text
+def test_a_duration_goes_into_the_bucket_of_the_next_bound() -> None:
+    assert [latency_bucket(seconds) for seconds in (0.0004, 0.0005, 0.0006, 60.0, 100.0)] == [
+        0,
+        0,
+        1,
+        len(LATENCY_BOUNDS_S) - 1,
+        len(LATENCY_BOUNDS_S),
+    ]
+    assert len(Traffic().buckets) == len(LATENCY_BOUNDS_S) + 1
+
+
+class Named:
+    """A route, as far as it is counted."""
+
+    def __init__(self, name: str, upstream_label: str = "up") -> None:
+        self.name = name
+        self.upstream_label = upstream_label
+        self.traffic = None
 
 
 def test_routes_counted_apart_are_bounded() -> None:
-    stats = ProxyStats(max_routes=2)
-    for n in range(5):
-        stats.observe(str(n), 200, 0.0, 0)
+    stats = ProxyStats(max_series=2)
+    counted = {id(stats.of_route(Named(f"h|{n}"), "")) for n in range(5)}
+    assert len(counted) == 3
+    assert [traffic.route for traffic in stats.series()] == ["", "other", "h|0", "h|1"]
+
+
+def test_the_upstreams_of_a_split_are_counted_apart() -> None:
+    stats = ProxyStats()
+    route = Named("h|r", "a,b")
+    assert [stats.of_route(route, chosen).upstream for chosen in ("", "a", "b", "a")] == ["", "a", "b", "a"]
+    assert stats.of_route(route, "a") is stats.of_route(route, "a")
     assert len(stats.routes) == 3
-    assert stats.requests == 5
 
 
-def scrape(stats: ProxyStats) -> str:
-    registry = CollectorRegistry()
-    registry.register(stats)
-    return generate_latest(registry).decode()
+def test_counts_go_on_when_a_swap_brings_the_route_anew() -> None:
+    stats = ProxyStats()
+    assert stats.of_route(Named("h|r"), "") is stats.of_route(Named("h|r"), "")
+
+
+def test_forgotten_routes_leave_no_counters() -> None:
+    stats = ProxyStats()
+    stats.of_route(Named("h|r"), "")
+    stats.of_route(Named("h|kept"), "")
+    stats.forget(["h|r"])
+    assert list(stats.routes) == [("h|kept", "up")]

@@ -32,6 +32,9 @@ class PoolSource(Protocol):
 class SlotUser(Protocol):
     """An upstream's balancer, as slots know it."""
 
+    key: str
+    """Of the upstream."""
+
     def note_change(self) -> None:
         """Hear that a slot's health changed."""
 
@@ -119,6 +122,12 @@ class EndpointSlot:
         # Nearly all slots have one upstream, of which two revisions are there during a swap.
         self._users = (*[other for other in users if other() is not None], user) if users else (user,)
 
+    @property
+    def upstreams(self) -> list[str]:
+        """Keys of the upstreams that send here."""
+        users = [user() for user in self._users]
+        return sorted({user.key for user in users if user is not None})
+
     def open_pool(self) -> "EndpointPool":
         """Return the pool, making it on first use."""
         pool = self.pool
@@ -165,6 +174,11 @@ class EndpointDirectory:
         if slot is None:
             slot = self._slots[key] = EndpointSlot(self, key)
         return slot
+
+    def upstreams(self, key: EndpointKey) -> list[str]:
+        """Return the keys of the upstreams that name an address; none once no table does."""
+        slot = self._slots.get(key)
+        return slot.upstreams if slot is not None else []
 
     def open_pool(self, key: EndpointKey) -> "EndpointPool":
         """Make or find a pool."""

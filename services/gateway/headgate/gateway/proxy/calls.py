@@ -20,6 +20,7 @@ from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.proxy.pool import EndpointPool
 from headgate.gateway.proxy.seam import Endpoints, RequestSource
 from headgate.gateway.proxy.sides import ClientSide
+from headgate.gateway.proxy.stats import RouteTraffic
 
 _NOBODY: Final = Peer(b"-", b"http", b"0")
 
@@ -34,6 +35,7 @@ class CallTarget:
         "policies",
         "read_timeout_s",
         "send_timeout_s",
+        "traffic",
         "upstream_label",
     )
 
@@ -44,6 +46,7 @@ class CallTarget:
         self.send_timeout_s: float | None = None
         self.read_timeout_s: float | None = timeout_s
         self.policies: RoutePolicies | None = None
+        self.traffic: RouteTraffic | None = None
         self._endpoints = endpoints
 
     def choose(self, tried: Collection[EndpointPool], source: RequestSource) -> EndpointPool | None:

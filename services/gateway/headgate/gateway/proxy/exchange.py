@@ -27,6 +27,7 @@ from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
 from headgate.gateway.proxy.pool import EndpointPool
 from headgate.gateway.proxy.seam import NeedsBody, RouteTarget, UpstreamState
 from headgate.gateway.proxy.sides import ClientSide, UpstreamSide
+from headgate.gateway.proxy.stats import RouteTraffic, latency_bucket
 from headgate.gateway.tls.identity import check, identity_lines, without_claims
 from headgate.gateway.tls.policy import ClientGuard
 
@@ -54,6 +55,7 @@ class Exchange:
         "_connecting",
         "_context",
         "_continued",
+        "_endpoint_status",
         "_expires",
         "_facts",
         "_is_counted",
@@ -126,6 +128,8 @@ class Exchange:
         self.retried = False
         self.status = 0
         self.bytes_sent = 0
+        self._endpoint_status = 0
+        """What the endpoint answered, whatever plugins made of it; 0: nothing."""
         self.reason = ""
         self.route = None
         self.pool = None
@@ -363,7 +367,7 @@ class Exchange:
         if self.tunnel:
             self.refuse(0, "nothing passed through the tunnel for too long")
         elif self._context.clock.now >= self._expires:
-            self._context.stats.upstream_error("timeout")
+            self._note_error("timeout")
             self.refuse(504, "the request took longer than its route allows")
         elif self._run is not None and self._run.is_waiting and self._buffered is None:
             self.refuse(504, "a plugin of the route took too long")
@@ -495,11 +499,38 @@ class Exchange:
 
     def _failed(self, kind: LocalError, status: int, reason: str) -> None:
         """Try again after a failed attempt (`connect`, `reset` or `timeout`), or answer with its failure."""
-        self._context.stats.upstream_error("closed" if kind == "reset" else kind)
+        self._note_error("closed" if kind == "reset" else kind)
         if self._state is not None and self.pool is not None:
             self._state.report_pool(self.pool, kind)
         if not self._retry(kind, must_have_other=self.route is None or self.route.policies is None):
             self.refuse(status, reason)
+
+    def _note_error(self, kind: str) -> None:
+        self._context.stats.upstream_error(kind)
+        self._traffic().count_error(kind)
+        if self.pool is not None:
+            self.pool.traffic.count_error(kind)
+
+    def _note_retry(self) -> None:
+        """Count that the request is sent again, and the answer that is not passed on, if there was one."""
+        self._context.stats.retries += 1
+        self._traffic().retries += 1
+        pool = self.pool
+        if pool is not None:
+            pool.traffic.retries += 1
+            if self._endpoint_status:
+                pool.traffic.count_status(self._endpoint_status)
+        self._endpoint_status = 0
+
+    def _traffic(self) -> RouteTraffic:
+        """Where the request is counted."""
+        route, facts, stats = self.route, self._facts, self._context.stats
+        if route is None:
+            return stats.unrouted
+        if facts is not None and facts.backend:
+            return stats.of_route(route, facts.backend)
+        traffic = route.traffic
+        return stats.of_route(route, "") if traffic is None else traffic
 
     def _retry(self, kind: str, *, must_have_other: bool) -> bool:
         route, pool = self.route, self.pool
@@ -519,7 +550,7 @@ class Exchange:
         if self._state is not None and not self._is_within_budget(self._state, retries.budget):
             return False
         self._attempts += 1
-        self._context.stats.retries += 1
+        self._note_retry()
         self._drop_upstream()
         self._send_to(other)
         return True
@@ -590,6 +621,7 @@ class Exchange:
         policies = route.policies if route is not None else None
         pool = self.pool
         if pool is not None:
+            self._endpoint_status = answer.status
             if self._state is not None:
                 self._state.report_pool(pool, answer.status)
             if pool.latency is not None:
@@ -635,7 +667,7 @@ class Exchange:
     def switch(self, answer: AnswerHead, payload: bytes) -> None:
         """Open the tunnel: the upstream has switched to the protocol that the client asked for."""
         self.answer_begun = self.tunnel = True
-        self.status = answer.status
+        self.status = self._endpoint_status = answer.status
         self.bytes_sent = len(payload)
         self.request_done = False
         self._expires = math.inf
@@ -645,7 +677,7 @@ class Exchange:
     def upstream_failed(self, reason: str) -> None:
         """The upstream's answer is not one; its connection is closed already."""
         self.upstream = None
-        self._context.stats.upstream_error("invalid")
+        self._note_error("invalid")
         self.refuse(502, reason)
 
     def upstream_lost(self, upstream: UpstreamSide) -> None:
@@ -657,7 +689,7 @@ class Exchange:
             return
         if not upstream.seen and upstream.reused and not self.retried and self._may_repeat(False):
             self.retried = True
-            self._context.stats.retries += 1
+            self._note_retry()
             self._connect(upstream.pool)
             return
         when = "in the middle of its answer" if upstream.seen else "without an answer"
@@ -668,7 +700,7 @@ class Exchange:
         self.upstream = None
         if self._kept and not self.retried:
             self.retried = True
-            self._context.stats.retries += 1
+            self._note_retry()
             self._connect(upstream.pool)
         elif self._kept:
             self._failed("connect", 502, f"{upstream.pool.label} refuses the request")
@@ -757,8 +789,11 @@ class Exchange:
         if self._run is not None:
             self._run.finish(self.status, duration_s)
             self._run = None
-        name = route.name if route is not None else ""
-        context.stats.observe(name, self.status, duration_s, self.bytes_sent)
+        traffic, bucket = self._traffic(), latency_bucket(duration_s)
+        context.stats.requests += 1
+        traffic.count(self.status, bucket, duration_s, self._received, self.bytes_sent)
+        if pool is not None and self._endpoint_status:
+            pool.traffic.count(self._endpoint_status, bucket, duration_s, self._received, self.bytes_sent)
         if self.reason:
             context.stats.refused(self.status, route is not None)
         if context.access_log is not None:
@@ -774,8 +809,8 @@ class Exchange:
                     duration_s,
                     self.fields,
                     self.request_id,
-                    name,
-                    route.upstream_label if route is not None else "",
+                    route.name if route is not None else "",
+                    traffic.upstream,
                     pool.label if pool is not None else "",
                     self.reason,
                 )

@@ -14,6 +14,7 @@ from headgate.gateway.proxy.forward import Peer
 from headgate.gateway.proxy.outbox import Outbox
 from headgate.gateway.proxy.sides import UpstreamSide
 from headgate.gateway.proxy.spec import PLAIN, ConnectionSpec
+from headgate.gateway.proxy.stats import Traffic
 from headgate.gateway.proxy.upstream import UpstreamConnection
 from headgate.gateway.streams.proxy_protocol import write_proxy_header
 
@@ -35,6 +36,7 @@ class EndpointPool:
         "_retired",
         "address",
         "config",
+        "connects",
         "in_flight",
         "label",
         "latency",
@@ -42,6 +44,7 @@ class EndpointPool:
         "outbox",
         "port",
         "spec",
+        "traffic",
     )
 
     def __init__(self, address: str, port: int, spec: ConnectionSpec, config: ProxyConfig, outbox: Outbox) -> None:
@@ -53,6 +56,9 @@ class EndpointPool:
         self.label = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
         self.in_flight = 0
         """Requests that are under way on connections of this pool."""
+        self.connects = 0
+        """Connections opened, or tried to."""
+        self.traffic = Traffic()
         self.latency: MeasuresLatency | None = None
         """Learns how long answers take; None while nobody balances by that."""
         max_idle = config.upstream_max_idle if spec.max_idle is None else spec.max_idle
@@ -70,6 +76,11 @@ class EndpointPool:
     def idle_count(self) -> int:
         """Connections at rest."""
         return len(self._idle)
+
+    @property
+    def connection_count(self) -> int:
+        """Connections that are open."""
+        return len(self._idle) + self.in_flight
 
     def acquire(self, *, certain: bool) -> UpstreamSide | None:
         """Take an idle connection; None: connect a new one.
@@ -118,6 +129,7 @@ class EndpointPool:
     async def open(self, protocol: asyncio.Protocol, peer: Peer) -> None:
         """Connect a protocol to the endpoint; raises as `connect`."""
         loop = asyncio.get_running_loop()
+        self.connects += 1
         spec = self.spec
         name = None if spec.tls is None else spec.server_name or self.address
         if not spec.proxy_protocol:
@@ -207,6 +219,10 @@ class PoolRegistry:
         """Close all that rest."""
         for pool in self._pools.values():
             pool.close_idle()
+
+    def pools(self) -> list[tuple[tuple[str, int, ConnectionSpec], EndpointPool]]:
+        """Return all pools with their keys."""
+        return list(self._pools.items())
 
     def __len__(self) -> int:
         return len(self._pools)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from headgate.gateway.proxy.facts import RequestFacts
     from headgate.gateway.proxy.policies import RoutePolicies
     from headgate.gateway.proxy.pool import EndpointPool
+    from headgate.gateway.proxy.stats import RouteTraffic
 
 
 class RequestSource(Protocol):
@@ -75,7 +76,10 @@ class Endpoints(Protocol):
 
 
 class RouteTarget(Protocol):
-    """What a matched request may use. Immutable for the proxy; outlives the table while a request holds it."""
+    """What a matched request may use. Immutable for the proxy but for `traffic`; outlives the table while in use."""
+
+    traffic: "RouteTraffic | None"
+    """Where its requests are counted; None before the first one."""
 
     @property
     def name(self) -> str:

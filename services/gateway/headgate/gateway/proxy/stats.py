@@ -1,120 +1,168 @@
-"""Counters of the hot path: plain numbers in lists, turned into Prometheus metrics only when somebody asks.
+"""Counters of the hot path: plain numbers, turned into metrics only when somebody asks (`traffic_metrics`).
 
-`prometheus_client` counters take a lock and a dictionary look-up per increment; here an increment is one list store.
-One process has one `ProxyStats`, updated on its event loop only.
+`prometheus_client` counters take a lock and a dictionary look-up per increment. Here a route and an endpoint hold the
+object in which they are counted, and an increment is one store. One process has one `ProxyStats`, updated on its event
+loop only; other threads may read.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Final
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-from prometheus_client.metrics_core import Metric
+if TYPE_CHECKING:
+    from headgate.gateway.proxy.seam import RouteTarget
 
 # The annotation is for mypyc, which would take this for a struct and make a tuple of it at each use.
 LATENCY_BOUNDS_S: Final[tuple[float, ...]] = (
     *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25),
     *(0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
 )
-_CLASSES: Final = ("none", "1xx", "2xx", "3xx", "4xx", "5xx")
-_MAX_ROUTES: Final = 20_000
-_OTHER_ROUTES: Final = "other"
+MAX_SERIES: Final = 2000
+"""Pairs of route and upstream that are counted apart; each has some 25 time series."""
+OTHER_ROUTES: Final = "other"
 
 
-class RouteCounters:
-    """What is counted per route."""
+def latency_bucket(seconds: float) -> int:
+    """Give the place of a duration in `Traffic.buckets`."""
+    return bisect_left(LATENCY_BOUNDS_S, seconds)
 
-    __slots__ = ("by_class", "bytes_sent", "seconds")
+
+class Traffic:
+    """What is counted of a route's requests to one upstream, or of an endpoint."""
+
+    __slots__ = ("buckets", "errors", "ok", "received", "retries", "seconds", "sent", "statuses")
 
     def __init__(self) -> None:
-        self.by_class = [0] * len(_CLASSES)
-        self.bytes_sent = 0
+        self.ok = 0
+        """Answers with 200, apart from the others as nearly all are that."""
+        self.statuses: dict[int, int] = {}
+        """All other answers; 0 are those that were never given."""
+        self.errors: dict[str, int] = {}
+        """Failed attempts by kind."""
+        self.retries = 0
+        self.received = 0
+        """Bytes of requests' bodies, and what clients sent through tunnels."""
+        self.sent = 0
+        """Bytes of answers' bodies, and what clients got through tunnels."""
         self.seconds = 0.0
+        self.buckets = [0] * (len(LATENCY_BOUNDS_S) + 1)
+        """Requests by duration; each bucket holds those up to its bound and above the one before."""
+
+    def count(self, status: int, bucket: int, seconds: float, received: int, sent: int) -> None:
+        """Count one request that is over."""
+        if status == 200:
+            self.ok += 1
+        else:
+            self.count_status(status)
+        self.buckets[bucket] += 1
+        self.seconds += seconds
+        self.received += received
+        self.sent += sent
+
+    def count_status(self, status: int) -> None:
+        """Count an answer alone."""
+        self.statuses[status] = self.statuses.get(status, 0) + 1
+
+    def count_error(self, kind: str) -> None:
+        """Count a failed attempt: `connect`, `closed`, `invalid` or `timeout`."""
+        self.errors[kind] = self.errors.get(kind, 0) + 1
+
+    def by_status(self) -> dict[int, int]:
+        """Return all answers by status."""
+        counts = dict(self.statuses)
+        if self.ok:
+            counts[200] = self.ok
+        return counts
+
+
+class RouteTraffic(Traffic):
+    """What is counted of a route's requests to one upstream; the upstream is empty while none was chosen."""
+
+    __slots__ = ("route", "upstream")
+
+    def __init__(self, route: str, upstream: str) -> None:
+        super().__init__()
+        self.route = route
+        self.upstream = upstream
 
 
 class ProxyStats:
-    """Counters of one proxy; a collector for a prometheus_client registry.
+    """Counters of one proxy.
 
     Args:
-        max_routes: routes counted apart; names of routes that left the table stay, so this bounds what churn can pile
-            up.
+        max_series: pairs of route and upstream that are counted apart; further ones are counted together, as `other`.
     """
 
-    def __init__(self, max_routes: int = _MAX_ROUTES) -> None:
-        self._max_routes = max_routes
+    def __init__(self, max_series: int = MAX_SERIES) -> None:
+        self._max_series = max_series
         self.connections = 0
         """Client connections accepted since the start."""
+        self.requests = 0
+        """Requests finished since the start."""
         self.retries = 0
-        self.routes: dict[str, RouteCounters] = {}
+        self.routes: dict[tuple[str, str], RouteTraffic] = {}
+        """By route and upstream."""
+        self.unrouted = RouteTraffic("", "")
+        """Requests that no route took."""
+        self._other = RouteTraffic(OTHER_ROUTES, "")
         self.refusals: dict[tuple[int, str], int] = {}
+        self.refused_connections: dict[str, int] = {}
+        self.client_errors: dict[str, int] = {}
+        """Connections ended for what clients did to them, by kind."""
         self.upstream_errors: dict[str, int] = {}
-        self._buckets = [0] * (len(LATENCY_BOUNDS_S) + 1)
-        self._seconds = 0.0
         self._open_connections: Callable[[], int] = lambda: 0
 
     def watch_connections(self, count: Callable[[], int]) -> None:
         """Take the number of open connections from there."""
         self._open_connections = count
 
-    def observe(self, route: str, status: int, duration_s: float, bytes_sent: int) -> None:
-        """Count one finished request. `route` is empty if none matched."""
-        counters = self.routes.get(route)
-        if counters is None:
-            counters = self._new_route(route)
-        counters.by_class[status // 100] += 1
-        counters.bytes_sent += bytes_sent
-        counters.seconds += duration_s
-        self._buckets[bisect_left(LATENCY_BOUNDS_S, duration_s)] += 1
-        self._seconds += duration_s
+    @property
+    def open_connections(self) -> int:
+        """Client connections that are open now."""
+        return self._open_connections()
+
+    def of_route(self, route: "RouteTarget", upstream: str) -> RouteTraffic:
+        """Find where a route's requests to an upstream are counted; empty: the only one that it has."""
+        traffic = route.traffic
+        if traffic is None:
+            label = route.upstream_label
+            traffic = self._find(route.name, "" if "," in label else label)
+            route.traffic = traffic
+        if upstream and upstream != traffic.upstream and traffic is not self._other:
+            return self._find(traffic.route, upstream)
+        return traffic
+
+    def _find(self, route: str, upstream: str) -> RouteTraffic:
+        key = (route, upstream)
+        traffic = self.routes.get(key)
+        if traffic is None:
+            if len(self.routes) >= self._max_series:
+                return self._other
+            traffic = self.routes[key] = RouteTraffic(route, upstream)
+        return traffic
+
+    def series(self) -> list[RouteTraffic]:
+        """Return all that is counted by route and upstream."""
+        return [self.unrouted, self._other, *self.routes.values()]
+
+    def forget(self, routes: Collection[str]) -> None:
+        """Drop what is counted of routes that are gone."""
+        for key in [key for key in self.routes if key[0] in routes]:
+            del self.routes[key]
 
     def refused(self, status: int, routed: bool) -> None:
         """Count one answer of our own, or one that we cut off."""
         key = (status, "route" if routed else "request")
         self.refusals[key] = self.refusals.get(key, 0) + 1
 
+    def refused_connection(self, limit: str) -> None:
+        """Count a connection that was closed as it came: `all` or `client`, whose limit was reached."""
+        self.refused_connections[limit] = self.refused_connections.get(limit, 0) + 1
+
+    def client_error(self, kind: str) -> None:
+        """Count a connection that was ended for what its client did."""
+        self.client_errors[kind] = self.client_errors.get(kind, 0) + 1
+
     def upstream_error(self, kind: str) -> None:
         """Count one failure of an upstream: `connect`, `closed`, `invalid` or `timeout`."""
         self.upstream_errors[kind] = self.upstream_errors.get(kind, 0) + 1
-
-    @property
-    def requests(self) -> int:
-        """Requests finished since the start."""
-        return sum(sum(counters.by_class) for counters in self.routes.values())
-
-    def _new_route(self, route: str) -> RouteCounters:
-        if len(self.routes) >= self._max_routes:
-            return self.routes.setdefault(_OTHER_ROUTES, RouteCounters())
-        return self.routes.setdefault(route, RouteCounters())
-
-    def collect(self) -> Iterable[Metric]:
-        """Give all counters as metric families; prometheus_client calls this per scrape."""
-        yield GaugeMetricFamily("headgate_connections", "Open client connections.", self._open_connections())
-        yield CounterMetricFamily("headgate_connections_accepted", "Client connections accepted.", self.connections)
-        yield CounterMetricFamily("headgate_retries", "Requests sent a second time.", self.retries)
-        requests = CounterMetricFamily("headgate_requests", "Requests by route and class.", labels=["route", "class"])
-        sent = CounterMetricFamily("headgate_sent_bytes", "Body bytes sent to clients.", labels=["route"])
-        for route, counters in self.routes.items():
-            for name, count in zip(_CLASSES, counters.by_class, strict=True):
-                if count:
-                    requests.add_metric([route, name], count)
-            sent.add_metric([route], counters.bytes_sent)
-        yield requests
-        yield sent
-        refused = CounterMetricFamily("headgate_refused", "Answers of our own.", labels=["status", "before"])
-        for (status, what), count in self.refusals.items():
-            refused.add_metric([str(status), what], count)
-        yield refused
-        errors = CounterMetricFamily("headgate_upstream_errors", "Failures of upstreams.", labels=["kind"])
-        for kind, count in self.upstream_errors.items():
-            errors.add_metric([kind], count)
-        yield errors
-        yield self._latency()
-
-    def _latency(self) -> Metric:
-        total, buckets = 0, []
-        for bound, count in zip((*map(str, LATENCY_BOUNDS_S), "+Inf"), self._buckets, strict=True):
-            total += count
-            buckets.append((bound, total))
-        family = HistogramMetricFamily("headgate_request_seconds", "From a request's head to its answer's last byte.")
-        family.add_metric([], buckets=buckets, sum_value=self._seconds)
-        return family

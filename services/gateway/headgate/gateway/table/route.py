@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from headgate.gateway.plugins.chain import PluginChain
     from headgate.gateway.proxy.pool import EndpointPool
     from headgate.gateway.proxy.seam import RequestSource
+    from headgate.gateway.proxy.stats import RouteTraffic
     from headgate.gateway.tls.policy import ClientGuard
 
 _CHANCE = Random()  # noqa: S311 - shares load, guards nothing
@@ -46,6 +47,7 @@ class CompiledRoute:
         "policies",
         "read_timeout_s",
         "send_timeout_s",
+        "traffic",
         "upstream_label",
     )
 
@@ -60,6 +62,8 @@ class CompiledRoute:
         chance: Random = _CHANCE,
     ) -> None:
         self.name = f"{host}|{route.name}"
+        self.traffic: RouteTraffic | None = None
+        """Where its requests are counted: by the name, so that counts go on over swaps."""
         self.policies = compile_policies(route, client_guard, chain)
         self.connect_timeout_s = route.timeouts.connect_s
         self.send_timeout_s = route.timeouts.send_s

@@ -29,6 +29,11 @@ class Http2Pool(EndpointPool):
         """Connections without a stream."""
         return sum(1 for link in self._links if not link.queues and not link.closed)
 
+    @property
+    def connection_count(self) -> int:
+        """Connections that are open."""
+        return sum(1 for link in self._links if not link.closed)
+
     def acquire(self, *, certain: bool) -> UpstreamSide | None:
         """Open a stream on a connection that has room; None: connect a new one."""
         for link in self._links:

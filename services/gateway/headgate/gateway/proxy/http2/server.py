@@ -399,12 +399,12 @@ class Http2Connection(Link):
     def _calm_down(self) -> None:
         """End a connection that makes more work than requests."""
         if not self.closed:
-            self._context.stats.upstream_error("http2 abuse")
+            self._context.stats.client_error("http2 abuse")
             self._end(ENHANCE_YOUR_CALM)
 
     def broken(self, reason: str) -> None:
         """End a connection whose client broke the protocol."""
-        self._context.stats.upstream_error("http2 protocol")
+        self._context.stats.client_error("http2 protocol")
         self.close()
         self._linger()
 
