@@ -16,7 +16,15 @@ _READY_S = 60.0
 class Gateway:
     """One replica with one worker; `process` is to be ended by whoever started it."""
 
-    def __init__(self, name: str, stack: Stack, folder: Path, *flags: str, core: int | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        stack: Stack,
+        folder: Path,
+        *flags: str,
+        core: int | None = None,
+        ports: tuple[int, int, int] | None = None,
+    ) -> None:
         """Start it.
 
         Args:
@@ -25,9 +33,10 @@ class Gateway:
             folder: for data and logs.
             flags: further ones of `headgate gateway`.
             core: to pin it to.
+            ports: for HTTP, HTTPS and the admin site; free ones by default.
         """
         self.name = name
-        self.http_port, self.https_port, self.admin_port = free_ports(3)
+        self.http_port, self.https_port, self.admin_port = ports or free_ports(3)
         argv = [*HEADGATE, "gateway", f"--nats-url={stack.nats_url}", f"--data-dir={folder / name}"]
         argv += [f"--instance={name}", "--workers=1", "--access-log=combined"]
         argv += [f"--http-port={self.http_port}", f"--https-port={self.https_port}", f"--admin-port={self.admin_port}"]

@@ -35,8 +35,10 @@ from bench.peers.nginx import Nginx
 from bench.processes import end_all, raise_descriptor_limit
 from bench.promise import PartResult
 from bench.propagation import PropagationPlan, measure_propagation
+from bench.replicas import ReplicasPlan, measure_replicas
 from bench.report import Report, markdown, write_report
 from bench.scale import ScalePlan, measure_scale
+from bench.swaps import SwapsPlan, measure_swaps
 from bench.throughput import measure_throughput, scenarios
 from bench.tools import BENCH, WORK, alone
 
@@ -56,6 +58,8 @@ class Extent:
     http2: Http2Plan
     bodies: BodiesPlan
     connections_held: ConnectionsPlan
+    swaps: SwapsPlan
+    replicas: ReplicasPlan
     changes: int
     propagation_ingresses: tuple[int, ...]
     scale_ingresses: tuple[int, ...]
@@ -70,6 +74,8 @@ FULL = Extent(
     http2=Http2Plan(5, 4.0),
     bodies=BodiesPlan(1 << 30, 5, 10.0),
     connections_held=ConnectionsPlan(10_000, 1_000, 30.0),
+    swaps=SwapsPlan(60.0, 100, 100),
+    replicas=ReplicasPlan(6),
     changes=200,
     propagation_ingresses=(0, 1000),
     scale_ingresses=(1000, 10_000),
@@ -83,6 +89,8 @@ QUICK = Extent(
     http2=Http2Plan(2, 1.0),
     bodies=BodiesPlan(1 << 28, 2, 2.0),
     connections_held=ConnectionsPlan(500, 50, 2.0),
+    swaps=SwapsPlan(5.0, 100, 20),
+    replicas=ReplicasPlan(1),
     changes=30,
     propagation_ingresses=(0,),
     scale_ingresses=(300,),
@@ -116,12 +124,22 @@ def _connections(options: argparse.Namespace, extent: Extent, folder: Path) -> P
     return measure_connections(options.peers or PEERS, extent.connections_held, folder)
 
 
+def _swaps(options: argparse.Namespace, extent: Extent, folder: Path) -> PartResult:
+    return measure_swaps(extent.swaps, folder)
+
+
+def _replicas(options: argparse.Namespace, extent: Extent, folder: Path) -> PartResult:
+    return measure_replicas(extent.replicas, folder)
+
+
 MEASURES: dict[str, Callable[[argparse.Namespace, Extent, Path], PartResult]] = {
     "throughput": _throughput,
     "handshakes": _handshakes,
     "http2": _http2,
     "bodies": _bodies,
     "connections": _connections,
+    "swaps": _swaps,
+    "replicas": _replicas,
 }
 """Parts that tell their own story."""
 PARTS = (*MEASURES, "propagation", "scale")

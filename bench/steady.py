@@ -44,8 +44,10 @@ class Answer:
 class SteadyClient(Recorder):
     """Runs the client while the context lasts; `answers` afterwards."""
 
-    def __init__(self, folder: Path, port: int, hosts: list[str], *, rate: int, connections: int) -> None:
-        super().__init__("steady", folder, [str(port), str(rate), str(connections)], hosts)
+    def __init__(
+        self, folder: Path, port: int, hosts: list[str], *, rate: int, connections: int, core: int | None = None
+    ) -> None:
+        super().__init__("steady", folder, [str(port), str(rate), str(connections)], hosts, core=core)
 
     @property
     def answers(self) -> list[Answer]:

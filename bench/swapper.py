@@ -11,7 +11,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ import uvloop
 from bench.recorder import READY, Recorder
 from bench.workload import DOMAIN
 from headgate.common.bus import Bus
-from headgate.common.snapshot import Chunk, ChunkName, Manifest, TableImage, Version
+from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, TableImage, Version
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table import (
@@ -106,6 +106,7 @@ class _Publisher:
         self._image = TableImage()
         self._stored: set[str] = set()
         self._revision = 0
+        self._pointer: Pointer | None = None
 
     async def publish(self) -> str:
         """Commit the next revision; return its version."""
@@ -122,25 +123,25 @@ class _Publisher:
             created_at=datetime.now(UTC),
             chunks=tuple(ChunkName(kind=chunk.kind, prefix=chunk.prefix, digest=chunk.digest) for chunk in chunks),
         )
-        await self._store.commit(manifest, await self._store.read_pointer(self._table))
+        self._pointer = await self._store.commit(manifest, self._pointer)
         return str(manifest.version)
 
 
 def read_spec(text: str) -> list[Swapped]:
     """Services from what the command line says of them."""
-
-    def service(said: Mapping[str, object]) -> Swapped:
-        first, second = said["ports"]  # type: ignore[misc]
-        return Swapped(str(said["name"]), (int(first), int(second)), bool(said["speaks_http2"]))
-
-    return [service(said) for said in json.loads(text)]
+    return [Swapped(said["name"], tuple(said["ports"]), said["speaks_http2"]) for said in json.loads(text)]
 
 
 async def _run(nats_url: str, table: str, rate: int, services: list[Swapped]) -> list[str]:
     loop = asyncio.get_running_loop()
     beginning, stopping = asyncio.Event(), asyncio.Event()
     loop.add_signal_handler(signal.SIGUSR1, beginning.set)
-    loop.add_signal_handler(signal.SIGTERM, lambda: (stopping.set(), beginning.set()))
+
+    def stop() -> None:
+        stopping.set()
+        beginning.set()
+
+    loop.add_signal_handler(signal.SIGTERM, stop)
     bus = await Bus.connect(nats_url, name="bench swapper")
     lines = []
     try:
