@@ -78,9 +78,26 @@ def test_what_an_upstream_took_out_stays_out_in_the_next_revision() -> None:
 
 def test_a_mark_that_changes_nothing_keeps_the_plan() -> None:
     balancer = World().balancer(endpoint(1), endpoint(2), endpoint(3))
+    slot_of(balancer, 2).mark(is_healthy=False)
     chosen(balancer)
+    plan = balancer._plan
     slot_of(balancer, 1).mark(is_healthy=True, ejected_until=0.0)
-    assert balancer._plan is not None
+    assert balancer._plan is plan is not None
+
+
+def test_equal_endpoints_are_planned_only_once_one_is_out() -> None:
+    world = World()
+    first = world.balancer(*(endpoint(n) for n in range(1, 5)))
+    assert [chosen(first), first._planner] == [1, None]
+    slot_of(first, 3).mark(is_healthy=False)
+    assert [chosen(first) for _ in range(3)] == [2, 4, 1]
+    second = world.balancer(*(endpoint(n) for n in range(1, 5)), previous=first)
+    assert [chosen(second) for _ in range(3)] == [2, 4, 1]
+    slot_of(second, 3).mark(is_healthy=True)
+    assert chosen(second) == 2
+    third = world.balancer(*(endpoint(n) for n in range(1, 5)), previous=second)
+    assert third._planner is None
+    assert [chosen(third) for _ in range(4)] == [3, 4, 1, 2]
 
 
 def test_turns_go_on_when_health_changes() -> None:

@@ -116,11 +116,11 @@ class EndpointSlot:
             if balancer is not None:
                 balancer.note_change()
 
-    def add_user(self, user: "ref[SlotUser]") -> None:
+    def add_user(self, user: "tuple[ref[SlotUser]]") -> None:
         """Tell a balancer of changes for as long as it lives."""
         users = self._users
-        # Nearly all slots have one upstream, of which two revisions are there during a swap.
-        self._users = (*[other for other in users if other() is not None], user) if users else (user,)
+        # Nearly all slots have one upstream, of which two revisions are there during a swap, and share its tuple.
+        self._users = (*[other for other in users if other() is not None], *user) if users else user
 
     @property
     def upstreams(self) -> list[str]:

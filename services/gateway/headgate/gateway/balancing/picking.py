@@ -39,8 +39,8 @@ class RoundRobinPicker:
 
     __slots__ = ("ring",)
 
-    def __init__(self, members: Sequence[Member], offset: int = 0) -> None:
-        self.ring: SmoothRoundRobin[EndpointSlot] = SmoothRoundRobin(members, offset)
+    def __init__(self, ring: SmoothRoundRobin[EndpointSlot]) -> None:
+        self.ring = ring
 
     def choose(self, tried: Collection[EndpointSlot], source: "RequestSource") -> EndpointSlot | None:
         """Give the turn to the next."""

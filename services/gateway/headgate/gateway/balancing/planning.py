@@ -107,17 +107,35 @@ class Marks:
         else:
             self.out.add(slot)
 
+    def is_fit(self, slot: EndpointSlot, now: float) -> bool:
+        """Tell whether an endpoint is healthy, not ejected, and not out."""
+        return slot.is_healthy and slot.ejected_until <= now and slot not in self.out
+
+
+Levels = dict[Rank, list[Member]]
+PLAIN_RANK: Rank = 0, 0
+
+
+def level_members(
+    endpoints: Sequence[tuple[Endpoint, EndpointSlot]], balancing: Balancing, place: Place = NOWHERE
+) -> Levels:
+    """Return endpoints by level, the preferred one first."""
+    levels: Levels = {}
+    for endpoint, slot in endpoints:
+        levels.setdefault(_rank(endpoint, place, balancing), []).append(Member(slot, endpoint.weight))
+    return dict(sorted(levels.items()))
+
 
 class Planner:
     """Makes the plans of one revision of an upstream.
 
     Args:
         balancing: what the upstream wants.
-        endpoints: who may be chosen while healthy, with weights above 0.
+        levels: who may be chosen while healthy, with weights above 0.
+        marks: who is out of this upstream.
         clock: monotonic seconds.
         chance: what random choices are drawn from.
         offset: how many turns a round begins with.
-        place: where this gateway is.
     """
 
     __slots__ = (
@@ -138,28 +156,38 @@ class Planner:
     def __init__(
         self,
         balancing: Balancing,
-        endpoints: Sequence[tuple[Endpoint, EndpointSlot]],
+        levels: Levels,
+        marks: Marks,
         clock: Callable[[], float],
         chance: Random,
         offset: int = 0,
-        place: Place = NOWHERE,
     ) -> None:
         self._balancing = balancing
         self._clock = clock
         self._chance = chance
         self._offset = offset
-        self._levels: dict[Rank, list[Member]] = {}
-        for endpoint, slot in endpoints:
-            rank = _rank(endpoint, place, balancing)
-            self._levels.setdefault(rank, []).append(Member(slot, endpoint.weight))
-        self._levels = dict(sorted(self._levels.items()))
-        self.slots = tuple(member.slot for members in self._levels.values() for member in members)
+        self._levels = levels
+        self.slots = tuple(member.slot for members in levels.values() for member in members)
         self._hash = RequestHash(balancing.hash) if balancing.hash else None
         self._slow_start = SlowStart(balancing.slow_start_s) if balancing.slow_start_s else None
-        self._marks = Marks()
+        self._marks = marks
         self._pickers: dict[Rank, Picker] = {}
         self._leveled: LeveledPicker | None = None
         self._tables: dict[TableKey, ConsistentTable] = {}
+
+    @classmethod
+    def of_ring(
+        cls,
+        balancing: Balancing,
+        ring: SmoothRoundRobin[EndpointSlot],
+        marks: Marks,
+        clock: Callable[[], float],
+        chance: Random,
+    ) -> "Planner":
+        """Go on from a ring over endpoints of one level and equal weights."""
+        planner = cls(balancing, {PLAIN_RANK: [Member(slot, 1) for slot in ring.items]}, marks, clock, chance)
+        planner._pickers[PLAIN_RANK] = RoundRobinPicker(ring)
+        return planner
 
     def adopt(self, previous: "Planner") -> None:
         """Go on from the plans of another revision."""
@@ -173,18 +201,10 @@ class Planner:
             else:
                 self._slow_start.assume(previous.slots)
 
-    def mark(self, slot: EndpointSlot, *, is_available: bool) -> None:
-        """Take an endpoint out for this upstream alone, or let it back in."""
-        self._marks.set(slot, is_available=is_available)
-
-    def is_fit(self, slot: EndpointSlot, now: float) -> bool:
-        """Tell whether an endpoint is healthy and not ejected."""
-        return slot.is_healthy and slot.ejected_until <= now and slot not in self._marks.out
-
     def make_plan(self, now: float) -> Plan:
         """Plan for the state that the slots are in."""
         suspects = self.slots if self._marks.out else [slot for slot in self.slots if slot.is_suspect]
-        out = frozenset(slot for slot in suspects if not self.is_fit(slot, now))
+        out = frozenset(slot for slot in suspects if not self._marks.is_fit(slot, now))
         loads = share_load(
             [(len(members), _count_fit(members, out)) for members in self._levels.values()],
             self._balancing.panic_threshold,
@@ -235,7 +255,7 @@ class Planner:
         weighed = available if self._slow_start is None else self._slow_start.weigh(available, now)
         match self._balancing.policy:
             case Policy.ROUND_ROBIN:
-                return RoundRobinPicker(weighed, self._offset)
+                return RoundRobinPicker(SmoothRoundRobin(weighed, self._offset))
             case Policy.RANDOM:
                 return RandomPicker(weighed, self._chance)
             case Policy.LEAST_REQUESTS:
@@ -243,7 +263,8 @@ class Planner:
             case Policy.PEAK_EWMA:
                 return TwoChoicesPicker(weighed, self._chance, latency_cost(self._clock))
             case Policy.RING_HASH | Policy.RENDEZVOUS:
-                return self._make_hash_picker(members, out, RoundRobinPicker(available, self._offset), tables)
+                otherwise = RoundRobinPicker(SmoothRoundRobin(available, self._offset))
+                return self._make_hash_picker(members, out, otherwise, tables)
 
     def _make_hash_picker(
         self,
