@@ -4,7 +4,7 @@ import asyncio
 import io
 import json
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -76,8 +76,9 @@ class Gateway:
         self.applier = TableApplier(compiler, directory, self.holder, metrics, self._present)
         self.follower = Follower(store, "default", self.applier, metrics, poll_s=0.02, first_retry_s=0.01)
 
-    def _present(self, certificates: object) -> None:
-        self.certificates = list(certificates)  # type: ignore[call-overload]
+    def _present(self, arrived: Sequence[OpenedCertificate], gone: Collection[str]) -> None:
+        replaced = {*gone, *(certificate.key for certificate in arrived)}
+        self.certificates = [other for other in self.certificates if other.key not in replaced] + list(arrived)
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
@@ -229,6 +230,21 @@ async def test_a_certificate_that_cannot_be_opened_costs_only_itself(caplog: pyt
     assert [item.key for item in gateway.certificates if item.private_key] == ["good"]
     assert gateway.metric("headgate_table_refused_certificates") == 1
     assert "certificate refused" in caplog.text
+
+
+async def test_a_certificate_that_left_the_table_is_not_counted_as_refused_any_more() -> None:
+    store, image = Shakable(), small_image()
+    image.put(certificate("good", seal(b"key", [KEY.public_key]), "foo.com"))
+    image.put(certificate("bad", seal(b"key", [PrivateKey.generate().public_key]), "bar.com"))
+    gateway = Gateway(store)
+    await commit(store, image, (1, 1))
+    async with gateway.following():
+        await eventually(lambda: gateway.served() == "1.1")
+        image.discard("certificates", "bad")
+        await commit(store, image, (1, 2))
+        await eventually(lambda: gateway.served() == "1.2")
+    assert [item.key for item in gateway.certificates] == ["good"]
+    assert gateway.metric("headgate_table_refused_certificates") == 0
 
 
 async def test_losing_the_store_changes_nothing_but_the_tables_age() -> None:

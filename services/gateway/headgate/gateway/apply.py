@@ -7,7 +7,7 @@ before it leaves the last good table as it was.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from headgate.common.errors import HeadgateError
 from headgate.common.snapshot import ChunkName, Manifest, Version
@@ -38,7 +38,7 @@ class TableApplier:
         directory: endpoints, for the metrics.
         holder: where requests find the current table.
         metrics: what to tell about it.
-        on_certificates: takes all certificates whenever one changed.
+        on_certificates: takes the certificates that are new or changed, and the keys of those that are gone.
         on_applied: called after each swap.
         on_streams: takes all stream routes whenever one changed.
     """
@@ -49,7 +49,7 @@ class TableApplier:
         directory: EndpointDirectory,
         holder: RouterHolder,
         metrics: TableMetrics,
-        on_certificates: Callable[[Sequence[OpenedCertificate]], None],
+        on_certificates: Callable[[Sequence[OpenedCertificate], Collection[str]], None],
         on_applied: Iterable[Callable[[Manifest], None]] = (),
         on_streams: Callable[[Sequence[CompiledStream]], None] = lambda _: None,
     ) -> None:
@@ -60,6 +60,8 @@ class TableApplier:
         self._on_certificates = on_certificates
         self._on_applied = tuple(on_applied)
         self._on_streams = on_streams
+        self._refused: set[str] = set()
+        """Certificates whose newest version cannot be used."""
         self.manifest: Manifest | None = None
         """Of the table that is served."""
 
@@ -112,20 +114,24 @@ class TableApplier:
         self._holder.router = table
         self.manifest = manifest
         watch.end()
-        if update.changes_certificates:
+        if any(update.certificates):
             watch.begin()
-            certificates = [opened for _, opened in self._compiler.certificates.compiled()]
-            for opened in certificates:
-                if opened.problem:
-                    _log.error("certificate refused", extra={"certificate": opened.key, "problem": opened.problem})
-            self._metrics.refused_certificates.set(sum(bool(opened.problem) for opened in certificates))
-            self._on_certificates(certificates)
+            self._present_certificates(*update.certificates)
             watch.end()
         if update.changes_streams:
             watch.begin()
             self._on_streams([stream for _, stream in self._compiler.streams.compiled()])
             watch.end()
         return table
+
+    def _present_certificates(self, arrived: Mapping[str, OpenedCertificate], gone: Collection[str]) -> None:
+        self._refused.difference_update(gone, arrived)
+        for key, opened in arrived.items():
+            if opened.problem:
+                self._refused.add(key)
+                _log.error("certificate refused", extra={"certificate": key, "problem": opened.problem})
+        self._metrics.refused_certificates.set(len(self._refused))
+        self._on_certificates(list(arrived.values()), gone)
 
     def _show(self, manifest: Manifest, table: CompiledTable, took_s: float, longest_step_s: float) -> None:
         metrics = self._metrics

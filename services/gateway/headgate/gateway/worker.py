@@ -10,7 +10,7 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -269,7 +269,7 @@ class Worker:
                     self._stats.forget(gone)
                     await asyncio.sleep(0)
 
-    def _present_certificates(self, certificates: Sequence[OpenedCertificate]) -> None:
+    def _present_certificates(self, arrived: Sequence[OpenedCertificate], gone: Collection[str]) -> None:
         entries = [
             CertificateEntry(
                 opened.server_names,
@@ -279,11 +279,12 @@ class Worker:
                 opened.key,
                 opened.not_after,
             )
-            for opened in certificates
+            for opened in arrived
             if opened.private_key is not None
         ]
-        self._certificates.set_certificates(entries)
-        self._stream_certificates.set_certificates(entries)
+        without_key = [opened.key for opened in arrived if opened.private_key is None]
+        for store in (self._certificates, self._stream_certificates):
+            store.change_certificates(entries, (*gone, *without_key))
 
     def _why_not_ready(self) -> str | None:
         if not self._listeners:

@@ -249,6 +249,8 @@ class TableUpdate:
             (stage.needed for stage in (self._upstreams, self._hosts, self._certificates, self._streams)), ()
         )
         """Chunks that the compiler lacks, to be added in any order."""
+        self.certificates: tuple[Mapping[str, OpenedCertificate], Collection[str]] = {}, ()
+        """Once committed: those that are new or changed by key, and the keys of those that are gone."""
 
     def add(self, name: ChunkName, content: bytes) -> Generator[None, None, None]:
         """Decode and compile one chunk, in steps; its content is verified against its digest already.
@@ -269,11 +271,6 @@ class TableUpdate:
                 yield from self._streams.add(name, content)
 
     @property
-    def changes_certificates(self) -> bool:
-        """Whether the TLS listener needs to hear of it."""
-        return self._certificates.is_changed
-
-    @property
     def changes_streams(self) -> bool:
         """Whether the stream listeners need to hear of it."""
         return self._streams.is_changed
@@ -291,6 +288,6 @@ class TableUpdate:
             self._compiler.note_upstream(upstream)
         for key in gone:
             self._compiler.forget_upstream(key)
-        self._certificates.commit()
+        self.certificates = self._certificates.commit()
         self._streams.commit()
         return self._compiler.replace_table(self._version, *self._hosts.commit())

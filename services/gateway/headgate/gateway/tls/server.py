@@ -7,6 +7,7 @@ the table costs one reference.
 
 import logging
 import ssl
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -41,6 +42,11 @@ class CertificateEntry(NamedTuple):
     not_after: str = ""
     """RFC 3339; read from the chain if empty."""
 
+    @property
+    def known_as(self) -> str:
+        """The key, or what stands for it outside of tables."""
+        return self.key or self.fingerprint
+
 
 FindPolicy = Callable[[bytes], HostTls | None]
 """Finds the policy of the virtual host that takes a name (lower case; empty: none was sent)."""
@@ -63,6 +69,10 @@ class CertificateStore:
         self._from_table: CertificateEntry | None = None
         self._by_name: dict[str, CertificateEntry] = {}
         self._by_key: dict[str, CertificateEntry] = {}
+        self._rivals: dict[str, dict[str, CertificateEntry]] = {}
+        """Of names that several certificates have: all of them by key."""
+        self._uses: Counter[str] = Counter()
+        """Certificates of the table by fingerprint."""
         self._contexts: dict[str, ssl.SSLContext] = {}
         """For hosts without a policy, by fingerprint."""
         self._policy_contexts: WeakKeyDictionary[HostTls, dict[str, ssl.SSLContext]] = WeakKeyDictionary()
@@ -81,16 +91,48 @@ class CertificateStore:
         return self._from_table or self._own
 
     def set_certificates(self, entries: Iterable[CertificateEntry]) -> None:
-        """Replace all certificates of the table. Of two with the same name the first is used."""
-        by_name: dict[str, CertificateEntry] = {}
-        by_key: dict[str, CertificateEntry] = {}
-        for entry in entries:
-            by_key[entry.key or entry.fingerprint] = entry
-            for name in entry.server_names:
-                by_name.setdefault(_normal(name), entry)
-        self._by_name, self._by_key = by_name, by_key
-        self._from_table = by_key.get(self._default_key) if self._default_key else None
-        self._forget_dead()
+        """Replace all certificates of the table."""
+        arrived = {entry.known_as: entry for entry in entries}
+        self.change_certificates(arrived.values(), self._by_key.keys() - arrived.keys())
+
+    def change_certificates(self, arrived: Iterable[CertificateEntry], gone: Iterable[str]) -> None:
+        """Add or replace some certificates of the table, and remove those with these keys.
+
+        Of two with the same name the one with the lesser key is used: all gateways have the same keys, in whatever
+        order the certificates came.
+        """
+        dead = [self._remove(key) for key in gone]
+        for entry in arrived:
+            dead.append(self._remove(entry.known_as))
+            self._add(entry)
+        self._from_table = self._by_key.get(self._default_key) if self._default_key else None
+        self._forget(entry.fingerprint for entry in dead if entry is not None)
+
+    def _add(self, entry: CertificateEntry) -> None:
+        self._by_key[entry.known_as] = entry
+        self._uses[entry.fingerprint] += 1
+        for name in set(map(_normal, entry.server_names)):
+            other = self._by_name.setdefault(name, entry)
+            if other is not entry:
+                rivals = self._rivals.setdefault(name, {other.known_as: other})
+                rivals[entry.known_as] = entry
+                self._by_name[name] = rivals[min(rivals)]
+
+    def _remove(self, key: str) -> CertificateEntry | None:
+        entry = self._by_key.pop(key, None)
+        if entry is None:
+            return None
+        self._uses[entry.fingerprint] -= 1
+        for name in set(map(_normal, entry.server_names)):
+            rivals = self._rivals.get(name)
+            if rivals is None:
+                del self._by_name[name]
+                continue
+            del rivals[key]
+            self._by_name[name] = rivals[min(rivals)]
+            if len(rivals) == 1:
+                del self._rivals[name]
+        return entry
 
     def set_policies(self, find: FindPolicy) -> None:
         """Look policies up there from now on."""
@@ -104,8 +146,9 @@ class CertificateStore:
         """
         load_key_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), chain_pem, key_pem)
         fingerprint = x509.load_pem_x509_certificate(chain_pem).fingerprint(hashes.SHA256()).hex()
+        before = self._own
         self._own = CertificateEntry((), chain_pem.decode(), Secret(key_pem), fingerprint, FALLBACK_KEY)
-        self._forget_dead()
+        self._forget([before.fingerprint])
 
     def certificate_for(self, server_name: str) -> CertificateEntry:
         """Find the certificate for a name: exact, then wildcard of one label, then the fallback."""
@@ -159,12 +202,15 @@ class CertificateStore:
         contexts[entry.fingerprint] = context
         return context
 
-    def _forget_dead(self) -> None:
-        live = {entry.fingerprint for entry in (*self._by_name.values(), self.fallback, self._own)}
-        self._unusable &= live
-        for contexts in (self._contexts, *self._policy_contexts.values()):
-            for fingerprint in contexts.keys() - live:
-                del contexts[fingerprint]
+    def _forget(self, fingerprints: Iterable[str]) -> None:
+        """Drop what was made of certificates of which none is left."""
+        for fingerprint in fingerprints:
+            if self._uses[fingerprint] or fingerprint == self._own.fingerprint:
+                continue
+            del self._uses[fingerprint]
+            self._unusable.discard(fingerprint)
+            for contexts in (self._contexts, *self._policy_contexts.values()):
+                contexts.pop(fingerprint, None)
 
 
 def _no_policy(_: bytes) -> None:
