@@ -8,7 +8,7 @@ import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.comparison import (
@@ -86,44 +86,44 @@ def measure_http2(peers: Sequence[Peer], plan: Http2Plan, folder: Path) -> Compa
     *ports, grpc_port = free_ports(2)
     grpc = Extra("grpc", grpc_port, speaks_http2=True)
     workload = Workload(host_names(1), tuple(ports), *write_certificate(folder), extras=(grpc,))
-    message = folder / "message.grpc"
-    message.write_bytes(grpc_message())
     with (
         start_origin(folder / "origin", ports, core=LOAD_CORE),
         grpc_origin(folder, grpc_port, LOAD_CORE),
         running(peers, workload, folder, result) as proxies,
     ):
         host = workload.hosts[0]
-        _measure(SECURE, _browser_load(f"https://{host}{SMALL_PATH}", plan), proxies, plan, result)
-        _measure(CLEAR, _browser_load(f"http://{host}{SMALL_PATH}", plan), proxies, plan, result)
-        load = H2Load(
-            f"http://{grpc.host}{GRPC_PATH}", 0, CLIENTS, STREAMS, plan.seconds, headers=_GRPC_HEADERS, body=message
-        )
+        _measure(SECURE, browser_load(f"https://{host}{SMALL_PATH}", plan.seconds), proxies, plan, result)
+        _measure(CLEAR, browser_load(f"http://{host}{SMALL_PATH}", plan.seconds), proxies, plan, result)
+        load = grpc_load(grpc.host, folder, plan.seconds)
         _measure(GRPC, load, _carrying_grpc(proxies, grpc.host, result), plan, result)
-        direct = run_h2load(_to(load, grpc_port), core=LOAD_CORE)
+        direct = run_h2load(replace(load, port=grpc_port), core=LOAD_CORE)
         result.rows[GRPC].append(make_row(DIRECT, {DIRECT: [direct]}))
     return result
 
 
-def _browser_load(url: str, plan: Http2Plan) -> H2Load:
+def browser_load(url: str, seconds: float, port: int = 0) -> H2Load:
+    """Requests with the heads of a browser."""
     names = (line.partition(":") for line in browser_headers())
     headers = tuple(f"{name.lower()}:{value}" for name, _, value in names)
-    return H2Load(url, 0, CLIENTS, STREAMS, plan.seconds, headers=headers)
+    return H2Load(url, port, CLIENTS, STREAMS, seconds, headers=headers)
 
 
-def _to(load: H2Load, port: int) -> H2Load:
-    return H2Load(load.url, port, load.clients, load.streams, load.seconds, headers=load.headers, body=load.body)
+def grpc_load(host: str, folder: Path, seconds: float, port: int = 0) -> H2Load:
+    """Unary calls; the message is written to a file in the folder."""
+    message = folder / "message.grpc"
+    message.write_bytes(grpc_message())
+    return H2Load(f"http://{host}{GRPC_PATH}", port, CLIENTS, STREAMS, seconds, headers=_GRPC_HEADERS, body=message)
 
 
 def _measure(title: str, load: H2Load, proxies: Sequence[Running], plan: Http2Plan, result: ComparisonResult) -> None:
     def one_round(proxy: Running) -> LoadResult:
         port = proxy.https_port if load.url.startswith("https") else proxy.h2c_port
-        return run_h2load(_to(load, port), core=LOAD_CORE, measured=proxy.serving(), measured_core=PROXY_CORE)
+        return run_h2load(replace(load, port=port), core=LOAD_CORE, measured=proxy.serving(), measured_core=PROXY_CORE)
 
     for proxy in proxies:
         one_round(proxy)
     result.targets[title] = TARGETS
-    result.commands[title] = _to(load, 8443).command(LOAD_CORE)
+    result.commands[title] = replace(load, port=8443).command(LOAD_CORE)
     compare(title, proxies, plan.rounds, one_round, result)
 
 

@@ -1,9 +1,9 @@
 """Where the gateway's time goes under load: a flame graph and a list of the functions that cost most.
 
-    python -m bench.profile [--seconds 10] [--connections 32] [--path /] [--native]
+    python -m bench.profile [--protocol http1] [--seconds 10] [--connections 32] [--path /] [--native]
 
-py-spy samples the pinned gateway while wrk loads it; nothing in the gateway is changed or slowed for it. Writes
-gateway.svg and gateway-top.txt to bench/.work/profile and prints the list.
+py-spy samples the pinned gateway while wrk or h2load loads it; nothing in the gateway is changed or slowed for it.
+Writes gateway.svg and gateway-top.txt to bench/.work/profile and prints the list.
 """
 
 import argparse
@@ -13,11 +13,13 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from bench.comparison import LOAD_CORE, PROXY_CORE
 from bench.errors import BenchError
+from bench.h2load import run_h2load
+from bench.http2 import browser_load, grpc_load, grpc_origin
 from bench.load import Load, LoadResult, run_load
 from bench.origin import start_origin
 from bench.peers import Running
@@ -25,21 +27,26 @@ from bench.peers.headgate import Headgate
 from bench.processes import command_line, cpu_seconds, end_all, free_ports
 from bench.throughput import HOSTS, SERVICES
 from bench.tools import WORK, alone, bench_tool
-from bench.workload import Workload, host_names, write_certificate
+from bench.workload import Extra, Workload, host_names, write_certificate
 
 RATE = 400
 """Samples a second."""
 LISTED = 40
 _OTHER_THREAD = "_bootstrap (threading.py"
 """Begins the stack of every thread but the one that carries traffic; they wait, which looks like work."""
+LoadFor = Callable[[float], LoadResult]
+"""Puts load on the gateway for so many seconds."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Profile and print; return 1 if that is not possible."""
     parser = argparse.ArgumentParser(prog="python -m bench.profile", description="Profile the gateway under load.")
     parser.add_argument("--seconds", type=int, default=10, help="of each of two recordings, default 10")
-    parser.add_argument("--connections", type=int, default=32, help="default 32")
-    parser.add_argument("--path", default="/", help="/ has 1 KB, /64k has 64 KB; default /")
+    parser.add_argument(
+        "--protocol", choices=("http1", "http2", "grpc"), default="http1", help="as in the parts; default http1"
+    )
+    parser.add_argument("--connections", type=int, default=32, help="http1: default 32")
+    parser.add_argument("--path", default="/", help="http1: / has 1 KB, /64k has 64 KB; default /")
     parser.add_argument("--native", action="store_true", help="show C frames too; slower")
     options = parser.parse_args(argv)
     folder = WORK / "profile"
@@ -47,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with alone():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-            print(profile_gateway(folder, options.seconds, options.connections, options.path, is_native=options.native))
+            print(profile_gateway(folder, options))
     except BenchError as error:
         print(f"failed: {error}", file=sys.stderr)
         return 1
@@ -56,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def profile_gateway(folder: Path, seconds: int, connections: int, path: str, *, is_native: bool) -> str:
+def profile_gateway(folder: Path, options: argparse.Namespace) -> str:
     """Load the gateway, record it twice (for the graph and for the list) and return the list.
 
     Raises:
@@ -65,34 +72,51 @@ def profile_gateway(folder: Path, seconds: int, connections: int, path: str, *, 
     spy = bench_tool("py-spy")
     if spy is None:
         raise BenchError("py-spy of bench/requirements.lock cannot be installed")
-    ports = free_ports(SERVICES)
-    workload = Workload(host_names(HOSTS), tuple(ports), *write_certificate(folder))
+    *ports, grpc_port = free_ports(SERVICES + 1)
+    extras = (Extra("grpc", grpc_port, speaks_http2=True),) if options.protocol == "grpc" else ()
+    workload = Workload(host_names(HOSTS), tuple(ports), *write_certificate(folder), extras=extras)
     with start_origin(folder / "origin", ports, core=LOAD_CORE), contextlib.ExitStack() as stack:
+        if extras:
+            stack.enter_context(grpc_origin(folder, grpc_port, LOAD_CORE))
         gateway = Headgate().start(workload, folder / "headgate", core=PROXY_CORE, side_core=LOAD_CORE)
         stack.callback(gateway.stop)
-        pid = busiest(gateway, Load(f"http://127.0.0.1:{gateway.http_port}/", path, HOSTS, connections, 2))
-        load = Load(f"http://127.0.0.1:{gateway.http_port}/", path, HOSTS, connections, 2 * seconds + 4)
+        load = _load_of(options, gateway, workload, folder)
+        pid = busiest(gateway, load)
         raw = folder / "gateway.txt"
-        with _loaded(load) as results:
+        with _loaded(lambda: load(2 * options.seconds + 4)) as results:
             for form, target in (("raw", raw), ("flamegraph", folder / "gateway.svg")):
-                _record(spy, pid, seconds, form, target, is_native=is_native)
+                _record(spy, pid, options.seconds, form, target, is_native=options.native)
     listed = f"{command_line(pid) or 'gateway'}, {results[0].requests_per_s:,.0f} requests/s while sampled\n\n"
     listed += top_list(line for line in raw.read_text().splitlines() if _OTHER_THREAD not in line)
     (folder / "gateway-top.txt").write_text(listed)
     return f"{listed}\nflame graph: {folder / 'gateway.svg'}"
 
 
-def busiest(gateway: Running, load: Load) -> int:
+def _load_of(options: argparse.Namespace, gateway: Running, workload: Workload, folder: Path) -> LoadFor:
+    port = gateway.http_port
+
+    def load(seconds: float) -> LoadResult:
+        if options.protocol == "http1":
+            url = f"http://127.0.0.1:{port}/"
+            return run_load(Load(url, options.path, HOSTS, options.connections, seconds), core=LOAD_CORE)
+        if options.protocol == "http2":
+            return run_h2load(browser_load(f"http://{workload.hosts[0]}/", seconds, port), core=LOAD_CORE)
+        return run_h2load(grpc_load(workload.extras[0].host, folder, seconds, port), core=LOAD_CORE)
+
+    return load
+
+
+def busiest(gateway: Running, load: LoadFor) -> int:
     """Pid of the process that carries the traffic: a gateway may have a parent that only supervises."""
     before = {pid: cpu_seconds([pid]) for pid in gateway.serving()}
-    run_load(load, core=LOAD_CORE)
+    load(2)
     return max(gateway.serving(), key=lambda pid: cpu_seconds([pid]) - before.get(pid, 0.0))
 
 
 @contextlib.contextmanager
-def _loaded(load: Load) -> Iterator[list[LoadResult]]:
+def _loaded(load: Callable[[], LoadResult]) -> Iterator[list[LoadResult]]:
     results: list[LoadResult] = []
-    thread = threading.Thread(target=lambda: results.append(run_load(load, core=LOAD_CORE)))
+    thread = threading.Thread(target=lambda: results.append(load()))
     thread.start()
     try:
         yield results

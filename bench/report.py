@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.figures import Distribution
 from bench.machine import Machine
-from bench.promise import PartResult
+from bench.promise import PartResult, Promise
 from bench.promises import promises
 from bench.propagation import PropagationResult
 from bench.scale import ScaleResult
@@ -51,7 +51,8 @@ def write_report(report: Report, folder: Path, suffix: str) -> tuple[Path, Path]
     stem = f"{report.started:%Y-%m-%d}-{report.machine.slug}{suffix}"
     text, data = folder / f"{stem}.md", folder / f"{stem}.json"
     text.write_text(markdown(report))
-    found = {**dataclasses.asdict(report), "failures": report.failures}
+    kept = [dataclasses.asdict(each) for each in all_promises(report)]
+    found = {**dataclasses.asdict(report), "failures": report.failures, "promises": kept}
     data.write_text(json.dumps(found, indent=1, default=str) + "\n")
     return text, data
 
@@ -61,15 +62,24 @@ def markdown(report: Report) -> str:
     parts = [_head(report)]
     if report.failures:
         parts.append("**This run failed; do not quote it.**\n\n" + "\n".join(f"- {each}" for each in report.failures))
-    kept = promises(report.parts.values(), report.propagation, report.scale)
-    if kept:
-        parts.append("## Promises\n\n" + table(("", "promised", "measured", ""), [each.cells() for each in kept]))
+    if kept := all_promises(report):
+        parts.append("## Promises\n\n" + promise_table(kept))
     parts += [part.markdown() for part in report.parts.values()]
     if report.propagation:
         parts.append(_propagation(report.propagation))
     if report.scale:
         parts.append(_scale(report.scale))
     return "\n\n".join(parts) + "\n"
+
+
+def all_promises(report: Report) -> list[Promise]:
+    """Every promise that this run measured."""
+    return promises(report.parts.values(), report.propagation, report.scale)
+
+
+def promise_table(kept: Sequence[Promise]) -> str:
+    """Promises beside what was measured."""
+    return table(("", "promised", "measured", ""), [each.cells() for each in kept])
 
 
 def _head(report: Report) -> str:

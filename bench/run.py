@@ -35,6 +35,7 @@ from bench.peers.nginx import Nginx
 from bench.processes import end_all, raise_descriptor_limit
 from bench.promise import PartResult
 from bench.propagation import PropagationPlan, measure_propagation
+from bench.readme import update_readme
 from bench.replicas import ReplicasPlan, measure_replicas
 from bench.report import Report, markdown, write_report
 from bench.scale import ScalePlan, measure_scale
@@ -42,6 +43,7 @@ from bench.swaps import SwapsPlan, measure_swaps
 from bench.throughput import measure_throughput, scenarios
 from bench.tools import BENCH, WORK, alone
 
+README = BENCH.parent / "README.md"
 DESCRIPTORS = 65536
 """Open files that each process may have, for the many idle connections."""
 PEERS: tuple[Peer, ...] = (Nginx(), HAProxy(), Envoy(), Headgate())
@@ -191,6 +193,8 @@ def _write(report: Report, options: argparse.Namespace) -> None:
     folder = options.out or (WORK / "results" if options.quick else BENCH / "results")
     text, data = write_report(report, folder, suffix)
     print(markdown(report))
+    if options.readme:
+        update_readme(README, report, text)
     print(f"written to {text} and {data.name}", file=sys.stderr)
 
 
@@ -202,6 +206,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all by default")
     parser.add_argument("--quick", action="store_true", help="short, for development; written to bench/.work/results")
+    parser.add_argument("--readme", action="store_true", help="put the figures into README.md too")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the report; default bench/results")
     parser.add_argument("--peers", type=_peers, metavar="NAMES", help="proxies to compare, separated by commas")
     parser.add_argument("--connections", type=_numbers, metavar="N,...", help="throughput: default 32,256")
