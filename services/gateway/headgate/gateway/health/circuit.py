@@ -10,10 +10,18 @@ back, first come first served, when a connection was closed or has come to rest.
 
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import Protocol
 
 from headgate.common.table import CircuitBreaker
 
 Resume = Callable[[], None]
+
+
+class Resting(Protocol):
+    """A connection that serves nobody."""
+
+    def make_room(self) -> None:
+        """Close; another is counted instead."""
 
 
 class Circuit:
@@ -23,7 +31,7 @@ class Circuit:
         policy: bounds; may be replaced at any time. What is under way beyond a new bound finishes.
     """
 
-    __slots__ = ("_waiting", "connections", "policy", "requests")
+    __slots__ = ("_resting", "_waiting", "connections", "policy", "requests")
 
     def __init__(self, policy: CircuitBreaker) -> None:
         self.policy = policy
@@ -32,6 +40,8 @@ class Circuit:
         self.connections = 0
         """Open or being opened."""
         self._waiting: OrderedDict[Resume, None] = OrderedDict()
+        self._resting: dict[Resting, None] = {}
+        """Counted connections that serve nobody, the one that has rested longest first."""
 
     @property
     def pending(self) -> int:
@@ -55,12 +65,29 @@ class Circuit:
             self.requests -= 1
 
     def acquire_connection(self) -> bool:
-        """Count a connection that is about to be opened; False if it must not be."""
+        """Count a connection that is about to be opened; False if it must not be.
+
+        At the bound one that rests, to whatever endpoint, has to make room.
+        """
         bound = self.policy.max_connections
         if bound is not None and self.connections >= bound:
-            return False
+            if not self._resting or self.connections > bound:
+                return False
+            oldest = next(iter(self._resting))
+            del self._resting[oldest]
+            oldest.make_room()
+            return True
         self.connections += 1
         return True
+
+    def rest(self, connection: "Resting") -> None:
+        """Hear that a counted connection rests, and let the one that has waited longest have it."""
+        self._resting[connection] = None
+        self.wake()
+
+    def unrest(self, connection: "Resting") -> None:
+        """Hear that a connection is in use again, or gone."""
+        self._resting.pop(connection, None)
 
     def release_connection(self) -> None:
         """Count a connection that was closed, or could not be opened, and let the next request try."""

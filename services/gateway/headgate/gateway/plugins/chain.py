@@ -27,6 +27,7 @@ from headgate.gateway.plugins.interface import (
 
 _RequestHook = Callable[[Request], Response | Awaitable[Response | None] | None]
 _ResponseHook = Callable[[Request, Response], Awaitable[None] | None]
+_BODIES = (bytes, type(None))
 
 
 class PluginChain:
@@ -130,6 +131,8 @@ class PluginChain:
         if response.status != 101 and not 200 <= response.status <= 599:
             status = response.status
             response.replace(Response.refusal(500, f"a plugin made the status {status}"))
+        elif type(response.body) not in _BODIES:
+            response.replace(Response.refusal(500, "a plugin made a body that is not bytes"))
         return None
 
     async def _await_response_hook(

@@ -8,12 +8,10 @@ import aiohttp
 from headgate.common.sealing import SealedValue
 from headgate.common.secret import Secret
 from headgate.common.table import PluginUse
+from headgate.gateway.plugins.calls import make_client
 from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.interface import PluginServices, SendTo
 from headgate.gateway.plugins.registry import PluginRegistry
-
-_CONNECTIONS = 256
-"""Of plugins' own requests at once, over all plugins."""
 
 
 class PluginHost:
@@ -38,10 +36,7 @@ class PluginHost:
 
     def _http(self) -> aiohttp.ClientSession:
         if self._session is None:
-            connector = aiohttp.TCPConnector(limit=_CONNECTIONS)
-            self._session = aiohttp.ClientSession(
-                connector=connector, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()
-            )
+            self._session = make_client()
         return self._session
 
     async def close(self) -> None:

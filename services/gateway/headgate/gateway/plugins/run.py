@@ -34,7 +34,10 @@ class PluginRun:
         self._request_filter: BodyFilter | None = None
         self._answer_filter: BodyFilter | None = None
         self._response: Response | None = None
-        """The answer, once its head is there."""
+        """The answer, once its head is on its way."""
+        self._is_answered = False
+        self.is_refused = False
+        """The gateway has answered by itself."""
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._body_read: asyncio.Future[bytes] | None = None
@@ -43,11 +46,21 @@ class PluginRun:
         self._is_held = False
         self._bodiless = False
         self._sent = 0
+        self._turn = 0
+        """Of what is being awaited: a hook whose turn is over has nothing to say any more."""
+        self._has_begun = False
+        """The task has made its first step."""
+        self._is_over = False
 
     @property
     def is_waiting(self) -> bool:
         """A hook is being awaited."""
         return self._task is not None
+
+    @property
+    def has_answer(self) -> bool:
+        """The upstream's answer has come, or the request was answered otherwise."""
+        return self._is_answered
 
     # The request
 
@@ -83,8 +96,11 @@ class PluginRun:
             return False
         exchange.method = request.method.encode("latin-1")
         exchange.target = request.target.encode("latin-1")
+        given_id = request.headers.get("X-Request-ID")
+        if given_id is not None:
+            request.headers.remove("X-Request-ID")
         exchange.lines = request.headers.to_lines()
-        exchange.request_id = request.id.encode("latin-1")
+        exchange.request_id = (given_id or request.id).encode("latin-1")
         fields = exchange.fields
         if request.upstream_host is not None:
             fields.host_line = request.upstream_host.encode("latin-1")
@@ -94,7 +110,11 @@ class PluginRun:
         elif self._request_filter is not None:
             if not self._request_filter.keeps_length:
                 fields.chunked, fields.content_length = True, -1
-            exchange.filter_body_at_hand(self._filter_request)
+            try:
+                exchange.filter_body_at_hand(self._filter_request)
+            except PluginFailed as error:
+                exchange.refuse(500, str(error))
+                return False
         if request.max_body is not None:
             return exchange.limit_body(request.max_body)
         return True
@@ -147,21 +167,42 @@ class PluginRun:
             from_upstream=True,
             content_length=answer.content_length if answer.content_length >= 0 else None,
         )
-        self._bodiless = bodiless
-        if response.body is None:
+        self._is_answered = True
+        is_for_head = self._exchange.head_only
+        self._bodiless = bodiless or is_for_head
+        if bodiless and not (is_for_head or response.is_bodiless):
+            # A plugin has made a HEAD of the request.
+            response.body = b""
+        elif is_for_head and not bodiless:
+            # A plugin has made something else of a HEAD, and its answer has a body that nobody wants.
+            self._exchange.let_go_of_upstream()
+            response.body = None
+        elif response.body is None:
             self._held.append((payload, done, trailers))
-            self._is_held = True
+        self._is_held = response.body is None
         self._run_response_hooks(response)
 
     def own_answer(self, answer: AnswerHead, body: bytes) -> None:
-        """Take an answer of the gateway's own."""
+        """Take an answer of the gateway's own; hooks that let it come to a second one are not asked again."""
         lines = answer.lines
-        self._respond(Response(answer.status, Headers.from_lines(lines[lines.index(b"\n") + 1 :]), body))
+        response = Response(answer.status, Headers.from_lines(lines[lines.index(b"\n") + 1 :]), body)
+        if self.is_refused:
+            self._prepare(response)
+            self._send_head(response)
+        else:
+            self.is_refused = True
+            self._respond(response)
 
     def _respond(self, response: Response) -> None:
+        self._prepare(response)
+        self._run_response_hooks(response)
+
+    def _prepare(self, response: Response) -> None:
+        """Put an answer that is there as a whole in the place of whatever was awaited."""
+        self._call_off()
+        self._is_answered = True
         self._held.clear()
         self._bodiless = self._exchange.head_only or response.is_bodiless
-        self._run_response_hooks(response)
 
     def _run_response_hooks(self, response: Response) -> None:
         pending = self._chain.on_response(self._request, response)
@@ -214,13 +255,14 @@ class PluginRun:
         else:
             exchange.send_head(answer, b"", bodiless=False, done=False, trailers=b"")
             self._send_held()
-        exchange.resume_upstream()
+        if not (self._is_over or self._timer):
+            exchange.resume_upstream()
 
     def answer_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
         """Take more of the answer's body."""
         if self._is_held or self._held or (self._response is not None and self._response.pacing is not None):
             self._held.append((payload, done, trailers))
-            if not self._is_held:
+            if not self._is_held and self._timer is None:
                 self._send_held()
             return
         filtered = self._filter_answer(payload, done)
@@ -243,7 +285,7 @@ class PluginRun:
         loop = asyncio.get_running_loop()
         pacing = response.pacing if response is not None else None
         self._timer = None
-        while self._held and exchange.active and not self._is_held:
+        while self._held and not self._is_held:
             payload, done, trailers = self._held.pop(0)
             if pacing is not None:
                 wait_s = pacing.wait_s(self._sent, loop.time())
@@ -258,7 +300,7 @@ class PluginRun:
                 return
             self._sent += len(filtered)
             exchange.send_data(filtered, done=done, trailers=trailers)
-        if exchange.active:
+        if not self._is_over:
             exchange.resume_upstream()
 
     def _cut(self, payload: bytes, done: bool, trailers: bytes, size: int) -> tuple[bytes, bool, bytes]:
@@ -272,9 +314,8 @@ class PluginRun:
 
     def finish(self, status: int, duration_s: float) -> None:
         """Tell the plugins, and give the exchange back what the client sent, for the log."""
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
+        self._is_over = True
+        self._call_off()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -283,14 +324,32 @@ class PluginRun:
         self._chain.on_finish(self._request, status, duration_s)
 
     def _await(self, pending: Awaitable[Response | None], then: Callable[[Response | None], None]) -> None:
-        async def wait() -> None:
-            outcome = await pending
-            self._task = None
-            if self._exchange.active:
-                then(outcome)
-
-        self._task = asyncio.get_running_loop().create_task(wait(), name=f"plugins of {self._request.route}")
+        self._turn += 1
+        self._has_begun = False
+        waiting = self._wait(pending, then, self._turn)
+        self._task = asyncio.get_running_loop().create_task(waiting, name=f"plugins of {self._request.route}")
         self._exchange.wait_for_plugins()
+
+    async def _wait(
+        self, pending: Awaitable[Response | None], then: Callable[[Response | None], None], turn: int
+    ) -> None:
+        self._has_begun = True
+        if turn != self._turn:
+            # Called off before the first step: the hook gets as far as its first wait, and ends there.
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+        outcome = await pending
+        if turn == self._turn:
+            self._task = None
+            then(outcome)
+
+    def _call_off(self) -> None:
+        """Take no notice any more of the hook that is being awaited, if there is one, and end it."""
+        self._turn += 1
+        task, self._task = self._task, None
+        if task is not None and self._has_begun:
+            task.cancel()
 
 
 def _request_of(exchange: "Exchange", run: PluginRun) -> Request:

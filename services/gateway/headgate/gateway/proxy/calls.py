@@ -160,6 +160,9 @@ class Calls:
             TimeoutError: none in time.
             BodyTooLarge: its body has more than `max_body` bytes.
         """
+        fault = request.fault()
+        if fault:
+            raise ConnectionRefusedError(f"a request that cannot be sent: {fault}")
         endpoints = self._find(upstream)
         if endpoints is None:
             raise ConnectionRefusedError(f"there is no upstream {upstream}")

@@ -52,6 +52,7 @@ class Exchange:
         "_budgeted",
         "_buffered",
         "_buffered_limit",
+        "_circuit",
         "_connecting",
         "_context",
         "_continued",
@@ -59,6 +60,7 @@ class Exchange:
         "_expires",
         "_facts",
         "_is_counted",
+        "_is_replaced",
         "_kept",
         "_limit",
         "_path",
@@ -100,6 +102,8 @@ class Exchange:
         self.route: RouteTarget | None = None
         self.pool: EndpointPool | None = None
         self._connecting: asyncio.Task[None] | None = None
+        self._circuit: Circuit | None = None
+        """Counts the connection that is being opened."""
         self._payload = b""
         """First bytes of the body, kept until something of the answer comes, to be sent again if that is harmless."""
         self._buffered: list[bytes] | None = None
@@ -145,6 +149,8 @@ class Exchange:
         """Retries that the upstream's budget counts."""
         self._received = 0
         self._continued = False
+        self._is_replaced = False
+        """A plugin has made the whole body, and what the client sends of its own is dropped."""
         self._kept = True
         self._facts: RequestFacts | None = None
         self._run: PluginRun | None = None
@@ -283,7 +289,10 @@ class Exchange:
         self.request_done = done
         self._received += len(payload)
         buffered = self._buffered
-        if not self.tunnel and self._is_too_long(buffered is not None):
+        if not self.tunnel and self._is_too_long(payload):
+            return
+        if self._is_replaced:
+            self._set_deadline()
             return
         run = self._run
         if run is not None and buffered is None and not self.tunnel:
@@ -299,9 +308,10 @@ class Exchange:
             else:
                 self._set_deadline()
         elif self.upstream is None:
-            # Still connecting; the client is not read meanwhile, so this is at most one more read.
+            # Still connecting; the client is not read meanwhile, so this is at most one more read. Or a plugin thinks.
             self._payload += payload
             self._trailers = trailers
+            self.client.update_reading()
         elif payload or done:
             if payload:
                 self._kept = False
@@ -309,15 +319,18 @@ class Exchange:
             self.upstream.send_data(payload, done=done, trailers=trailers)
             self._set_deadline()
 
-    def _is_too_long(self, is_held: bool) -> bool:
-        limit = self._limit
+    def _is_too_long(self, payload: bytes) -> bool:
+        """Refuse a body with which more came than is taken, or than can be held back."""
+        limit, buffered = self._limit, self._buffered
         if limit >= 0 and self._received > limit:
             self.refuse(413, f"body longer than {limit} bytes")
             return True
         limit = self._buffered_limit
-        if not is_held or self._received <= limit:
+        if buffered is None or self._received <= limit:
             return False
         self._buffered = None
+        # A plugin may do without it.
+        self._payload = b"".join((*buffered, payload))
         if self._run is None or not self._run.body_read(None, limit):
             self.refuse(413, f"body longer than the {limit} bytes that can be held back")
         return True
@@ -351,12 +364,12 @@ class Exchange:
         else:
             self.status = status
             answer, body = own_answer(status, reason, extra)
-            if self._run is not None:
-                self._run.own_answer(answer, body)
-                return
             other = self.client.own_answer(answer, status, reason)
             if other is not None:
                 answer, body = other, b""
+            if self._run is not None:
+                self._run.own_answer(answer, body)
+                return
             self.bytes_sent = 0 if self.head_only else len(body)
             body = b"" if self.head_only else body
             self.client.send_answer(answer, body, bodiless=self.head_only, done=True, trailers=b"")
@@ -371,6 +384,8 @@ class Exchange:
             self.refuse(504, "the request took longer than its route allows")
         elif self._run is not None and self._run.is_waiting and self._buffered is None:
             self.refuse(504, "a plugin of the route took too long")
+        elif self._waiting is not None:
+            self.refuse(503, "no connection to the upstream was free in time")
         elif self.client.write_paused:
             self.reason = "client took nothing of the answer in time"
             self.client.abort()
@@ -387,7 +402,13 @@ class Exchange:
     def takes_body(self) -> bool:
         """Whether more of the request's body could be passed on or kept."""
         upstream = self.upstream
-        return not upstream.write_paused if upstream is not None else self._buffered is not None
+        if upstream is not None:
+            return self._is_replaced or not upstream.write_paused
+        if self._buffered is not None or self._is_replaced:
+            return True
+        # So that a client that leaves while a plugin thinks is noticed.
+        is_thinking = self._run is not None and self._run.is_waiting
+        return is_thinking and len(self._payload) < self._context.config.buffer_high
 
     def _send_to_endpoint(self, route: RouteTarget) -> None:
         pool = route.choose(self.tried, self)
@@ -431,6 +452,7 @@ class Exchange:
         if circuit is not None and not circuit.acquire_connection():
             self._wait_for_connection(pool)
             return
+        self._circuit = circuit
         self.client.deadline = math.inf
         self._connecting = asyncio.get_running_loop().create_task(self._open(pool), name=f"connect {pool.label}")
         self.client.update_reading()
@@ -456,17 +478,19 @@ class Exchange:
     async def _open(self, pool: EndpointPool) -> None:
         route = self.route
         timeout_s = (route.connect_timeout_s if route is not None else None) or self._context.config.connect_timeout_s
-        circuit = self._state.circuit if self._state is not None else None
+        circuit = self._circuit
+        remaining_s = max(0.0, self._expires - self._context.clock.now)
         try:
-            async with asyncio.timeout(min(timeout_s, max(0.0, self._expires - self._context.clock.now))):
+            async with asyncio.timeout(min(timeout_s, remaining_s)):
                 upstream = await pool.connect(self.client.peer)
-        except asyncio.CancelledError:
-            _release(circuit)
-            raise
         except TimeoutError:
             self._connecting = None
             _release(circuit)
-            self._failed("connect", 504, f"no connection to {pool.label} in time")
+            if remaining_s < timeout_s:
+                # That the whole request has little time says nothing about the endpoint.
+                self.refuse(504, "the request took longer than its route allows")
+            else:
+                self._failed("connect", 504, f"no connection to {pool.label} in time")
         except (OSError, UnicodeError) as error:
             self._connecting = None
             _release(circuit)
@@ -484,7 +508,8 @@ class Exchange:
             self._attempted = time.monotonic()
         if not self.lines:
             self.lines = forwarded_lines(self.fields, client.peer, trusted=self._context.config.trust_forwarded)
-        upstream.begin(self, self._payload, done=self.request_done, trailers=self._trailers)
+        is_whole = self.request_done or self._is_replaced
+        upstream.begin(self, self._payload, done=is_whole, trailers=self._trailers)
         if not self.request_done:
             self._ask_for_body()
             client.update_reading()
@@ -537,6 +562,8 @@ class Exchange:
         if route is None or pool is None or self.answer_begun:
             return False
         retries = route.policies.retries if route.policies is not None else _DEFAULT_RETRIES
+        if self._run is not None and self._run.has_answer:
+            return False
         if self._attempts >= retries.attempts or (kind != "status" and kind not in retries.reasons):
             return False
         if kind != "connect" and not self._may_repeat(retries.unsafe):
@@ -576,6 +603,8 @@ class Exchange:
         if self._connecting is not None:
             self._connecting.cancel()
             self._connecting = None
+            # Not the task's business, which may not have begun.
+            _release(self._circuit)
         if self._waiting is not None:
             if self._state is not None and self._state.circuit is not None:
                 self._state.circuit.cancel(self._waiting)
@@ -746,7 +775,9 @@ class Exchange:
     def replace_body(self, body: bytes) -> None:
         """Send this body, as a whole, instead of what the client sends."""
         self._payload = body
-        self.request_done = True
+        self._is_replaced = not self.request_done
+        if self._trailers:
+            return
         if body or self.fields.chunked or self.fields.content_length >= 0:
             self.fields.chunked = False
             self.fields.content_length = len(body)
@@ -763,7 +794,10 @@ class Exchange:
 
     def wait_for_plugins(self) -> None:
         """Give an awaited hook as long as an upstream would get."""
-        self.client.deadline = min(self._context.clock.now + self._context.config.read_timeout_s, self._expires)
+        is_late = self._run is not None and self._run.is_refused
+        expires = math.inf if is_late else self._expires
+        self.client.deadline = min(self._context.clock.now + self._context.config.read_timeout_s, expires)
+        self.client.update_reading()
 
     def let_go_of_upstream(self) -> None:
         """Take nothing more of the upstream's answer, as another one is sent."""

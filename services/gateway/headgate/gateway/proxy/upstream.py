@@ -84,6 +84,8 @@ class UpstreamConnection(UpstreamSide):
         self._informational = 0
         self.requests += 1
         self.pool.in_flight += 1
+        if self.circuit is not None:
+            self.circuit.unrest(self)
         data = request_head(exchange, self.pool)
         self._chunking = exchange.fields.chunked
         if self._chunking:
@@ -122,6 +124,12 @@ class UpstreamConnection(UpstreamSide):
     def count_by(self, circuit: "Circuit | None") -> None:
         """Count this connection as one of the upstream's."""
         self.circuit = circuit
+
+    def make_room(self) -> None:
+        """Close, at rest, for a connection to another endpoint that is counted instead."""
+        self.circuit = None
+        self.pool.forget(self)
+        self.transport.close()
 
     def pause_reading(self) -> None:
         """Take no more of the answer for now, as the client is slow."""
@@ -164,12 +172,14 @@ class UpstreamConnection(UpstreamSide):
         exchange, self.exchange = self.exchange, None
         self._parser.close()
         if self.circuit is not None:
+            self.circuit.unrest(self)
             self.circuit.release_connection()
         if exchange is None:
             self.pool.forget(self)
             return
         self.pool.in_flight -= 1
         if isinstance(self._reader, EndReader) and exc is None:
+            exchange.upstream = None
             exchange.answer_data(b"", done=True, trailers=b"")
         else:
             exchange.upstream_lost(self)
@@ -230,7 +240,7 @@ class UpstreamConnection(UpstreamSide):
 
     def _begin_answer(self, exchange: "Exchange", answer: AnswerHead, rest: bytes) -> None:
         length = answer.content_length
-        bodiless = exchange.head_only or answer.status == 204 or answer.status == 304
+        bodiless = exchange.method == b"HEAD" or answer.status == 204 or answer.status == 304
         if bodiless:
             if not self._parser.complete:
                 # An answer to HEAD, of which llhttp cannot know that its body will not come.
@@ -275,8 +285,9 @@ class UpstreamConnection(UpstreamSide):
         if reusable and exchange.request_done and not self._surprised and not self.write_paused:
             self.reused = True
             self.resume_reading()
+            circuit = self.circuit
             self.pool.release(self)
-            if self.circuit is not None:
-                self.circuit.wake()
+            if circuit is not None and not self.transport.is_closing():
+                circuit.rest(self)
         else:
             self.transport.close()

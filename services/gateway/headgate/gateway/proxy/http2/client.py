@@ -174,7 +174,7 @@ class Http2Upstream(UpstreamSide):
             self._tunnel = True
             exchange.switch(_switched(answer, self._websocket_key), b"")
             return
-        self._bodiless = exchange.head_only or answer.status == 204 or answer.status == 304
+        self._bodiless = exchange.method == b"HEAD" or answer.status == 204 or answer.status == 304
         self._left = -1 if self._bodiless else answer.content_length
         if done and self._left > 0:
             self._fail("invalid answer: it ends before its Content-Length")
