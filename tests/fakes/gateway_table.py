@@ -102,6 +102,7 @@ def load(compiler: TableCompiler, image: TableImage, version: tuple[int, int] = 
     for name in update.needed:
         list(update.add(name, contents[name.digest]))
     update.commit()
+    list(update.settling)
     return len(update.needed)
 
 

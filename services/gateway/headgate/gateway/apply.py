@@ -92,6 +92,7 @@ class TableApplier:
             except HeadgateError:
                 self._metrics.refusals.inc()
                 raise
+            await _settle(update, watch)
             took_s = time.perf_counter() - started
             self._show(manifest, table, took_s, watch.longest_s)
             # Within the span, so that the line has the trace of the change that led to it.
@@ -160,6 +161,20 @@ async def _fill(update: TableUpdate, fetch: Fetch, watch: Stopwatch) -> None:
                 watch.begin()
             watch.end()
             await asyncio.sleep(0)
+
+
+async def _settle(update: TableUpdate, watch: Stopwatch) -> None:
+    """Finish what a swap left to do, letting traffic run after each step, and at once if it is cancelled."""
+    try:
+        watch.begin()
+        for _ in update.settling:
+            watch.end()
+            await asyncio.sleep(0)
+            watch.begin()
+        watch.end()
+    finally:
+        for _ in update.settling:
+            pass
 
 
 async def _quietly(fetching: Awaitable[bytes]) -> bytes | HeadgateError:

@@ -1,18 +1,26 @@
 """From a table's policies to the choice of endpoints, over swaps."""
 
 import asyncio
+import contextlib
+import itertools
+
+import pytest
+from prometheus_client import CollectorRegistry
 
 from fakes.balanced import number, tally
-from fakes.gateway_table import FakePools, endpoint, host, load, route, upstream
+from fakes.gateway_table import FakePools, endpoint, host, load, publish, route, upstream
 from fakes.virtual_time import in_virtual_time
 from headgate.common.sealing import Unsealer
-from headgate.common.snapshot import TableImage
+from headgate.common.snapshot import ChunkName, TableImage
 from headgate.common.table import ActiveCheck, Ejection, Upstream
+from headgate.gateway.apply import TableApplier
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.upstream import UpstreamBalancer
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.target import CheckTarget
 from headgate.gateway.health.upstreams import UpstreamHealth
+from headgate.gateway.metrics import TableMetrics
+from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.table.compiler import TableCompiler
 
 EJECT_AT_ONCE = Ejection(consecutive_errors=1, base_s=30)
@@ -82,4 +90,56 @@ async def test_an_upstream_that_leaves_the_table_takes_its_checks_along() -> Non
     world.serve(watched("other", 2))
     assert list(world.health._states) == ["other"]
     assert len(world.health._checker) == 0
+    await world.health.close()
+
+
+MANY = 300
+
+
+def many_watched() -> TableImage:
+    return TableImage(watched(f"up{number}", 1, 2, check=CHECK) for number in range(MANY))
+
+
+@in_virtual_time
+async def test_watching_many_upstreams_is_begun_in_steps_after_the_swap() -> None:
+    world = World()
+    manifest, chunks = publish(many_watched(), (1, 1))
+    update = world.compiler.stage(manifest.version, manifest.chunks)
+    for name, chunk in zip(manifest.chunks, chunks, strict=True):
+        list(update.add(name, chunk.content))
+    update.commit()
+    begun = [len(world.health)]
+    begun.extend(len(world.health) for _ in update.settling)
+    assert 0 < begun[0] < MANY / 5
+    assert max(after - before for before, after in itertools.pairwise(begun)) < MANY / 5
+    assert len(world.health) == MANY
+    world.serve(watched("up0", 1, check=CHECK))
+    assert list(world.health._states) == ["up0"]
+    await world.health.close()
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+@in_virtual_time
+async def test_all_upstreams_of_a_swap_are_watched_even_if_the_gateway_is_told_to_stop(is_cancelled: bool) -> None:
+    world = World()
+    manifest, chunks = publish(many_watched(), (1, 1))
+    contents = {chunk.digest: chunk.content for chunk in chunks}
+    metrics = TableMetrics(CollectorRegistry())
+    applier = TableApplier(
+        world.compiler, world.compiler.directory, RouterHolder(), metrics, lambda arrived, gone: None
+    )
+
+    async def fetch(name: ChunkName) -> bytes:
+        return contents[name.digest]
+
+    applying = asyncio.create_task(applier.apply(manifest, fetch))
+    while applier.manifest is None:  # noqa: ASYNC110 - an ordinary attribute
+        await asyncio.sleep(0)
+    assert len(world.health) < MANY
+    if is_cancelled:
+        applying.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await applying
+    assert applying.cancelled() is is_cancelled
+    assert len(world.health) == MANY
     await world.health.close()

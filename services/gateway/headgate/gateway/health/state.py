@@ -245,7 +245,8 @@ class UpstreamState:
         check = pattern.check
         if isinstance(spec, ConnectionSpec) and spec.name and not check.host:
             check = check.model_copy(update={"host": spec.name})
-        target = pattern._replace(address=address, port=check.port or port, check=check)
+        _, _, _, protocol, ca_pem, server_name = pattern
+        target = CheckTarget(address, check.port or port, check, protocol, ca_pem, server_name)
 
         def take(is_healthy: bool) -> None:
             if is_healthy:

@@ -38,6 +38,11 @@ from headgate.gateway.tls.policy import HostTls, TlsPolicies
 
 _log = logging.getLogger(__name__)
 
+SETTLED_AT_ONCE = 1000
+"""Upstreams without health policies that are settled between two turns of the event loop: about a millisecond."""
+_WATCHED_COST = 10
+"""An endpoint that is watched takes the time of so many of them."""
+
 
 class BoundUpstream:
     """A compiled upstream and the holder that routes find it in."""
@@ -144,7 +149,8 @@ class TableCompiler:
         bound = self._named[key]
         assert bound.named is not None
         bound.balancer = self._balance(bound.named.entry, bound.named.spec, bound.named, bound.balancer)
-        self._use(bound)
+        bound.holder.balancer = bound.balancer
+        self._watch(bound)
 
     def _compile_stream(
         self, raw: bytes, find_previous: FindPrevious[CompiledStream]
@@ -178,7 +184,6 @@ class TableCompiler:
         """Leave routes that still refer to a removed upstream with a reason instead of its last endpoints."""
         self._holders.holder(key).balancer = missing_balancer(key)
         self.note_backend(key, PLAIN)
-        self._health.forget(key)
         self._follow_names(key, None)
 
     def note_upstream(self, upstream: BoundUpstream) -> None:
@@ -190,11 +195,26 @@ class TableCompiler:
             # Its names may have got other addresses since it was compiled.
             self._renew_upstream(key)
         else:
-            self._use(upstream)
+            upstream.holder.balancer = upstream.balancer
 
-    def _use(self, upstream: BoundUpstream) -> None:
+    def settle(self, arrived: Iterable[BoundUpstream], gone: Iterable[str]) -> Generator[None, None, None]:
+        """Begin to watch upstreams that are current now, and end it for those that are gone, in steps."""
+        cost = 0
+        for key in gone:
+            self._health.forget(key)
+            cost += _WATCHED_COST
+            if cost > SETTLED_AT_ONCE:
+                cost = 0
+                yield
+        for upstream in arrived:
+            self._watch(upstream)
+            cost += 1 if upstream.policies.are_none else _WATCHED_COST * (1 + len(upstream.balancer.slots))
+            if cost > SETTLED_AT_ONCE:
+                cost = 0
+                yield
+
+    def _watch(self, upstream: BoundUpstream) -> None:
         holder = upstream.holder
-        holder.balancer = upstream.balancer
         self._health.adopt(holder.key, upstream.policies, upstream.balancer.slots, holder.mark)
         holder.state = self._health.find(holder.key)
         holder.health = self._health
@@ -251,6 +271,8 @@ class TableUpdate:
         """Chunks that the compiler lacks, to be added in any order."""
         self.certificates: tuple[Mapping[str, OpenedCertificate], Collection[str]] = {}, ()
         """Once committed: those that are new or changed by key, and the keys of those that are gone."""
+        self.settling: Generator[None, None, None] = _nothing_to_settle()
+        """What `commit` left to do, in steps; to be finished before another update is committed."""
 
     def add(self, name: ChunkName, content: bytes) -> Generator[None, None, None]:
         """Decode and compile one chunk, in steps; its content is verified against its digest already.
@@ -278,6 +300,9 @@ class TableUpdate:
     def commit(self) -> CompiledTable:
         """Make the revision current. Synchronous: no request runs in between.
 
+        Health checks and bounds of the first upstreams, which for most updates are all, are in effect with it, and of
+        the rest by and by with `settling`. Until then an upstream goes on with those that it had.
+
         Raises:
             LookupError: a needed chunk was not added; nothing is changed.
         """
@@ -290,4 +315,11 @@ class TableUpdate:
             self._compiler.forget_upstream(key)
         self.certificates = self._certificates.commit()
         self._streams.commit()
-        return self._compiler.replace_table(self._version, *self._hosts.commit())
+        table = self._compiler.replace_table(self._version, *self._hosts.commit())
+        self.settling = self._compiler.settle(bound.values(), gone)
+        next(self.settling, None)
+        return table
+
+
+def _nothing_to_settle() -> Generator[None, None, None]:
+    yield from ()
