@@ -9,7 +9,8 @@ from headgate.common.sealing import PRIVATE_KEY_FILE
 from headgate.common.settings import ServiceSettings
 from headgate.common.status import is_address
 from headgate.common.table import DEFAULT_TABLE
-from headgate.gateway.proxy.config import ProxyConfig
+from headgate.gateway.proxy.config import ProxyConfig, UnderscoreNames
+from headgate.gateway.proxy.paths import PathNormalization
 from headgate.gateway.proxy.stats import MAX_SERIES
 from headgate.gateway.table.streams import parse_networks
 
@@ -74,7 +75,50 @@ class GatewaySettings(ServiceSettings):
     )
     trust_forwarded: bool = Field(
         default=_PROXY.trust_forwarded,
-        description="Keep clients' X-Forwarded-* headers, as another proxy is in front; off by default: they lie.",
+        description="Believe what any client says in X-Forwarded-*, as nothing but trusted proxies can connect; off by "
+        "default: clients lie.",
+    )
+    trusted_proxies: tuple[str, ...] = Field(
+        default=_PROXY.trusted_proxies,
+        description="Networks (CIDR) of the proxies in front, whose X-Forwarded-* headers are believed; none by "
+        "default.",
+    )
+    real_ip_header: str = Field(
+        default=_PROXY.real_ip_header,
+        pattern=r"^[A-Za-z0-9-]+$",
+        description="Header in which trusted proxies name the client; X-Forwarded-For by default, as nearly all do. "
+        "Forwarded is read as RFC 7239 says, any other as a list of addresses.",
+    )
+    path_normalization: PathNormalization = Field(
+        default=_PROXY.path_normalization,
+        description="How paths are read that servers understand in different ways: rewrite (the default, as no "
+        "upstream can then see another path than the route was chosen for), match as in nginx, strict, off.",
+    )
+    underscore_names: UnderscoreNames = Field(
+        default=_PROXY.underscore_names,
+        description="What becomes of request headers with an underscore in their names: drop (the default, as in "
+        "nginx), allow, refuse.",
+    )
+    max_connections: int | None = Field(
+        default=_PROXY.max_connections,
+        ge=1,
+        description="Clients' HTTP connections open at once, per worker; no limit by default, as descriptors are one.",
+    )
+    max_connections_per_client: int | None = Field(
+        default=_PROXY.max_connections_per_client,
+        ge=1,
+        description="The same for each client address; no limit by default, as many clients may share one.",
+    )
+    min_body_rate: int = Field(
+        default=_PROXY.min_body_rate,
+        ge=0,
+        description="Bytes per second, over each body_timeout_s, at which a body of known length has to come; 240 as "
+        "in IIS and Kestrel, 0 is no limit.",
+    )
+    tls_handshake_timeout_s: float = Field(
+        default=_PROXY.tls_handshake_timeout_s,
+        gt=0,
+        description="Seconds for a TLS handshake; 15 by default, as for a head.",
     )
     proxy_protocol: bool = Field(
         default=False,
@@ -142,7 +186,7 @@ class GatewaySettings(ServiceSettings):
             raise ValueError("default_certificate_file and default_certificate_key_file go together")
         return self
 
-    @field_validator("proxy_protocol_networks")
+    @field_validator("proxy_protocol_networks", "trusted_proxies")
     @classmethod
     def _check_networks(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         parse_networks(values)
@@ -152,6 +196,14 @@ class GatewaySettings(ServiceSettings):
         """Return the part that concerns the proxy."""
         return ProxyConfig(
             trust_forwarded=self.trust_forwarded,
+            trusted_proxies=self.trusted_proxies,
+            real_ip_header=self.real_ip_header,
+            path_normalization=self.path_normalization,
+            underscore_names=self.underscore_names,
+            max_connections=self.max_connections,
+            max_connections_per_client=self.max_connections_per_client,
+            min_body_rate=self.min_body_rate,
+            tls_handshake_timeout_s=self.tls_handshake_timeout_s,
             connect_timeout_s=self.connect_timeout_s,
             send_timeout_s=self.send_timeout_s,
             read_timeout_s=self.read_timeout_s,

@@ -30,8 +30,8 @@ async def test_upstream_is_told_of_the_client() -> None:
 
 async def test_router_is_asked_for_the_bare_host_and_the_path_without_query() -> None:
     async with proxied() as proxy:
-        await seen(proxy, start=b"GET /x/%2f?y=/z HTTP/1.1\r\nHost: A.Example.:81\r\n")
-        assert proxy.router.asked == [(b"a.example", b"/x/%2f")]
+        await seen(proxy, start=b"GET /x/%20?y=/../z HTTP/1.1\r\nHost: A.Example.:81\r\n")
+        assert proxy.router.asked == [(b"a.example", b"/x/%20")]
 
 
 SPOOFED = (

@@ -32,6 +32,11 @@ def _read_address(text: str) -> tuple[int, int] | None:
     return address.version, int(address)
 
 
+def is_address(text: str) -> bool:
+    """Tell whether a text is an IP address."""
+    return _read_address(text) is not None
+
+
 class NetworkSet:
     """Several networks."""
 

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.proxy.grammar import HOST, TOKEN
+from headgate.gateway.proxy.paths import has_dot_segments
 
 _METHOD = re.compile(TOKEN.decode() + "++")
 _ID = re.compile("[!-~]++")
@@ -37,6 +38,11 @@ class NoBody:
     async def read_body(self, limit: int) -> bytes:
         """Return nothing."""
         return b""
+
+
+def _gained_dot_segments(before: str, after: str) -> bool:
+    """Tell whether a change made a path lead elsewhere: `/api../x` without its prefix `/api` does."""
+    return has_dot_segments(after.encode()) and not has_dot_segments(before.encode())
 
 
 class Request:
@@ -135,6 +141,8 @@ class Request:
             return (
                 "the path does not begin with a slash, or has a space, a `#`, a control character or one beyond ASCII"
             )
+        if self.path != self.original_path and _gained_dot_segments(self.original_path, self.path):
+            return "the path has got dot segments by a rewrite"
         if self.upstream_host is not None and not HOST.fullmatch(self.upstream_host.encode("latin-1", "replace")):
             return "the host is no host"
         if not _ID.fullmatch(self.id):

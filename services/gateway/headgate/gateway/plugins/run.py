@@ -356,7 +356,6 @@ def _request_of(exchange: "Exchange", run: PluginRun) -> Request:
     facts = exchange.facts()
     fields = exchange.fields
     path, _, query = exchange.target.partition(b"?")
-    peer = exchange.client.peer
     length: int | None = 0
     if fields.chunked:
         length = None
@@ -367,7 +366,7 @@ def _request_of(exchange: "Exchange", run: PluginRun) -> Request:
         scheme=facts.scheme.decode("latin-1"),
         host=fields.host.decode("latin-1"),
         authority=fields.host_line.decode("latin-1"),
-        port=int(peer.port),
+        port=int(exchange.origin.port),
         path=path.decode("latin-1"),
         query=query.decode("latin-1"),
         headers=Headers.from_lines(facts.lines),

@@ -1,10 +1,16 @@
 """Limits and habits of the proxy. All times are seconds, all sizes bytes."""
 
+import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
+
+from headgate.gateway.proxy.paths import PathNormalization
 
 DEFAULT_MAX_HEAD: Final = 64 * 1024
 """nginx allows 4 buffers of 8 KiB, HAProxy 16 KiB, Envoy 60 KiB, Go 1 MiB."""
+
+UnderscoreNames = Literal["allow", "drop", "refuse"]
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9-]+")
 
 
 @dataclass(frozen=True)
@@ -12,7 +18,27 @@ class ProxyConfig:
     """Settings of one `ProxyServer`; the defaults follow nginx where it has the setting."""
 
     trust_forwarded: bool = False
-    """Keep the `X-Forwarded-*` and `X-Real-IP` of clients (another proxy is in front) instead of replacing them."""
+    """Every peer is a trusted proxy."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Networks (CIDR) of the proxies in front, whose `X-Forwarded-*`, `X-Real-IP` and `Forwarded` are believed and
+    kept; those of all others are replaced."""
+    real_ip_header: str = "X-Forwarded-For"
+    """Where trusted proxies name the client: a list of addresses, to which each adds the one it was connected to, or
+    `Forwarded` (RFC 7239)."""
+    path_normalization: PathNormalization = "rewrite"
+    """How paths are read that servers understand in different ways; see `paths`."""
+    underscore_names: UnderscoreNames = "drop"
+    """What becomes of request headers with `_` in their names, which CGI and WSGI cannot tell from `-`; nginx drops
+    them as well."""
+    max_connections: int | None = None
+    """Clients' connections open at once; more are closed as they come. None is no limit."""
+    max_connections_per_client: int | None = None
+    """The same for each client address; trusted proxies have no limit."""
+    tls_handshake_timeout_s: float = 15.0
+    """How long a TLS handshake may take; as long as a head."""
+    min_body_rate: int = 240
+    """Bytes per second, in each period of `body_timeout_s`, at which a body of known length has to come (408); 0 is no
+    limit. Kestrel's and IIS's number."""
 
     max_head: int = DEFAULT_MAX_HEAD
     """Longest head of a request (431) or an answer (502)."""
@@ -72,3 +98,5 @@ class ProxyConfig:
         for name in ("max_head", "max_target", "max_header_count", "buffer_high", "max_pipelined"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
+        if not _HEADER_NAME.fullmatch(self.real_ip_header):
+            raise ValueError(f"real_ip_header is no name of a header: {self.real_ip_header!r}")

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
+from headgate.gateway.proxy.connection_limits import ConnectionLimits
+from headgate.gateway.proxy.head import RequestRules
+from headgate.gateway.proxy.origin import TrustedPeers
 from headgate.gateway.proxy.outbox import Outbox
 from headgate.gateway.proxy.seam import RequestLog, RouterHolder
 from headgate.gateway.proxy.stats import ProxyStats
@@ -30,9 +33,25 @@ class ProxyContext:
     """Every answer closes its connection."""
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the last connection closes while draining."""
+    trusted: TrustedPeers | None = None
+    """None: there are none."""
+    limits: ConnectionLimits | None = None
+    """None: there are none."""
+    rules: RequestRules = field(init=False)
+    """What requests' headers are special."""
+
+    def __post_init__(self) -> None:
+        config = self.config
+        self.rules = RequestRules(config.underscore_names, config.real_ip_header)
+        if config.trust_forwarded or config.trusted_proxies:
+            self.trusted = TrustedPeers(config)
+        if config.max_connections is not None or config.max_connections_per_client is not None:
+            self.limits = ConnectionLimits(config.max_connections, config.max_connections_per_client)
 
     def forget(self, connection: "ClientConnection | Http2Connection") -> None:
         """Take a connection off the list, as it closed."""
+        if self.limits is not None and connection in self.connections:
+            self.limits.leave(connection.peer)
         self.connections.discard(connection)
         if self.draining and not self.connections:
             self.emptied.set()

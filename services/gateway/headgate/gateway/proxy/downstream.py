@@ -6,6 +6,7 @@ Requests are served strictly in order, one at a time; what a client sends meanwh
 import asyncio
 from typing import Final, cast
 
+from headgate.gateway.proxy.connection_limits import ConnectionLimits
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.errors import BadMessage, FramingError, LimitExceeded
 from headgate.gateway.proxy.exchange import Exchange
@@ -118,14 +119,26 @@ class ClientConnection(ClientSide):
         context.stats.connections += 1
         address, addresses = _ends(transport, self._client.decode())
         tls = transport.get_extra_info("ssl_object") if self._scheme == b"https" else None
-        self.peer = Peer(address.encode(), self._scheme, self._port, addresses, tls)
+        trusted = context.trusted is not None and context.trusted.includes(address)
+        self.peer = Peer(address.encode(), self._scheme, self._port, addresses, tls, is_trusted=trusted)
         self._raw_transport = cast(asyncio.Transport, transport)
+        if context.limits is not None and not self._enter(context.limits):
+            return
         if tls is not None and tls.selected_alpn_protocol() == "h2":
             self._switch_to_http2(b"")
             return
         self.transport = OutboxTransport(self._raw_transport, context.outbox, context.config.buffer_high)
         self.deadline = context.clock.now + context.config.header_timeout_s
         context.connections.add(self)
+
+    def _enter(self, limits: ConnectionLimits) -> bool:
+        """Close at once, without a word, if there are too many connections: an answer would cost what is scarce."""
+        exceeded = limits.enter(self.peer)
+        if exceeded:
+            self._context.stats.refused_connection(exceeded)
+            self.state = _CLOSED
+            self._raw_transport.abort()
+        return not exceeded
 
     def _switch_to_http2(self, data: bytes) -> None:
         """Hand the connection over to HTTP/2, with what came of it."""
@@ -229,7 +242,7 @@ class ClientConnection(ClientSide):
             raise LimitExceeded(f"head longer than {config.max_head} bytes", 431)
         method, target, version = line.groups()
         found = self._parser.head(buffer if start == 0 and end + 4 == len(buffer) else buffer[start : end + 4])
-        fields = read_request_fields(found, config.max_header_count)
+        fields = read_request_fields(found, config.max_header_count, self._context.rules)
         self._offset = end + 4
         self._blank_line_seen = False
         self._start_request(method, target, 1 if version == b"1" else 0, fields)

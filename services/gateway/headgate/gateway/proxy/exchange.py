@@ -20,9 +20,10 @@ from headgate.gateway.health.ejection import LocalError
 from headgate.gateway.plugins.run import PluginRun
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.facts import RequestFacts
-from headgate.gateway.proxy.forward import forwarded_lines, new_request_id
+from headgate.gateway.proxy.forward import Peer, forwarded_lines, new_request_id
 from headgate.gateway.proxy.head import AnswerHead, RequestFields
 from headgate.gateway.proxy.own import own_answer
+from headgate.gateway.proxy.paths import normalize
 from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
 from headgate.gateway.proxy.pool import EndpointPool
 from headgate.gateway.proxy.seam import NeedsBody, RouteTarget, UpstreamState
@@ -63,6 +64,8 @@ class Exchange:
         "_is_replaced",
         "_kept",
         "_limit",
+        "_pace_began",
+        "_paced",
         "_path",
         "_payload",
         "_received",
@@ -80,6 +83,7 @@ class Exchange:
         "head_only",
         "lines",
         "method",
+        "origin",
         "pool",
         "reason",
         "request_done",
@@ -111,6 +115,11 @@ class Exchange:
         self._buffered_limit = 0
         self._attempted = 0.0
         """When the request was sent to an endpoint whose answers are timed."""
+        self._path = b""
+        """That routes are asked for; empty for the gateway's own requests."""
+        self._pace_began = 0.0
+        self._paced = 0
+        """What had come of the body when the period began in which enough more has to come."""
         self._waiting: Callable[[], None] | None = None
         """Called back by the upstream's bounds when a connection may be had."""
 
@@ -120,6 +129,9 @@ class Exchange:
         self.method = method
         self.target = target
         self.fields = fields
+        peer = self.client.peer
+        self.origin = peer if not peer.is_trusted else self._find_origin(peer, fields)
+        """Who the request is from: the peer, or whom a trusted one names."""
         self.lines = b""
         """Header lines for the upstream; empty until they are needed."""
         self.head_only = method == b"HEAD"
@@ -163,9 +175,10 @@ class Exchange:
         """Give what routes may look at: the header is the one that an upstream gets."""
         facts = self._facts
         if facts is None:
-            peer, fields = self.client.peer, self.fields
-            lines = forwarded_lines(fields, peer, trusted=self._context.config.trust_forwarded)
-            facts = RequestFacts(self.method, peer.scheme, fields.host, self.target, lines, peer.address)
+            origin, fields = self.origin, self.fields
+            lines = forwarded_lines(fields, origin, self.client.peer)
+            facts = RequestFacts(self.method, origin.scheme, fields.host, self.target, lines, origin.address)
+            facts.path = self._path or facts.path
             self._facts = facts
         return facts
 
@@ -184,9 +197,26 @@ class Exchange:
         self._trailers = trailers
         self._received = len(payload)
         self._path = path
+        if (b"%" in path or b"/." in path or b"//" in path or b"\\" in path) and not self._normalize(path):
+            return
         if self.fields.upgrade and self.fields.wants_websocket and self.method == b"GET" and done:
             self.upgrade = self.fields.upgrade
         self._find_route()
+
+    def _normalize(self, path: bytes) -> bool:
+        """Read a path that not all servers read alike; False: the request was refused."""
+        read = normalize(path, self._context.config.path_normalization)
+        if read is None:
+            self.refuse(400, "path that servers read in different ways")
+            return False
+        self._path = read[0]
+        if read[1] != path:
+            self.target = read[1] + self.target[len(path) :]
+        return True
+
+    def _find_origin(self, peer: Peer, fields: RequestFields) -> Peer:
+        trusted = self._context.trusted
+        return peer if trusted is None else trusted.origin(peer, fields)
 
     def _find_route(self) -> None:
         router = self._context.holder.router
@@ -263,6 +293,7 @@ class Exchange:
         self._buffered = [self._payload]
         self._buffered_limit = limit
         self._ask_for_body()
+        self._restart_pace()
         self._set_deadline()
         self.client.update_reading()
 
@@ -507,11 +538,12 @@ class Exchange:
         if self.pool is not None and self.pool.latency is not None:
             self._attempted = time.monotonic()
         if not self.lines:
-            self.lines = forwarded_lines(self.fields, client.peer, trusted=self._context.config.trust_forwarded)
+            self.lines = forwarded_lines(self.fields, self.origin, client.peer)
         is_whole = self.request_done or self._is_replaced
         upstream.begin(self, self._payload, done=is_whole, trailers=self._trailers)
         if not self.request_done:
             self._ask_for_body()
+            self._restart_pace()
             client.update_reading()
         if client.write_paused:
             upstream.pause_reading()
@@ -619,7 +651,7 @@ class Exchange:
         if self.tunnel:
             timeout_s = self._tunnel_idle_s()
         elif client.write_paused or route is None or not self.request_done:
-            timeout_s = config.body_timeout_s
+            timeout_s = config.body_timeout_s if self.request_done else self._body_timeout_s()
             if route is not None and self.upstream is not None and self.upstream.write_paused:
                 timeout_s = route.send_timeout_s or config.send_timeout_s
         elif self.upstream is not None and self.upstream.write_paused:
@@ -630,6 +662,23 @@ class Exchange:
             if policies is not None and policies.retries.per_try_s is not None and not self.answer_begun:
                 timeout_s = min(timeout_s, policies.retries.per_try_s)
         client.deadline = min(self._context.clock.now + timeout_s, self._expires)
+
+    def _restart_pace(self) -> None:
+        self._paced = self._received
+        self._pace_began = self._context.clock.now
+
+    def _body_timeout_s(self) -> float:
+        """How long to wait for more of the body: until the end of the period in which too little of it came.
+
+        One of unknown length may be a stream of messages, and so may one that is being answered already.
+        """
+        config = self._context.config
+        timeout_s = config.body_timeout_s
+        if self.fields.content_length < 0 or self.answer_begun or not config.min_body_rate:
+            return timeout_s
+        if self._received - self._paced >= config.min_body_rate * timeout_s:
+            self._restart_pace()
+        return self._pace_began + timeout_s - self._context.clock.now
 
     def _tunnel_idle_s(self) -> float:
         policies = self.route.policies if self.route is not None else None
@@ -738,6 +787,7 @@ class Exchange:
 
     def upstream_resumed(self) -> None:
         """The upstream takes more of the body again."""
+        self._restart_pace()
         self.client.update_reading()
         self._set_deadline()
 
@@ -834,7 +884,7 @@ class Exchange:
             context.access_log.append(
                 (
                     context.clock.log_time,
-                    self.client.peer.address,
+                    self.origin.address,
                     self.method,
                     self.target,
                     self.client.version,

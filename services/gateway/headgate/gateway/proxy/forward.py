@@ -57,7 +57,7 @@ def new_request_id() -> bytes:
 class Peer:
     """The client's side of one connection, as upstreams are told of it."""
 
-    __slots__ = ("address", "addresses", "lines", "port", "scheme", "tls")
+    __slots__ = ("address", "addresses", "is_trusted", "lines", "port", "scheme", "tls")
 
     def __init__(
         self,
@@ -66,7 +66,11 @@ class Peer:
         port: bytes,
         addresses: "Addresses | None" = None,
         tls: "TlsConnection | None" = None,
+        *,
+        is_trusted: bool = False,
     ) -> None:
+        self.is_trusted = is_trusted
+        """What it says of a request's origin is believed."""
         self.addresses = addresses
         """Of both ends, for upstreams that want a PROXY protocol header; None: unknown."""
         self.tls = tls
@@ -84,10 +88,13 @@ class Peer:
         """What every request of the connection says of it, unless a trusted client has said it before."""
 
 
-def forwarded_lines(fields: RequestFields, peer: Peer, *, trusted: bool) -> bytes:
-    """Build the header lines towards an upstream, but for Host, X-Request-ID and framing."""
-    if trusted and fields.forwarded:
-        return fields.lines + _trusted_lines(fields, peer)
+def forwarded_lines(fields: RequestFields, origin: Peer, peer: Peer) -> bytes:
+    """Build the header lines towards an upstream, but for Host, X-Request-ID and framing.
+
+    `origin` is the client, `peer` who is connected: the same unless a trusted proxy is.
+    """
+    if origin is not peer:
+        return fields.lines + _trusted_lines(fields, origin, peer)
     if fields.host_line:
         return b"%bX-Forwarded-Host: %b\r\n%b" % (fields.lines, fields.host_line, peer.lines)
     return fields.lines + peer.lines
@@ -125,20 +132,21 @@ def authority(exchange: "Exchange", pool: "EndpointPool") -> bytes:
     return host.encode() or pool.label.encode()
 
 
-def _trusted_lines(fields: RequestFields, peer: Peer) -> bytes:
-    """Keep what a trusted client claims, fill in what it does not, and add it to the chain of addresses."""
+def _trusted_lines(fields: RequestFields, origin: Peer, peer: Peer) -> bytes:
+    """Keep what a trusted proxy claims, fill in what it does not, and add it to the chain of addresses."""
     lines = {
         b"x-forwarded-for": (b"X-Forwarded-For", peer.address),
         b"x-forwarded-proto": (b"X-Forwarded-Proto", peer.scheme),
         b"x-forwarded-host": (b"X-Forwarded-Host", fields.host_line),
         b"x-forwarded-port": (b"X-Forwarded-Port", peer.port),
-        b"x-real-ip": (b"X-Real-IP", peer.address),
     }
     for name, claimed in fields.forwarded.items():
         if b"_" not in name and claimed:
             spelled = lines[name][0] if name in lines else name
             chain = b"%b, %b" % (claimed, peer.address) if name == b"x-forwarded-for" else claimed
             lines[name] = (spelled, chain)
+    # Another trusted proxy may have been the client of the one that wrote it.
+    lines[b"x-real-ip"] = (b"X-Real-IP", origin.address)
     return b"".join(b"%b: %b\r\n" % line for line in lines.values())
 
 

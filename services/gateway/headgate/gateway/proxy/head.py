@@ -62,7 +62,8 @@ class RequestFields(_Head):
         self.expects_continue = False
         self.request_id = b""
         self.forwarded: dict[bytes, bytes] = {}
-        """Last value of each X-Forwarded-*, X-Real-IP and Forwarded, by lower-case name; lists are joined."""
+        """X-Forwarded-*, X-Real-IP, Forwarded and what else may name the client, by lower-case name; lists are
+        joined."""
         self.agent = b""
         self.referer = b""
 
@@ -72,10 +73,39 @@ class RequestFields(_Head):
         return self.upgrade == b"websocket" and b"upgrade" in self.options
 
 
-def read_request_fields(found: Fields, max_count: int) -> RequestFields:
+class RequestRules:
+    """What the settings make of the names in requests, with the shapes that follow from it.
+
+    Args:
+        underscores: what becomes of names with `_`: `allow`, `drop` or `refuse`.
+        real_ip_header: names the client where the peer is a trusted proxy, so that nobody else may send it on.
+    """
+
+    __slots__ = ("_real_ip_header", "_underscores", "shapes")
+
+    def __init__(self, underscores: str = "allow", real_ip_header: str = "") -> None:
+        self.shapes: _Shapes = {}
+        self._underscores = underscores
+        self._real_ip_header = real_ip_header.lower().encode()
+
+    def taker(self, name: bytes) -> "_Taker | None":
+        """Choose what to do with a field of a request; None: pass it on."""
+        if self._real_ip_header and name.lower() == self._real_ip_header:
+            return partial(_note_forwarded, self._real_ip_header)
+        if b"_" not in name or self._underscores == "allow":
+            return _request_taker(name)
+        if self._underscores == "refuse":
+            return _refuse_underscore
+        return _refuse_disguised_framing if name.lower().replace(b"_", b"-") in _FRAMING else _drop
+
+
+ALL_NAMES: Final = RequestRules()
+
+
+def read_request_fields(found: Fields, max_count: int, rules: RequestRules = ALL_NAMES) -> RequestFields:
     """Read the fields that llhttp found in a request; raises BadMessage."""
     names, values = found
-    shape = _REQUEST_SHAPES.get(names) or _new_shape(names, max_count, 431, _REQUEST_SHAPES, _request_taker)
+    shape = rules.shapes.get(names) or _new_shape(names, max_count, 431, rules.shapes, rules.taker)
     fields = RequestFields()
     if shape.agent >= 0:
         fields.agent = values[shape.agent]
@@ -121,7 +151,6 @@ class _Shape:
 
 
 _Shapes = dict[tuple[bytes, ...], _Shape]
-_REQUEST_SHAPES: Final[_Shapes] = {}
 _ANSWER_SHAPES: Final[_Shapes] = {}
 _REMEMBERED_SHAPES: Final = 1024
 _REMEMBERED_BYTES: Final = 2048
@@ -220,6 +249,10 @@ def _set_request_id(fields: RequestFields, value: bytes) -> None:
 
 def _refuse_disguised_framing(fields: RequestFields, value: bytes) -> None:
     raise FramingError("framing header with an underscore in its name")
+
+
+def _refuse_underscore(fields: RequestFields, value: bytes) -> None:
+    raise FramingError("header with an underscore in its name")
 
 
 def _set_upgrade(fields: "RequestFields | AnswerHead", value: bytes) -> None:

@@ -88,7 +88,14 @@ class ProxyServer:
             return cast(asyncio.Protocol, ClientConnection(self._context, scheme, shown, address))
 
         context = certificates.server_context if certificates is not None else None
-        listener = SharedListener(self._streams, bound, accept, context, expects_proxy_header=self._proxy_protocol)
+        listener = SharedListener(
+            self._streams,
+            bound,
+            accept,
+            context,
+            expects_proxy_header=self._proxy_protocol,
+            handshake_timeout_s=self._context.config.tls_handshake_timeout_s,
+        )
         self._listeners.append(listener)
         await listener.start()
         if self._timer is None:

@@ -31,6 +31,7 @@ class SharedListener:
         make_protocol: serves what is not a stream route's.
         tls: spoken with those; None: plain.
         expects_proxy_header: every connection of a trusted peer begins with one.
+        handshake_timeout_s: for all of a TLS handshake.
     """
 
     def __init__(
@@ -41,12 +42,14 @@ class SharedListener:
         tls: ssl.SSLContext | None,
         *,
         expects_proxy_header: bool = False,
+        handshake_timeout_s: float = 15.0,
     ) -> None:
         self._context = context
         self._listener = listener
         self._make_protocol = make_protocol
         self._tls = tls
         self._expects_proxy_header = expects_proxy_header
+        self._handshake_timeout_s = handshake_timeout_s if tls is not None else None
         self._plan: PortPlan | None = None
         self._acceptor: Acceptor | None = None
         self._server: asyncio.Server | None = None
@@ -111,7 +114,11 @@ class SharedListener:
         duplicate = self._listener.dup()
         try:
             self._server = await asyncio.get_running_loop().create_server(
-                lambda: self._make_protocol(None), sock=duplicate, ssl=self._tls, backlog=BACKLOG
+                lambda: self._make_protocol(None),
+                sock=duplicate,
+                ssl=self._tls,
+                backlog=BACKLOG,
+                ssl_handshake_timeout=self._handshake_timeout_s,
             )
         except BaseException:
             duplicate.close()
@@ -131,5 +138,8 @@ class SharedListener:
         # A failed handshake is the client's affair; the loop has closed the connection.
         with contextlib.suppress(OSError):
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: self._make_protocol(client), accepted, ssl=self._tls
+                lambda: self._make_protocol(client),
+                accepted,
+                ssl=self._tls,
+                ssl_handshake_timeout=self._handshake_timeout_s,
             )

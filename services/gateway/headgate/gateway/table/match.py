@@ -1,7 +1,7 @@
 """Finding the route of a request: by host, then by path, in one dictionary look-up each for most tables.
 
 The host is decided first and for good: exact, then wildcards, the longer suffix first, then `*`. Paths are compared as
-raw bytes: decoding before matching is how two servers come to disagree about what was asked for.
+bytes, in the one form that `proxy.paths` gives them; of escapes that a route's path has, the same form is taken.
 
 Segment prefixes ignore a trailing slash on both sides, so `/foo` and `/foo/` take the same requests and only one of two
 such prefixes can ever win. A host whose routes have neither conditions nor priorities nor patterns has a `PathIndex`:
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from headgate.common.table import PathType, Route
 from headgate.gateway.errors import BadMatch
+from headgate.gateway.proxy.paths import plain_escapes
 from headgate.gateway.proxy.seam import NEEDS_BODY, NeedsBody
 from headgate.gateway.table.conditions import CompiledCondition, Decide, compile_condition
 from headgate.gateway.table.patterns import PatternSet, compile_pattern, literal_beginning
@@ -90,7 +91,9 @@ def compile_rule(route: Route, position: int = 0) -> PathRule:
     except BadMatch as bad:
         beginning = "" if path.ignore_case else literal_beginning(value)
         return PathRule(PathType.STRING_PREFIX, beginning.encode(), position, route.priority, fault=str(bad))
-    rule = PathRule(path.type, value.encode(), position, route.priority, path.ignore_case)
+    raw = value.encode()
+    literal = raw if path.type is PathType.REGEX else plain_escapes(raw)
+    rule = PathRule(path.type, literal, position, route.priority, path.ignore_case)
     if route.when is None:
         return rule
     try:

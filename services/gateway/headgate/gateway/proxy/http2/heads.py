@@ -15,9 +15,11 @@ from hpack import NeverIndexedHeaderTuple
 from headgate.gateway.proxy.errors import FramingError, LimitExceeded, phrase
 from headgate.gateway.proxy.grammar import TOKEN
 from headgate.gateway.proxy.head import (
+    ALL_NAMES,
     FORBIDDEN_TRAILERS,
     AnswerHead,
     RequestFields,
+    RequestRules,
     normal_host,
     read_answer_fields,
     read_request_fields,
@@ -98,7 +100,7 @@ def _check_values(values: list[bytes]) -> None:
         raise FramingError("control character in a header, or spaces at an end of its value")
 
 
-def read_request(headers: HeaderList, *, ended: bool, max_count: int) -> RequestHead:
+def read_request(headers: HeaderList, *, ended: bool, max_count: int, rules: RequestRules = ALL_NAMES) -> RequestHead:
     """Read the header list of a request; raises BadMessage."""
     pseudo = _leading_pseudo(headers)
     names: list[bytes] = []
@@ -126,7 +128,7 @@ def read_request(headers: HeaderList, *, ended: bool, max_count: int) -> Request
     _check_values(values)
     if where.te >= 0 and values[where.te].lower() != b"trailers":
         raise FramingError("TE other than trailers")
-    fields = read_request_fields((all_names, tuple(values)), max_count)
+    fields = read_request_fields((all_names, tuple(values)), max_count, rules)
     _set_host(fields, pseudo.get(b":authority", b""), host or b"")
     if not ended and fields.content_length < 0:
         fields.chunked = True

@@ -292,7 +292,10 @@ class Http2Connection(Link):
         exchange = stream.exchange
         try:
             head = read_request(
-                cast(HeaderList, event.headers), ended=stream.ended, max_count=self.config.max_header_count
+                cast(HeaderList, event.headers),
+                ended=stream.ended,
+                max_count=self.config.max_header_count,
+                rules=self._context.rules,
             )
         except BadMessage as bad:
             exchange.begin(b"-", b"-", RequestFields())

@@ -1,0 +1,97 @@
+"""Paths that servers read in different ways: one reading for the choice of a route and for the upstream.
+
+A gateway that takes `/public/../admin` for something under `/public`, before an upstream that takes it for `/admin`,
+gives away whatever the route of `/admin` guards. So a path is matched in the form that a server arrives at which
+decodes and resolves all that servers commonly do: escapes of unreserved characters (RFC 3986 section 6.2.2.2), slashes
+of all kinds, empty segments, dot segments. What is forwarded differs from what was sent only in its dot segments, which
+are resolved, so that nothing is left about which an upstream could think otherwise; the rest stays as sent, as `%2F` in
+a segment and `//` mean something to some upstreams. Where careful servers come to different results there is no right
+reading, and the request is refused.
+
+The alternative rejected is nginx's, which matches the resolved path and forwards the other one: it is right only where
+the upstream resolves in the same way. It is there as `match`.
+"""
+
+import re
+from typing import Final, Literal
+
+PathNormalization = Literal["off", "match", "rewrite", "strict"]
+
+_ESCAPE: Final = re.compile(rb"%[0-9A-Fa-f]{2}")
+_MEANT: Final[dict[bytes, bytes]] = {
+    b"%%%02X" % code: bytes((code,)) for code in b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+}
+_SLASHES: Final = re.compile(rb"%2[Ff]|%5[Cc]|\\")
+_DOT_SEGMENT: Final = re.compile(rb"/\.\.?+(?=[/;]|\Z)")
+"""With path parameters behind it too: Java's servers cut these off before they resolve."""
+_DOT_PARAMETER: Final = re.compile(rb"/\.\.?+;")
+_EMPTY_SEGMENTS: Final = re.compile(rb"//++")
+
+
+def _meaning(found: "re.Match[bytes]") -> bytes:
+    escape = found[0].upper()
+    return _MEANT.get(escape, escape)
+
+
+def plain_escapes(path: bytes) -> bytes:
+    """Decode the escapes of unreserved characters, and write the others in upper case."""
+    return _ESCAPE.sub(_meaning, path) if b"%" in path else path
+
+
+def resolve_dots(path: bytes) -> bytes | None:
+    """Remove dot segments (RFC 3986 section 5.2.4) from a path that begins with a slash; None: they lead above it."""
+    kept: list[bytes] = []
+    segments = path.split(b"/")
+    for segment in segments[1:]:
+        if segment == b"..":
+            if not kept:
+                return None
+            kept.pop()
+        elif segment != b".":
+            kept.append(segment)
+    if segments[-1] == b"." or segments[-1] == b"..":
+        kept.append(b"")
+    return b"/" + b"/".join(kept)
+
+
+def has_dot_segments(path: bytes) -> bool:
+    """Tell whether some server might find dot segments in a path."""
+    return _DOT_SEGMENT.search(_SLASHES.sub(b"/", plain_escapes(path))) is not None
+
+
+def normalize(path: bytes, mode: PathNormalization) -> tuple[bytes, bytes] | None:
+    """Read a path that begins with a slash; None: it is to be refused.
+
+    Gives the path that routes are asked for, and the path that is forwarded. Only paths with `//`, `/.`, `%` or a
+    backslash need this.
+    """
+    plain = plain_escapes(path)
+    if mode == "off":
+        return plain, path
+    if b"%00" in plain:
+        return None
+    slashed = _SLASHES.sub(b"/", plain)
+    merged = _EMPTY_SEGMENTS.sub(b"/", slashed)
+    has_dots = _DOT_SEGMENT.search(slashed) is not None
+    matched = resolve_dots(merged) if has_dots else merged
+    if matched is None:
+        return None
+    if mode == "match":
+        return matched, path
+    if mode == "strict":
+        return (path, path) if not has_dots and matched == _upper_escapes(path) else None
+    if not has_dots:
+        return matched, path
+    if slashed != plain or merged != slashed or _DOT_PARAMETER.search(slashed) is not None:
+        # What `..` removes depends on what counts as a segment.
+        return None
+    return matched, matched
+
+
+def _upper_escapes(path: bytes) -> bytes:
+    return _ESCAPE.sub(_in_upper_case, path)
+
+
+def _in_upper_case(found: "re.Match[bytes]") -> bytes:
+    escape: bytes = found[0].upper()
+    return escape

@@ -1,0 +1,103 @@
+"""How many connections there may be, how long a handshake and how slow a body."""
+
+import asyncio
+import time
+
+import pytest
+
+from fakes.http2 import http2_client, request
+from fakes.proxied import Client, Proxied, proxied
+from fakes.tls import SelfSigned
+from fakes.waiting import until
+from headgate.gateway.proxy.config import ProxyConfig
+from headgate.gateway.streams.sharing import SharedListener
+from headgate.gateway.streams.sockets import open_listener
+
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+async def is_served(proxy: Proxied) -> Client | None:
+    client = await proxy.connect()
+    await client.send(GET)
+    try:
+        await client.answer()
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
+    return client
+
+
+@pytest.mark.parametrize("config", [ProxyConfig(max_connections=2), ProxyConfig(max_connections_per_client=2)])
+async def test_connections_over_a_limit_are_closed_and_others_go_on(config: ProxyConfig) -> None:
+    async with proxied(config=config) as proxy:
+        first, second = await is_served(proxy), await is_served(proxy)
+        assert first
+        assert second
+        assert await is_served(proxy) is None
+        await first.send(GET)
+        assert (await first.answer())[1] == b"ok"
+        second.close()
+        await until(lambda: proxy.server.connections == 1)
+        assert await is_served(proxy)
+        limit = "all" if config.max_connections else "client"
+        assert proxy.stats.refused_connections == {limit: 1}
+
+
+async def test_trusted_proxies_have_no_limit_of_a_client() -> None:
+    config = ProxyConfig(max_connections_per_client=1, trusted_proxies=("127.0.0.1",))
+    async with proxied(config=config) as proxy:
+        assert await is_served(proxy)
+        assert await is_served(proxy)
+
+
+async def test_http2_connections_count_once_and_are_let_go() -> None:
+    async with proxied(config=ProxyConfig(max_connections_per_client=1)) as proxy:
+        for _ in range(2):
+            async with http2_client(proxy.port) as client:
+                assert (await client.fetch(request())).status == 200
+                assert await is_served(proxy) is None
+            await until(lambda: proxy.server.connections == 0)
+
+
+async def test_body_that_trickles_is_a_408_though_it_never_rests() -> None:
+    config = ProxyConfig(body_timeout_s=0.4, min_body_rate=1000)
+    async with proxied(config=config) as proxy:
+        client = await proxy.connect()
+        began = time.monotonic()
+        await client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9999\r\n\r\n")
+        reading = asyncio.create_task(client.rest())
+        while not reading.done():
+            await client.send(b"x")
+            await asyncio.sleep(0.05)
+        assert reading.result().startswith(b"HTTP/1.1 408 ")
+        assert 0.3 < time.monotonic() - began < 3
+
+
+@pytest.mark.parametrize("framing", [b"Content-Length: 24", b"Transfer-Encoding: chunked"])
+async def test_body_that_comes_fast_enough_or_has_no_length_may_take_its_time(framing: bytes) -> None:
+    chunked = b"chunked" in framing
+    config = ProxyConfig(body_timeout_s=0.3, min_body_rate=1000 if chunked else 10)
+    async with proxied(config=config) as proxy:
+        client = await proxy.connect()
+        await client.send(b"POST / HTTP/1.1\r\nHost: a\r\n%b\r\n\r\n" % framing)
+        for _ in range(12):
+            await client.send(b"2\r\nxx\r\n" if chunked else b"xx")
+            await asyncio.sleep(0.06)
+        if chunked:
+            await client.send(b"0\r\n\r\n")
+        assert (await client.answer())[1] == b"ok"
+
+
+async def test_handshake_that_does_not_end_is_ended() -> None:
+    tls = SelfSigned("a").server_context()
+    listening = open_listener("127.0.0.1", 0)
+    listener = SharedListener(None, listening, lambda _: asyncio.Protocol(), tls, handshake_timeout_s=0.3)
+    await listener.start()
+    try:
+        began = time.monotonic()
+        client = Client(*await asyncio.open_connection("127.0.0.1", listener.port))
+        await client.send(b"\x16\x03\x01")
+        assert await client.rest() == b""
+        assert 0.2 < time.monotonic() - began < 3
+        client.close()
+    finally:
+        listener.close()
