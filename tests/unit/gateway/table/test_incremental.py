@@ -145,6 +145,25 @@ def test_a_host_with_many_routes_is_compiled_in_many_steps() -> None:
     assert update.commit().match(b"h1.com", b"/999/x", PLAIN) is not None
 
 
+def test_a_chunk_of_many_entries_is_compiled_in_some_steps_and_its_unchanged_entries_in_none() -> None:
+    image = TableImage(upstream(f"up{number}", endpoint(number)) for number in range(60))
+    compiler = new_compiler()
+    (name,), (chunk,) = publish(image, (1, 1))[0].chunks, publish(image, (1, 1))[1]
+    update = compiler.stage(Version(1, 1), [name])
+    assert 3 <= len(list(update.add(name, chunk.content))) <= 12
+    update.commit()
+    image.put(upstream("up1", endpoint(61)))
+    (name,), (chunk,) = publish(image, (1, 2))[0].chunks, publish(image, (1, 2))[1]
+    assert list(compiler.stage(Version(1, 2), [name]).add(name, chunk.content)) == []
+
+
+def test_decoding_and_balancing_an_upstream_of_many_endpoints_are_two_steps() -> None:
+    many = upstream("up", *(endpoint(1, port=port) for port in range(1, 1001)))
+    manifest, (chunk,) = publish(TableImage([many]), (1, 1))
+    update = new_compiler().stage(manifest.version, manifest.chunks)
+    assert list(update.add(update.needed[0], chunk.content)) == [None]
+
+
 @pytest.mark.parametrize(
     "content",
     [

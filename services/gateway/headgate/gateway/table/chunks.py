@@ -19,6 +19,11 @@ from headgate.common.table import Entry
 E = TypeVar("E", bound=Entry)
 C = TypeVar("C")
 
+STEP_BYTES = 8192
+"""Encoded entries compiled between two turns of the event loop: about half a millisecond."""
+_ENTRY_BYTES = 400
+"""What compiling an entry costs beside its length."""
+
 
 @dataclass(frozen=True, slots=True)
 class HeldChunk(Generic[C]):
@@ -129,11 +134,16 @@ class ChunkStage(Generic[E, C]):
         """
         related = [chunk for chunk in self._vanishing if _may_share_keys(chunk.name.prefix, name.prefix)]
         compiled: dict[str, C] = {}
+        size = 0
         for raw in split_entries(content):
             unchanged = self._find_unchanged(raw, related)
             if unchanged is not None:
                 key, item = unchanged
             else:
+                if size > STEP_BYTES:
+                    size = 0
+                    yield
+                size += _ENTRY_BYTES + len(raw)
                 key, item = yield from self._chunks.compile_entry(raw, lambda key: self._find_previous(key, related))
                 self._arrived[key] = item
             compiled[key] = item

@@ -38,6 +38,8 @@ from headgate.gateway.tls.policy import HostTls, TlsPolicies
 
 _log = logging.getLogger(__name__)
 
+ENDPOINTS_AT_ONCE = 256
+"""With more of them decoding an upstream is a step of its own: a thousand take a millisecond, and balancing them too."""
 SETTLED_AT_ONCE = 1000
 """Upstreams without health policies that are settled between two turns of the event loop: about a millisecond."""
 _WATCHED_COST = 10
@@ -127,7 +129,8 @@ class TableCompiler:
             upstream = upstream.model_copy(update={"endpoints": (), "unavailable": reason})
             spec = PLAIN_SPEC
         named = named_upstream(upstream, spec) if self._names is not None else None
-        yield from ()
+        if len(upstream.endpoints) > ENDPOINTS_AT_ONCE:
+            yield
         return upstream.key, BoundUpstream(
             self._holders.holder(upstream.key),
             self._balance(upstream, spec, named, previous and previous.compiled.balancer),
