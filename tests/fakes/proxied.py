@@ -154,6 +154,8 @@ class AnyRouter:
 class RecordedLog:
     """Stands for the access log."""
 
+    is_detailed = False
+
     def __init__(self) -> None:
         self.records: list[LogRecord] = []
 

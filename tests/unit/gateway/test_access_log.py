@@ -6,7 +6,9 @@ import pytest
 
 from fakes.proxied import OK, answering, proxied
 from headgate.gateway.access_log import AccessLog
+from headgate.gateway.tracing import Tracing
 
+CLOSE = b"Connection: close\r\n\r\n"
 REQUEST = (
     b'GET /x?y HTTP/1.1\r\nHost: a\r\nuser-agent: curl "8"\\\r\nReferer: http://b/\r\nX-Request-ID: id-1\r\n'
     b"Connection: close\r\n\r\n"
@@ -19,6 +21,7 @@ async def logged(log_format, request: bytes = REQUEST) -> bytes:
     log = AccessLog(log_format, writing)
     async with proxied(answering(OK)) as proxy:
         proxy.server._context.access_log = log
+        proxy.server._context.times_endpoints = log.is_detailed
         await proxy.talk(request)
         log.close()
     os.close(writing)
@@ -48,6 +51,35 @@ async def test_json_line_has_all_that_explains_an_answer() -> None:
     assert entry["agent"] == 'curl "8"\\'
     assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", entry["time"])
     assert "reason" not in entry
+
+
+async def test_json_line_says_what_the_endpoint_did() -> None:
+    entry = json.loads(await logged("json", b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n" + CLOSE + b"hello"))
+    assert (entry["request_bytes"], entry["upstream_status"], entry["upstream_bytes"]) == (5, 200, 2)
+    assert 0 < entry["upstream_seconds"] <= entry["seconds"]
+    assert {"retries", "tls", "trace_id"}.isdisjoint(entry)
+
+
+async def test_json_line_counts_retries_and_names_the_trace() -> None:
+    reading, writing = os.pipe()
+    log = AccessLog("json", writing)
+    async with proxied(answering(OK), answering(OK)) as proxy:
+        await proxy.origins[0].stop()
+        proxy.server._context.access_log = log
+        proxy.server._context.tracing = Tracing(1.0)
+        await proxy.talk(REQUEST)
+        log.close()
+    os.close(writing)
+    with os.fdopen(reading, "rb") as file:
+        entry = json.loads(file.read())
+    assert entry["retries"] == 1
+    assert re.fullmatch("[0-9a-f]{32}", entry["trace_id"])
+
+
+async def test_json_line_of_a_request_that_reached_no_endpoint_says_nothing_of_one() -> None:
+    entry = json.loads(await logged("json", b"GET / HTTP/1.1\r\nHost: unknown\r\n" + CLOSE))
+    assert {"upstream_status", "upstream_bytes", "upstream_seconds", "upstream", "endpoint"}.isdisjoint(entry)
+    assert entry["request_bytes"] == 0
 
 
 async def test_answer_of_our_own_is_logged_with_its_length() -> None:

@@ -14,14 +14,19 @@ import queue
 import threading
 from datetime import datetime
 from functools import lru_cache
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from headgate.gateway.proxy.head import RequestFields, logged_fields
 from headgate.gateway.streams.log import StreamRecord, combined_line, json_line
 
-LogRecord = tuple[bytes, bytes, bytes, bytes, bytes, int, int, float, RequestFields, bytes, str, str, str, str]
+if TYPE_CHECKING:
+    from headgate.gateway.proxy.exchange import Exchange
+
+LogRecord = tuple[
+    bytes, bytes, bytes, bytes, bytes, int, int, float, RequestFields, bytes, str, str, str, "Exchange", str
+]
 """Time, client address, method, target, version, status, body bytes, seconds, fields, request id, route name,
-upstream, endpoint, reason."""
+upstream, endpoint, what can tell more until the next request, reason."""
 
 _BATCH: Final = 1024
 _FLUSH_S: Final = 0.25
@@ -42,6 +47,11 @@ class AccessLog:
         self._started = False
         self.dropped = 0
         """Lines lost to a slow or closed output."""
+
+    @property
+    def is_detailed(self) -> bool:
+        """Whether lines say all that is known."""
+        return self._is_json
 
     def append(self, record: LogRecord) -> None:
         """Note one finished request."""
@@ -99,7 +109,7 @@ class AccessLog:
 
 def _combined(record: LogRecord) -> bytes:
     """Format as Apache and nginx do, with the seconds, the route and the request id behind."""
-    when, client, method, target, version, status, sent, seconds, fields, request_id, route, _, endpoint, reason = (
+    when, client, method, target, version, status, sent, seconds, fields, request_id, route, _, endpoint, _, reason = (
         record
     )
     referer, agent = logged_fields(fields)
@@ -146,6 +156,7 @@ def _json(record: LogRecord) -> bytes:
         route,
         upstream,
         endpoint,
+        exchange,
         reason,
     ) = record
     entry = {
@@ -164,6 +175,7 @@ def _json(record: LogRecord) -> bytes:
         "route": route,
         "upstream": upstream,
         "endpoint": endpoint,
+        **exchange.log_details(),
         "reason": reason,
     }
     present = {name: value for name, value in entry.items() if value != ""}

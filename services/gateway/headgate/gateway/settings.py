@@ -61,6 +61,13 @@ class GatewaySettings(ServiceSettings):
         default="off",
         description="Format of the access log on standard output; off by default, as it costs throughput.",
     )
+    trace_share: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="Share of the requests without trace context that begin a trace, where their route says nothing "
+        "else; 0 by default. Traces need otlp_endpoint.",
+    )
     max_metric_series: int = Field(
         default=MAX_SERIES,
         ge=0,

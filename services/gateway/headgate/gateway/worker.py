@@ -56,6 +56,7 @@ from headgate.gateway.table.view import CompilerView
 from headgate.gateway.tls import CertificateEntry, CertificateStore
 from headgate.gateway.tls.fallback_files import FallbackFiles
 from headgate.gateway.tls.metrics import TlsFamilies
+from headgate.gateway.tracing import Tracing
 from headgate.gateway.traffic_metrics import EndpointFamilies, RouteFamilies, gone_routes
 
 _log = logging.getLogger(__name__)
@@ -122,6 +123,7 @@ class Worker:
             self._access_log,
             self._stream_context,
             proxy_protocol=settings.proxy_protocol,
+            tracing=Tracing(settings.trace_share) if settings.otlp_endpoint else None,
         )
         self._calls = self._server.calls(self._compiler.find_endpoints)
         self._collector = ProxyCollector(RouteFamilies(self._stats))

@@ -10,7 +10,7 @@ from headgate.gateway.proxy.connection_limits import ConnectionLimits
 from headgate.gateway.proxy.head import RequestRules
 from headgate.gateway.proxy.origin import TrustedPeers
 from headgate.gateway.proxy.outbox import Outbox
-from headgate.gateway.proxy.seam import RequestLog, RouterHolder
+from headgate.gateway.proxy.seam import RequestLog, RouterHolder, Tracing
 from headgate.gateway.proxy.stats import ProxyStats
 
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ class ProxyContext:
     clock: Clock
     outbox: Outbox
     connections: "set[ClientConnection | Http2Connection]" = field(default_factory=set)
+    tracing: Tracing | None = None
+    """None: no request is traced."""
+    times_endpoints: bool = False
+    """Measure for every request how long its endpoint takes to answer, as the access log wants to say so."""
     draining: bool = False
     """Every answer closes its connection."""
     emptied: asyncio.Event = field(default_factory=asyncio.Event)

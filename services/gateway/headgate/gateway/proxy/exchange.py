@@ -26,7 +26,7 @@ from headgate.gateway.proxy.own import own_answer
 from headgate.gateway.proxy.paths import normalize
 from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
 from headgate.gateway.proxy.pool import EndpointPool
-from headgate.gateway.proxy.seam import NeedsBody, RouteTarget, UpstreamState
+from headgate.gateway.proxy.seam import NeedsBody, RequestTrace, RouteTarget, UpstreamState
 from headgate.gateway.proxy.sides import ClientSide, UpstreamSide
 from headgate.gateway.proxy.stats import RouteTraffic, latency_bucket
 from headgate.gateway.tls.identity import check, identity_lines, without_claims
@@ -60,6 +60,7 @@ class Exchange:
         "_endpoint_status",
         "_expires",
         "_facts",
+        "_from_endpoint",
         "_is_counted",
         "_is_replaced",
         "_kept",
@@ -72,7 +73,9 @@ class Exchange:
         "_run",
         "_started",
         "_state",
+        "_trace",
         "_trailers",
+        "_waited",
         "_waiting",
         "active",
         "answer_begun",
@@ -115,6 +118,8 @@ class Exchange:
         self._buffered_limit = 0
         self._attempted = 0.0
         """When the request was sent to an endpoint whose answers are timed."""
+        self._trace: RequestTrace | None = None
+        """None: the request is not traced."""
         self._path = b""
         """That routes are asked for; empty for the gateway's own requests."""
         self._pace_began = 0.0
@@ -146,6 +151,10 @@ class Exchange:
         self.bytes_sent = 0
         self._endpoint_status = 0
         """What the endpoint answered, whatever plugins made of it; 0: nothing."""
+        self._from_endpoint = 0
+        """Bytes that came of answers' bodies."""
+        self._waited = 0.0
+        """Seconds from sending the request to the head of the answer, where that is measured."""
         self.reason = ""
         self.route = None
         self.pool = None
@@ -225,14 +234,21 @@ class Exchange:
             return
         route = router.match(self.fields.host, self._path, self)
         if route is None:
+            self._begin_trace(None)
             self.refuse(404, "no route takes this host and path")
         elif isinstance(route, NeedsBody):
             self._hold_body()
         else:
             self.route = route
+            self._begin_trace(route)
             policies = route.policies
             if policies is None or self._admit(policies):
                 self._send_to_endpoint(route)
+
+    def _begin_trace(self, route: RouteTarget | None) -> None:
+        tracing = self._context.tracing
+        if tracing is not None:
+            self._trace = tracing.begin(self, route)
 
     def _admit(self, policies: RoutePolicies) -> bool:
         """Apply what the route asks before an endpoint is chosen; False: the request is answered, or waits."""
@@ -479,6 +495,8 @@ class Exchange:
 
     def _connect(self, pool: EndpointPool) -> None:
         self.pool = pool
+        if self._trace is not None:
+            self._trace.attempt(self, pool)
         circuit = self._state.circuit if self._state is not None else None
         if circuit is not None and not circuit.acquire_connection():
             self._wait_for_connection(pool)
@@ -535,10 +553,13 @@ class Exchange:
     def _send(self, upstream: UpstreamSide) -> None:
         client = self.client
         self.upstream = upstream
-        if self.pool is not None and self.pool.latency is not None:
+        if self._context.times_endpoints or (self.pool is not None and self.pool.latency is not None):
             self._attempted = time.monotonic()
         if not self.lines:
             self.lines = forwarded_lines(self.fields, self.origin, client.peer)
+        if self._trace is not None:
+            self._trace.attempt(self, upstream.pool)
+            self.lines = self._trace.headed(self.lines)
         is_whole = self.request_done or self._is_replaced
         upstream.begin(self, self._payload, done=is_whole, trailers=self._trailers)
         if not self.request_done:
@@ -567,6 +588,8 @@ class Exchange:
         self._traffic().count_error(kind)
         if self.pool is not None:
             self.pool.traffic.count_error(kind)
+        if self._trace is not None:
+            self._trace.end_attempt(self._endpoint_status, kind)
 
     def _note_retry(self) -> None:
         """Count that the request is sent again, and the answer that is not passed on, if there was one."""
@@ -577,6 +600,8 @@ class Exchange:
             pool.traffic.retries += 1
             if self._endpoint_status:
                 pool.traffic.count_status(self._endpoint_status)
+        if self._trace is not None:
+            self._trace.end_attempt(self._endpoint_status, "" if self._endpoint_status else "closed")
         self._endpoint_status = 0
 
     def _traffic(self) -> RouteTraffic:
@@ -700,6 +725,9 @@ class Exchange:
         pool = self.pool
         if pool is not None:
             self._endpoint_status = answer.status
+            self._from_endpoint += len(payload)
+            if self._context.times_endpoints:
+                self._waited = time.monotonic() - self._attempted
             if self._state is not None:
                 self._state.report_pool(pool, answer.status)
             if pool.latency is not None:
@@ -717,6 +745,7 @@ class Exchange:
 
     def answer_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
         """Pass more of the answer's body on."""
+        self._from_endpoint += len(payload)
         if self._run is not None and not self.tunnel:
             self._run.answer_data(payload, done=done, trailers=trailers)
         else:
@@ -865,6 +894,22 @@ class Exchange:
 
     # The end
 
+    def log_details(self) -> dict[str, object]:
+        """What the detailed access log says of a request besides the record that is made for every log."""
+        details: dict[str, object] = {"request_bytes": self._received}
+        if self._endpoint_status:
+            details["upstream_status"] = self._endpoint_status
+            details["upstream_bytes"] = self._from_endpoint
+            details["upstream_seconds"] = round(self._waited, 6)
+        retries = self._attempts + (1 if self.retried else 0)
+        if retries:
+            details["retries"] = retries
+        if self.client.peer.tls is not None:
+            details["tls"] = self.client.peer.tls.version() or ""
+        if self._trace is not None:
+            details["trace_id"] = self._trace.trace_id
+        return details
+
     def finish(self) -> None:
         """Count and log the request, and let go of what it held; clients' sides call this behind the last byte."""
         self.active = False
@@ -896,9 +941,14 @@ class Exchange:
                     route.name if route is not None else "",
                     traffic.upstream,
                     pool.label if pool is not None else "",
+                    self,
                     self.reason,
                 )
             )
+        if self._trace is not None:
+            self._trace.end_attempt(self._endpoint_status, "" if self._endpoint_status else "given up")
+            self._trace.finish(self, self._received, traffic.upstream)
+            self._trace = None
         if self._state is not None:
             self._part_with_state()
         self.route = self.pool = None

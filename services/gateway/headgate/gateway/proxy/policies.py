@@ -53,6 +53,7 @@ class RoutePolicies:
         "request_s",
         "retries",
         "sets_cookie",
+        "trace_share",
         "websocket",
     )
 
@@ -71,6 +72,8 @@ class RoutePolicies:
         """Read the whole body before an endpoint is chosen."""
         self.buffer_response = 0
         """Bytes of an answer that are kept for a client slower than its upstream."""
+        self.trace_share: float | None = None
+        """Of the requests that begin a trace of their own; None: the gateway's own share."""
         self.websocket = True
         """Let upgrades through."""
         self.request_s: float | None = None

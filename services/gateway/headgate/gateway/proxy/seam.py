@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from headgate.gateway.access_log import LogRecord
     from headgate.gateway.health.circuit import Circuit
     from headgate.gateway.health.ejection import Outcome
+    from headgate.gateway.proxy.exchange import Exchange
     from headgate.gateway.proxy.facts import RequestFacts
     from headgate.gateway.proxy.policies import RoutePolicies
     from headgate.gateway.proxy.pool import EndpointPool
@@ -141,8 +142,39 @@ class RouterHolder:
         """None: no table yet, every request is answered with 503."""
 
 
+class RequestTrace(Protocol):
+    """The spans of one request that is traced: `tracing.RequestTrace`."""
+
+    @property
+    def trace_id(self) -> str:
+        """In hex, for logs."""
+
+    def attempt(self, exchange: "Exchange", pool: "EndpointPool") -> None:
+        """Begin an attempt to have an endpoint answer, unless one is under way."""
+
+    def headed(self, lines: bytes) -> bytes:
+        """Return header lines for an endpoint, with the attempt as the parent of what it does."""
+
+    def end_attempt(self, status: int, error: str) -> None:
+        """End the attempt under way, if any, with the status of its answer, or 0 and what went wrong."""
+
+    def finish(self, exchange: "Exchange", received: int, upstream: str) -> None:
+        """End the trace of a request that is over; `received` are bytes of its body."""
+
+
+class Tracing(Protocol):
+    """Decides which requests are traced: `tracing.Tracing`."""
+
+    def begin(self, exchange: "Exchange", route: RouteTarget | None) -> RequestTrace | None:
+        """Begin to trace a request that was matched to a route, or to none; None: it is not traced."""
+
+
 class RequestLog(Protocol):
     """Takes a record per finished request: the access log."""
+
+    @property
+    def is_detailed(self) -> bool:
+        """Whether it asks requests for their `log_details`."""
 
     def append(self, record: "LogRecord") -> None:
         """Note one finished request."""

@@ -12,7 +12,7 @@ from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.downstream import ClientConnection
 from headgate.gateway.proxy.pool import PoolRegistry
-from headgate.gateway.proxy.seam import Endpoints, RequestLog, RouterHolder
+from headgate.gateway.proxy.seam import Endpoints, RequestLog, RouterHolder, Tracing
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.ports import PortPlan
@@ -35,13 +35,23 @@ class ProxyServer:
         streams: StreamContext | None = None,
         *,
         proxy_protocol: bool = False,
+        tracing: Tracing | None = None,
     ) -> None:
         """Make a server that listens nowhere yet.
 
         `streams` is needed for listeners that stream routes may share, or whose connections begin with a PROXY header.
         """
         self._pools = pools
-        self._context = ProxyContext(holder, config, stats, access_log, Clock(config.tick_s), pools.outbox)
+        self._context = ProxyContext(
+            holder,
+            config,
+            stats,
+            access_log,
+            Clock(config.tick_s),
+            pools.outbox,
+            tracing=tracing,
+            times_endpoints=access_log is not None and access_log.is_detailed,
+        )
         self._streams = streams
         self._proxy_protocol = proxy_protocol
         self._listeners: list[SharedListener] = []

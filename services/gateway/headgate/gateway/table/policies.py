@@ -26,6 +26,7 @@ def compile_policies(
         not route.websocket,
         timeouts.request_s is not None,
         timeouts.idle_s is not None,
+        route.trace_share is not None,
         not route.backends,
         route.stickiness is not None,
         guard is not None,
@@ -43,6 +44,7 @@ def compile_policies(
     policies.buffer_response = route.buffer_response
     policies.websocket = route.websocket
     policies.request_s = timeouts.request_s
+    policies.trace_share = route.trace_share
     policies.idle_s = timeouts.idle_s
     return policies
 

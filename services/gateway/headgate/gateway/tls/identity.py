@@ -57,6 +57,9 @@ class TlsConnection(Protocol):
     def identity(self) -> ClientIdentity:
         """Who the client is."""
 
+    def version(self) -> str | None:
+        """Version of TLS: `TLSv1.3`."""
+
 
 def read_identity(certificate: bytes | None, now: datetime | None = None) -> ClientIdentity:
     """Read a certificate in DER that the handshake verified; None: the client showed none.

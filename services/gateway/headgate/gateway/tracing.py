@@ -1,0 +1,179 @@
+"""Traces of requests, with W3C trace context (https://www.w3.org/TR/trace-context/).
+
+A request that comes with a sampled `traceparent` is traced as a part of its trace. One that comes with an unsampled one
+is not, and its header goes to the upstream as it is. One that comes with none, or with one that cannot be read, begins
+a trace by lot: the route's share, or else the gateway's.
+
+A traced request has a server span, and a client span for each attempt to have an endpoint answer it; the endpoint gets
+the client span as its parent. Attributes are those of OpenTelemetry's conventions for HTTP. Spans go to the collector
+from a thread of the SDK's.
+"""
+
+import random
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
+from opentelemetry.trace.span import TraceState
+from opentelemetry.util.types import AttributeValue
+
+from headgate.common.telemetry import tracer
+
+if TYPE_CHECKING:
+    from headgate.gateway.proxy.exchange import Exchange
+    from headgate.gateway.proxy.pool import EndpointPool
+    from headgate.gateway.proxy.seam import RouteTarget
+
+_PARENTS = re.compile(rb"(?im)^traceparent:[ \t]*([^\r\n]*?)[ \t]*\r\n")
+_STATES = re.compile(rb"(?im)^tracestate:[ \t]*([^\r\n]*?)[ \t]*\r\n")
+_PARENT = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+_METHODS = frozenset({"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE", "QUERY"})
+"""All others are `_OTHER`, as the conventions want the attribute to have few values."""
+
+
+def read_parent(lines: bytes) -> SpanContext | None:
+    """Read the trace context in header lines; None: there is none that is valid."""
+    values = _PARENTS.findall(lines)
+    found = _PARENT.fullmatch(values[0]) if len(values) == 1 else None
+    if found is None:
+        return None
+    version, trace_id, span_id, flags, rest = found.groups()
+    if version == b"ff" or (version == b"00" and rest):
+        return None
+    state = TraceState.from_header([value.decode("latin-1") for value in _STATES.findall(lines)])
+    context = SpanContext(int(trace_id, 16), int(span_id, 16), True, TraceFlags(int(flags, 16) & 3), state)
+    return context if context.is_valid else None
+
+
+class RequestTrace:
+    """The spans of one request; the proxy's `RequestTrace`."""
+
+    def __init__(self, exchange: "Exchange", route: "RouteTarget | None", parent: SpanContext | None) -> None:
+        self._tracer = tracer(__name__)
+        self._keeps_state = parent is not None
+        context = trace.set_span_in_context(NonRecordingSpan(parent), Context()) if parent else Context()
+        method = exchange.method.decode("latin-1")
+        self._method = method if method in _METHODS else "_OTHER"
+        shown = self._method if self._method != "_OTHER" else "HTTP"
+        self._server = self._tracer.start_span(
+            f"{shown} {route.name}" if route is not None else shown,
+            context,
+            SpanKind.SERVER,
+            _server_attributes(exchange, route, self._method),
+        )
+        self._context = trace.set_span_in_context(self._server, Context())
+        self._attempt: Span | None = None
+        self._attempts = 0
+
+    @property
+    def trace_id(self) -> str:
+        """In hex."""
+        return format(self._server.get_span_context().trace_id, "032x")
+
+    def attempt(self, exchange: "Exchange", pool: "EndpointPool") -> None:
+        """Begin an attempt, unless one is under way."""
+        if self._attempt is not None:
+            return
+        scheme = "http" if pool.spec.tls is None else "https"
+        attributes: dict[str, AttributeValue] = {
+            "http.request.method": self._method,
+            "server.address": pool.address,
+            "server.port": pool.port,
+            "url.full": f"{scheme}://{pool.label}{exchange.target.decode('latin-1')}",
+            "network.protocol.name": "http",
+        }
+        if self._attempts:
+            attributes["http.request.resend_count"] = self._attempts
+        self._attempts += 1
+        name = self._method if self._method != "_OTHER" else "HTTP"
+        self._attempt = self._tracer.start_span(name, self._context, SpanKind.CLIENT, attributes)
+
+    def headed(self, lines: bytes) -> bytes:
+        """Return header lines for an endpoint with the attempt as the parent of what it does."""
+        assert self._attempt is not None
+        context = self._attempt.get_span_context()
+        lines = _PARENTS.sub(b"", lines)
+        if not self._keeps_state:
+            lines = _STATES.sub(b"", lines)
+        return lines + b"traceparent: 00-%032x-%016x-%02x\r\n" % (
+            context.trace_id,
+            context.span_id,
+            context.trace_flags,
+        )
+
+    def end_attempt(self, status: int, error: str) -> None:
+        """End the attempt under way, if any, with the status of its answer, or 0 and what went wrong."""
+        span, self._attempt = self._attempt, None
+        if span is not None:
+            _end(span, status, error, is_failure=status >= 400)
+
+    def finish(self, exchange: "Exchange", received: int, upstream: str) -> None:
+        """End the trace of a request that is counted."""
+        span = self._server
+        if upstream:
+            span.set_attribute("headgate.upstream", upstream)
+        span.set_attribute("http.request.body.size", received)
+        span.set_attribute("http.response.body.size", exchange.bytes_sent)
+        if exchange.reason:
+            span.set_attribute("headgate.reason", exchange.reason)
+        _end(span, exchange.status, "" if exchange.status else "cut off", is_failure=exchange.status >= 500)
+
+
+def _server_attributes(exchange: "Exchange", route: "RouteTarget | None", method: str) -> dict[str, AttributeValue]:
+    fields, origin = exchange.fields, exchange.origin
+    path, _, query = exchange.target.decode("latin-1").partition("?")
+    attributes: dict[str, AttributeValue] = {
+        "http.request.method": method,
+        "url.scheme": origin.scheme.decode(),
+        "url.path": path,
+        "server.address": fields.host.decode("latin-1"),
+        "client.address": origin.address.decode(),
+        "network.protocol.name": "http",
+        "network.protocol.version": exchange.client.version.decode().removesuffix(".0"),
+        "headgate.request_id": exchange.request_id.decode("latin-1"),
+    }
+    if method == "_OTHER":
+        attributes["http.request.method_original"] = exchange.method.decode("latin-1")
+    if query:
+        attributes["url.query"] = query
+    if fields.agent:
+        attributes["user_agent.original"] = fields.agent.decode("latin-1")
+    if route is not None:
+        attributes["headgate.route"] = route.name
+    return attributes
+
+
+def _end(span: Span, status: int, error: str, *, is_failure: bool) -> None:
+    if status:
+        span.set_attribute("http.response.status_code", status)
+    if error or is_failure:
+        span.set_attribute("error.type", error or str(status))
+        span.set_status(Status(StatusCode.ERROR))
+    span.end()
+
+
+class Tracing:
+    """Decides which requests are traced; the proxy's `Tracing`.
+
+    Args:
+        share: of the requests without trace context, for routes that say nothing else.
+        chance: gives numbers from 0 up to 1.
+    """
+
+    def __init__(self, share: float, chance: Callable[[], float] = random.random) -> None:
+        self._share = share
+        self._chance = chance
+
+    def begin(self, exchange: "Exchange", route: "RouteTarget | None") -> RequestTrace | None:
+        """Begin to trace a request; None: it is not traced."""
+        parent = read_parent(exchange.fields.lines)
+        if parent is not None:
+            return RequestTrace(exchange, route, parent) if parent.trace_flags.sampled else None
+        policies = route.policies if route is not None else None
+        share = policies.trace_share if policies is not None else None
+        if self._chance() < (self._share if share is None else share):
+            return RequestTrace(exchange, route, None)
+        return None
