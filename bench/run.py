@@ -1,7 +1,7 @@
 """The command: which parts are measured, how long, and where the report goes.
 
-python -m bench                                  everything, about 35 minutes
-python -m bench --quick                          everything, short, for development: under 8 minutes
+python -m bench                                  everything, about 30 minutes
+python -m bench --quick                          everything, short, for development: under 5 minutes
 python -m bench handshakes http2                 two parts
 python -m bench throughput --rounds 2 --peers nginx,headgate
 python -m bench propagation --changes 50
@@ -76,7 +76,7 @@ FULL = Extent(
     http2=Http2Plan(5, 4.0),
     bodies=BodiesPlan(1 << 30, 5, 10.0),
     connections_held=ConnectionsPlan(10_000, 1_000, 30.0),
-    swaps=SwapsPlan(60.0, 100, 100),
+    swaps=SwapsPlan(60.0, 100, 25),
     replicas=ReplicasPlan(6),
     changes=200,
     propagation_ingresses=(0, 1000),
