@@ -1,0 +1,408 @@
+"""Every family of plugins once, from the table's entry to the wire."""
+
+import asyncio
+import base64
+import gzip
+import json
+
+import pytest
+
+from fakes.http2 import http2_client, request
+from fakes.proxied import OK, Conversation, answering
+from fakes.served import HOST, Got, asking, at, named, origins, ports, read_answer, sealed, served, site, to
+from fakes.waiting import until
+from headgate.common.table import PluginUse
+from headgate.gateway.plugins.interface import BodyFilter, Plugin, PluginConfig, Request, Response
+from headgate.gateway.plugins.registry import PluginRegistry
+
+TEXT = b"all work and no play " * 200
+STREAMED = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (
+    len(TEXT),
+    TEXT,
+)
+
+
+async def test_headers_are_rewritten_both_ways_and_ours_replaced_not_repeated() -> None:
+    rewrite = {"headers": {"set": {"X-Forwarded-Proto": "https", "X-Real-IP": "9.9.9.9", "X-Request-ID": "mine"}}}
+    answer = {"headers": {"set": {"X-Frame-Options": "DENY"}, "remove": ["X-Powered-By"]}}
+    plugins = [("proxy-rewrite", rewrite), ("response-rewrite", answer)]
+    raw = b"HTTP/1.1 200 OK\r\nX-Powered-By: PHP\r\nContent-Length: 2\r\n\r\nok"
+    async with origins(answering(raw)) as (origin,), served(site(to("up", plugins=plugins)), at(origin.port)) as proxy:
+        got = await proxy.get()
+        assert (got["x-frame-options"], got["x-powered-by"], got.body) == ("DENY", "", b"ok")
+        head = origin.heads[0]
+        for line in (b"X-Forwarded-Proto: https", b"X-Real-IP: 9.9.9.9", b"X-Request-ID: mine"):
+            name = line.partition(b":")[0].lower()
+            assert head.lower().count(b"\r\n" + name + b":") == 1
+            assert b"\r\n" + line + b"\r\n" in head
+
+
+async def test_route_of_plugins_alone_redirects() -> None:
+    plugins = [("redirect", {"uri": "https://$host/new$uri", "ret_code": 308})]
+    async with served(site(to(plugins=plugins))) as proxy:
+        got = await proxy.post(b"body", "/x?y=1")
+        assert (got.status, got["location"]) == (308, "https://a.example/new/x")
+        client = await proxy.connect()
+        for _ in range(2):
+            await client.send(asking("/again"))
+            assert (await read_answer(client)).status == 308
+
+
+async def test_route_of_plugins_that_answer_nothing_is_a_503() -> None:
+    async with served(site(to(plugins=[("cors", {})]))) as proxy:
+        assert (await proxy.get()).status == 503
+
+
+async def test_preflight_is_answered_here_and_the_request_that_follows_there() -> None:
+    plugins = [("cors", {"allow_origins": "https://b.example", "allow_methods": "PUT"})]
+    async with origins(answering(OK)) as (origin,), served(site(to("up", plugins=plugins)), at(origin.port)) as proxy:
+        asked = {"Origin": "https://b.example", "Access_Control_Request_Method": "PUT"}
+        preflight = await proxy.get(method="OPTIONS", **asked)
+        assert (preflight.status, preflight["access-control-allow-methods"]) == (204, "PUT")
+        assert origin.heads == []
+        got = await proxy.get(Origin="https://b.example")
+        assert (got.body, got["access-control-allow-origin"]) == (b"ok", "https://b.example")
+
+
+async def streaming(conversation: Conversation) -> None:
+    """Answers in two pieces."""
+    while True:
+        await conversation.request()
+        await conversation.send(STREAMED[:1000])
+        await asyncio.sleep(0.02)
+        await conversation.send(STREAMED[1000:])
+
+
+async def test_streamed_answer_is_compressed_for_chunks_and_for_http_1_0() -> None:
+    plugins = [("gzip", {"http_version": "1.0"})]
+    async with (
+        origins(streaming) as (origin,),
+        served(site(to("up", plugins=plugins)), at(origin.port)) as proxy,
+    ):
+        got = await proxy.get(Accept_Encoding="gzip")
+        assert (got["content-encoding"], got["transfer-encoding"]) == ("gzip", "chunked")
+        assert gzip.decompress(got.body) == TEXT
+        old = await proxy.connect()
+        await old.send(b"GET / HTTP/1.0\r\nHost: a.example\r\nAccept-Encoding: gzip\r\n\r\n")
+        got = await read_answer(old)
+        assert (got["content-encoding"], got["content-length"]) == ("gzip", "")
+        assert gzip.decompress(got.body) == TEXT
+
+
+async def test_name_and_password_are_asked_for_and_checked() -> None:
+    users = {"users": [{"username": "jo", "password": ""}], "user_header": "X-User"}
+    use = PluginUse(name="basic-auth", config=users, secrets={"users.0.password": sealed(b"s3cret")})
+    async with origins(answering(OK)) as (origin,):
+        route = to("up").model_copy(update={"plugins": (use,)})
+        async with served(site(route), at(origin.port)) as proxy:
+            refused = await proxy.get()
+            assert (refused.status, refused["www-authenticate"]) == (401, 'Basic realm="basic"')
+            assert origin.heads == []
+            token = base64.b64encode(b"jo:s3cret").decode()
+            assert (await proxy.get(Authorization=f"Basic {token}")).body == b"ok"
+            assert b"\r\nX-User: jo\r\n" in origin.heads[0]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "config", "status"),
+    [
+        ("limit-count", {"count": 2, "time_window": 60, "rejected_code": 429}, 429),
+        ("limit-req", {"rate": 0.01, "burst": 1, "nodelay": True}, 503),
+    ],
+)
+async def test_requests_beyond_the_limit_are_refused_and_a_new_table_forgets_nothing(
+    plugin: str, config: dict[str, object], status: int
+) -> None:
+    async with origins(answering(OK)) as (origin,):
+        route = to("up", plugins=[(plugin, config)])
+        async with served(site(route), at(origin.port)) as proxy:
+            assert [(await proxy.get()).status for _ in range(3)] == [200, 200, status]
+            proxy.put(site(route, to("up", path="/other")))
+            assert (await proxy.get()).status == status
+            assert (await proxy.get("/other")).status == 200
+
+
+async def test_service_decides_who_may_pass_and_tells_the_upstream_who_it_is() -> None:
+    async def authorize(conversation: Conversation) -> None:
+        while True:
+            head, _ = await conversation.request()
+            if b"X-Token: good" in head or b"x-token: good" in head.lower():
+                await conversation.send(b"HTTP/1.1 200 OK\r\nX-User: jo\r\nContent-Length: 0\r\n\r\n")
+            else:
+                await conversation.send(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 4\r\n\r\nno!\n")
+
+    async with origins(authorize, answering(OK)) as (service, origin):
+        asked = {"path": "/check", "request_headers": ["X-Token"], "upstream_headers": ["X-User"]}
+        for where in ({"upstream": "auth"}, {"uri": f"http://127.0.0.1:{service.port}/check"}):
+            route = to("up", plugins=[("forward-auth", {**asked, **where})])
+            async with served(site(route), at(origin.port), at(service.port, key="auth")) as proxy:
+                refused = await proxy.get(X_User="root")
+                assert (refused.status, refused.body) == (401, b"no!\n")
+                before = len(origin.heads)
+                assert (await proxy.get("/x", X_Token="good", X_User="root")).body == b"ok"
+                assert b"\r\nX-User: jo\r\n" in origin.heads[before]
+                assert b"root" not in origin.heads[before]
+        told = service.heads[-1]
+        assert told.startswith(b"GET /check HTTP/1.1\r\n")
+        assert b"\r\nX-Forwarded-Uri: /x\r\n" in told
+        assert b"aiohttp" not in told
+
+
+async def test_copy_arrives_at_its_upstream_with_the_body() -> None:
+    copies: list[bytes] = []
+
+    async def shadow(conversation: Conversation) -> None:
+        head, body = await conversation.request()
+        copies.append(head + body)
+
+    async with origins(answering(OK), shadow) as (origin, mirror):
+        route = to("up", plugins=[("proxy-mirror", {"upstream": "shadow"})])
+        async with served(site(route), at(origin.port), at(mirror.port, key="shadow")) as proxy:
+            assert (await proxy.post(b"hello", "/x")).body == b"ok"
+            await until(lambda: bool(copies))
+            assert copies[0].startswith(b"POST /x HTTP/1.1\r\nHost: a.example\r\n")
+            assert copies[0].endswith(b"\r\n\r\nhello")
+
+
+async def test_errors_are_replaced_by_a_page_of_an_upstream_ours_too() -> None:
+    page = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nsorry"
+    error = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 5\r\n\r\ntrace"
+    async with origins(answering(error), answering(page)) as (origin, pages):
+        errors = [("error-page", {"upstream": "pages", "statuses": ["500-599"], "keep_status": True})]
+        routes = to("up", plugins=errors), to("gone", path="/gone", plugins=errors)
+        async with served(site(*routes), at(origin.port), at(pages.port, key="pages")) as proxy:
+            for path, status in (("/", 500), ("/gone", 503)):
+                got = await proxy.get(path)
+                assert (got.status, got.body, got["content-type"]) == (status, b"sorry", "text/html")
+            assert [
+                b"\r\nX-Code: %d\r\n" % status in head for status, head in zip((500, 503), pages.heads, strict=True)
+            ] == [True] * 2
+
+
+class BodyConfig(PluginConfig):
+    pass
+
+
+class Shouting(Plugin[BodyConfig]):
+    """Reads a JSON body and sends another."""
+
+    name = "shouting"
+    Config = BodyConfig
+
+    async def on_request(self, request: Request) -> None:
+        value = json.loads(await request.read_body(100))
+        request.replace_body(json.dumps(value).upper().encode())
+
+
+class Rot(Plugin[BodyConfig]):
+    """Changes a request's body as it passes, and makes it longer."""
+
+    name = "rot"
+    Config = BodyConfig
+
+    def request_body_filter(self, request: Request) -> BodyFilter:
+        class Doubling(BodyFilter):
+            def feed(self, data: bytes) -> bytes:
+                return b"".join(bytes((byte, byte)) for byte in data)
+
+            def finish(self) -> bytes:
+                return b"!"
+
+        return Doubling()
+
+
+class Failing(Plugin[BodyConfig]):
+    """Goes wrong."""
+
+    name = "failing"
+    Config = BodyConfig
+
+    def on_request(self, request: Request) -> None:
+        raise RuntimeError("nobody's business")
+
+
+class Waiting(Plugin[BodyConfig]):
+    """Waits until it is let go."""
+
+    name = "waiting"
+    Config = BodyConfig
+    entered = 0
+    ended = 0
+    go: asyncio.Event
+
+    async def on_request(self, request: Request) -> Response | None:
+        Waiting.entered += 1
+        try:
+            await Waiting.go.wait()
+        finally:
+            Waiting.ended += 1
+        return None
+
+
+@pytest.fixture(autouse=True)
+def _own_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = PluginRegistry.find
+
+    def find(self: PluginRegistry, name: str) -> type[Plugin[BodyConfig]]:
+        return {each.name: each for each in (Shouting, Rot, Failing, Waiting)}.get(name) or known(self, name)
+
+    monkeypatch.setattr(PluginRegistry, "find", find)
+    Waiting.go = asyncio.Event()
+    Waiting.entered = Waiting.ended = 0
+
+
+async def echo(conversation: Conversation) -> None:
+    while True:
+        _, body = await conversation.request()
+        await conversation.send(named(body))
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_body_that_a_plugin_reads_is_replaced(chunked: bool) -> None:
+    async with origins(echo) as (origin,), served(site(to("up", plugins=[("shouting", {})])), at(origin.port)) as proxy:
+        client = await proxy.connect()
+        for _ in range(2):
+            if chunked:
+                await client.send(asking("/", "POST", body=b'5\r\n["a",\r\n', Transfer_Encoding="chunked"))
+                await asyncio.sleep(0.02)
+                await client.send(b'4\r\n"b"]\r\n0\r\n\r\n')
+            else:
+                await client.send(asking("/", "POST", body=b'["a", "b"]'))
+            assert (await read_answer(client)).body == b'["A", "B"]'
+        client = await proxy.connect()
+        await client.send(asking("/", "POST", body=b"[" + b"1," * 100))
+        assert (await read_answer(client)).status == 413
+
+
+async def test_streamed_body_passes_a_filter_that_makes_it_longer() -> None:
+    async with origins(echo) as (origin,), served(site(to("up", plugins=[("rot", {})])), at(origin.port)) as proxy:
+        client = await proxy.connect()
+        for _ in range(2):
+            await client.send(b"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 4\r\n\r\nab")
+            await asyncio.sleep(0.03)
+            await client.send(b"cd")
+            got = await read_answer(client)
+            pieces = got.body.split(b"\r\n")
+            assert b"".join(pieces[1::2]) == b"aabbccdd!"
+
+
+async def test_answer_goes_out_at_its_pace() -> None:
+    plugins = [("bandwidth", {"rate": 2000})]
+    async with (
+        origins(answering(named(b"x" * 3000))) as (origin,),
+        served(site(to("up", plugins=plugins)), at(origin.port)) as proxy,
+    ):
+        client = await proxy.connect()
+        for _ in range(2):
+            began = asyncio.get_running_loop().time()
+            await client.send(asking())
+            assert (await read_answer(client)).body == b"x" * 3000
+            # The first second's share goes at once, the rest in pieces.
+            assert asyncio.get_running_loop().time() - began > 0.3
+
+
+async def test_plugin_that_raises_is_a_500_that_names_it_and_nothing_else() -> None:
+    async with served(site(to("up", plugins=[("failing", {})])), at(1)) as proxy:
+        got = await proxy.get()
+        assert (got.status, got["x-headgate-reason"]) == (500, "plugin failing failed")
+        assert b"business" not in got.head + got.body
+
+
+async def test_unknown_plugin_and_bad_field_cost_their_route_alone() -> None:
+    async with origins(answering(OK)) as (origin,):
+        unknown = to("up", path="/a", plugins=[("corse", {})])
+        bad = to("up", path="/b", plugins=[("cors", {"max_agee": 1})])
+        async with served(site(unknown, bad, to("up")), at(origin.port)) as proxy:
+            got = await proxy.get("/a")
+            assert got.status == 500
+            assert "did you mean cors" in got["x-headgate-reason"]
+            assert "max_agee" in (await proxy.get("/b"))["x-headgate-reason"]
+            assert (await proxy.get()).status == 200
+
+
+@pytest.mark.parametrize("leaves_at_once", [True, False])
+async def test_hook_ends_with_the_client_that_leaves(leaves_at_once: bool) -> None:
+    async with (
+        origins(answering(OK)) as (origin,),
+        served(site(to("up", plugins=[("waiting", {})])), at(origin.port)) as proxy,
+    ):
+        client = await proxy.connect()
+        await client.send(asking("/", "POST", body=b"x") if leaves_at_once else asking())
+        if not leaves_at_once:
+            await until(lambda: Waiting.entered == 1)
+        client.reset()
+        await until(lambda: not proxy.server.connections and Waiting.ended == Waiting.entered)
+        Waiting.go.set()
+        assert (await proxy.get()).status == 200
+        assert len(origin.heads) == 1
+
+
+async def test_client_that_leaves_with_half_of_its_body_unsent_is_noticed_while_a_hook_waits() -> None:
+    async with (
+        origins(answering(OK)) as (origin,),
+        served(site(to("up", plugins=[("waiting", {})])), at(origin.port)) as proxy,
+    ):
+        client = await proxy.connect()
+        await client.send(b"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 4\r\n\r\nab")
+        await until(lambda: Waiting.entered == 1)
+        client.reset()
+        await until(lambda: Waiting.ended == 1)
+        assert proxy.log.records[-1][5] == 499
+
+
+async def test_drain_lets_a_request_finish_that_waits_for_a_hook() -> None:
+    async with (
+        origins(answering(OK)) as (origin,),
+        served(site(to("up", plugins=[("waiting", {})])), at(origin.port)) as proxy,
+    ):
+        asked = asyncio.create_task(proxy.get())
+        await until(lambda: Waiting.entered == 1)
+        drained = asyncio.create_task(proxy.server.drain(5))
+        await asyncio.sleep(0.05)
+        assert not drained.done()
+        Waiting.go.set()
+        got = await asked
+        assert (got.status, got["connection"]) == (200, "close")
+        await drained
+
+
+async def test_plugins_serve_http2_as_well() -> None:
+    plugins = [("gzip", {}), ("proxy-rewrite", {"add_prefix": "/v1"})]
+    routes = (
+        to("up", plugins=plugins),
+        to(path="/old", plugins=[("redirect", {"uri": "/new"})]),
+        to("up", path="/shout", plugins=[("shouting", {})]),
+        to("up", path="/failing", plugins=[("failing", {})]),
+    )
+
+    async def texts(conversation: Conversation) -> None:
+        while True:
+            head, body = await conversation.request()
+            await conversation.send(named(body) if head.startswith(b"POST") else STREAMED)
+
+    async with (
+        origins(texts) as (origin,),
+        served(site(*routes), at(origin.port)) as proxy,
+        http2_client(proxy.port) as client,
+    ):
+        asked = {"authority": HOST.encode()}
+        answer = await client.fetch(request(b"GET", b"/x", (b"accept-encoding", b"gzip"), **asked))
+        assert gzip.decompress(bytes(answer.body)) == TEXT
+        assert origin.heads[0].startswith(b"GET /v1/x HTTP/1.1\r\n")
+        moved = await client.fetch(request(b"GET", b"/old", **asked))
+        assert (moved.status, moved.headers[b"location"]) == (302, b"/new")
+        shouted = await client.fetch(request(b"POST", b"/shout", **asked), b'["a"]')
+        assert bytes(shouted.body) == b'["A"]'
+        assert (await client.fetch(request(b"GET", b"/failing", **asked))).status == 500
+
+
+async def test_mirror_and_errors_go_by_the_bounds_of_their_upstreams() -> None:
+    async with origins(answering(OK)) as (origin,):
+        route = to("up", plugins=[("forward-auth", {"upstream": "auth"})])
+        bounded = at(1, key="auth", circuit_breaker={"max_requests": 1}, ejection={"consecutive_errors": 1})
+        async with served(site(route), at(origin.port), bounded) as proxy:
+            got: Got = await proxy.get()
+            assert got.status == 403
+            circuit = proxy.health.state("auth").circuit
+            assert circuit is not None
+            assert (circuit.requests, ports([origin])) == (0, [origin.port])
