@@ -70,6 +70,7 @@ class Gateway:
         self.registry = CollectorRegistry()
         self.holder = RouterHolder()
         self.certificates: list[OpenedCertificate] = []
+        self.slices: list[int] = []
         directory = EndpointDirectory(FakePools())
         metrics = TableMetrics(self.registry)
         compiler = TableCompiler(directory, Unsealer([KEY]).open)
@@ -77,6 +78,7 @@ class Gateway:
         self.follower = Follower(store, "default", self.applier, metrics, poll_s=0.02, first_retry_s=0.01)
 
     def _present(self, arrived: Sequence[OpenedCertificate], gone: Collection[str]) -> None:
+        self.slices.append(len(arrived) + len(gone))
         replaced = {*gone, *(certificate.key for certificate in arrived)}
         self.certificates = [other for other in self.certificates if other.key not in replaced] + list(arrived)
 
@@ -245,6 +247,22 @@ async def test_a_certificate_that_left_the_table_is_not_counted_as_refused_any_m
         await eventually(lambda: gateway.served() == "1.2")
     assert [item.key for item in gateway.certificates] == ["good"]
     assert gateway.metric("headgate_table_refused_certificates") == 0
+
+
+async def test_many_certificates_are_handed_over_in_slices() -> None:
+    store, image, sealed = Shakable(), small_image(), seal(b"key", [KEY.public_key])
+    for number in range(250):
+        image.put(certificate(f"c{number}", sealed, f"h{number}.com"))
+    gateway = Gateway(store)
+    await commit(store, image, (1, 1))
+    async with gateway.following():
+        await eventually(lambda: len(gateway.certificates) == 250)
+        assert gateway.slices == [100, 100, 50]
+        for number in range(250):
+            image.discard("certificates", f"c{number}")
+        await commit(store, image, (1, 2))
+        await eventually(lambda: not gateway.certificates)
+    assert gateway.slices == [100, 100, 50] * 2
 
 
 async def test_losing_the_store_changes_nothing_but_the_tables_age() -> None:

@@ -5,9 +5,10 @@ before it leaves the last good table as it was.
 """
 
 import asyncio
+import itertools
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
 from headgate.common.errors import HeadgateError
 from headgate.common.snapshot import ChunkName, Manifest, Version
@@ -26,6 +27,8 @@ _log = logging.getLogger(__name__)
 
 FETCHES_AT_ONCE = 16
 """Chunks asked for at a time: hides the store's latency, holds at most 16 x 4 MiB."""
+CERTIFICATES_AT_ONCE = 100
+"""Presented between two turns of the event loop: about a millisecond."""
 Fetch = Callable[[ChunkName], Awaitable[bytes]]
 """Returns a chunk's verified content; raises a HeadgateError."""
 
@@ -92,7 +95,7 @@ class TableApplier:
             except HeadgateError:
                 self._metrics.refusals.inc()
                 raise
-            await _settle(update, watch)
+            await self._settle(update, watch)
             took_s = time.perf_counter() - started
             self._show(manifest, table, took_s, watch.longest_s)
             # Within the span, so that the line has the trace of the change that led to it.
@@ -115,24 +118,46 @@ class TableApplier:
         self._holder.router = table
         self.manifest = manifest
         watch.end()
-        if any(update.certificates):
-            watch.begin()
-            self._present_certificates(*update.certificates)
-            watch.end()
         if update.changes_streams:
             watch.begin()
             self._on_streams([stream for _, stream in self._compiler.streams.compiled()])
             watch.end()
         return table
 
-    def _present_certificates(self, arrived: Mapping[str, OpenedCertificate], gone: Collection[str]) -> None:
+    async def _settle(self, update: TableUpdate, watch: Stopwatch) -> None:
+        """Do what need not be in the same instant as the swap, letting traffic run after each step.
+
+        It begins with the swap, and nothing of it is left out if the gateway is told to stop meanwhile.
+        """
+        steps = itertools.chain(self._present_certificates(*update.certificates), update.settling)
+        try:
+            watch.begin()
+            for _ in steps:
+                watch.end()
+                await asyncio.sleep(0)
+                watch.begin()
+            watch.end()
+        finally:
+            for _ in steps:
+                pass
+
+    def _present_certificates(
+        self, arrived: Mapping[str, OpenedCertificate], gone: Collection[str]
+    ) -> Generator[None, None, None]:
         self._refused.difference_update(gone, arrived)
         for key, opened in arrived.items():
             if opened.problem:
                 self._refused.add(key)
                 _log.error("certificate refused", extra={"certificate": key, "problem": opened.problem})
         self._metrics.refused_certificates.set(len(self._refused))
-        self._on_certificates(list(arrived.values()), gone)
+        certificates, keys = list(arrived.values()), list(gone)
+        for start in range(0, len(certificates), CERTIFICATES_AT_ONCE):
+            self._on_certificates(certificates[start : start + CERTIFICATES_AT_ONCE], ())
+            yield
+        # Last, so that a name that goes from one to another always has one.
+        for start in range(0, len(keys), CERTIFICATES_AT_ONCE):
+            self._on_certificates((), keys[start : start + CERTIFICATES_AT_ONCE])
+            yield
 
     def _show(self, manifest: Manifest, table: CompiledTable, took_s: float, longest_step_s: float) -> None:
         metrics = self._metrics
@@ -161,20 +186,6 @@ async def _fill(update: TableUpdate, fetch: Fetch, watch: Stopwatch) -> None:
                 watch.begin()
             watch.end()
             await asyncio.sleep(0)
-
-
-async def _settle(update: TableUpdate, watch: Stopwatch) -> None:
-    """Finish what a swap left to do, letting traffic run after each step, and at once if it is cancelled."""
-    try:
-        watch.begin()
-        for _ in update.settling:
-            watch.end()
-            await asyncio.sleep(0)
-            watch.begin()
-        watch.end()
-    finally:
-        for _ in update.settling:
-            pass
 
 
 async def _quietly(fetching: Awaitable[bytes]) -> bytes | HeadgateError:

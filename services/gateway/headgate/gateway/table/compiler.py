@@ -39,7 +39,7 @@ from headgate.gateway.tls.policy import HostTls, TlsPolicies
 _log = logging.getLogger(__name__)
 
 ENDPOINTS_AT_ONCE = 256
-"""With more of them decoding an upstream is a step of its own: a thousand take a millisecond, and balancing them too."""
+"""With more of them decoding an upstream is a step of its own: a thousand take a millisecond, like balancing them."""
 SETTLED_AT_ONCE = 1000
 """Upstreams without health policies that are settled between two turns of the event loop: about a millisecond."""
 _WATCHED_COST = 10
