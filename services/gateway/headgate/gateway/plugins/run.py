@@ -53,6 +53,11 @@ class PluginRun:
         self._is_over = False
 
     @property
+    def is_holding(self) -> bool:
+        """The answer waits for a hook, or for its time."""
+        return self._is_held or self._timer is not None
+
+    @property
     def is_waiting(self) -> bool:
         """A hook is being awaited."""
         return self._task is not None

@@ -197,11 +197,17 @@ class ClientConnection(ClientSide):
         """Stop taking the answer from the upstream."""
         self.write_paused = True
         self._exchange.client_paused(True)
+        if self.state == _HEAD:
+            self.update_reading()
 
     def resume_writing(self) -> None:
         """Go on taking the answer."""
         self.write_paused = False
         self._exchange.client_paused(False)
+        if self.state == _HEAD:
+            self.update_reading()
+            if self._offset < len(self._buffer):
+                self._process()
 
     # Reading requests
 
@@ -212,7 +218,9 @@ class ClientConnection(ClientSide):
         self._processing = True
         try:
             for _ in range(_BURST):
-                if self.state != _HEAD or self._offset >= len(self._buffer) or not self._read_head():
+                if self.state != _HEAD or self._offset >= len(self._buffer) or self.write_paused:
+                    break
+                if not self._read_head():
                     break
             else:
                 asyncio.get_running_loop().call_soon(self._process)
@@ -357,6 +365,9 @@ class ClientConnection(ClientSide):
             pause = not self._exchange.takes_body
         elif self.state == _ANSWERING:
             pause = len(self._buffer) - self._offset > self._context.config.max_pipelined
+        elif self.state == _HEAD:
+            # Who does not read answers gets no more of them.
+            pause = self.write_paused
         else:
             pause = False
         if pause is not self._reading_paused and not self.transport.is_closing():
@@ -425,7 +436,13 @@ class ClientConnection(ClientSide):
 
     def end_tunnel(self) -> None:
         """Close behind the last byte."""
+        self._close_transport()
+
+    def _close_transport(self) -> None:
+        """Close once everything is sent, which the client has some time to take."""
         self.state = _CLOSED
+        self._unsent = _UNKNOWN
+        self.deadline = self._context.clock.now + self._context.config.body_timeout_s
         self.transport.close()
 
     # Ends
@@ -446,11 +463,11 @@ class ClientConnection(ClientSide):
 
     def cut_off(self) -> None:
         """Close in the middle of an answer; reset the connection where its end would pass for the answer's."""
-        self.state = _CLOSED
         if self._until_close:
+            self.state = _CLOSED
             self.transport.abort()
         else:
-            self.transport.close()
+            self._close_transport()
 
     def unsent(self) -> int:
         """Count what waits for the client to read."""
@@ -491,8 +508,7 @@ class ClientConnection(ClientSide):
         """Close so that the client can read what was written: unread bytes would turn the close into a reset."""
         unread = self.state == _BODY or self._offset < len(self._buffer) or self._reading_paused
         if not unread or not self.transport.can_write_eof():
-            self.state = _CLOSED
-            self.transport.close()
+            self._close_transport()
             return
         self.state = _LINGERING
         self._buffer, self._offset = b"", 0

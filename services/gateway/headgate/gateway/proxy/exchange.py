@@ -58,6 +58,8 @@ class Exchange:
         "_context",
         "_continued",
         "_endpoint_status",
+        "_early",
+        "_early_end",
         "_expires",
         "_facts",
         "_from_endpoint",
@@ -125,6 +127,10 @@ class Exchange:
         self._pace_began = 0.0
         self._paced = 0
         """What had come of the body when the period began in which enough more has to come."""
+        self._early = b""
+        """What the client said to an upstream that has not switched to its protocol yet."""
+        self._early_end = False
+        """And that it has nothing more to say."""
         self._waiting: Callable[[], None] | None = None
         """Called back by the upstream's bounds when a connection may be had."""
 
@@ -333,6 +339,11 @@ class Exchange:
 
     def request_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
         """Take more of the request's body."""
+        if self.upgrade and not self.tunnel:
+            # Not a byte of it may pass for a request before the upstream has switched.
+            self._early += payload
+            self._early_end |= done
+            return
         self.request_done = done
         self._received += len(payload)
         buffered = self._buffered
@@ -448,6 +459,8 @@ class Exchange:
     @property
     def takes_body(self) -> bool:
         """Whether more of the request's body could be passed on or kept."""
+        if self.upgrade and not self.tunnel:
+            return False
         upstream = self.upstream
         if upstream is not None:
             return self._is_replaced or not upstream.write_paused
@@ -778,7 +791,13 @@ class Exchange:
         self.bytes_sent = len(payload)
         self.request_done = False
         self._expires = math.inf
+        early, self._early = self._early, b""
         self.client.open_tunnel(answer, payload)
+        if early and self.upstream is not None:
+            self.upstream.send_data(early, done=False, trailers=b"")
+        if self._early_end:
+            self.end_tunnel()
+        self.client.update_reading()
         self._set_deadline()
 
     def upstream_failed(self, reason: str) -> None:
@@ -805,7 +824,9 @@ class Exchange:
     def upstream_refused(self, upstream: UpstreamSide) -> None:
         """The upstream has not begun with the request, so that any may be sent again that is still at hand."""
         self.upstream = None
-        if self._kept and not self.retried:
+        if upstream.seen:
+            self._failed("reset", 502, f"{upstream.pool.label} took back the answer that it had begun")
+        elif self._kept and not self.retried:
             self.retried = True
             self._note_retry()
             self._connect(upstream.pool)
@@ -825,7 +846,8 @@ class Exchange:
         upstream = self.upstream
         if upstream is not None:
             if not paused:
-                upstream.resume_reading()
+                if self._run is None or not self._run.is_holding:
+                    upstream.resume_reading()
             elif self.client.unsent() >= self._kept_for_client():
                 upstream.pause_reading()
             self._set_deadline()
@@ -953,5 +975,6 @@ class Exchange:
             self._part_with_state()
         self.route = self.pool = None
         self.tried = _NO_POOLS
-        self._payload = b""
+        self._payload = self._early = b""
+        self._early_end = False
         self._facts = None

@@ -12,10 +12,12 @@ from typing import Any
 class Outbox:
     """What the connections of one event loop have written in the current turn."""
 
-    __slots__ = ("_waiting",)
+    __slots__ = ("_waiting", "turn")
 
     def __init__(self) -> None:
         self._waiting: list[OutboxTransport] = []
+        self.turn = 0
+        """Number of the current turn of the event loop, of those in which something was written."""
 
     def add(self, transport: "OutboxTransport") -> None:
         """Flush a transport at the end of this turn."""
@@ -25,6 +27,7 @@ class Outbox:
 
     def _flush(self) -> None:
         waiting, self._waiting = self._waiting, []
+        self.turn += 1
         for transport in waiting:
             transport.flush()
 

@@ -43,6 +43,7 @@ class UpstreamConnection(UpstreamSide):
         "_reader",
         "_reading_paused",
         "_surprised",
+        "_turn",
         "_tunnel",
         "circuit",
         "idle_since",
@@ -64,6 +65,8 @@ class UpstreamConnection(UpstreamSide):
         self._reader: BodyReader | None = None
         self._reading_paused = False
         self._surprised = False
+        self._turn = 0
+        """Of the event loop, in which the current request was written."""
         self._informational = 0
         self._chunking = False
         """The request's body is sent in chunks."""
@@ -78,6 +81,7 @@ class UpstreamConnection(UpstreamSide):
     def begin(self, exchange: "Exchange", payload: bytes, *, done: bool, trailers: bytes) -> None:
         """Send head and first bytes in one piece."""
         self.exchange = exchange
+        self._turn = self.pool.outbox.turn
         self.seen = False
         self._reader = None
         self._surprised = False
@@ -153,6 +157,11 @@ class UpstreamConnection(UpstreamSide):
             # Nobody asked: whatever it is must not become the answer to the next request.
             self.pool.forget(self)
             self.transport.abort()
+            return
+        if not self.seen and self._turn == self.pool.outbox.turn:
+            # It came before the request left, so it answers nothing.
+            self.discard()
+            exchange.upstream_lost(self)
             return
         self.seen = True
         if self._tunnel:

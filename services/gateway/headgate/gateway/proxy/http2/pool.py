@@ -56,6 +56,9 @@ class Http2Pool(EndpointPool):
                 opening = asyncio.get_running_loop().create_task(self._open_shared(peer), name=f"h2 {self.label}")
                 self._opening = opening
             await asyncio.shield(opening)
+            if not any(link.has_room or link.queues for link in self._links):
+                # A connection of its own would fare no better.
+                raise ConnectionRefusedError(errno.ECONNREFUSED, "the endpoint allows no streams")
 
     async def _open_shared(self, peer: Peer) -> None:
         try:
