@@ -168,7 +168,8 @@ async def test_grpc_over_tls_on_both_sides(tmp_path: Path) -> None:
     authority = Authority()
     issued = authority.issue("a.example", x509.DNSName("a.example"))
     store = CertificateStore(alpn=("h2", "http/1.1"))
-    store.set_certificates([CertificateEntry(("a.example",), issued.chain_pem.decode(), Secret(issued.key_pem), "f", "k")])
+    entry = CertificateEntry(("a.example",), issued.chain_pem.decode(), Secret(issued.key_pem), "f", "k")
+    store.set_certificates([entry])
     context = ssl.create_default_context(cadata=authority.pem.decode())
     context.set_alpn_protocols(["h2"])
     async with grpc_server(issued) as (echo, port), proxied() as proxy:
