@@ -431,7 +431,6 @@ class UpstreamLink(Link):
         self.rest()
 
     def _take_settings(self) -> None:
-        self.limit_compression()
         settings = self.h2.remote_settings
         self._room = min(self.config.max_streams, settings.max_concurrent_streams)
         self.takes_tunnels = settings.enable_connect_protocol == 1

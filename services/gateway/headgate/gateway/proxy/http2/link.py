@@ -6,7 +6,7 @@ came is passed on, so a stream whose taker is slow holds at most its own window,
 
 import asyncio
 import time
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import h2.config
 import h2.connection
@@ -17,14 +17,13 @@ import hyperframe.frame
 from h2.utilities import SizeLimitDict
 
 from headgate.gateway.proxy.config import ProxyConfig
+from headgate.gateway.proxy.http2.compression import StaticEncoder
 from headgate.gateway.proxy.http2.heads import HeaderList
 from headgate.gateway.proxy.outbox import Outbox, OutboxTransport
 
 STREAM_WINDOW: Final = 256 * 1024
 CONNECTION_WINDOW: Final = 4 * 1024 * 1024
 LAST_STREAM: Final = 2**31 - 1
-_TABLE_SIZE: Final = 4096
-"""Of the compression towards the peer, whatever larger one the peer would keep: we would have to keep it too."""
 _REMEMBERED_STREAMS: Final = 1024
 """Closed streams of which h2 keeps how they ended; its own number is 65,536 for each connection."""
 _SURPLUS_STREAMS: Final = 1024
@@ -93,6 +92,7 @@ class Link:
                 normalize_outbound_headers=False,
             )
         )
+        self.h2.encoder = cast(Any, StaticEncoder())
         self.transport: OutboxTransport
         self.queues: dict[int, Queue] = {}
         self.closed = False
@@ -334,11 +334,6 @@ class Link:
                 # It ended meanwhile.
                 return
             self.flush()
-
-    def limit_compression(self) -> None:
-        """Keep no larger table than we want for the headers that we send, whatever the peer has offered."""
-        if self.h2.encoder.header_table_size > _TABLE_SIZE:
-            self.h2.encoder.header_table_size = _TABLE_SIZE
 
     # Receiving
 

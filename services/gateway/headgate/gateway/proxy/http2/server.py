@@ -269,7 +269,6 @@ class Http2Connection(Link):
             self._client_leaves = True
             self._close_if_done()
         elif isinstance(event, h2.events.RemoteSettingsChanged):
-            self.limit_compression()
             self.pump_all()
         elif event is self._priority:
             self._priority = None
