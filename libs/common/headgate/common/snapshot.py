@@ -147,7 +147,9 @@ def digest_of(content: bytes) -> str:
 
 def compress(content: bytes) -> bytes:
     """Compress for the store (zstd level 3: decompresses at above 1 GB/s, and the store is not the bottleneck)."""
-    return zstandard.ZstdCompressor(level=3, write_content_size=True).compress(content)
+    compressed = zstandard.ZstdCompressor(level=3, write_content_size=True).compress(content)
+    # A copy: the library's object keeps the memory that the worst case would have needed, and chunks are kept for long.
+    return bytes(memoryview(compressed))
 
 
 def decompress(data: bytes, limit: int) -> bytes:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from headgate.gateway.proxy.pool import EndpointPool
     from headgate.gateway.proxy.seam import RequestSource, UpstreamState
 
+_NO_SLOTS: frozenset[EndpointSlot] = frozenset()
 _NONE_YET: Mapping[Any, Any] = MappingProxyType({})
 
 
@@ -81,8 +82,8 @@ class UpstreamBalancer:
         balancing: Balancing,
         turns: SmoothRoundRobin[EndpointSlot] | Planner,
         marks: Marks,
-        draining: Iterable[EndpointSlot],
-        resting: Iterable[EndpointSlot],
+        draining: Collection[EndpointSlot],
+        resting: Collection[EndpointSlot],
         unavailable: str,
         clock: Callable[[], float],
         chance: Random,
@@ -90,8 +91,8 @@ class UpstreamBalancer:
         self.key = key
         self._balancing = balancing
         self._marks = marks
-        self._draining = frozenset(draining)
-        self._resting = frozenset(resting)
+        self._draining = frozenset(draining) if draining else _NO_SLOTS
+        self._resting = frozenset(resting) if resting else _NO_SLOTS
         self._unavailable = unavailable
         self._clock = clock
         self._chance = chance
