@@ -210,15 +210,6 @@ async def test_answers_without_a_body_get_no_filter(method, status) -> None:
     assert plugins.response_filter(asking, Response(status, body=None)) is None
 
 
-async def test_plugins_of_a_choice_run_behind_those_of_the_route() -> None:
-    seen: list[str] = []
-    joined = chained((1, Noting("route", seen))).followed_by(chained((9, Noting("choice", seen))))
-    asking = request()
-    await answered(joined, asking, Response(200))
-    joined.on_finish(asking, 200, 0)
-    assert seen == ["choice response", "route response", "choice finish 200", "route finish 200"]
-
-
 async def test_body_that_was_read_is_filtered_at_once() -> None:
     class Changing(Noting):
         def request_body_filter(self, request: Request):

@@ -10,8 +10,10 @@ import pytest
 
 from fakes.proxied import OK, Proxied, Script, answering, proxied
 from fakes.waiting import until
+from headgate.common.table import PluginUse
+from headgate.gateway.plugins.interface import PluginServices
 from headgate.gateway.proxy.policies import RoutePolicies
-from unit.gateway.plugins.running import chain
+from unit.gateway.plugins.running import REGISTRY, chain, unsealed
 
 GET = b"GET /a/b?q=1 HTTP/1.1\r\nHost: a.example\r\nAccept-Encoding: gzip\r\nX-Old: 1\r\n\r\n"
 HTML = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
@@ -113,16 +115,18 @@ async def test_delayed_request_holds_no_other_up() -> None:
 
 async def test_client_that_leaves_while_a_plugin_waits_gives_its_place_back() -> None:
     async with plugged(answering(OK), ("limit-conn", {"conn": 1})) as proxy:
-        # Behind the route's own, so that the place is taken before the wait.
-        waiting = chain(("fault-injection", {"delay": {"duration": 0.2}}))
-        plugins = chain(("limit-conn", {"conn": 1})).followed_by(waiting)
+        # Behind the other, so that the place is taken before the wait.
+        delay = PluginUse(name="fault-injection", config={"delay": {"duration": 60}}, order=1)
+        uses = [PluginUse(name="limit-conn", config={"conn": 1}), delay]
+        plugins = REGISTRY.chain(uses, PluginServices(), unsealed)
+        assert plugins is not None
         assert proxy.target.policies is not None
         proxy.target.policies.chain = plugins
         limit = plugins._parts[0][1]
         client = await proxy.connect()
         await client.send(GET)
         await until(lambda: len(limit._counts) == 1)
-        client.close()
+        client.reset()
         await until(lambda: len(limit._counts) == 0)
 
 

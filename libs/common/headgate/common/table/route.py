@@ -18,8 +18,6 @@ class WeightedBackend(Entry):
     upstream: str
     """Key of an `Upstream` entry."""
     weight: int = Field(default=1, ge=0, le=1_000_000)
-    plugins: "tuple[PluginUse, ...]" = ()
-    """Run for the requests that this choice gets, behind the route's own."""
 
 
 class Canary(Entry):
@@ -62,7 +60,8 @@ class Retries(Entry):
     attempts: int = Field(default=1, ge=0, le=10)
     """Besides the first."""
     on: tuple[RetryCondition, ...] = ("connect", "reset")
-    """`gateway-error`: 502, 503 and 504. `status`: one of `statuses`."""
+    """`connect`: no connection, or a stream that HTTP/2 refused; the latter alone is `refused-stream`. `gateway-error`:
+    502, 503 and 504. `status`: one of `statuses`."""
     statuses: tuple[int, ...] = ()
     unsafe: bool = False
     per_try_s: float | None = Field(default=None, gt=0)

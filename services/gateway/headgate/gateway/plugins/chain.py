@@ -31,7 +31,7 @@ _BODIES = (bytes, type(None))
 
 
 class PluginChain:
-    """The plugins of one route or of one choice of its split; immutable."""
+    """The plugins of one route; immutable."""
 
     __slots__ = (
         "_finish_hooks",
@@ -62,13 +62,6 @@ class PluginChain:
         self._request_filters = tuple(plugin for plugin in inwards if _overrides(plugin, "request_body_filter"))
         self._response_filters = tuple(plugin for plugin in outwards if _overrides(plugin, "body_filter"))
         self._finish_hooks = tuple(plugin for plugin in outwards if _overrides(plugin, "on_finish"))
-
-    def followed_by(self, other: "PluginChain") -> "PluginChain":
-        """Return both as one, the other's plugins behind these whatever their orders: those of a split's choice."""
-        joined = PluginChain((), self._services)
-        joined._parts = self._parts + other._parts
-        joined._compile([plugin for _, plugin in joined._parts])
-        return joined
 
     @property
     def names(self) -> tuple[str, ...]:

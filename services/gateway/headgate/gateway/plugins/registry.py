@@ -82,8 +82,8 @@ class PluginRegistry:
     def chain(
         self, uses: Iterable[PluginUse], services: PluginServices, unseal: Unseal, *, scope: str = ""
     ) -> PluginChain | None:
-        """Make the chain of a route or choice, None without plugins. `scope` is `host|route name`, and for
-        a choice something more: limits of one scope that are told the same count together.
+        """Make the chain of a route, None without plugins. `scope` is `host|route name`: limits of one scope that are
+        told the same count together.
 
         Raises:
             PluginRefused: as `make`.

@@ -588,12 +588,16 @@ class Exchange:
             self._continued = True
             self.client.send_continue()
 
-    def _failed(self, kind: LocalError, status: int, reason: str) -> None:
-        """Try again after a failed attempt (`connect`, `reset` or `timeout`), or answer with its failure."""
+    def _failed(self, kind: LocalError, status: int, reason: str, condition: str = "") -> None:
+        """Try again after a failed attempt, or answer with its failure.
+
+        `condition` is what routes have to retry on, if it is not the kind of failure.
+        """
         self._note_error("closed" if kind == "reset" else kind)
         if self._state is not None and self.pool is not None:
             self._state.report_pool(self.pool, kind)
-        if not self._retry(kind, must_have_other=self.route is None or self.route.policies is None):
+        must_have_other = self.route is None or self.route.policies is None
+        if not self._retry(condition or kind, must_have_other=must_have_other):
             self.refuse(status, reason)
 
     def _note_error(self, kind: str) -> None:
@@ -636,13 +640,14 @@ class Exchange:
             return False
         if self._attempts >= retries.attempts or (kind != "status" and kind not in retries.reasons):
             return False
-        if kind != "connect" and not self._may_repeat(retries.unsafe):
+        never_began = kind in ("connect", "refused-stream")
+        if not never_began and not self._may_repeat(retries.unsafe):
             return False
         if retries.total_s is not None and time.monotonic() - self._started > retries.total_s:
             return False
         self.tried = (*self.tried, pool)
         other = route.choose(self.tried, self)
-        if other is None or (other in self.tried and (must_have_other or kind == "connect")):
+        if other is None or (other in self.tried and (must_have_other or never_began)):
             return False
         if self._state is not None and not self._is_within_budget(self._state, retries.budget):
             return False
@@ -831,7 +836,7 @@ class Exchange:
             self._note_retry()
             self._connect(upstream.pool)
         elif self._kept:
-            self._failed("connect", 502, f"{upstream.pool.label} refuses the request")
+            self._failed("connect", 502, f"{upstream.pool.label} refuses the request", "refused-stream")
         else:
             self.refuse(502, f"{upstream.pool.label} refused the request when a part of it was sent")
 

@@ -18,7 +18,7 @@ class RetryPolicy:
     def __init__(
         self,
         attempts: int = 1,
-        reasons: frozenset[str] = frozenset({"connect", "reset"}),
+        reasons: frozenset[str] = frozenset({"connect", "refused-stream", "reset"}),
         statuses: frozenset[int] = frozenset(),
         unsafe: bool = False,
         per_try_s: float | None = None,
@@ -28,7 +28,7 @@ class RetryPolicy:
         self.attempts = attempts
         """Besides the first."""
         self.reasons = reasons
-        """`connect`, `reset`, `timeout`."""
+        """`connect`, `refused-stream`, `reset`, `timeout`."""
         self.statuses = statuses
         """Of answers that are not passed on while there is an attempt left."""
         self.unsafe = unsafe

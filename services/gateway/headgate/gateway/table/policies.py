@@ -54,9 +54,12 @@ def compile_retries(retries: Retries) -> RetryPolicy:
     statuses = frozenset(retries.statuses) if "status" in retries.on else frozenset()
     if "gateway-error" in retries.on:
         statuses |= _GATEWAY_ERRORS
+    reasons = frozenset(retries.on) & {"connect", "reset", "timeout", "refused-stream"}
+    if "connect" in reasons:
+        reasons |= {"refused-stream"}
     return RetryPolicy(
         retries.attempts,
-        frozenset(retries.on) & {"connect", "reset", "timeout", "refused-stream"},
+        reasons,
         statuses,
         retries.unsafe,
         retries.per_try_s,
