@@ -15,6 +15,7 @@ from headgate.common.table import ENTRY_KINDS, Certificate, EntryKind, StreamRou
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.balancing.upstream import UpstreamBalancer, UpstreamHolder, compile_upstream, missing_balancer
+from headgate.gateway.errors import BadMatch
 from headgate.gateway.health.policies import HealthPolicies, WatchesNothing, WatchesUpstreams, policies_of
 from headgate.gateway.proxy.spec import PLAIN as PLAIN_SPEC
 from headgate.gateway.proxy.spec import ConnectionSpec
@@ -123,7 +124,7 @@ class TableCompiler:
         previous = find_previous(upstream.key)
         try:
             spec = connection_spec(upstream, self._backend_contexts)
-        except TlsConfigError as error:
+        except (BadMatch, TlsConfigError) as error:
             reason = f"{upstream.provenance}: {error}"
             _log.error("upstream %s cannot be connected to: %s", upstream.key, reason)
             upstream = upstream.model_copy(update={"endpoints": (), "unavailable": reason})

@@ -1,6 +1,8 @@
 """How connections to an upstream's endpoints are opened, compiled from its entry."""
 
 from headgate.common.table import Upstream
+from headgate.gateway.errors import BadMatch
+from headgate.gateway.proxy.grammar import HOST
 from headgate.gateway.proxy.spec import PLAIN, ConnectionSpec
 from headgate.gateway.tls.backend import BackendContexts
 
@@ -9,8 +11,11 @@ def connection_spec(upstream: Upstream, contexts: BackendContexts) -> Connection
     """Return the spec that all endpoints of an upstream have.
 
     Raises:
+        BadMatch: its `host` cannot stand in a Host header.
         TlsConfigError: what its `tls` asks for cannot be had; the text names the field.
     """
+    if upstream.host and not HOST.fullmatch(upstream.host.encode()):
+        raise BadMatch("host", f"{upstream.host!r} is no name or address with an optional port")
     tls = contexts.backend_context(upstream)
     spec = ConnectionSpec(
         upstream.protocol.value,

@@ -8,6 +8,7 @@ served as if the policy were not there.
 
 import hashlib
 import logging
+import re
 import ssl
 from collections.abc import Sequence
 from typing import Any, Final
@@ -37,6 +38,8 @@ _NO_UNVERIFIED: Final = (
     "does not verify; use optional or required with the authorities in ca_pem"
 )
 
+_URL = re.compile("[!-~]+")
+
 
 class ClientGuard:
     """What a host asks of its clients' certificates, for `identity.check`; immutable."""
@@ -44,11 +47,13 @@ class ClientGuard:
     __slots__ = ("allowed_names", "asked", "error_page", "is_required", "pass_certificate", "problem")
 
     def __init__(self, auth: ClientAuth | None, problem: str = "") -> None:
-        """Raises TlsConfigError for a pattern that RE2 does not take."""
+        """Raises TlsConfigError for a pattern that RE2 does not take, or an error page that no header can hold."""
         self.problem = problem
         """Why no request can be let in; empty if there is no such reason."""
         self.is_required = auth is not None and auth.mode == "required"
         self.error_page = auth.error_page if auth else ""
+        if self.error_page and not problem and not _URL.fullmatch(self.error_page):
+            raise TlsConfigError(f"tls.client_auth.error_page: {self.error_page!r} is no URL: visible ASCII only")
         self.pass_certificate = auth is not None and auth.pass_certificate
         self.allowed_names = tuple(map(_compile_name, auth.allowed_names)) if auth and not problem else ()
         self.asked = _asked(auth) if auth else ""
