@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
+from fakes.http2 import http2_client, request
 from fakes.proxied import OK, Conversation, Origin, answering
-from fakes.served import asking, at, closed_port, named, origins, ports, read_answer, served, site, to
+from fakes.served import HOST, asking, at, closed_port, named, origins, ports, read_answer, served, site, to
 from fakes.waiting import until
 from headgate.common.table import Endpoint
 from headgate.gateway.proxy.config import ProxyConfig
@@ -262,3 +263,27 @@ async def test_connection_is_kept_between_requests_of_different_clients() -> Non
         await proxy.get()
         assert len(origin.conversations) == 1
         assert isinstance(origin, Origin)
+
+
+async def test_connection_that_rests_makes_room_for_one_to_another_endpoint() -> None:
+    async with (
+        origins(answering(named(b"1")), answering(named(b"2"))) as servers,
+        served(site(), at(*ports(servers), circuit_breaker={"max_connections": 1})) as proxy,
+    ):
+        assert sorted(await proxy.bodies(4)) == ["1", "1", "2", "2"]
+        circuit = proxy.health.state("up").circuit
+        assert circuit is not None
+        assert circuit.connections == 1
+
+
+async def test_client_that_leaves_before_its_connection_is_begun_frees_the_bound() -> None:
+    async with (
+        origins(answering(OK)) as (origin,),
+        served(site(), at(origin.port, circuit_breaker={"max_connections": 1})) as proxy,
+        http2_client(proxy.port) as client,
+    ):
+        stream_id = client.h2.get_next_available_stream_id()
+        client.h2.send_headers(stream_id, request(authority=HOST.encode()), end_stream=True)
+        client.h2.reset_stream(stream_id)
+        client.flush()
+        assert (await client.fetch(request(authority=HOST.encode()))).status == 200

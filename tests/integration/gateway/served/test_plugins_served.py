@@ -211,6 +211,16 @@ class Rot(Plugin[BodyConfig]):
         return Doubling()
 
 
+class Replacing(Plugin[BodyConfig]):
+    """Sends a body of its own, without a look at the client's."""
+
+    name = "replacing"
+    Config = BodyConfig
+
+    def on_request(self, request: Request) -> None:
+        request.replace_body(b"new")
+
+
 class Failing(Plugin[BodyConfig]):
     """Goes wrong."""
 
@@ -244,7 +254,7 @@ def _own_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     known = PluginRegistry.find
 
     def find(self: PluginRegistry, name: str) -> type[Plugin[BodyConfig]]:
-        return {each.name: each for each in (Shouting, Rot, Failing, Waiting)}.get(name) or known(self, name)
+        return {each.name: each for each in (Shouting, Rot, Replacing, Failing, Waiting)}.get(name) or known(self, name)
 
     monkeypatch.setattr(PluginRegistry, "find", find)
     Waiting.go = asyncio.Event()
@@ -406,3 +416,51 @@ async def test_mirror_and_errors_go_by_the_bounds_of_their_upstreams() -> None:
             circuit = proxy.health.state("auth").circuit
             assert circuit is not None
             assert (circuit.requests, ports([origin])) == (0, [origin.port])
+
+
+async def test_hook_that_was_called_off_before_its_first_step_leaves_nothing_behind() -> None:
+    async with (
+        origins(answering(OK)) as (origin,),
+        served(site(to("up", plugins=[("waiting", {})])), at(origin.port)) as proxy,
+        http2_client(proxy.port) as client,
+    ):
+        stream_id = client.h2.get_next_available_stream_id()
+        client.h2.send_headers(stream_id, request(authority=HOST.encode()), end_stream=True)
+        client.h2.reset_stream(stream_id)
+        # In one piece, so that the request is over in the turn that it came in.
+        client.flush()
+        await until(lambda: Waiting.ended == 1)
+        Waiting.go.set()
+        assert (await client.fetch(request(authority=HOST.encode()))).status == 200
+        assert len(origin.heads) == 1
+
+
+@pytest.mark.parametrize(("asked", "sent"), [("HEAD", "GET"), ("GET", "HEAD")])
+async def test_method_that_a_plugin_changes_frames_each_side_by_its_own(asked: str, sent: str) -> None:
+    async def by_method(conversation: Conversation) -> None:
+        while True:
+            head, _ = await conversation.request()
+            whole = named(b"x" * 100_000)
+            await conversation.send(whole if head.startswith(b"GET") else whole[: whole.index(b"\r\n\r\n") + 4])
+
+    plugins = [("proxy-rewrite", {"method": sent})]
+    async with origins(by_method) as (origin,), served(site(to("up", plugins=plugins)), at(origin.port)) as proxy:
+        client = await proxy.connect()
+        for _ in range(3):
+            await client.send(asking(method=asked))
+            got = await read_answer(client, has_body=asked != "HEAD")
+            assert (got.status, got.body) == (200, b"")
+        assert all(head.startswith(sent.encode()) for head in origin.heads)
+
+
+async def test_body_that_was_replaced_before_it_came_is_dropped() -> None:
+    async with (
+        origins(echo) as (origin,),
+        served(site(to("up", plugins=[("replacing", {})])), at(origin.port)) as proxy,
+    ):
+        client = await proxy.connect()
+        await client.send(b"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 40\r\n\r\n")
+        await client.send(b"GET /smuggled HTTP/1.1\r\nHost: a.example\r\n\r\n"[:40])
+        assert (await read_answer(client)).body == b"new"
+        await asyncio.sleep(0.1)
+        assert [head.split()[:2] for head in origin.heads] == [[b"POST", b"/"]]
