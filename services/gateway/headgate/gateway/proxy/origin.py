@@ -73,7 +73,8 @@ def _nodes(value: bytes, *, is_forwarded: bool) -> Iterable[bytes]:
     """Give the members of the list, last first; of one that is malformed something that is no address."""
     if not is_forwarded:
         return reversed(value.split(b","))
-    return [_node_of(element) for element in reversed(_ELEMENT.findall(value))]
+    elements: list[bytes] = _ELEMENT.findall(value)
+    return [_node_of(element) for element in reversed(elements)]
 
 
 def _node_of(element: bytes) -> bytes:
