@@ -7,7 +7,7 @@ A balancer works by a plan: who may be chosen, in which share of the requests, b
 slot's health changes (`EndpointSlot.mark` throws it away) or its time is over (an ejection ends, a slow start moves
 on), and is made anew by the next choice. So health costs nothing while nothing changes. Round robin over healthy
 endpoints of one level and equal weights, which nearly all upstreams are, needs neither plan nor planner but a ring:
-they are made when the first endpoint is out. That saves half of the time and of the memory that an upstream takes.
+they are made when the first endpoint is out. That saves half of the time and most of the memory an upstream takes.
 """
 
 import math
