@@ -217,7 +217,9 @@ async def test_a_plugins_own_request_cannot_be_split_by_its_path() -> None:
 # Answers that reach the wrong request
 
 
-async def test_an_answer_that_ended_with_its_connection_leaves_no_upstream_behind() -> None:
+async def test_an_answer_that_ended_with_its_connection_leaves_no_upstream_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The next request's body must go to the next request's connection."""
     bodies: list[bytes] = []
 
@@ -231,11 +233,17 @@ async def test_an_answer_that_ended_with_its_connection_leaves_no_upstream_behin
         await conversation.send(OK)
 
     async with proxied(script) as proxy:
-        slow = SlowPool("127.0.0.1", proxy.origin.port, ConnectionSpec(), proxy.pools.config, proxy.pools.outbox)
-        proxy.target.pools = [slow]
         client = await proxy.connect()
         await client.send(GET)
         await client.reader.readuntil(b"0\r\n\r\n")
+        loop = asyncio.get_running_loop()
+        connect = loop.create_connection
+
+        async def slowly(*arguments: object, **options: object) -> object:
+            await asyncio.sleep(0.2)
+            return await connect(*arguments, **options)  # type: ignore[call-overload]
+
+        monkeypatch.setattr(loop, "create_connection", slowly)
         await client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
         await asyncio.sleep(0.05)
         await client.send(b"5\r\nfirst\r\n")
@@ -243,14 +251,6 @@ async def test_an_answer_that_ended_with_its_connection_leaves_no_upstream_behin
         await client.send(b"4\r\nlast\r\n0\r\n\r\n")
         await client.answer()
         assert b"first" in bodies[0], "a part of the body is lost, and the upstream cannot know"
-
-
-class SlowPool(EndpointPool):
-    """Takes a while to connect."""
-
-    async def connect(self, peer):  # type: ignore[no-untyped-def]
-        await asyncio.sleep(0.2)
-        return await super().connect(peer)
 
 
 class SlowPage(Plugin[PluginConfig]):
