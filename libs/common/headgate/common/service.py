@@ -58,7 +58,9 @@ def run_service(
     """
     configure_logging(name, settings.log_level, settings.log_format)
     configure_telemetry(name, settings.otlp_endpoint)
+    end_export: Callable[[], None] | None = None
     try:
+        end_export = _export_metrics(name, settings.otlp_endpoint)
         with asyncio.Runner(loop_factory=_uvloop_factory() if use_uvloop else None) as runner:
             return runner.run(_serve(settings, main, prepare))
     except HeadgateError as error:
@@ -66,8 +68,20 @@ def run_service(
     except Exception:
         _log.exception("ended by an unexpected error")
     finally:
+        if end_export is not None:
+            end_export()
         shutdown_telemetry()
     return 1
+
+
+def _export_metrics(name: str, otlp_endpoint: str) -> Callable[[], None] | None:
+    """Begin to export metrics, if that is wanted; return what ends it."""
+    if not otlp_endpoint:
+        return None
+    # Imported here: most processes never need the SDK's metrics.
+    from headgate.common.metrics_export import otlp_exporter, start_metrics_export
+
+    return start_metrics_export(name, otlp_exporter(otlp_endpoint))
 
 
 def _uvloop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

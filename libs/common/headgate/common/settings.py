@@ -93,7 +93,8 @@ class ServiceSettings(BaseSettings):
         default=0, ge=0, le=65535, description="Port of /healthz, /readyz and /metrics; 0, the default, turns it off."
     )
     otlp_endpoint: str = Field(
-        default="", description="Base URL of an OTLP/HTTP collector for traces; empty by default: none are exported."
+        default="",
+        description="Base URL of an OTLP/HTTP collector for traces and metrics; empty by default: none are exported.",
     )
     grace_s: float = Field(
         default=25.0, ge=0, description="Seconds to finish after SIGTERM; 25 stays under Kubernetes' 30 before SIGKILL."

@@ -20,6 +20,10 @@ class TableMetrics:
 
         self._epoch = gauge("headgate_table_epoch", "Epoch of the table that is served")
         self._revision = gauge("headgate_table_revision", "Revision, within its epoch, of the table that is served")
+        self._applied = gauge(
+            "headgate_table_applied_timestamp_seconds",
+            "When the table that is served was applied, in seconds since 1970",
+        )
         self.age_s = gauge(
             "headgate_table_age_seconds", "Time since the store last confirmed that the table is current"
         )
@@ -45,7 +49,8 @@ class TableMetrics:
         )
 
     def show_version(self, version: Version) -> None:
-        """Set epoch and revision."""
+        """Set epoch and revision of a table that was applied just now."""
+        self._applied.set_to_current_time()
         self._epoch.set(version.epoch)
         self._revision.set(version.revision)
 
