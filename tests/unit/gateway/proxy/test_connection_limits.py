@@ -1,12 +1,13 @@
 """How many connections there may be, how long a handshake and how slow a body."""
 
 import asyncio
+import socket
 import time
 
 import pytest
 
 from fakes.http2 import http2_client, request
-from fakes.proxied import Client, Proxied, proxied
+from fakes.proxied import Client, Conversation, Proxied, answering, proxied
 from fakes.tls import SelfSigned
 from fakes.waiting import until
 from headgate.gateway.proxy.config import ProxyConfig
@@ -101,3 +102,48 @@ async def test_handshake_that_does_not_end_is_ended() -> None:
         client.close()
     finally:
         listener.close()
+
+
+def slow_reader(port: int) -> socket.socket:
+    """Connect with a window so small that the kernel at the other end has to keep what is sent."""
+    connected = socket.socket()
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+    connected.connect(("127.0.0.1", port))
+    connected.settimeout(5)
+    return connected
+
+
+def read_to_the_end(connected: socket.socket) -> None:
+    while connected.recv(65536):
+        pass
+
+
+async def test_client_that_does_not_read_costs_neither_us_nor_the_kernel() -> None:
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n" + bytes(60_000)
+    async with proxied(answering(answer), config=ProxyConfig(idle_timeout_s=0.3)) as proxy:
+        reader = slow_reader(proxy.port)
+        reader.sendall(GET)
+        await until(lambda: len(proxy.log.records) == 1)
+        await until(lambda: proxy.server.connections == 0)
+        with pytest.raises(ConnectionResetError):
+            read_to_the_end(reader)
+        reader.close()
+
+
+async def test_end_of_a_cut_off_answer_cannot_pass_for_its_end() -> None:
+    client: Client | None = None
+
+    async def script(conversation: Conversation) -> None:
+        await conversation.request()
+        await conversation.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n")
+        assert client is not None
+        await client.reader.readuntil(b"half")
+        await conversation.send(b"Z\r\n")
+        await conversation.reader.read()
+
+    async with proxied(script) as proxy:
+        client = await proxy.connect()
+        await client.send(b"GET / HTTP/1.0\r\n\r\n")
+        await until(lambda: proxy.log.records != [])
+        with pytest.raises(ConnectionResetError):
+            await asyncio.wait_for(client.reader.read(), 5)

@@ -465,7 +465,7 @@ class ClientConnection(ClientSide):
         """Close in the middle of an answer; reset the connection where its end would pass for the answer's."""
         if self._until_close:
             self.state = _CLOSED
-            self.transport.abort()
+            self.transport.reset()
         else:
             self._close_transport()
 
@@ -474,8 +474,8 @@ class ClientConnection(ClientSide):
         return self.transport.get_write_buffer_size()
 
     def abort(self) -> None:
-        """Close at once."""
-        self.transport.abort()
+        """Close at once; the kernel would go on with what the client does not take, for as long as it pleases."""
+        self.transport.reset()
 
     def timed_out(self) -> None:
         """React to a deadline that passed."""
@@ -487,6 +487,8 @@ class ClientConnection(ClientSide):
             # Still reading what it was sent last.
             self._unsent = self.unsent()
             self.deadline = self._context.clock.now + self._context.config.body_timeout_s
+        elif self.transport.undelivered():
+            self.transport.reset()
         else:
             self.transport.abort()
 

@@ -6,7 +6,16 @@ connection writes in one turn also leaves in one piece.
 """
 
 import asyncio
-from typing import Any
+import contextlib
+import fcntl
+import socket
+import struct
+import termios
+from typing import Any, Final
+
+_NO_BYTES: Final = bytes(4)
+_AT_ONCE: Final = struct.pack("ii", 1, 0)
+"""Linger for no time."""
 
 
 class Outbox:
@@ -96,6 +105,22 @@ class OutboxTransport:
         """Close once everything is sent."""
         self.flush()
         self._transport.close()
+
+    def undelivered(self) -> bool:
+        """Tell whether the peer has not taken everything, by what the kernel knows."""
+        connected = self.get_extra_info("socket")
+        if connected is None or connected.fileno() < 0:
+            return False
+        return fcntl.ioctl(connected.fileno(), termios.TIOCOUTQ, _NO_BYTES) != _NO_BYTES
+
+    def reset(self) -> None:
+        """Close at once by a reset: the kernel forgets what it has not delivered, and nobody takes it for an end."""
+        connected = self.get_extra_info("socket")
+        if connected is not None:
+            # It may be closed already.
+            with contextlib.suppress(OSError):
+                connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        self.abort()
 
     def abort(self) -> None:
         """Close at once."""
