@@ -249,7 +249,7 @@ async def test_an_answer_is_kept_for_a_slow_client_so_that_its_upstream_is_free(
 
 async def test_a_client_that_still_reads_what_was_kept_for_it_is_not_idle() -> None:
     size = 24 << 20
-    config = ProxyConfig(idle_timeout_s=0.2, body_timeout_s=0.4)
+    config = ProxyConfig(idle_timeout_s=0.8, body_timeout_s=0.8)
     async with proxied(
         answering(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"a" * size), config=config
     ) as proxy:
@@ -261,5 +261,5 @@ async def test_a_client_that_still_reads_what_was_kept_for_it_is_not_idle() -> N
         read = 0
         while read < size:
             read += len(await client.reader.read(1 << 20))
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.01)
         assert read == size
