@@ -13,6 +13,7 @@ import pytest_asyncio
 from fakes.echo import EchoServer
 from fakes.manifests import ingress, service, write
 from fakes.stack import Stack, free_ports
+from fakes.waiting import until
 from headgate.common.embedded_nats import EmbeddedNats
 
 HOST = "web.example"
@@ -85,7 +86,7 @@ class TestTraffic:
             write(folder, "more.yaml", ingress("more", "more.example", "web"))
             await stack.wait_for_answer("more.example", "/", name="red")
             assert (await stack.get(HOST, "/")).json["name"] == "red"
-            assert "web.yaml" in stack.log
+            await until(lambda: "web.yaml" in stack.log)
             write(folder, "web.yaml", ingress("web", HOST, "web"), service("web", blue.port))
             await stack.wait_for_answer(HOST, "/", name="blue")
 
