@@ -13,6 +13,7 @@ from pathlib import Path
 from bench.errors import BenchError
 from bench.figures import Distribution
 from bench.load import LoadResult, observe
+from bench.tools import BENCH
 
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
 _BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -54,10 +55,10 @@ class H2Load:
         return [*argv, f"--connect-to=127.0.0.1:{self.port}", self.url]
 
     def command(self, core: int) -> str:
-        """The command as one reads it: a browser's headers are counted, not written."""
+        """The command as one reads it: a browser's headers are counted, and paths begin at the checkout."""
         spoken = replace(self, headers=self.headers if len(self.headers) < _MANY else ())
         counted = "" if spoken.headers == self.headers else f" and {len(self.headers)} --header of a browser"
-        return shlex.join(spoken.argv(core)) + counted
+        return shlex.join(spoken.argv(core)).replace(f"{BENCH.parent}/", "") + counted
 
 
 _MANY = 4

@@ -3,6 +3,7 @@
 import pytest
 from bench.errors import BenchError
 from bench.h2load import H2Load, parse_h2load
+from bench.tools import BENCH
 
 SAID = """\
 finished in 2.00s, 500.00 req/s, 1.50MB/s
@@ -46,3 +47,8 @@ def test_the_command_counts_a_browsers_headers():
     load = H2Load("https://foo.com/", 443, 32, 10, seconds=1, headers=tuple(f"h{number}: v" for number in range(9)))
     assert "9 --header of a browser" in load.command(1)
     assert "--header=h3: v" in load.argv(1)
+
+
+def test_paths_of_a_written_command_begin_at_the_checkout() -> None:
+    load = H2Load("http://a/", 80, clients=1, requests=1, body=BENCH / ".work" / "message")
+    assert "--data=bench/.work/message" in load.command(1)
