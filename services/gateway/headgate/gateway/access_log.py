@@ -20,10 +20,10 @@ from headgate.gateway.proxy.head import RequestFields, logged_fields
 from headgate.gateway.streams.log import StreamRecord, combined_line, json_line
 
 if TYPE_CHECKING:
-    from headgate.gateway.proxy.exchange import Exchange
+    from headgate.gateway.proxy.books import Books
 
 LogRecord = tuple[
-    bytes, bytes, bytes, bytes, bytes, int, int, float, RequestFields, bytes, str, str, str, "Exchange", str
+    bytes, bytes, bytes, bytes, bytes, int, int, float, RequestFields, bytes, str, str, str, "Books", str
 ]
 """Time, client address, method, target, version, status, body bytes, seconds, fields, request id, route name,
 upstream, endpoint, what can tell more until the next request, reason."""
@@ -156,7 +156,7 @@ def _json(record: LogRecord) -> bytes:
         route,
         upstream,
         endpoint,
-        exchange,
+        books,
         reason,
     ) = record
     entry = {
@@ -175,7 +175,7 @@ def _json(record: LogRecord) -> bytes:
         "route": route,
         "upstream": upstream,
         "endpoint": endpoint,
-        **exchange.log_details(),
+        **books.details(),
         "reason": reason,
     }
     present = {name: value for name, value in entry.items() if value != ""}

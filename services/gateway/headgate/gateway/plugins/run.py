@@ -90,7 +90,7 @@ class PluginRun:
         """Give the exchange what the hooks made of the request; False: it was answered instead."""
         request, exchange = self._request, self._exchange
         if exchange.request_done and request.body is None:
-            request.body = exchange.body_at_hand
+            request.body = exchange.body.at_hand()
             was_whole = True
         else:
             was_whole = request.body is not None
@@ -116,7 +116,7 @@ class PluginRun:
             if not self._request_filter.keeps_length:
                 fields.chunked, fields.content_length = True, -1
             try:
-                exchange.filter_body_at_hand(self._filter_request)
+                exchange.body.replace(self._filter_request(exchange.body.at_hand(), exchange.request_done))
             except PluginFailed as error:
                 exchange.refuse(500, str(error))
                 return False
@@ -143,7 +143,7 @@ class PluginRun:
         """Wait for the whole body; the `BodySource` of the request."""
         exchange = self._exchange
         if exchange.request_done:
-            return exchange.body_at_hand
+            return exchange.body.at_hand()
         self._body_read = asyncio.get_running_loop().create_future()
         exchange.hold_body(limit)
         return await self._body_read

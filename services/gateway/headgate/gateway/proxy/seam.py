@@ -174,7 +174,7 @@ class RequestLog(Protocol):
 
     @property
     def is_detailed(self) -> bool:
-        """Whether it asks requests for their `log_details`."""
+        """Whether it asks for the `details` of requests."""
 
     def append(self, record: "LogRecord") -> None:
         """Note one finished request."""

@@ -1,0 +1,121 @@
+"""What stands between the head of a request and the choice of an endpoint: its path, its route, what the route asks."""
+
+from typing import TYPE_CHECKING
+
+from headgate.gateway.plugins.run import PluginRun
+from headgate.gateway.proxy.context import ProxyContext
+from headgate.gateway.proxy.paths import normalize
+from headgate.gateway.proxy.policies import RoutePolicies
+from headgate.gateway.proxy.seam import NeedsBody
+from headgate.gateway.tls.identity import check, identity_lines, without_claims
+from headgate.gateway.tls.policy import ClientGuard
+
+if TYPE_CHECKING:
+    from headgate.gateway.proxy.exchange import Exchange
+
+
+def admit(exchange: "Exchange", context: ProxyContext, path: bytes) -> None:
+    """Find the route of a request with this path, and do what it asks; then an endpoint is chosen."""
+    exchange.path = path
+    if (b"%" in path or b"/." in path or b"//" in path or b"\\" in path) and not _normalize(exchange, context):
+        return
+    fields = exchange.fields
+    if fields.upgrade and fields.wants_websocket and exchange.method == b"GET" and exchange.request_done:
+        exchange.upgrade = fields.upgrade
+    _find_route(exchange, context)
+
+
+def admit_with_body(exchange: "Exchange", context: ProxyContext) -> None:
+    """Go on with a request whose body was waited for and is whole now."""
+    body, fields = exchange.body, exchange.fields
+    if body.is_held:
+        body.is_held = False
+        if fields.chunked and not body.trailers:
+            fields.chunked = False
+            fields.content_length = body.size
+    route, run = exchange.route, exchange.run
+    if route is None:
+        exchange.facts().body = body.at_hand()
+        _find_route(exchange, context)
+    elif run is not None:
+        run.body_read(body.at_hand(), 0)
+    elif route.policies is None or _start_plugins(exchange, route.policies):
+        exchange.attempts.choose(route)
+
+
+def _normalize(exchange: "Exchange", context: ProxyContext) -> bool:
+    """Read a path that not all servers read alike; False: the request was refused."""
+    path = exchange.path
+    read = normalize(path, context.config.path_normalization)
+    if read is None:
+        exchange.refuse(400, "path that servers read in different ways")
+        return False
+    exchange.path = read[0]
+    if read[1] != path:
+        exchange.target = read[1] + exchange.target[len(path) :]
+    return True
+
+
+def _find_route(exchange: "Exchange", context: ProxyContext) -> None:
+    router = context.holder.router
+    if router is None:
+        exchange.refuse(503, "no route table yet")
+        return
+    route = router.match(exchange.fields.host, exchange.path, exchange)
+    if route is None:
+        exchange.books.routed(None)
+        exchange.refuse(404, "no route takes this host and path")
+    elif isinstance(route, NeedsBody):
+        _hold_body(exchange, context)
+    else:
+        exchange.route = route
+        exchange.books.routed(route)
+        policies = route.policies
+        if policies is None or _apply(exchange, context, policies):
+            exchange.attempts.choose(route)
+
+
+def _hold_body(exchange: "Exchange", context: ProxyContext) -> None:
+    """Wait for all of the body."""
+    if exchange.request_done:
+        admit_with_body(exchange, context)
+    else:
+        exchange.hold_body(context.config.max_buffered)
+
+
+def _apply(exchange: "Exchange", context: ProxyContext, policies: RoutePolicies) -> bool:
+    """Apply what a route asks before an endpoint is chosen; False: the request is answered, or waits."""
+    if policies.fault:
+        exchange.refuse(500, policies.fault)
+        return False
+    if policies.guard is not None and not _check_client(exchange, policies.guard):
+        return False
+    if policies.max_body is not None and not exchange.limit_body(policies.max_body):
+        return False
+    if policies.request_s is not None:
+        exchange.deadlines.allow(policies.request_s)
+    if not policies.websocket:
+        exchange.upgrade = b""
+    if policies.buffer_request and not exchange.request_done:
+        _hold_body(exchange, context)
+        return False
+    return _start_plugins(exchange, policies)
+
+
+def _check_client(exchange: "Exchange", guard: ClientGuard) -> bool:
+    """Let in whom the host's rules for client certificates let in, and tell the upstream who it is."""
+    tls = exchange.client.peer.tls
+    refusal = check(guard, tls)
+    if refusal is not None:
+        exchange.refuse(refusal[0], refusal[1], refusal[2])
+        return False
+    exchange.change_lines(without_claims(exchange.fields.lines) + identity_lines(guard, tls))
+    return True
+
+
+def _start_plugins(exchange: "Exchange", policies: RoutePolicies) -> bool:
+    """Run the route's plugins, if it has any; False: the request is answered, or waits for one."""
+    if policies.chain is None:
+        return True
+    exchange.run = PluginRun(policies.chain, exchange)
+    return exchange.run.start()

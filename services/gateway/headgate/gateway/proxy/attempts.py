@@ -1,0 +1,302 @@
+"""The way of a request to an endpoint: to which one, on which connection, and whether to another one when that fails.
+
+A request is sent again only if that cannot do harm: nothing of an answer went to the client, what was sent of it is
+still at hand, and either no endpoint can have acted on it, or it is idempotent, or the route says so. A connection that
+had been used before and dies without a word most likely died of old age: that costs no attempt.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from headgate.gateway.health.circuit import Circuit
+from headgate.gateway.health.ejection import LocalError
+from headgate.gateway.proxy.context import ProxyContext
+from headgate.gateway.proxy.policies import RetryPolicy
+from headgate.gateway.proxy.pool import EndpointPool
+from headgate.gateway.proxy.seam import RouteTarget, UpstreamState
+from headgate.gateway.proxy.sides import UpstreamSide
+
+if TYPE_CHECKING:
+    from headgate.gateway.proxy.exchange import Exchange
+
+_IDEMPOTENT: Final = frozenset({b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE"})
+_DEFAULT_RETRIES: Final = RetryPolicy()
+_NO_POOLS: Final[tuple[EndpointPool, ...]] = ()
+
+
+class Attempts:
+    """All that was tried, and is being tried, to have the request of an exchange answered."""
+
+    __slots__ = (
+        "_budgeted",
+        "_circuit",
+        "_connecting",
+        "_context",
+        "_count",
+        "_exchange",
+        "_is_counted",
+        "_is_repeated",
+        "_tried",
+        "_waiting",
+        "pool",
+        "state",
+    )
+
+    def __init__(self, exchange: "Exchange", context: ProxyContext) -> None:
+        self._exchange = exchange
+        self._context = context
+        self.pool: EndpointPool | None = None
+        """Of the endpoint that was tried last."""
+        self._tried: tuple[EndpointPool, ...] = _NO_POOLS
+        self.state: UpstreamState | None = None
+        """What the upstream's health and load are told to."""
+        self._is_counted = False
+        """The upstream's bounds count this request."""
+        self._budgeted = 0
+        """Retries that the upstream's budget counts."""
+        self._connecting: asyncio.Task[None] | None = None
+        self._circuit: Circuit | None = None
+        """Counts the connection that is being opened."""
+        self._waiting: Callable[[], None] | None = None
+        """Called back by the upstream's bounds when a connection may be had."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin with a request that was not sent to anybody."""
+        self._count = 0
+        """Besides the first."""
+        self._is_repeated = False
+        """The request was sent once more without counting as an attempt."""
+
+    @property
+    def retries(self) -> int:
+        """How often the request was sent again."""
+        return self._count + (1 if self._is_repeated else 0)
+
+    @property
+    def is_waiting(self) -> bool:
+        """The upstream's bounds let no connection be opened at present."""
+        return self._waiting is not None
+
+    def choose(self, route: RouteTarget) -> None:
+        """Send the request to an endpoint of a route, or answer why that cannot be."""
+        pool = route.choose(self._tried, self._exchange)
+        if pool is None:
+            self._exchange.refuse(503, route.unavailable)
+        elif self.state is None or self._is_within_bounds(self.state):
+            self._send_to(pool)
+
+    # The upstream's bounds
+
+    def note_upstream(self, state: UpstreamState | None) -> None:
+        """Hear of the upstream that is about to be chosen from."""
+        if state is not self.state:
+            self._part_with_state()
+            self.state = state
+
+    def _part_with_state(self) -> None:
+        state = self.state
+        if state is not None and self._is_counted:
+            for _ in range(self._budgeted):
+                state.retry_ended()
+            state.ended()
+        self._is_counted = False
+        self._budgeted = 0
+        self.state = None
+
+    def _is_within_bounds(self, state: UpstreamState) -> bool:
+        if self._is_counted:
+            return True
+        reason = state.may_begin()
+        if reason is not None:
+            self.state = None
+            self._exchange.refuse(503, reason)
+            return False
+        self._is_counted = True
+        return True
+
+    def _is_within_budget(self, state: UpstreamState, share: float | None) -> bool:
+        if not self._is_counted:
+            # Another upstream than before, or the first retry to one without bounds.
+            if state.may_begin() is not None:
+                return False
+            self._is_counted = True
+        if not state.may_retry(share):
+            return False
+        self._budgeted += 1
+        return True
+
+    # A connection
+
+    def _send_to(self, pool: EndpointPool) -> None:
+        exchange = self._exchange
+        upstream = pool.acquire(certain=exchange.method not in _IDEMPOTENT)
+        if upstream is None:
+            self._connect(pool)
+        else:
+            self.pool = pool
+            exchange.send(upstream)
+
+    def _connect(self, pool: EndpointPool) -> None:
+        self.pool = pool
+        exchange = self._exchange
+        exchange.books.connecting(pool)
+        circuit = self.state.circuit if self.state is not None else None
+        if circuit is not None and not circuit.acquire_connection():
+            self._wait_for_connection(pool)
+            return
+        self._circuit = circuit
+        exchange.deadlines.lift()
+        self._connecting = asyncio.get_running_loop().create_task(self._open(pool), name=f"connect {pool.label}")
+        exchange.client.update_reading()
+
+    def _wait_for_connection(self, pool: EndpointPool) -> None:
+        """Queue for a connection, as the upstream's bound is reached."""
+        exchange = self._exchange
+
+        def resume() -> None:
+            if exchange.active and self._waiting is resume:
+                self._waiting = None
+                self._send_to(pool)
+
+        state = self.state
+        assert state is not None
+        reason = state.wait(resume)
+        if reason is not None:
+            exchange.refuse(503, reason)
+            return
+        self._waiting = resume
+        exchange.deadlines.wait(self._context.config.read_timeout_s)
+        exchange.client.update_reading()
+
+    async def _open(self, pool: EndpointPool) -> None:
+        exchange, circuit = self._exchange, self._circuit
+        route = exchange.route
+        timeout_s = (route.connect_timeout_s if route is not None else None) or self._context.config.connect_timeout_s
+        remaining_s = exchange.deadlines.remaining_s()
+        try:
+            async with asyncio.timeout(min(timeout_s, remaining_s)):
+                upstream = await pool.connect(exchange.client.peer)
+        except TimeoutError:
+            self._connecting = None
+            _release(circuit)
+            if remaining_s < timeout_s:
+                # That the whole request has little time says nothing about the endpoint.
+                exchange.refuse(504, "the request took longer than its route allows")
+            else:
+                self.failed("connect", 504, f"no connection to {pool.label} in time")
+        except (OSError, UnicodeError) as error:
+            self._connecting = None
+            _release(circuit)
+            why = error.strerror if isinstance(error, OSError) else error
+            self.failed("connect", 502, f"cannot connect to {pool.label}: {why}")
+        else:
+            self._connecting = None
+            upstream.count_by(circuit)
+            exchange.send(upstream)
+
+    def drop(self) -> None:
+        """Give up what is being tried."""
+        if self._connecting is not None:
+            self._connecting.cancel()
+            self._connecting = None
+            # Not the task's business, which may not have begun.
+            _release(self._circuit)
+        if self._waiting is not None:
+            if self.state is not None and self.state.circuit is not None:
+                self.state.circuit.cancel(self._waiting)
+            self._waiting = None
+        upstream, self._exchange.upstream = self._exchange.upstream, None
+        if upstream is not None:
+            upstream.discard()
+
+    # Another attempt
+
+    def failed(self, kind: LocalError, status: int, reason: str, condition: str = "") -> None:
+        """Try again after a failed attempt, or answer with its failure.
+
+        `condition` is what routes have to retry on, if it is not the kind of failure.
+        """
+        exchange = self._exchange
+        exchange.books.failed("closed" if kind == "reset" else kind)
+        if self.state is not None and self.pool is not None:
+            self.state.report_pool(self.pool, kind)
+        must_have_other = exchange.route is None or exchange.route.policies is None
+        if not self._retry(condition or kind, must_have_other=must_have_other):
+            exchange.refuse(status, reason)
+
+    def retry_status(self) -> bool:
+        """Try again because of the status that came; False: the answer has to be passed on."""
+        return self._retry("status", must_have_other=False)
+
+    def lost(self, upstream: UpstreamSide) -> None:
+        """Go on after a connection that ended before the answer did."""
+        if not upstream.seen and upstream.reused and not self._is_repeated and self._may_repeat(False):
+            self._repeat(upstream.pool)
+            return
+        when = "in the middle of its answer" if upstream.seen else "without an answer"
+        self.failed("reset", 502, f"upstream closed the connection {when}")
+
+    def refused(self, upstream: UpstreamSide) -> None:
+        """Go on after an upstream that has not begun with the request: any may be sent again that is still at hand."""
+        label = upstream.pool.label
+        if upstream.seen:
+            self.failed("reset", 502, f"{label} took back the answer that it had begun")
+        elif not self._exchange.body.is_kept:
+            self._exchange.refuse(502, f"{label} refused the request when a part of it was sent")
+        elif not self._is_repeated:
+            self._repeat(upstream.pool)
+        else:
+            self.failed("connect", 502, f"{label} refuses the request", "refused-stream")
+
+    def _repeat(self, pool: EndpointPool) -> None:
+        """Send the request once more to the same endpoint, on a new connection."""
+        self._is_repeated = True
+        self._exchange.books.retrying()
+        self._connect(pool)
+
+    def _retry(self, kind: str, *, must_have_other: bool) -> bool:
+        exchange, pool = self._exchange, self.pool
+        route, run = exchange.route, exchange.run
+        if route is None or pool is None or exchange.answer_begun or (run is not None and run.has_answer):
+            return False
+        retries = route.policies.retries if route.policies is not None else _DEFAULT_RETRIES
+        if self._count >= retries.attempts or (kind != "status" and kind not in retries.reasons):
+            return False
+        never_began = kind in ("connect", "refused-stream")
+        if not never_began and not self._may_repeat(retries.unsafe):
+            return False
+        if retries.total_s is not None and time.monotonic() - exchange.began > retries.total_s:
+            return False
+        self._tried = (*self._tried, pool)
+        other = route.choose(self._tried, exchange)
+        if other is None or (other in self._tried and (must_have_other or never_began)):
+            return False
+        if self.state is not None and not self._is_within_budget(self.state, retries.budget):
+            return False
+        self._count += 1
+        exchange.books.retrying()
+        self.drop()
+        self._send_to(other)
+        return True
+
+    def _may_repeat(self, unsafe: bool) -> bool:
+        """Say whether a request that may have got through can be sent again."""
+        exchange = self._exchange
+        if not exchange.body.is_kept:
+            return False
+        return unsafe or exchange.method in _IDEMPOTENT or not (exchange.body.size or exchange.request_done)
+
+    def close(self) -> None:
+        """Let go of everything, as the request is over."""
+        if self.state is not None:
+            self._part_with_state()
+        self.pool = None
+        self._tried = _NO_POOLS
+
+
+def _release(circuit: Circuit | None) -> None:
+    if circuit is not None:
+        circuit.release_connection()

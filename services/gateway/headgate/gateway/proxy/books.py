@@ -1,0 +1,169 @@
+"""What is written down of a request: for the counters of its route and endpoint, the endpoint's health, the trace, and
+the access log.
+"""
+
+import time
+from typing import TYPE_CHECKING
+
+from headgate.gateway.proxy.context import ProxyContext
+from headgate.gateway.proxy.pool import EndpointPool
+from headgate.gateway.proxy.seam import RequestTrace, RouteTarget
+from headgate.gateway.proxy.stats import RouteTraffic, latency_bucket
+
+if TYPE_CHECKING:
+    from headgate.gateway.proxy.exchange import Exchange
+
+
+class Books:
+    """The notes of one exchange. They decide nothing."""
+
+    __slots__ = ("_context", "_exchange", "_from_endpoint", "_sent_at", "_status", "_trace", "_waited_s")
+
+    def __init__(self, exchange: "Exchange", context: ProxyContext) -> None:
+        self._exchange = exchange
+        self._context = context
+        self._trace: RequestTrace | None = None
+        """None: the request is not traced."""
+        self._sent_at = 0.0
+        """When the request was sent to an endpoint whose answers are timed."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin with a request."""
+        self._status = 0
+        """What the endpoint answered, whatever plugins made of it; 0: nothing."""
+        self._from_endpoint = 0
+        """Bytes that came of answers' bodies."""
+        self._waited_s = 0.0
+        """Seconds from sending the request to the head of the answer, where that is measured."""
+
+    def routed(self, route: RouteTarget | None) -> None:
+        """Note which route takes the request; None: none does."""
+        tracing = self._context.tracing
+        if tracing is not None:
+            self._trace = tracing.begin(self._exchange, route)
+
+    def connecting(self, pool: EndpointPool) -> None:
+        """Note that a connection to an endpoint is opened for the request."""
+        if self._trace is not None:
+            self._trace.attempt(self._exchange, pool)
+
+    def sending(self, pool: EndpointPool) -> None:
+        """Note that the request goes out to an endpoint now; its lines get the trace's."""
+        if self._context.times_endpoints or pool.latency is not None:
+            self._sent_at = time.monotonic()
+        trace = self._trace
+        if trace is not None:
+            exchange = self._exchange
+            trace.attempt(exchange, pool)
+            exchange.lines = trace.headed(exchange.lines)
+
+    def answered(self, pool: EndpointPool, status: int, size: int) -> None:
+        """Note the head of an endpoint's answer, with so many bytes of its body."""
+        self._status = status
+        self._from_endpoint += size
+        if self._context.times_endpoints:
+            self._waited_s = time.monotonic() - self._sent_at
+        state = self._exchange.attempts.state
+        if state is not None:
+            state.report_pool(pool, status)
+        if pool.latency is not None:
+            now = time.monotonic()
+            pool.latency.observe(now - self._sent_at, now)
+
+    def switched(self, status: int) -> None:
+        """Note that an endpoint has switched protocols."""
+        self._status = status
+
+    def took(self, size: int) -> None:
+        """Note that so many bytes more came of an answer's body."""
+        self._from_endpoint += size
+
+    def failed(self, kind: str) -> None:
+        """Note that an attempt failed: `connect`, `closed`, `invalid` or `timeout`."""
+        self._context.stats.upstream_error(kind)
+        self._traffic().count_error(kind)
+        pool = self._exchange.attempts.pool
+        if pool is not None:
+            pool.traffic.count_error(kind)
+        if self._trace is not None:
+            self._trace.end_attempt(self._status, kind)
+
+    def retrying(self) -> None:
+        """Note that the request is sent again, and the answer that is not passed on, if there was one."""
+        self._context.stats.retries += 1
+        self._traffic().retries += 1
+        pool = self._exchange.attempts.pool
+        if pool is not None:
+            pool.traffic.retries += 1
+            if self._status:
+                pool.traffic.count_status(self._status)
+        if self._trace is not None:
+            self._trace.end_attempt(self._status, "" if self._status else "closed")
+        self._status = 0
+
+    def _traffic(self) -> RouteTraffic:
+        """Where the request is counted."""
+        exchange, stats = self._exchange, self._context.stats
+        route, backend = exchange.route, exchange.backend
+        if route is None:
+            return stats.unrouted
+        if backend:
+            return stats.of_route(route, backend)
+        traffic = route.traffic
+        return stats.of_route(route, "") if traffic is None else traffic
+
+    def close(self, duration_s: float) -> None:
+        """Count and log the request, which is over."""
+        exchange, context = self._exchange, self._context
+        route, pool, received = exchange.route, exchange.attempts.pool, exchange.body.received
+        traffic, bucket = self._traffic(), latency_bucket(duration_s)
+        context.stats.requests += 1
+        traffic.count(exchange.status, bucket, duration_s, received, exchange.bytes_sent)
+        if pool is not None and self._status:
+            pool.traffic.count(self._status, bucket, duration_s, received, exchange.bytes_sent)
+        if exchange.reason:
+            context.stats.refused(exchange.status, route is not None)
+        if context.access_log is not None:
+            context.access_log.append(
+                (
+                    context.clock.log_time,
+                    exchange.origin.address,
+                    exchange.method,
+                    exchange.target,
+                    exchange.client.version,
+                    exchange.status,
+                    exchange.bytes_sent,
+                    duration_s,
+                    exchange.fields,
+                    exchange.request_id,
+                    route.name if route is not None else "",
+                    traffic.upstream,
+                    pool.label if pool is not None else "",
+                    self,
+                    exchange.reason,
+                )
+            )
+        trace = self._trace
+        if trace is not None:
+            trace.end_attempt(self._status, "" if self._status else "given up")
+            trace.finish(exchange, received, traffic.upstream)
+            self._trace = None
+
+    def details(self) -> dict[str, object]:
+        """What the detailed access log says of a request besides the record that is made for every log."""
+        exchange = self._exchange
+        details: dict[str, object] = {"request_bytes": exchange.body.received}
+        if self._status:
+            details["upstream_status"] = self._status
+            details["upstream_bytes"] = self._from_endpoint
+            details["upstream_seconds"] = round(self._waited_s, 6)
+        retries = exchange.attempts.retries
+        if retries:
+            details["retries"] = retries
+        tls = exchange.client.peer.tls
+        if tls is not None:
+            details["tls"] = tls.version() or ""
+        if self._trace is not None:
+            details["trace_id"] = self._trace.trace_id
+        return details

@@ -1,0 +1,108 @@
+"""How long whoever has to move next may take, and what becomes of a request when they take longer."""
+
+import math
+from typing import TYPE_CHECKING
+
+from headgate.gateway.proxy.context import ProxyContext
+
+if TYPE_CHECKING:
+    from headgate.gateway.proxy.exchange import Exchange
+
+
+class Deadlines:
+    """Sets the deadline of one exchange's client, which the tick of the clock compares with the time."""
+
+    __slots__ = ("_clock", "_config", "_exchange", "_pace_began", "_paced", "expires")
+
+    def __init__(self, exchange: "Exchange", context: ProxyContext) -> None:
+        self._exchange = exchange
+        self._clock = context.clock
+        self._config = context.config
+        self.expires = math.inf
+        """When the whole request has to be over."""
+        self._pace_began = 0.0
+        self._paced = 0
+        """What had come of the body when the period began in which enough more has to come."""
+
+    def allow(self, seconds: float) -> None:
+        """Bound the time for the whole request, if it is not shorter already."""
+        self.expires = min(self.expires, self._clock.now + seconds)
+
+    def remaining_s(self) -> float:
+        """Give the seconds that the whole request may yet take."""
+        return max(0.0, self.expires - self._clock.now)
+
+    def wait(self, timeout_s: float, *, is_late: bool = False) -> None:
+        """Wait for so long, unless the whole request has less and is not late already."""
+        deadline = self._clock.now + timeout_s
+        self._exchange.client.deadline = deadline if is_late else min(deadline, self.expires)
+
+    def lift(self) -> None:
+        """Wait for something that bounds itself."""
+        self._exchange.client.deadline = math.inf
+
+    def set(self) -> None:
+        """Bound the wait for whoever has to move next."""
+        exchange, config = self._exchange, self._config
+        client, route, upstream = exchange.client, exchange.route, exchange.upstream
+        if exchange.tunnel:
+            timeout_s = self._tunnel_idle_s()
+        elif client.write_paused or route is None or not exchange.request_done:
+            timeout_s = config.body_timeout_s if exchange.request_done else self._body_timeout_s()
+            if route is not None and upstream is not None and upstream.write_paused:
+                timeout_s = route.send_timeout_s or config.send_timeout_s
+        elif upstream is not None and upstream.write_paused:
+            timeout_s = route.send_timeout_s or config.send_timeout_s
+        else:
+            timeout_s = route.read_timeout_s or config.read_timeout_s
+            policies = route.policies
+            if policies is not None and policies.retries.per_try_s is not None and not exchange.answer_begun:
+                timeout_s = min(timeout_s, policies.retries.per_try_s)
+        client.deadline = min(self._clock.now + timeout_s, self.expires)
+
+    def restart_pace(self) -> None:
+        """Begin a period in which enough of the body has to come."""
+        self._paced = self._exchange.body.received
+        self._pace_began = self._clock.now
+
+    def _body_timeout_s(self) -> float:
+        """How long to wait for more of the body: until the end of the period in which too little of it came.
+
+        One of unknown length may be a stream of messages, and so may one that is being answered already.
+        """
+        exchange, config = self._exchange, self._config
+        timeout_s = config.body_timeout_s
+        if exchange.fields.content_length < 0 or exchange.answer_begun or not config.min_body_rate:
+            return timeout_s
+        if exchange.body.received - self._paced >= config.min_body_rate * timeout_s:
+            self.restart_pace()
+        return self._pace_began + timeout_s - self._clock.now
+
+    def _tunnel_idle_s(self) -> float:
+        route = self._exchange.route
+        policies = route.policies if route is not None else None
+        idle_s = policies.idle_s if policies is not None else None
+        return self._config.tunnel_idle_timeout_s if idle_s is None else idle_s
+
+    def passed(self) -> None:
+        """Nothing moved for too long: tell apart on whom we waited."""
+        exchange = self._exchange
+        upstream, run = exchange.upstream, exchange.run
+        if exchange.tunnel:
+            exchange.refuse(0, "nothing passed through the tunnel for too long")
+        elif self._clock.now >= self.expires:
+            exchange.books.failed("timeout")
+            exchange.refuse(504, "the request took longer than its route allows")
+        elif run is not None and run.is_waiting and not exchange.body.is_held:
+            exchange.refuse(504, "a plugin of the route took too long")
+        elif exchange.attempts.is_waiting:
+            exchange.refuse(503, "no connection to the upstream was free in time")
+        elif exchange.client.write_paused:
+            exchange.reason = "client took nothing of the answer in time"
+            exchange.client.abort()
+        elif not exchange.request_done and not (upstream is not None and upstream.write_paused):
+            exchange.refuse(408, "the rest of the body did not come in time")
+        elif upstream is not None and upstream.write_paused:
+            exchange.attempts.failed("timeout", 504, "upstream took nothing of the request in time")
+        else:
+            exchange.attempts.failed("timeout", 504, "upstream did not answer in time")
