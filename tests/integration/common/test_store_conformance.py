@@ -13,7 +13,7 @@ from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, LogMess
 from headgate.common.errors import Conflict, NotFound
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.resources import ObjectRef
-from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, Version, digest_of
+from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pin, Pointer, Version, digest_of
 from headgate.common.status import StatusUpdate
 from headgate.common.stores import (
     DeltaLogReader,
@@ -329,24 +329,33 @@ async def test_versions_are_sorted_as_numbers(stores: Stores) -> None:
 
 async def test_garbage_is_old_manifests_and_what_only_they_name(stores: Stores) -> None:
     await commit(stores, [1, 2, 3], lambda revision: chunk(f"{revision}"))
-    assert await stores.snapshots.collect_garbage("default", keep=2) == 2
+    assert await stores.snapshots.collect_garbage("default", [Version(1, 1)]) == 2
     assert await stores.snapshots.versions("default") == [Version(1, 2), Version(1, 3)]
     digests = {number: chunk(f"{number}").digest for number in (1, 2, 3)}
     assert await stores.snapshots.missing(list(digests.values())) == {digests[1]}
-    assert await stores.snapshots.collect_garbage("default", keep=2) == 0
+    assert await stores.snapshots.collect_garbage("default", []) == 0
 
 
 async def test_garbage_of_one_table_spares_the_chunks_of_another(stores: Stores) -> None:
     shared = chunk("shared")
     await commit(stores, [1, 2], lambda revision: shared if revision == 1 else chunk("own"))
     await stores.snapshots.commit(manifest(1, shared, table="other"), None)
-    assert await stores.snapshots.collect_garbage("default", keep=1) == 1
+    assert await stores.snapshots.collect_garbage("default", [Version(1, 1)]) == 1
     assert await stores.snapshots.missing([shared.digest]) == set()
+
+
+async def test_the_live_table_of_a_pinned_one_is_spared(stores: Stores) -> None:
+    served, live = chunk("served"), chunk("live")
+    await stores.snapshots.put_chunks([served, live])
+    pin = Pin(version=Version(1, 1), since=NOW, live=(name_of(live),))
+    await stores.snapshots.commit(manifest(2, served).model_copy(update={"pin": pin}), None)
+    await stores.snapshots.collect_garbage("default", [])
+    assert await stores.snapshots.missing([served.digest, live.digest]) == set()
 
 
 async def test_the_manifest_in_force_is_never_garbage(stores: Stores) -> None:
     pointer = await commit(stores, [1], lambda _: chunk("a"))
-    await stores.snapshots.collect_garbage("default", keep=0)
+    await stores.snapshots.collect_garbage("default", [pointer.version])
     assert await stores.snapshots.get_manifest("default", pointer.version)
 
 

@@ -12,8 +12,9 @@ import pytest
 
 from fakes.manifest_folder import FollowedFolder, following, service
 from fakes.waiting import until
+from headgate.common.deltas import Author
 from headgate.common.errors import SettingsError
-from headgate.common.resources import SERVICE
+from headgate.common.resources import SERVICE, ObjectRef
 from headgate.watcher.sources import Applied, Deleted, Listed
 from headgate.watcher.sources import manifests as manifests_module
 from headgate.watcher.sources.manifests import VERSION_KEY_FILE, ManifestSource, load_or_create_version_key
@@ -46,6 +47,13 @@ async def test_a_change_of_one_object_is_one_event(tmp_path: Path) -> None:
         folder.write("a.yaml", service("x") + service("w", 81))
         await folder.until({"x": 80, "w": 81})
         assert len(folder.events) == len(folder.source.kinds) + 1
+
+
+async def test_the_author_of_an_object_is_its_file(tmp_path: Path) -> None:
+    async with following(tmp_path, {"a.yaml": service("x")}) as folder:
+        ref = ObjectRef("a", "", "services", "default", "x")
+        assert folder.source.author_of(ref, {}) == Author(str(folder.path / "a.yaml"))
+        assert folder.source.author_of(ref._replace(name="none"), {}) is None
 
 
 async def test_a_renamed_draft_replaces_the_file(tmp_path: Path) -> None:

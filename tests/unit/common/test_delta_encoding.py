@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, Operation, SyncMarker, SyncState
+from headgate.common.deltas import Author, ClusterAnnouncement, Delta, KindName, Operation, SyncMarker, SyncState
 from headgate.common.errors import DecodeError
 from headgate.common.resources import ObjectRef
 from headgate.common.stores import LoggedObject
@@ -42,9 +42,10 @@ def decode(message: Outgoing, sequence: int = 0) -> Any:
     uid=st.text(max_size=12),
     resource_version=st.text(max_size=12),
     body=st.none() | st.dictionaries(st.text(), JSON, max_size=4),
+    author=st.none() | st.builds(Author, st.text(min_size=1, max_size=12), st.none() | st.just(NOW)),
 )
 def test_any_delta_survives_the_way_through_a_message(
-    ref: ObjectRef, uid: str, resource_version: str, body: dict[str, Any] | None
+    ref: ObjectRef, uid: str, resource_version: str, body: dict[str, Any] | None, author: Author | None
 ) -> None:
     delta = Delta(
         ref=ref,
@@ -53,6 +54,7 @@ def test_any_delta_survives_the_way_through_a_message(
         resource_version=resource_version,
         observed_at=NOW,
         object=body,
+        author=author,
         traceparent=f"00-{'a' * 32}-{'b' * 16}-01",
     )
     assert decode(encode_delta(delta), 9) == delta.model_copy(update={"sequence": 9})

@@ -11,10 +11,14 @@ from hypothesis import strategies as st
 from headgate.common import snapshot
 from headgate.common.errors import DecodeError
 from headgate.common.snapshot import (
+    MAX_NAMES,
+    ChangedEntries,
     ChunkName,
     Manifest,
+    Pin,
     TableImage,
     Version,
+    changed_entries,
     compress,
     decode_chunk,
     decompress,
@@ -139,6 +143,47 @@ def test_a_manifest_of_a_later_schema_is_refused_with_advice() -> None:
     later = manifest(schema_version=snapshot.SCHEMA + 1)
     with pytest.raises(DecodeError, match="upgrade the gateways"):
         Manifest.decode(later.encode())
+
+
+def test_what_a_later_schema_added_does_not_hide_the_advice() -> None:
+    content = json.dumps({"schema_version": snapshot.SCHEMA + 1, "shards": [1]}).encode()
+    with pytest.raises(DecodeError, match="upgrade the gateways"):
+        Manifest.decode(compress(content))
+
+
+@pytest.mark.usefixtures("small_leaves")
+@settings(max_examples=100)
+@given(st.dictionaries(KEYS, st.integers(0, 3)), st.dictionaries(KEYS, st.integers(0, 3)))
+def test_changed_entries_are_those_that_a_comparison_of_all_finds(
+    before: dict[str, int], after: dict[str, int]
+) -> None:
+    one, other = (TableImage(upstream(*item) for item in each.items()).chunks() for each in (before, after))
+    changed = changed_entries(one, other)
+    expected = tuple(sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key)))
+    assert changed == ({"upstreams": ChangedEntries(count=len(expected), names=expected)} if expected else {})
+
+
+def test_of_many_changed_entries_the_first_hundred_are_named() -> None:
+    changed = changed_entries([], TableImage(host(f"h{number:03}") for number in range(150)).chunks())["hosts"]
+    assert (changed.count, len(changed.names), changed.names[:2]) == (150, MAX_NAMES, ("h000", "h001"))
+
+
+def test_a_pinned_manifest_keeps_the_chunks_of_the_live_table() -> None:
+    served, live = (ChunkName(kind="hosts", prefix="", digest=digest) for digest in ("served", "live"))
+    pinned = manifest().model_copy(
+        update={"chunks": (served,), "pin": Pin(version=Version(1, 1), since=NOW, live=(live,))}
+    )
+    assert pinned.digests == {"served", "live"}
+    assert (pinned.live, manifest().model_copy(update={"chunks": (served,)}).live) == ((live,), (served,))
+    assert Manifest.decode(pinned.encode()) == pinned
+
+
+def test_a_pin_is_the_same_however_far_the_live_table_got() -> None:
+    pin = Pin(version=Version(1, 1), since=NOW, by="ann")
+    went_on = pin.model_copy(update={"live": (ChunkName(kind="hosts", prefix="", digest="d"),)})
+    assert pin.is_same(went_on)
+    assert not pin.is_same(pin.model_copy(update={"is_frozen": True}))
+    assert not pin.is_same(None)
 
 
 def test_a_damaged_manifest_is_refused() -> None:

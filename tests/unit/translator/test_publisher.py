@@ -7,6 +7,7 @@ from headgate.common.snapshot import TableImage, Version
 from headgate.common.stores.memory import MemorySnapshotStore
 from headgate.common.table import VirtualHost
 from headgate.translator.publisher import GARBAGE_INTERVAL_S, Draft, Publisher
+from headgate.translator.retention import Retention
 
 
 class Clock:
@@ -22,7 +23,7 @@ def draft(*hosts: str) -> Draft:
 
 
 def publisher(store: MemorySnapshotStore, clock: Clock | None = None) -> Publisher:
-    return Publisher(store, "default", keep_revisions=2, clock=clock or Clock())
+    return Publisher(store, "default", Retention(2), clock=clock or Clock())
 
 
 async def test_the_first_revision_of_an_empty_store_begins_an_epoch_of_the_clock() -> None:

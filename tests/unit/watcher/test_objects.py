@@ -1,9 +1,11 @@
 """What is published of an object."""
 
 import copy
+from datetime import UTC, datetime
 from typing import Any
 
-from headgate.watcher.objects import encode, is_published, prepare, strip
+from headgate.common.deltas import Author
+from headgate.watcher.objects import encode, is_published, managing_author, prepare, strip
 from headgate.watcher.secrets import throwaway_recipients
 
 INGRESS: dict[str, Any] = {
@@ -63,3 +65,33 @@ def test_other_objects_are_prepared_by_stripping_alone() -> None:
 
 def test_equal_values_give_equal_bytes() -> None:
     assert encode({"b": 1, "a": {"d": 1, "c": 2}}) == encode({"a": {"c": 2, "d": 1}, "b": 1})
+
+
+def managed(*entries: Any) -> Any:
+    return {"kind": "Ingress", "metadata": {"name": "a", "managedFields": list(entries)}}
+
+
+def test_the_author_is_the_manager_of_the_latest_change() -> None:
+    first = {"manager": "kubectl-edit", "operation": "Update", "time": "2026-01-01T10:00:00Z"}
+    last = {"manager": "argocd-controller", "operation": "Apply", "time": "2026-01-02T10:00:00Z"}
+    assert managing_author(managed(last, first)) == Author("argocd-controller", datetime(2026, 1, 2, 10, tzinfo=UTC))
+
+
+def test_the_author_is_never_who_wrote_the_status() -> None:
+    status = {"manager": "headgate", "time": "2026-01-03T10:00:00Z", "subresource": "status"}
+    spec = {"manager": "helm", "time": "2026-01-01T10:00:00Z"}
+    assert managing_author(managed(spec, status)) == Author("helm", datetime(2026, 1, 1, 10, tzinfo=UTC))
+
+
+def test_of_managers_of_the_same_second_the_last_named_is_the_author() -> None:
+    time = "2026-01-01T10:00:00Z"
+    found = managing_author(managed({"manager": "a", "time": time}, {"manager": "b", "time": time}))
+    assert found is not None
+    assert found.name == "b"
+
+
+def test_managed_fields_that_say_nothing_have_no_author() -> None:
+    broken = managed("x", {"time": "2026-01-01T10:00:00Z"}, {"manager": "", "time": 5})
+    assert managing_author(broken) is None
+    assert managing_author(managed({"manager": "kubectl", "time": "yesterday"})) == Author("kubectl", None)
+    assert managing_author({"metadata": {"managedFields": None}}) is None

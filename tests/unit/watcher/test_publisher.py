@@ -10,7 +10,7 @@ import pytest
 from fakes.publishing import ObservedLog, publishing, read_log, service
 from fakes.tls import SelfSigned
 from fakes.waiting import until
-from headgate.common.deltas import ClusterAnnouncement, Delta, Operation, SyncMarker, SyncState
+from headgate.common.deltas import Author, ClusterAnnouncement, Delta, Operation, SyncMarker, SyncState
 from headgate.common.resources import INGRESS, SECRET, SERVICE, ObjectRef
 from headgate.common.telemetry import TRACEPARENT
 from headgate.watcher import publisher as publisher_module
@@ -473,3 +473,15 @@ async def test_a_list_is_one_span() -> None:
         await one.until_ready()
         assert len({delta.traceparent for delta in one.log.appended}) == 1
         assert one.log.appended[0].traceparent
+
+
+async def test_a_change_names_its_author_and_a_deletion_none() -> None:
+    async with publishing() as one:
+        managed = service("x", "1", managedFields=[{"manager": "kubectl-edit", "time": "2026-01-01T10:00:00Z"}])
+        one.source.apply(managed)
+        await one.until_shown("apply x 1")
+        one.source.delete(managed)
+        await one.until_shown("apply x 1", "delete x 1")
+        applied, deleted = one.log.appended
+        assert applied.author == Author("kubectl-edit", datetime(2026, 1, 1, 10, tzinfo=UTC))
+        assert deleted.author is None

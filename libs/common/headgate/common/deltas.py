@@ -15,7 +15,7 @@ cluster.
 import re
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -94,6 +94,15 @@ class Operation(StrEnum):
     DELETE = "delete"
 
 
+class Author(NamedTuple):
+    """Who changed an object last, as far as is known."""
+
+    name: str
+    """The field manager (`kubectl-edit`, `argocd-controller`), or the file that the object stands in."""
+    at: datetime | None = None
+    """When, as the API server noted it."""
+
+
 class Delta(BaseModel):
     """One change of one object."""
 
@@ -108,6 +117,8 @@ class Delta(BaseModel):
     """When the watcher saw the change."""
     object: JsonObject | None = None
     """The whole object, without managedFields and last-applied; None for a deletion."""
+    author: Author | None = None
+    """None for deletions, of which nobody tells who made them."""
     sequence: int = 0
     """Position in the log; 0 until it is read from there."""
     traceparent: str | None = None

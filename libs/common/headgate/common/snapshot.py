@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
+import msgspec
 import zstandard
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
@@ -35,8 +36,10 @@ CHUNK_LIMIT = 512 * 1024
 """Bytes of a chunk before compression; a leaf above it splits too. NATS takes 1 MiB messages by default."""
 ENTRY_LIMIT = 4 * 1024 * 1024
 """Bytes that a chunk of one single entry may have, so that a damaged chunk cannot fill a reader's memory."""
-SCHEMA = 2
-"""Version of the table vocabulary; a reader refuses a manifest of a greater one."""
+SCHEMA = 3
+"""Version of the table vocabulary and of the manifest; a reader refuses a manifest of a greater one."""
+MAX_CAUSES = 100
+MAX_NAMES = 100
 
 
 class Version(NamedTuple):
@@ -71,17 +74,64 @@ class ChunkName(BaseModel):
 
 
 class Cause(BaseModel):
-    """A change that led to a revision."""
+    """A change that led to a revision: of an object, or of the table itself by a person."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     cluster: str
     kind: str
+    """`TABLE_KIND` for what a person did to the table."""
     namespace: str
     name: str
     operation: str
+    """`apply` and `delete` of objects; `rollback` and `unpin` of tables."""
     sequence: int
     """Of the delta in the log."""
+    by: str = ""
+    """Who did it, as far as is known: the object's last field manager, the file that it stands in, or a person."""
+    at: datetime | None = None
+    """When they did it, as they or the API server say; None where nobody does."""
+    note: str = ""
+    """What a person said about it."""
+
+
+TABLE_KIND = "Table"
+_ENDPOINT_KINDS = frozenset({"EndpointSlice", "Endpoints"})
+
+
+class ChangedEntries(BaseModel):
+    """The entries of one kind that a revision put or discarded, against its parent."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    count: int
+    names: tuple[str, ...]
+    """Their keys, sorted; at most `MAX_NAMES`."""
+
+
+class Pin(BaseModel):
+    """That a table is kept at an old revision, and what would be served otherwise."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: Version
+    """The old revision."""
+    since: datetime
+    by: str = ""
+    reason: str = ""
+    is_frozen: bool = False
+    """Its endpoints are those of the old revision too; else they are those of today."""
+    live: tuple[ChunkName, ...] = ()
+    """The table as it would be without the pin, always up to date, so that unpinning needs nobody's help."""
+    waiting: dict[EntryKind, ChangedEntries] = {}
+    """What changed in the live table with this revision."""
+
+    def is_same(self, other: "Pin | None") -> bool:
+        """Whether another revision's pin is this one, however far the live table got meanwhile."""
+        return other is not None and self.model_dump(exclude=_PASSING) == other.model_dump(exclude=_PASSING)
+
+
+_PASSING = {"live", "waiting"}
 
 
 class Manifest(BaseModel):
@@ -99,8 +149,28 @@ class Manifest(BaseModel):
     cause_count: int = 0
     inputs: dict[str, int] = {}
     """Cluster to the sequence of its last delta that is in this revision."""
+    log: str = ""
+    """Incarnation of the log that these sequences belong to."""
+    changed: dict[EntryKind, ChangedEntries] = {}
+    """What is served differently from the parent."""
+    pin: Pin | None = None
     chunks: tuple[ChunkName, ...]
     traceparent: str | None = None
+
+    @property
+    def live(self) -> tuple[ChunkName, ...]:
+        """The table as it would be without a pin."""
+        return self.pin.live if self.pin else self.chunks
+
+    @property
+    def digests(self) -> frozenset[str]:
+        """Every chunk that has to be kept for this revision."""
+        return frozenset(chunk.digest for chunk in (*self.chunks, *self.live))
+
+    @property
+    def is_routine(self) -> bool:
+        """Whether nothing but endpoints led to it: a revision that few will ask for later."""
+        return 0 < self.cause_count == len(self.causes) and all(cause.kind in _ENDPOINT_KINDS for cause in self.causes)
 
     def encode(self) -> bytes:
         """Canonical JSON, compressed."""
@@ -113,19 +183,22 @@ class Manifest(BaseModel):
         Raises:
             DecodeError: the bytes are damaged, or of a schema that this release does not know.
         """
+        content = decompress(data, 64 * 1024 * 1024)
         try:
-            manifest = cls.model_validate_json(decompress(data, 64 * 1024 * 1024))
+            # Before the rest: a later schema has fields that are unknown here, and this is what to say of it.
+            version = msgspec.json.decode(content, type=_Schema).schema_version
+            if version > SCHEMA:
+                raise DecodeError(
+                    f"a manifest has schema {version}, this release reads up to {SCHEMA}; "
+                    "upgrade the gateways before the translator"
+                )
+            return cls.model_validate_json(content)
         except ValueError as error:
             raise DecodeError(f"a manifest cannot be read: {error}") from error
-        if manifest.schema_version > SCHEMA:
-            raise DecodeError(
-                f"manifest {manifest.version} has schema {manifest.schema_version}, this release reads up to {SCHEMA}; "
-                "upgrade the gateways before the translator"
-            )
-        return manifest
 
 
-MAX_CAUSES = 100
+class _Schema(msgspec.Struct):
+    schema_version: int = SCHEMA
 
 
 class Pointer(BaseModel):
@@ -185,6 +258,44 @@ def decode_chunk(kind: EntryKind, content: bytes) -> tuple[TableEntry, ...]:
         return _CHUNK_ADAPTERS[kind].validate_json(content)
     except ValueError as error:
         raise DecodeError(f"a chunk of {kind} cannot be read: {error}") from error
+
+
+def entry_contents(content: bytes) -> dict[str, bytes]:
+    """Return the encoded entries of a chunk by their keys, without reading more of them than that."""
+    found = {}
+    for raw in _decode_raw(content):
+        keys = _decode_key(raw)
+        found[keys.host or keys.key] = bytes(raw)
+    return found
+
+
+def changed_entries(before: Iterable[Chunk], after: Iterable[Chunk]) -> dict[EntryKind, ChangedEntries]:
+    """Return which entries differ between two images of a table; looks into the chunks that differ only."""
+    old, new = {chunk.digest: chunk for chunk in before}, {chunk.digest: chunk for chunk in after}
+    was = _contents_by_kind(chunk for digest, chunk in old.items() if digest not in new)
+    now = _contents_by_kind(chunk for digest, chunk in new.items() if digest not in old)
+    changed: dict[EntryKind, ChangedEntries] = {}
+    for kind in ENTRY_KINDS:
+        names = sorted(key for key in was[kind].keys() | now[kind].keys() if was[kind].get(key) != now[kind].get(key))
+        if names:
+            changed[kind] = ChangedEntries(count=len(names), names=tuple(names[:MAX_NAMES]))
+    return changed
+
+
+def _contents_by_kind(chunks: Iterable[Chunk]) -> dict[EntryKind, dict[str, bytes]]:
+    found: dict[EntryKind, dict[str, bytes]] = {kind: {} for kind in ENTRY_KINDS}
+    for chunk in chunks:
+        found[chunk.kind].update(entry_contents(chunk.content))
+    return found
+
+
+class _Keys(msgspec.Struct):
+    host: str = ""
+    key: str = ""
+
+
+_decode_raw = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_decode_key = msgspec.json.Decoder(_Keys).decode
 
 
 _CHUNK_ADAPTERS: Mapping[EntryKind, TypeAdapter[tuple[TableEntry, ...]]] = {

@@ -64,7 +64,7 @@ class TranslatorLoop:
     def __init__(self, stores: Stores, settings: TranslatorSettings) -> None:
         self._stores = stores
         self._settings = settings
-        self._publisher = Publisher(stores.snapshots, settings.table, settings.keep_revisions)
+        self._publisher = Publisher(stores.snapshots, settings.table, settings.retention)
         self._poster = StatusPoster(stores.statuses, self._take_board)
         self._inbox: asyncio.Queue[Item] = asyncio.Queue(INBOX)
         self._addresses = settings.fixed_addresses or None

@@ -4,17 +4,21 @@ Equal content is never committed twice, whoever committed it. A new epoch is min
 or behind what is known to be served, so that neither a lost nor a restored store moves the gateways back.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from headgate.common.errors import DecodeError, NotFound
 from headgate.common.snapshot import Cause, Chunk, ChunkName, Manifest, Pointer, Version
 from headgate.common.stores import SnapshotStore
+from headgate.translator.retention import Kept, Retention, expired
 
 GARBAGE_INTERVAL_S = 60.0
 FEW_CHUNKS = 8
+READ_AT_ONCE = 8
 Clock = Callable[[], float]
 
 
@@ -37,10 +41,11 @@ class Draft:
 class Publisher:
     """The writing side of one table. Not safe for concurrent calls."""
 
-    def __init__(self, store: SnapshotStore, table: str, keep_revisions: int, clock: Clock = time.time) -> None:
+    def __init__(self, store: SnapshotStore, table: str, retention: Retention, clock: Clock = time.time) -> None:
         self._store = store
         self._table = table
-        self._keep_revisions = keep_revisions
+        self._retention = retention
+        self._kept: dict[Version, Kept] = {}
         self._clock = clock
         self._is_known = False
         self._is_verified = False
@@ -153,4 +158,18 @@ class Publisher:
         if self._clock() - self._collected_at < GARBAGE_INTERVAL_S:
             return 0
         self._collected_at = self._clock()
-        return await self._store.collect_garbage(self._table, self._keep_revisions)
+        await self._learn_kept(await self._store.versions(self._table))
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        return await self._store.collect_garbage(self._table, expired(self._kept.values(), self._retention, now))
+
+    async def _learn_kept(self, versions: Sequence[Version]) -> None:
+        """Know of every kept revision what retention asks for; each is read once."""
+        self._kept = {version: kept for version, kept in self._kept.items() if version in versions}
+        unknown = [version for version in versions if version not in self._kept]
+        for start in range(0, len(unknown), READ_AT_ONCE):
+            await asyncio.gather(*map(self._learn, unknown[start : start + READ_AT_ONCE]))
+
+    async def _learn(self, version: Version) -> None:
+        # One that another translator collected, or that is of a later release, is not judged.
+        with suppress(NotFound, DecodeError):
+            self._kept[version] = Kept.of(await self._store.get_manifest(self._table, version))

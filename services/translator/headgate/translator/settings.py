@@ -1,5 +1,7 @@
 """Settings of the translator."""
 
+from datetime import timedelta
+
 from pydantic import Field, field_validator
 
 from headgate.common.settings import ServiceSettings
@@ -7,6 +9,7 @@ from headgate.common.status import LoadBalancerAddress, is_address
 from headgate.common.table import DEFAULT_TABLE
 from headgate.translator.addresses import parse_address
 from headgate.translator.dialects.ingress import ClassSettings
+from headgate.translator.retention import Retention
 
 
 class TranslatorSettings(ServiceSettings):
@@ -32,7 +35,16 @@ class TranslatorSettings(ServiceSettings):
         description="Addresses or host names for the Ingresses' status; by default those that live gateways announce.",
     )
     keep_revisions: int = Field(
-        default=100, ge=1, description="Revisions kept for history and rollback; 100 is some days of ordinary changes."
+        default=100,
+        ge=1,
+        description="Revisions kept for history and rollback, those that only endpoints led to counted apart; 100 is "
+        "some weeks of ordinary changes.",
+    )
+    keep_days: float = Field(
+        default=0.0,
+        ge=0,
+        le=36_500,
+        description="Days after which a revision is dropped however few there are; 0, the default, drops none by age.",
     )
     debounce_ms: int = Field(
         default=100,
@@ -66,6 +78,11 @@ class TranslatorSettings(ServiceSettings):
         return ClassSettings(
             frozenset(self.controller_names), frozenset(self.class_names), watch_without_class=self.watch_without_class
         )
+
+    @property
+    def retention(self) -> Retention:
+        """How much history is kept."""
+        return Retention(self.keep_revisions, timedelta(days=self.keep_days) if self.keep_days else None)
 
     @property
     def fixed_addresses(self) -> tuple[LoadBalancerAddress, ...]:

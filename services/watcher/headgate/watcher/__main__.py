@@ -82,6 +82,7 @@ class Watcher:
                 origin="manifests" if isinstance(self._source, ManifestSource) else "kubernetes",
                 instance=settings.instance,
                 log_reader=stores.log_reader,
+                author_of=self._source.author_of if isinstance(self._source, ManifestSource) else None,
             )
             bus.on_reconnect(self._publisher.compare_with_log)
             await run_together(self._publisher.run(), self._write_statuses(stores))

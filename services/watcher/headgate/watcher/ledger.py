@@ -11,7 +11,7 @@ from datetime import datetime
 
 import msgspec
 
-from headgate.common.deltas import Delta, Operation
+from headgate.common.deltas import Author, Delta, Operation
 from headgate.common.resources import JsonObject, ObjectRef, ResourceKind
 from headgate.common.stores import LoggedObject
 from headgate.watcher.objects import encode
@@ -29,6 +29,7 @@ class Wanted:
     """The prepared object in JSON, a tenth of what it takes as dictionaries."""
     observed_at: datetime
     traceparent: str | None = None
+    author: Author | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,7 @@ class Ledger:
             resource_version=wanted.version,
             observed_at=wanted.observed_at,
             object=msgspec.json.decode(wanted.body),
+            author=wanted.author,
             traceparent=wanted.traceparent,
         )
 

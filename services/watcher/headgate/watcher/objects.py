@@ -1,17 +1,22 @@
 """What is published of an object: without bookkeeping, and without anything secret."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 from nacl.public import PublicKey
 
+from headgate.common.deltas import Author
 from headgate.common.resources import INGRESS, INGRESS_CLASS, NAMESPACE, JsonObject
 from headgate.watcher.secrets import TLS_TYPE, seal_secret
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 MAX_OBJECT_BYTES = 1024 * 1024 - 16 * 1024
 """An object in JSON: the bus takes messages of 1 MiB, and the rest of the delta needs some of that."""
+
+MAX_AUTHOR = 128
+"""Characters of a field manager's name that an API server takes."""
 
 _BOOKKEEPING = frozenset({"managedFields", "selfLink"})
 _STATUS_UNREAD = frozenset({INGRESS.kind, INGRESS_CLASS.kind, NAMESPACE.kind})
@@ -46,6 +51,30 @@ def _strip_metadata(metadata: JsonObject) -> JsonObject:
     if not kept.get("annotations", True):
         del kept["annotations"]
     return kept
+
+
+def managing_author(manifest: JsonObject) -> Author | None:
+    """Return who changed the object last, by its managedFields; None if they do not say.
+
+    An entry for each manager, with the time of its last change; writers of the status are left out. See
+    https://kubernetes.io/docs/reference/using-api/server-side-apply/#managers
+    """
+    return max(_managers(manifest), key=lambda author: author.at.timestamp() if author.at else 0.0, default=None)
+
+
+def _managers(manifest: JsonObject) -> Iterator[Author]:
+    entries = manifest["metadata"].get("managedFields")
+    for entry in reversed(entries) if isinstance(entries, list) else ():
+        if isinstance(entry, dict) and not entry.get("subresource") and (name := entry.get("manager")):
+            yield Author(str(name)[:MAX_AUTHOR], _moment(entry.get("time")))
+
+
+def _moment(text: Any) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def is_published(manifest: JsonObject) -> bool:

@@ -10,13 +10,13 @@ import hashlib
 import logging
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
 from nacl.public import PublicKey
 
-from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, SyncMarker, SyncState
+from headgate.common.deltas import Author, ClusterAnnouncement, Delta, KindName, SyncMarker, SyncState
 from headgate.common.errors import Conflict, SealingError, StoreError, StoreUnavailable
 from headgate.common.problems import Problem
 from headgate.common.resources import SECRET, JsonObject, ObjectRef, ResourceKind
@@ -26,7 +26,7 @@ from headgate.common.tasks import run_together
 from headgate.common.telemetry import current_traceparent, span_from
 from headgate.watcher.ledger import Gone, Ledger, Wanted, content_digest
 from headgate.watcher.metrics import DELTAS_PUBLISHED, PUBLISH_SECONDS, REFUSED, UNPUBLISHED
-from headgate.watcher.objects import MAX_OBJECT_BYTES, encode, is_published, prepare_stripped, strip
+from headgate.watcher.objects import MAX_OBJECT_BYTES, encode, is_published, managing_author, prepare_stripped, strip
 from headgate.watcher.sources import Applied, Deleted, Listed, Source, SourceEvent, Unavailable
 
 BULK = 16
@@ -44,6 +44,8 @@ _TOGETHER = 256
 
 _log = logging.getLogger(__name__)
 
+AuthorOf = Callable[[ObjectRef, JsonObject], Author | None]
+
 
 class Publisher:
     """Publishes one cluster's objects."""
@@ -58,6 +60,7 @@ class Publisher:
         origin: Literal["kubernetes", "manifests"],
         instance: str = "",
         log_reader: DeltaLogReader | None = None,
+        author_of: AuthorOf | None = None,
     ) -> None:
         """Prepare to publish.
 
@@ -70,7 +73,9 @@ class Publisher:
             instance: name of this watcher, for the announcement.
             log_reader: asked now and then whether the log is still the same one; without it only reconnections and
                 errors show that.
+            author_of: says who changed an object; its managedFields by default.
         """
+        self._author_of = author_of or (lambda _, manifest: managing_author(manifest))
         self._source, self._log_writer, self._log_reader = source, log_writer, log_reader
         self._cluster, self._recipients = cluster, tuple(recipients)
         self._origin, self._instance = origin, instance
@@ -162,7 +167,8 @@ class Publisher:
         body = self._encode(ref, stripped)
         if body is not None:
             version = self._version(kind, manifest)
-            self._ledger.want(ref, Wanted(uid, version, digest, body, _now(), traceparent))
+            author = self._author_of(ref, manifest)
+            self._ledger.want(ref, Wanted(uid, version, digest, body, _now(), traceparent, author))
         return True
 
     def _encode(self, ref: ObjectRef, stripped: JsonObject) -> bytes | None:

@@ -152,8 +152,11 @@ class SnapshotStore(Protocol):
         """Return the versions whose manifests are kept, oldest first."""
         ...
 
-    async def collect_garbage(self, table: str, keep: int) -> int:
-        """Drop all but the newest `keep` manifests, and chunks that none names; return how many were dropped."""
+    async def collect_garbage(self, table: str, expired: Collection[Version]) -> int:
+        """Drop these revisions' manifests, and chunks that no table's manifest names (`Manifest.digests`).
+
+        The manifest that the pointer names stays whatever is asked. Returns how many manifests and chunks were dropped.
+        """
         ...
 
     def follow(self, table: str) -> AsyncIterator[Pointer]:

@@ -257,13 +257,13 @@ class MemorySnapshotStore:
         """Return the versions whose manifests are kept, oldest first."""
         return sorted(version for name, version in self._manifests if name == table)
 
-    async def collect_garbage(self, table: str, keep: int) -> int:
-        """Drop all but the newest `keep` manifests and the pointer's, and chunks that none names."""
+    async def collect_garbage(self, table: str, expired: Collection[Version]) -> int:
+        """Drop these revisions' manifests except the pointer's, and chunks that none names."""
         pointer = self._pointers.get(table)
-        old = [v for v in (await self.versions(table))[: -keep or None] if pointer is None or v != pointer.version]
+        old = [version for version in expired if pointer is None or version != pointer.version]
         for version in old:
-            del self._manifests[table, version]
-        named = {chunk.digest for encoded in self._manifests.values() for chunk in Manifest.decode(encoded).chunks}
+            self._manifests.pop((table, version), None)
+        named = {digest for encoded in self._manifests.values() for digest in Manifest.decode(encoded).digests}
         unused = self._chunks.keys() - named
         for digest in unused:
             del self._chunks[digest]

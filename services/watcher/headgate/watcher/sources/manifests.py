@@ -19,8 +19,9 @@ from pathlib import Path
 
 from watchfiles import awatch
 
+from headgate.common.deltas import Author
 from headgate.common.errors import SettingsError
-from headgate.common.resources import ObjectRef, ResourceKind
+from headgate.common.resources import JsonObject, ObjectRef, ResourceKind
 from headgate.watcher.metrics import MANIFEST_PROBLEMS
 from headgate.watcher.sources import Applied, Deleted, Listed, SourceEvent
 from headgate.watcher.sources.manifest_index import Change
@@ -73,6 +74,11 @@ class ManifestSource:
         """Return file and line of an object in force, or nothing."""
         found = self._tree.get(ref)
         return f"{found.file}:{found.line}" if found else ""
+
+    def author_of(self, ref: ObjectRef, manifest: JsonObject) -> Author | None:
+        """Name the file that an object stands in: files do not say who writes them."""
+        found = self._tree.get(ref)
+        return Author(found.file) if found else None
 
     async def events(self) -> AsyncIterator[SourceEvent]:
         """Yield a `Listed` for each kind once all folders are there, then every change."""

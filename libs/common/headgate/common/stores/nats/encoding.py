@@ -13,6 +13,7 @@ from headgate.common.deltas import (
     CLUSTER_PREFIX,
     DELTA_PREFIX,
     SYNC_PREFIX,
+    Author,
     ClusterAnnouncement,
     Delta,
     LogMessage,
@@ -32,6 +33,7 @@ from headgate.common.telemetry import TRACEPARENT
 
 _UID, _RESOURCE_VERSION = "Headgate-Uid", "Headgate-Resource-Version"
 _OPERATION, _OBSERVED_AT = "Headgate-Operation", "Headgate-Observed-At"
+_AUTHOR, _AUTHORED_AT = "Headgate-Author", "Headgate-Authored-At"
 _OPERATIONS: Mapping[str, Operation] = {operation.value: operation for operation in Operation}
 _decode_object = msgspec.json.Decoder(dict[str, object]).decode
 
@@ -55,6 +57,10 @@ def encode_delta(delta: Delta, expected_last: int | None = None, again_after: in
     }
     if after is not None:
         headers[EXPECTED_LAST] = str(after)
+    if delta.author:
+        headers[_AUTHOR] = escape_token(delta.author.name)
+        if delta.author.at:
+            headers[_AUTHORED_AT] = delta.author.at.isoformat()
     if delta.traceparent:
         headers[TRACEPARENT] = delta.traceparent
     body = b"" if delta.object is None else msgspec.json.encode(delta.object)
@@ -76,11 +82,17 @@ def decode_delta(subject: str, sequence: int, headers: Mapping[str, str], data: 
             resource_version=unescape_token(headers[_RESOURCE_VERSION]),
             observed_at=datetime.fromisoformat(headers[_OBSERVED_AT]),
             object=_decode_object(data) if data else None,
+            author=_decode_author(headers),
             sequence=sequence,
             traceparent=headers.get(TRACEPARENT),
         )
     except (KeyError, ValueError, DecodeError, msgspec.DecodeError) as error:
         raise DecodeError(f"message {sequence} on {subject} is not a delta: {error!r}") from error
+
+
+def _decode_author(headers: Mapping[str, str]) -> Author | None:
+    name, at = headers.get(_AUTHOR), headers.get(_AUTHORED_AT)
+    return Author(unescape_token(name), datetime.fromisoformat(at) if at else None) if name else None
 
 
 def decode_state(sequence: int, headers: Mapping[str, str]) -> LoggedObject:

@@ -177,14 +177,14 @@ class NatsSnapshotStore:
         subjects = await self._stream.subjects(f"{_PREFIX}.manifest.{escape_token(table)}.*.*")
         return sorted(_version_of(subject) for subject in subjects)
 
-    async def collect_garbage(self, table: str, keep: int) -> int:
-        """Drop all but the newest `keep` manifests, and chunks that no table's manifest names.
+    async def collect_garbage(self, table: str, expired: Collection[Version]) -> int:
+        """Drop these revisions' manifests, and chunks that no table's manifest names.
 
         The manifest that the pointer names is always kept. An unused chunk goes some minutes after it was first
         found unused. Returns how many manifests and chunks were dropped.
         """
-        pointer = await self.read_pointer(table)
-        old = [v for v in (await self.versions(table))[: -keep or None] if pointer is None or v != pointer.version]
+        pointer = await self.read_pointer(table) if expired else None
+        old = [version for version in expired if pointer is None or version != pointer.version]
         await self._purge_all(_manifest_key(table, version) for version in old)
         idle = self._idle_chunks(await self._chunks() - await self._named_chunks())
         await self._purge_all(_chunk_key(digest) for digest in idle)
@@ -199,7 +199,7 @@ class NatsSnapshotStore:
         keys = await self._stream.subjects(f"{_PREFIX}.manifest.>")
         for key in keys - self._named.keys():
             if (stored := await self._stream.last(key)) is not None:
-                self._named[key] = frozenset(chunk.digest for chunk in Manifest.decode(stored.data).chunks)
+                self._named[key] = Manifest.decode(stored.data).digests
         self._named = {key: digests for key, digests in self._named.items() if key in keys}
         return set().union(*self._named.values())
 
