@@ -6,9 +6,10 @@ from random import Random
 from fakes.gateway_table import ORIGIN, FakePools
 from fakes.requests import PLAIN, AskedRequest
 from headgate.common.table import Balancing, Endpoint, Upstream
+from headgate.gateway.balancing.compile import compile_upstream
 from headgate.gateway.balancing.endpoints import EndpointDirectory, EndpointSlot
 from headgate.gateway.balancing.levels import NOWHERE, Place
-from headgate.gateway.balancing.upstream import UpstreamBalancer, compile_upstream
+from headgate.gateway.balancing.upstream import UpstreamBalancer
 
 KEY = "c1/default/web:80"
 

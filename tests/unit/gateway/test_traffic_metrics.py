@@ -5,8 +5,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
 
 from fakes.gateway_table import compiled, endpoint, host, route, upstream
+from headgate.gateway.balancing.compile import compile_upstream
 from headgate.gateway.balancing.endpoints import EndpointDirectory
-from headgate.gateway.balancing.upstream import compile_upstream
 from headgate.gateway.proxy.pool import PoolRegistry
 from headgate.gateway.proxy.spec import PLAIN
 from headgate.gateway.proxy.stats import ProxyStats, RouteTraffic

@@ -8,7 +8,7 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from headgate.common.errors import HeadgateError
 from headgate.common.snapshot import ChunkName, Manifest, Version
@@ -18,6 +18,7 @@ from headgate.gateway.errors import TableRefused
 from headgate.gateway.last_good import StoredTable
 from headgate.gateway.metrics import Stopwatch, TableMetrics
 from headgate.gateway.proxy.seam import RouterHolder
+from headgate.gateway.steps import Steps
 from headgate.gateway.table.certificates import OpenedCertificate
 from headgate.gateway.table.compile import CompiledTable
 from headgate.gateway.table.compiler import TableCompiler, TableUpdate
@@ -141,9 +142,7 @@ class TableApplier:
             for _ in steps:
                 pass
 
-    def _present_certificates(
-        self, arrived: Mapping[str, OpenedCertificate], gone: Collection[str]
-    ) -> Generator[None, None, None]:
+    def _present_certificates(self, arrived: Mapping[str, OpenedCertificate], gone: Collection[str]) -> Steps[None]:
         self._refused.difference_update(gone, arrived)
         for key, opened in arrived.items():
             if opened.problem:

@@ -11,6 +11,7 @@ from headgate.common.table import ActiveCheck, BackendProtocol, Ejection
 from headgate.gateway.health.policies import HealthPolicies
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.upstreams import UpstreamHealth
+from headgate.gateway.steps import finish
 
 CHECK = ActiveCheck(interval_s=0.05, timeout_s=1, healthy_after=2, unhealthy_after=2)
 
@@ -29,7 +30,7 @@ async def follow_an_endpoint_that_dies_and_returns() -> None:
         port = dying.sockets[0].getsockname()[1]
         dying.close()
         slots = [FakeSlot(steady.port), FakeSlot(port)]
-        health.adopt("up", HealthPolicies(CHECK), slots, lambda slot, is_up: heard.append((slot.key[1], is_up)))
+        finish(health.adopt("up", HealthPolicies(CHECK), slots, lambda slot, is_up: heard.append((slot.key[1], is_up))))
         await until(lambda: heard == [(port, False)])
         assert health.state("up").unavailable == {slots[1]}
 
@@ -58,7 +59,7 @@ def test_an_endpoint_that_dies_and_returns_is_noticed_on_uvloop() -> None:
 async def test_an_ejected_endpoint_comes_back_by_itself() -> None:
     health, heard, slot = UpstreamHealth(HealthStats()), list[bool](), FakeSlot(1)
     policies = HealthPolicies(ejection=Ejection(consecutive_errors=1, base_s=0.05))
-    health.adopt("up", policies, [slot, FakeSlot(2)], lambda slot, is_up: heard.append(is_up))
+    finish(health.adopt("up", policies, [slot, FakeSlot(2)], lambda slot, is_up: heard.append(is_up)))
     health.state("up").report(slot, "connect")
     assert heard == [False]
     await until(lambda: heard == [False, True])
@@ -67,7 +68,7 @@ async def test_an_ejected_endpoint_comes_back_by_itself() -> None:
 
 async def test_a_plain_upstream_has_no_state_until_somebody_asks() -> None:
     health = UpstreamHealth(HealthStats())
-    health.adopt("up", HealthPolicies(), [FakeSlot(1)], lambda slot, is_up: None)
+    finish(health.adopt("up", HealthPolicies(), [FakeSlot(1)], lambda slot, is_up: None))
     assert len(health) == 0
     assert health.state("up") is health.state("up")
     health.forget("up")
@@ -82,7 +83,7 @@ async def test_endpoints_that_rest_cost_no_task_and_under_two_kilobytes() -> Non
     tracemalloc.start()
     for number in range(200):
         members = slots[number * 100 : number * 100 + 100]
-        health.adopt(f"up{number}", HealthPolicies(check), members, lambda slot, is_up: None)
+        finish(health.adopt(f"up{number}", HealthPolicies(check), members, lambda slot, is_up: None))
     per_endpoint = tracemalloc.get_traced_memory()[0] / len(slots)
     tracemalloc.stop()
     assert len(asyncio.all_tasks()) == 1

@@ -1,9 +1,11 @@
 """Consistent hashing: even, stable, and the same on every gateway."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fakes.balanced import World, chosen, number, slot_of, tally
 from fakes.gateway_table import endpoint
@@ -12,16 +14,27 @@ from headgate.common.table import HashKey
 from headgate.gateway.balancing.hashing import (
     MAX_POINTS,
     ConsistentTable,
-    HashRing,
     NamedWeight,
-    Rendezvous,
     RequestHash,
     hash_bytes,
     level_of,
+    make_rendezvous,
+    make_ring,
     point_counts,
 )
+from headgate.gateway.steps import finish
 
-TABLES = [HashRing, Rendezvous]
+
+def ring(items: Sequence[NamedWeight], previous: ConsistentTable | None = None) -> ConsistentTable:
+    return finish(make_ring(items, previous))
+
+
+def rendezvous(items: Sequence[NamedWeight]) -> ConsistentTable:
+    return finish(make_rendezvous(items))
+
+
+Make = Callable[[Sequence[NamedWeight]], ConsistentTable]
+TABLES = [ring, rendezvous]
 KEYS = [hash_bytes(b"%d" % number) for number in range(4000)]
 BY_USER = (HashKey(source="header", name="X-User"),)
 RING_OWNERS = [1, 1, 2, 1, 2, 0, 1, 1, 1, 1, 0, 0]
@@ -42,19 +55,19 @@ def user(name: str) -> AskedRequest:
 
 
 @pytest.mark.parametrize("make", TABLES)
-def test_keys_spread_evenly(make: type[HashRing] | type[Rendezvous]) -> None:
+def test_keys_spread_evenly(make: Make) -> None:
     counts = Counter(owners(make(items(*[1] * 10))))
     assert all(count == pytest.approx(400, rel=0.3) for count in counts.values())
 
 
 @pytest.mark.parametrize("make", TABLES)
-def test_keys_spread_by_weight(make: type[HashRing] | type[Rendezvous]) -> None:
+def test_keys_spread_by_weight(make: Make) -> None:
     counts = Counter(owners(make(items(300, 100))))
     assert counts[0] == pytest.approx(3000, rel=0.1)
 
 
 @pytest.mark.parametrize("make", TABLES)
-def test_a_new_item_takes_its_share_and_moves_nothing_else(make: type[HashRing] | type[Rendezvous]) -> None:
+def test_a_new_item_takes_its_share_and_moves_nothing_else(make: Make) -> None:
     before, after = owners(make(items(*[1] * 9))), owners(make(items(*[1] * 10)))
     moved = [new for old, new in zip(before, after, strict=True) if old != new]
     assert set(moved) == {9}
@@ -62,25 +75,49 @@ def test_a_new_item_takes_its_share_and_moves_nothing_else(make: type[HashRing] 
 
 
 @pytest.mark.parametrize("make", TABLES)
-def test_skipping_an_item_moves_what_removing_it_moves(make: type[HashRing] | type[Rendezvous]) -> None:
+def test_skipping_an_item_moves_what_removing_it_moves(make: Make) -> None:
     assert owners(make(items(1, 1, 1, 1)), skipped=[3]) == owners(make(items(1, 1, 1)))
 
 
 @pytest.mark.parametrize("make", TABLES)
-def test_nobody_is_found_if_all_are_skipped_or_there_is_none(make: type[HashRing] | type[Rendezvous]) -> None:
+def test_nobody_is_found_if_all_are_skipped_or_there_is_none(make: Make) -> None:
     assert make(items(1, 1)).find(5, lambda index: True) is None
     assert make([]).find(5, lambda index: False) is None
 
 
 def test_both_ends_of_the_ring_have_an_owner() -> None:
-    ring = HashRing(items(1, 1))
-    assert ring.find(0, lambda index: False) is not None
-    assert ring.find(0xFFFFFFFF, lambda index: False) is not None
+    both = ring(items(1, 1))
+    assert both.find(0, lambda index: False) is not None
+    assert both.find(0xFFFFFFFF, lambda index: False) is not None
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 3)), unique_by=lambda item: item[0]), st.data())
+def test_a_ring_made_from_another_is_the_one_that_is_made_anew(
+    before: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    after = data.draw(st.permutations(before).map(lambda kept: [*kept[: len(kept) // 2], (99, 2)]))
+    old, new = ([NamedWeight(b"%d" % name, weight) for name, weight in some] for some in (before, after))
+    assert ring(new, ring(old))._entries == ring(new)._entries
+
+
+def test_items_of_one_name_do_not_multiply_from_ring_to_ring() -> None:
+    twins = [NamedWeight(b"%d" % (index // 2), 1) for index in range(40)]
+    last = ring(twins)
+    for _ in range(3):
+        last = ring(twins, last)
+    assert last._entries == ring(twins)._entries
+
+
+def test_a_ring_of_thousands_is_made_in_many_steps() -> None:
+    thousands = items(*[1] * 5000)
+    assert len(list(make_ring(thousands))) > 20
+    assert len(list(make_ring(thousands[:-1], ring(thousands)))) > 10
 
 
 def test_hashing_is_the_same_in_every_process_and_version() -> None:
-    assert [HashRing(items(1, 1, 1)).find(key, lambda index: False) for key in KEYS[:12]] == RING_OWNERS
-    assert [Rendezvous(items(1, 1, 1)).find(key, lambda index: False) for key in KEYS[:12]] == RENDEZVOUS_OWNERS
+    assert [ring(items(1, 1, 1)).find(key, lambda index: False) for key in KEYS[:12]] == RING_OWNERS
+    assert [rendezvous(items(1, 1, 1)).find(key, lambda index: False) for key in KEYS[:12]] == RENDEZVOUS_OWNERS
 
 
 def test_points_are_160_for_a_unit_of_weight() -> None:

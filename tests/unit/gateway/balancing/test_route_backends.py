@@ -19,8 +19,9 @@ from headgate.common.table import (
     Upstream,
     WeightedBackend,
 )
+from headgate.gateway.balancing.compile import compile_upstream
 from headgate.gateway.balancing.sessions import parse_session
-from headgate.gateway.balancing.upstream import UpstreamHolder, compile_upstream
+from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.proxy.pool import EndpointPool
 from headgate.gateway.table.route import CompiledRoute

@@ -6,8 +6,8 @@ from fakes.gateway_table import FakePools, compiled, endpoint, host, load, new_c
 from fakes.requests import PLAIN
 from headgate.common.snapshot import TableImage
 from headgate.common.table import Upstream
+from headgate.gateway.balancing.compile import compile_upstream
 from headgate.gateway.balancing.endpoints import EndpointDirectory
-from headgate.gateway.balancing.upstream import compile_upstream
 from headgate.gateway.proxy.spec import ConnectionSpec
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.route import CompiledRoute

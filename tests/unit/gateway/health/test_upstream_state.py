@@ -8,6 +8,7 @@ from headgate.gateway.health.policies import HealthPolicies
 from headgate.gateway.health.state import Slot, UpstreamState
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.target import CheckTarget
+from headgate.gateway.steps import finish
 
 CHECK = ActiveCheck(type="http", path="/healthz")
 EJECT_AT_ONCE = Ejection(consecutive_errors=1, base_s=30)
@@ -81,7 +82,7 @@ def policies(
 def state_of(world: FakeWorld, upstream: HealthPolicies, *slots: Slot) -> tuple[UpstreamState, list[tuple[Slot, bool]]]:
     state, heard = UpstreamState("up", world), list[tuple[Slot, bool]]()
     state.on_change = lambda slot, is_available: heard.append((slot, is_available))
-    state.adopt(upstream, slots)
+    finish(state.adopt(upstream, slots))
     return state, heard
 
 
@@ -148,7 +149,7 @@ def test_verdicts_and_ejections_survive_a_swap() -> None:
     state.report(A, 502)
     world.say("10.0.0.2", False)
     heard.clear()
-    state.adopt(policies(CHECK, EJECT_AT_ONCE.model_copy(update={"base_s": 60.0})), [A, B])
+    finish(state.adopt(policies(CHECK, EJECT_AT_ONCE.model_copy(update={"base_s": 60.0})), [A, B]))
     assert state.unavailable == {A, B}
     assert not heard
     assert len(world.verdicts) == 2
@@ -158,7 +159,7 @@ def test_a_verdict_survives_a_change_of_the_check_until_the_new_one_has_another(
     world = FakeWorld()
     state, heard = state_of(world, policies(CHECK), A, B)
     world.say("10.0.0.1", False)
-    state.adopt(policies(ActiveCheck(type="tcp")), [A, B])
+    finish(state.adopt(policies(ActiveCheck(type="tcp")), [A, B]))
     assert state.unavailable == {A}
     assert {target.check.type for target in world.verdicts} == {"tcp"}
     world.say("10.0.0.1", True)
@@ -171,7 +172,7 @@ def test_a_policy_that_is_gone_lets_its_endpoints_back_in() -> None:
     state, heard = state_of(world, policies(CHECK, EJECT_AT_ONCE), A, B)
     state.report(A, 502)
     world.say("10.0.0.2", False)
-    state.adopt(policies(), [A, B])
+    finish(state.adopt(policies(), [A, B]))
     assert not state.unavailable
     assert set(heard[2:]) == {(A, True), (B, True)}
     assert not world.verdicts
@@ -182,7 +183,7 @@ def test_an_endpoint_that_left_is_no_longer_unavailable_nor_checked() -> None:
     world = FakeWorld()
     state, _ = state_of(world, policies(CHECK), A, B)
     world.say("10.0.0.1", False)
-    state.adopt(policies(CHECK), [B])
+    finish(state.adopt(policies(CHECK), [B]))
     assert not state.unavailable
     assert [target.address for target in world.verdicts] == ["10.0.0.2"]
     assert world.stats.unavailable == {}
@@ -218,7 +219,7 @@ def test_load_is_kept_when_the_bounds_change() -> None:
     state, _ = state_of(FakeWorld(), policies(circuit=CircuitBreaker(max_requests=2)), A)
     state.may_begin()
     state.may_begin()
-    state.adopt(policies(circuit=CircuitBreaker(max_requests=3)), [A])
+    finish(state.adopt(policies(circuit=CircuitBreaker(max_requests=3)), [A]))
     assert state.may_begin() is None
     assert state.may_begin() is not None
 
@@ -227,7 +228,7 @@ def test_who_waits_is_let_through_when_the_circuit_breaker_goes() -> None:
     state, _ = state_of(FakeWorld(), policies(circuit=CircuitBreaker(max_connections=1)), A)
     called = list[str]()
     state.wait(lambda: called.append("resumed"))
-    state.adopt(policies(), [A])
+    finish(state.adopt(policies(), [A]))
     assert called == ["resumed"]
 
 
@@ -266,6 +267,6 @@ def test_a_pool_of_an_endpoint_that_left_is_passed_over() -> None:
     slot.pool = object()
     state, _ = state_of(FakeWorld(), policies(ejection=EJECT_AT_ONCE), slot, A, B)
     state.report_pool(slot.pool, 200)
-    state.adopt(policies(ejection=EJECT_AT_ONCE), [A, B])
+    finish(state.adopt(policies(ejection=EJECT_AT_ONCE), [A, B]))
     state.report_pool(slot.pool, 500)
     assert not state.unavailable

@@ -157,13 +157,6 @@ def test_a_chunk_of_many_entries_is_compiled_in_some_steps_and_its_unchanged_ent
     assert list(compiler.stage(Version(1, 2), [name]).add(name, chunk.content)) == []
 
 
-def test_decoding_and_balancing_an_upstream_of_many_endpoints_are_two_steps() -> None:
-    many = upstream("up", *(endpoint(1, port=port) for port in range(1, 1001)))
-    manifest, (chunk,) = publish(TableImage([many]), (1, 1))
-    update = new_compiler().stage(manifest.version, manifest.chunks)
-    assert list(update.add(update.needed[0], chunk.content)) == [None]
-
-
 @pytest.mark.parametrize(
     "content",
     [

@@ -1,17 +1,52 @@
 """Choosing an endpoint by what the request says."""
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from headgate.common.table import Policy
 from headgate.gateway.balancing.endpoints import EndpointSlot
-from headgate.gateway.balancing.hashing import ConsistentTable, NamedWeight, RequestHash
+from headgate.gateway.balancing.hashing import (
+    ConsistentTable,
+    NamedWeight,
+    RequestHash,
+    make_rendezvous,
+    make_ring,
+)
 from headgate.gateway.balancing.picking import Member, Picker
+from headgate.gateway.steps import Steps
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.seam import RequestSource
 
 Groups = tuple[tuple[Member, ...], ...]
-TableKey = tuple[NamedWeight, ...]
+NAMED_AT_ONCE = 1024
+"""Endpoints named between two turns of the event loop: about half a millisecond."""
+
+
+class HashedMembers(NamedTuple):
+    """The endpoints of one level as keys are mapped to them, those that are out included."""
+
+    groups: Groups
+    names: Sequence[NamedWeight]
+    """Of the groups."""
+    table: ConsistentTable
+
+
+def hash_members(
+    members: Sequence[Member], policy: Policy, subset_size: int | None, previous: HashedMembers | None
+) -> Steps[HashedMembers]:
+    """Group endpoints and make the table that maps keys to the groups, going on from another revision's."""
+    groups = group_members(members, subset_size)
+    yield
+    names = yield from _name_groups(groups, subset_size)
+    if previous is not None and previous.names == names:
+        return HashedMembers(groups, previous.names, previous.table)
+    table: ConsistentTable
+    if policy is Policy.RING_HASH:
+        table = yield from make_ring(names, previous.table if previous is not None else None)
+    else:
+        table = yield from make_rendezvous(names)
+    return HashedMembers(groups, names, table)
 
 
 def group_members(members: Sequence[Member], subset_size: int | None) -> Groups:
@@ -20,18 +55,23 @@ def group_members(members: Sequence[Member], subset_size: int | None) -> Groups:
     The last subset is filled up with the first endpoints (ingress-nginx, `chashsubset.lua`).
     """
     if subset_size is None:
-        return tuple((member,) for member in members)
+        return tuple(zip(members, strict=True))
     size = min(subset_size, len(members))
     starts = range(0, len(members), size) if size else ()
     circle = (*members, *members)
     return tuple(circle[start : start + size] for start in starts)
 
 
-def name_groups(groups: Groups, subset_size: int | None) -> TableKey:
+def _name_groups(groups: Groups, subset_size: int | None) -> Steps[list[NamedWeight]]:
     """Return the names and weights by which groups are hashed; subsets are numbered: their members may change."""
-    if subset_size is None:
-        return tuple(NamedWeight(member.slot.name, member.weight) for (member,) in groups)
-    return tuple(NamedWeight(b"set%d" % number, 1) for number in range(1, len(groups) + 1))
+    if subset_size is not None:
+        return [NamedWeight(b"set%d" % number, 1) for number in range(1, len(groups) + 1)]
+    names: list[NamedWeight] = []
+    for start in range(0, len(groups), NAMED_AT_ONCE):
+        if start:
+            yield
+        names += [NamedWeight(member.slot.name, member.weight) for (member,) in groups[start : start + NAMED_AT_ONCE]]
+    return names
 
 
 class HashPicker:

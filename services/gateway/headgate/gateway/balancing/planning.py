@@ -7,11 +7,11 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakSet
 
-from headgate.common.table import Balancing, Endpoint, Policy
+from headgate.common.table import Balancing, Policy
 from headgate.gateway.balancing.endpoints import EndpointSlot
-from headgate.gateway.balancing.hash_picking import HashPicker, TableKey, group_members, name_groups
-from headgate.gateway.balancing.hashing import ConsistentTable, HashRing, Rendezvous, RequestHash, level_of
-from headgate.gateway.balancing.levels import NOWHERE, LevelLoad, Place, nearness, share_load
+from headgate.gateway.balancing.hash_picking import HashedMembers, HashPicker, hash_members
+from headgate.gateway.balancing.hashing import RequestHash, level_of
+from headgate.gateway.balancing.levels import LevelLoad, share_load
 from headgate.gateway.balancing.picking import (
     Member,
     Picker,
@@ -23,13 +23,15 @@ from headgate.gateway.balancing.picking import (
     load_cost,
 )
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin
+from headgate.gateway.balancing.seats import PLAIN_RANK, Rank, Seat
 from headgate.gateway.balancing.slow_start import SlowStart
+from headgate.gateway.steps import Steps
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.seam import RequestSource
 
-Rank = tuple[int, int]
-"""Failover level and nearness; the lowest is preferred."""
+MEMBERS_AT_ONCE = 1024
+"""Endpoints that are given their level between two turns of the event loop: about half a millisecond."""
 _SHARE_FINENESS = 1000
 
 
@@ -113,16 +115,16 @@ class Marks:
 
 
 Levels = dict[Rank, list[Member]]
-PLAIN_RANK: Rank = 0, 0
 
 
-def level_members(
-    endpoints: Sequence[tuple[Endpoint, EndpointSlot]], balancing: Balancing, place: Place = NOWHERE
-) -> Levels:
+def level_members(seats: Sequence[Seat]) -> Steps[Levels]:
     """Return endpoints by level, the preferred one first."""
     levels: Levels = {}
-    for endpoint, slot in endpoints:
-        levels.setdefault(_rank(endpoint, place, balancing), []).append(Member(slot, endpoint.weight))
+    for start in range(0, len(seats), MEMBERS_AT_ONCE):
+        if start:
+            yield
+        for slot, standing in seats[start : start + MEMBERS_AT_ONCE]:
+            levels.setdefault(standing.rank, []).append(Member(slot, standing.weight))
     return dict(sorted(levels.items()))
 
 
@@ -143,13 +145,13 @@ class Planner:
         "_chance",
         "_clock",
         "_hash",
+        "_hashed",
         "_leveled",
         "_levels",
         "_marks",
         "_offset",
         "_pickers",
         "_slow_start",
-        "_tables",
         "slots",
     )
 
@@ -173,7 +175,8 @@ class Planner:
         self._marks = marks
         self._pickers: dict[Rank, Picker] = {}
         self._leveled: LeveledPicker | None = None
-        self._tables: dict[TableKey, ConsistentTable] = {}
+        self._hashed: dict[Rank, HashedMembers] = {}
+        """For the two hashing policies; health does not change it."""
 
     @classmethod
     def of_ring(
@@ -194,15 +197,26 @@ class Planner:
         self._marks = previous._marks
         self._pickers, self._leveled = dict(previous._pickers), previous._leveled
         if previous._balancing.policy is self._balancing.policy:
-            self._tables = dict(previous._tables)
+            self._hashed = dict(previous._hashed)
         if self._slow_start is not None:
             if previous._slow_start is not None:
                 self._slow_start.adopt(previous._slow_start)
             else:
                 self._slow_start.assume(previous.slots)
 
-    def make_plan(self, now: float) -> Plan:
-        """Plan for the state that the slots are in."""
+    def prepare(self) -> Steps[None]:
+        """Do what plans need and takes long: once, after `adopt`, before the first plan."""
+        policy = self._balancing.policy
+        if policy is Policy.PEAK_EWMA:
+            yield from begin_latencies(self.slots, self._clock())
+        elif policy is Policy.RING_HASH or policy is Policy.RENDEZVOUS:
+            before, self._hashed = self._hashed, {}
+            for rank, members in self._levels.items():
+                subset_size = self._balancing.subset_size
+                self._hashed[rank] = yield from hash_members(members, policy, subset_size, before.get(rank))
+
+    def make_plan(self, now: float) -> Steps[Plan]:
+        """Plan for the state that the slots are in at the beginning; steps are worth while with thousands of them."""
         suspects = self.slots if self._marks.out else [slot for slot in self.slots if slot.is_suspect]
         out = frozenset(slot for slot in suspects if not self._marks.is_fit(slot, now))
         loads = share_load(
@@ -210,13 +224,13 @@ class Planner:
             self._balancing.panic_threshold,
         )
         ends_at = min((slot.ejected_until for slot in out if slot.ejected_until > now), default=math.inf)
+        yield
         if self._slow_start is not None:
-            self._slow_start.note([slot for slot in self.slots if slot not in out], now)
+            self._slow_start.note([slot for slot in self.slots if slot not in out] if out else self.slots, now)
             ends_at = min(ends_at, self._slow_start.next_step(now))
-        if self._balancing.policy is Policy.PEAK_EWMA:
-            begin_latencies([member for members in self._levels.values() for member in members], now)
+            yield
         out -= self._kept_by_panic(loads)
-        return Plan(self._combine(loads, out, now), out, ends_at)
+        return Plan((yield from self._combine(loads, out, now)), out, ends_at)
 
     def _kept_by_panic(self, loads: Sequence[LevelLoad]) -> frozenset[EndpointSlot]:
         return frozenset(
@@ -226,14 +240,14 @@ class Planner:
             for member in members
         )
 
-    def _combine(self, loads: Sequence[LevelLoad], out: frozenset[EndpointSlot], now: float) -> Picker | None:
+    def _combine(self, loads: Sequence[LevelLoad], out: frozenset[EndpointSlot], now: float) -> Steps[Picker | None]:
         taking = [(rank, load.share) for rank, load in zip(self._levels, loads, strict=True) if load.share > 0]
-        tables = self._tables
-        self._tables = {}
-        pickers = [(rank, self._make_picker(self._levels[rank], out, now, tables)) for rank, _ in taking]
-        for rank, picker in pickers:
+        pickers: list[tuple[Rank, Picker]] = []
+        for rank, _ in taking:
+            picker = yield from self._make_picker(rank, out, now)
             if rank in self._pickers:
                 picker.adopt(self._pickers[rank])
+            pickers.append((rank, picker))
         # Those of levels without load are kept: it comes back to where they stood.
         self._pickers.update(pickers)
         if len(pickers) < 2:
@@ -244,15 +258,12 @@ class Planner:
         self._leveled = leveled
         return leveled
 
-    def _make_picker(
-        self,
-        members: Sequence[Member],
-        out: frozenset[EndpointSlot],
-        now: float,
-        tables: dict[TableKey, ConsistentTable],
-    ) -> Picker:
+    def _make_picker(self, rank: Rank, out: frozenset[EndpointSlot], now: float) -> Steps[Picker]:
+        members = self._levels[rank]
         available = [member for member in members if member.slot not in out] if out else members
-        weighed = available if self._slow_start is None else self._slow_start.weigh(available, now)
+        weighed: Sequence[Member] = available
+        if self._slow_start is not None:
+            weighed = yield from self._slow_start.weigh(available, now)
         match self._balancing.policy:
             case Policy.ROUND_ROBIN:
                 return RoundRobinPicker(SmoothRoundRobin(weighed, self._offset))
@@ -263,31 +274,13 @@ class Planner:
             case Policy.PEAK_EWMA:
                 return TwoChoicesPicker(weighed, self._chance, latency_cost(self._clock))
             case Policy.RING_HASH | Policy.RENDEZVOUS:
-                otherwise = RoundRobinPicker(SmoothRoundRobin(available, self._offset))
-                return self._make_hash_picker(members, out, otherwise, tables)
+                return self._make_hash_picker(rank, out, available)
 
-    def _make_hash_picker(
-        self,
-        members: Sequence[Member],
-        out: frozenset[EndpointSlot],
-        otherwise: Picker,
-        tables: dict[TableKey, ConsistentTable],
-    ) -> Picker:
-        subset_size = self._balancing.subset_size
-        groups = group_members(members, subset_size)
-        names = name_groups(groups, subset_size)
-        table = tables.get(names)
-        if table is None:
-            table = HashRing(names) if self._balancing.policy is Policy.RING_HASH else Rendezvous(names)
-        self._tables[names] = table
+    def _make_hash_picker(self, rank: Rank, out: frozenset[EndpointSlot], available: Sequence[Member]) -> Picker:
+        groups, _, table = self._hashed[rank]
+        otherwise = RoundRobinPicker(SmoothRoundRobin(available, self._offset))
         request_hash = self._hash or RequestHash(())
         return HashPicker(request_hash, table, groups, out, otherwise, functools.partial(_draw, self._chance))
-
-
-def _rank(endpoint: Endpoint, place: Place, balancing: Balancing) -> Rank:
-    if balancing.locality == "none":
-        return endpoint.priority, 0
-    return endpoint.priority, nearness(place, Place(endpoint.zone, endpoint.cluster), balancing.locality)
 
 
 def _count_fit(members: Sequence[Member], out: frozenset[EndpointSlot]) -> int:

@@ -8,7 +8,7 @@ Rejected: a precomputed sequence (its length is the sum of the weights, up to 65
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
@@ -29,16 +29,24 @@ class SmoothRoundRobin(Generic[T]):
 
     def __init__(self, items: Iterable[tuple[T, int]], offset: int = 0) -> None:
         weighted = [(item, weight) for item, weight in items if weight > 0]
-        divisor = math.gcd(*(weight for _, weight in weighted)) or 1
-        self._items = tuple(item for item, _ in weighted)
-        weights = tuple(weight // divisor for _, weight in weighted)
+        self._set_items([item for item, _ in weighted], _reduce([weight for _, weight in weighted]), offset)
+
+    @classmethod
+    def of_equals(cls, items: Sequence[T], offset: int = 0) -> "SmoothRoundRobin[T]":
+        """Return a ring of items that all have the same weight."""
+        ring = cls.__new__(cls)
+        ring._set_items(items, None, offset)
+        return ring
+
+    def _set_items(self, items: Sequence[T], weights: tuple[int, ...] | None, offset: int) -> None:
+        self._items = tuple(items)
         self._next = offset % len(self._items) if self._items else 0
-        self._weights: tuple[int, ...] | None = None if max(weights, default=1) == 1 else weights
-        self._total = sum(weights)
-        self._credits = [] if self._weights is None else [0] * len(weights)
-        if self._weights is not None:
+        self._weights = weights
+        self._total = len(self._items) if weights is None else sum(weights)
+        self._credits = [] if weights is None else [0] * len(weights)
+        if weights is not None:
             for _ in range(offset % min(self._total, MAX_OFFSET)):
-                self._take_turn(self._weights)
+                self._take_turn(weights)
 
     def __len__(self) -> int:
         return len(self._items)
@@ -70,10 +78,10 @@ class SmoothRoundRobin(Generic[T]):
             self._credits = [known.get(item, 0) * self._total // previous._total for item in self._items]
 
     def _adopt_position(self, previous: "SmoothRoundRobin[T]") -> None:
-        positions = {item: position for position, item in enumerate(self._items)}
+        own = set(self._items)
         for item in previous._items[previous._next :] + previous._items[: previous._next]:
-            if item in positions:
-                self._next = positions[item]
+            if item in own:
+                self._next = self._items.index(item)
                 return
 
     def _take_turn(self, weights: tuple[int, ...]) -> T:
@@ -99,3 +107,11 @@ class SmoothRoundRobin(Generic[T]):
         best = max(left, key=self._credits.__getitem__)
         self._credits[best] -= sum(self._weights[index] for index in left)
         return self._items[best]
+
+
+def _reduce(weights: list[int]) -> tuple[int, ...] | None:
+    """Return the smallest weights of the same proportions; None if all are equal."""
+    if len(set(weights)) < 2:
+        return None
+    divisor = math.gcd(*weights)
+    return tuple(weight // divisor for weight in weights)

@@ -9,11 +9,14 @@ from collections.abc import Collection, Sequence
 
 from headgate.gateway.balancing.endpoints import EndpointSlot
 from headgate.gateway.balancing.picking import Member
+from headgate.gateway.steps import Steps
 
 MIN_SHARE = 0.1
 """Envoy's `min_weight_percent`."""
 STEPS = 20
 """In which a share grows over the whole time."""
+WEIGHED_AT_ONCE = 1024
+"""Endpoints weighed between two turns of the event loop: about a millisecond."""
 _FINENESS = 1000
 """Parts of a unit of weight."""
 
@@ -46,14 +49,20 @@ class SlowStart:
         warming.update(dict.fromkeys(new, now))
         self._since = {slot: since for slot, since in warming.items() if now - since < self._window_s}
 
-    def weigh(self, members: Sequence[Member], now: float) -> Sequence[Member]:
+    def weigh(self, members: Sequence[Member], now: float) -> Steps[Sequence[Member]]:
         """Return the members with the weights that they have for now."""
-        if not any(member.slot in self._since for member in members):
+        since = self._since
+        if not since or not any(slot in since for slot, _ in members):
             return members
-        return [
-            Member(member.slot, max(1, round(member.weight * _FINENESS * self._share(member.slot, now))))
-            for member in members
-        ]
+        weighed: list[Member] = []
+        for start in range(0, len(members), WEIGHED_AT_ONCE):
+            if start:
+                yield
+            weighed += [
+                Member(slot, max(1, round(weight * _FINENESS * self._share(slot, now))))
+                for slot, weight in members[start : start + WEIGHED_AT_ONCE]
+            ]
+        return weighed
 
     def _share(self, slot: EndpointSlot, now: float) -> float:
         since = self._since.get(slot)

@@ -18,29 +18,22 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ref
 
-from headgate.common.table import Balancing, Endpoint, Policy, Upstream
-from headgate.gateway.balancing.endpoints import EndpointDirectory, EndpointSlot, SlotUser
-from headgate.gateway.balancing.levels import NOWHERE, Place
-from headgate.gateway.balancing.planning import Marks, Plan, Planner, level_members
+from headgate.common.table import Balancing
+from headgate.gateway.balancing.endpoints import EndpointSlot, SlotUser
+from headgate.gateway.balancing.planning import Marks, Plan, Planner
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin
 from headgate.gateway.balancing.sessions import Session, backend_token, endpoint_token
-from headgate.gateway.proxy.spec import PLAIN, ConnectionSpec
+from headgate.gateway.steps import Steps, finish
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.pool import EndpointPool
     from headgate.gateway.proxy.seam import RequestSource, UpstreamState
 
+HEARD_AT_ONCE = 2048
+"""Endpoints that a balancer begins to hear of between two turns of the event loop: about a millisecond."""
+_UNFINISHED = Plan(None, frozenset(), math.inf)
 _NO_SLOTS: frozenset[EndpointSlot] = frozenset()
 _NONE_YET: Mapping[Any, Any] = MappingProxyType({})
-
-
-def usable_endpoints(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
-    """Return who may get requests: the ready ones; if there is none, those that still serve while they terminate.
-
-    As kube-proxy does for terminating endpoints (KEP-1669).
-    """
-    ready = [endpoint for endpoint in endpoints if endpoint.ready]
-    return ready or [endpoint for endpoint in endpoints if endpoint.serving and endpoint.terminating]
 
 
 class UpstreamBalancer:
@@ -107,9 +100,6 @@ class UpstreamBalancer:
         self._sessions: Mapping[bytes, EndpointSlot] = _NONE_YET
         self.slots: Sequence[EndpointSlot] = turns.slots if isinstance(turns, Planner) else turns.items
         """Who may get new requests while healthy."""
-        myself: tuple[ref[SlotUser]] = (ref(self),)
-        for slot in self.slots:
-            slot.add_user(myself)
 
     @property
     def unavailable(self) -> str:
@@ -165,19 +155,36 @@ class UpstreamBalancer:
         self.note_change()
         self._find_planner().adopt(previous._find_planner())
 
-    def plan_now(self) -> None:
-        """Make the first plan, rather than at the first request."""
+    def prepare(self, previous: "UpstreamBalancer | None" = None) -> Steps[None]:
+        """Get ready to choose: once, before the first choice. Goes on where the revision before stands."""
+        myself: tuple[ref[SlotUser]] = (ref(self),)
+        for start in range(0, len(self.slots), HEARD_AT_ONCE):
+            if start:
+                yield
+            for slot in self.slots[start : start + HEARD_AT_ONCE]:
+                slot.add_user(myself)
+        if previous is not None:
+            self.adopt(previous)
         if self._planner is None and (self._marks.out or any(slot.is_suspect for slot in self.slots)):
             self.note_change()
-        if self._planner is not None:
-            self._current_plan(self._planner)
+        planner = self._planner
+        if planner is not None:
+            yield from planner.prepare()
+            self._plan = _UNFINISHED
+            plan = yield from planner.make_plan(self._clock())
+            if self._plan is _UNFINISHED:  # no slot has changed meanwhile
+                self._take_plan(plan)
 
     def _current_plan(self, planner: Planner) -> Plan:
         plan = self._plan
         if plan is None or (plan.ends_at != math.inf and self._clock() >= plan.ends_at):
-            plan = self._plan = planner.make_plan(self._clock())
-            self._ring = plan.ring
+            plan = finish(planner.make_plan(self._clock()))
+            self._take_plan(plan)
         return plan
+
+    def _take_plan(self, plan: Plan) -> None:
+        self._plan = plan
+        self._ring = plan.ring
 
     # Sessions
 
@@ -213,86 +220,6 @@ class UpstreamBalancer:
         slots = (*self.slots, *self._draining, *self._resting)
         self._tokens = {slot: known.get(slot) or endpoint_token(self.key, slot.name) for slot in slots}
         self._sessions = {token: slot for slot, token in self._tokens.items()}
-
-
-def compile_upstream(
-    upstream: Upstream,
-    directory: EndpointDirectory,
-    offset: int,
-    place: Place = NOWHERE,
-    previous: UpstreamBalancer | None = None,
-    spec: ConnectionSpec = PLAIN,
-    named: Mapping[tuple[str, int], ConnectionSpec] | None = None,
-) -> UpstreamBalancer:
-    """Make the balancer of an upstream.
-
-    Args:
-        upstream: its entry.
-        directory: where slots are found.
-        offset: how many turns it begins with.
-        place: where this gateway is.
-        previous: the revision before.
-        spec: how its endpoints are connected to.
-        named: the same for those that have a DNS name, by address and port.
-    """
-
-    def slot(endpoint: Endpoint) -> EndpointSlot:
-        own = named.get((endpoint.address, endpoint.port), spec) if named else spec
-        return directory.slot(endpoint.address, endpoint.port, own)
-
-    usable = usable_endpoints(upstream.endpoints)
-    chosen = [(endpoint, slot(endpoint)) for endpoint in usable if endpoint.weight]
-    others: Sequence[Endpoint] = ()
-    if len(chosen) < len(upstream.endpoints):
-        taken = {id(endpoint) for endpoint, _ in chosen}
-        others = [endpoint for endpoint in upstream.endpoints if id(endpoint) not in taken]
-    balancing, marks = upstream.balancing, Marks()
-    turns: SmoothRoundRobin[EndpointSlot] | Planner
-    if _is_plain(balancing, chosen):
-        turns = SmoothRoundRobin(((slot, 1) for _, slot in chosen), offset)
-    else:
-        levels = level_members(chosen, balancing, place)
-        turns = Planner(balancing, levels, marks, directory.clock, directory.chance, offset)
-    balancer = UpstreamBalancer(
-        upstream.key,
-        balancing,
-        turns,
-        marks,
-        [slot(endpoint) for endpoint in others if _may_finish_sessions(endpoint)],
-        [slot(endpoint) for endpoint in others if not _may_finish_sessions(endpoint)],
-        "" if chosen else why_unavailable(upstream),
-        directory.clock,
-        directory.chance,
-    )
-    if previous is not None:
-        balancer.adopt(previous)
-    balancer.plan_now()
-    return balancer
-
-
-def _is_plain(balancing: Balancing, chosen: Sequence[tuple[Endpoint, EndpointSlot]]) -> bool:
-    """Tell whether a ring is all that it takes while everybody is healthy."""
-    return (
-        balancing.policy is Policy.ROUND_ROBIN
-        and balancing.slow_start_s is None
-        and balancing.locality == "none"
-        and len({(endpoint.priority, endpoint.weight) for endpoint, _ in chosen}) < 2
-    )
-
-
-def _may_finish_sessions(endpoint: Endpoint) -> bool:
-    return endpoint.ready or (endpoint.serving and endpoint.terminating)
-
-
-def why_unavailable(upstream: Upstream) -> str:
-    """Say why an upstream has nobody to send to."""
-    if upstream.unavailable:
-        return upstream.unavailable
-    if not upstream.endpoints:
-        return f"{upstream.key} has no endpoints"
-    if usable_endpoints(upstream.endpoints):
-        return f"all ready endpoints of {upstream.key} have weight 0"
-    return f"none of the {len(upstream.endpoints)} endpoints of {upstream.key} is ready"
 
 
 _NOBODY: SmoothRoundRobin[EndpointSlot] = SmoothRoundRobin(())

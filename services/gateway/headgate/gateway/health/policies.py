@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from headgate.common.table import ActiveCheck, BackendProtocol, CircuitBreaker, Ejection, Upstream
+from headgate.gateway.steps import Steps
 
 if TYPE_CHECKING:
     from headgate.gateway.health.state import OnChange, Slot, UpstreamState
@@ -29,7 +30,7 @@ class HealthPolicies(NamedTuple):
 class WatchesUpstreams(Protocol):
     """What the table's compiler tells of swaps: `UpstreamHealth`."""
 
-    def adopt(self, key: str, policies: HealthPolicies, slots: "Iterable[Slot]", on_change: "OnChange") -> None:
+    def adopt(self, key: str, policies: HealthPolicies, slots: "Iterable[Slot]", on_change: "OnChange") -> Steps[None]:
         """Go on with a revision of an upstream; `on_change` hears which endpoints may get requests."""
 
     def find(self, key: str) -> "UpstreamState | None":
@@ -45,8 +46,9 @@ class WatchesUpstreams(Protocol):
 class WatchesNothing:
     """Stands in where nothing is served, as in offline checks."""
 
-    def adopt(self, key: str, policies: HealthPolicies, slots: "Iterable[Slot]", on_change: "OnChange") -> None:
+    def adopt(self, key: str, policies: HealthPolicies, slots: "Iterable[Slot]", on_change: "OnChange") -> Steps[None]:
         """Pass over."""
+        yield from ()
 
     def find(self, key: str) -> "UpstreamState | None":
         """Return nothing."""

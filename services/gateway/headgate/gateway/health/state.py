@@ -19,6 +19,10 @@ from headgate.gateway.health.policies import HealthPolicies
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.target import CheckTarget
 from headgate.gateway.proxy.spec import ConnectionSpec
+from headgate.gateway.steps import Steps
+
+CHECKS_AT_ONCE: Final = 128
+"""New endpoints that checks are begun for between two turns of the event loop: about a millisecond."""
 
 
 class Slot(Hashable, Protocol):
@@ -175,18 +179,24 @@ class UpstreamState:
 
     # What a swap calls.
 
-    def adopt(self, policies: HealthPolicies, slots: Iterable[Slot]) -> None:
-        """Go on with a revision of the upstream: its policies, and its endpoints."""
+    def adopt(self, policies: HealthPolicies, slots: Iterable[Slot]) -> Steps[None]:
+        """Go on with a revision of the upstream: its policies, and its endpoints.
+
+        All is in effect with the first step but the checks of new endpoints, of which there may be thousands.
+        """
         members = self._members = frozenset(slots)
         self._by_pool.clear()
         self._adopt_circuit(policies)
         self._adopt_ejection(policies, members)
-        self._adopt_checks(policies, members)
+        checking = self._adopt_checks(policies, members)
+        next(checking, None)
         self.unavailable.intersection_update(members)
         self._world.stats.show_unavailable(self.key, len(self.unavailable))
-        for slot in members:
+        ejected = self.ejector.ejected_until if self.ejector is not None else {}
+        for slot in {*self.unavailable, *self._unhealthy, *ejected}:
             self._settle(slot)
         self._set_timer()
+        yield from checking
 
     def close(self) -> None:
         """End all checks: the upstream left the table."""
@@ -225,7 +235,7 @@ class UpstreamState:
         self.ejector.policy = policy
         self.ejector.set_members(members)
 
-    def _adopt_checks(self, policies: HealthPolicies, members: frozenset[Slot]) -> None:
+    def _adopt_checks(self, policies: HealthPolicies, members: frozenset[Slot]) -> Steps[None]:
         pattern = _pattern(policies)
         before = self._watches
         is_same = pattern == self._check
@@ -233,8 +243,10 @@ class UpstreamState:
         self._unhealthy.intersection_update(members if pattern else ())
         self._check = pattern
         if pattern is not None:
-            for slot in members - self._watches.keys():
+            for count, slot in enumerate(members - self._watches.keys(), 1):
                 self._watch(slot, pattern)
+                if count % CHECKS_AT_ONCE == 0:
+                    yield
         # Last, so that a target that is asked for again keeps its verdict.
         for slot, watch in before.items():
             if self._watches.get(slot) is not watch:

@@ -13,6 +13,7 @@ from headgate.gateway.health.probes import probe as ask
 from headgate.gateway.health.state import OnChange, Slot, Stoppable, UpstreamState
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.target import CheckTarget
+from headgate.gateway.steps import Steps, finish
 
 
 class UpstreamHealth:
@@ -38,8 +39,8 @@ class UpstreamHealth:
             state = self._states[key] = UpstreamState(key, self)
         return state
 
-    def adopt(self, key: str, policies: HealthPolicies, slots: Iterable[Slot], on_change: OnChange) -> None:
-        """Go on with a revision of an upstream.
+    def adopt(self, key: str, policies: HealthPolicies, slots: Iterable[Slot], on_change: OnChange) -> Steps[None]:
+        """Go on with a revision of an upstream, as `UpstreamState.adopt` does.
 
         Args:
             key: of the upstream.
@@ -51,7 +52,7 @@ class UpstreamHealth:
             return
         state = self.state(key)
         state.on_change = on_change
-        state.adopt(policies, slots)
+        yield from state.adopt(policies, slots)
 
     def find(self, key: str) -> UpstreamState | None:
         """Return the state that requests have to tell how they went, None if it is only watched from outside."""
@@ -63,7 +64,7 @@ class UpstreamHealth:
         state = self._states.get(key)
         if state is None:
             state = self.state(key)
-            state.adopt(NO_POLICIES, slots)
+            finish(state.adopt(NO_POLICIES, slots))
         return state
 
     def forget(self, key: str) -> None:

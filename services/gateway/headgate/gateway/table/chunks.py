@@ -6,7 +6,7 @@ compiling, as validated models take ten times the space of their compressed chun
 them again.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -15,6 +15,7 @@ import msgspec
 from headgate.common.errors import DecodeError
 from headgate.common.snapshot import ENTRY_LIMIT, ChunkName, compress, decompress
 from headgate.common.table import Entry
+from headgate.gateway.steps import Steps
 
 E = TypeVar("E", bound=Entry)
 C = TypeVar("C")
@@ -73,7 +74,7 @@ class Previous(NamedTuple, Generic[C]):
 
 FindPrevious = Callable[[str], Previous[C] | None]
 """Finds the previous version of an entry by key."""
-CompileEntry = Callable[[bytes, FindPrevious[C]], Generator[None, None, tuple[str, C]]]
+CompileEntry = Callable[[bytes, FindPrevious[C]], Steps[tuple[str, C]]]
 """Compiles an encoded entry in steps; returns its key and what it became. Changes nothing that is served."""
 
 
@@ -126,7 +127,7 @@ class ChunkStage(Generic[E, C]):
         """Chunks to `add`."""
         self.is_changed = bool(self.needed or self._vanishing)
 
-    def add(self, name: ChunkName, content: bytes) -> Generator[None, None, None]:
+    def add(self, name: ChunkName, content: bytes) -> Steps[None]:
         """Decode and compile one verified chunk, in steps.
 
         Raises:

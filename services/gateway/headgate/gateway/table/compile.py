@@ -5,7 +5,7 @@ refer to upstreams through holders, so an endpoint change recompiles one upstrea
 """
 
 import logging
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -18,6 +18,7 @@ from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.proxy.policies import RoutePolicies
+from headgate.gateway.steps import Steps
 from headgate.gateway.table.chunks import FindPrevious
 from headgate.gateway.table.conditions import and_body
 from headgate.gateway.table.match import MatchPath, PathRule, compile_rule, find_host, index_paths
@@ -88,7 +89,7 @@ def compile_host(
     holders: UpstreamHolders,
     policies: "TlsPolicies",
     make_chain: "MakeChain",
-) -> Generator[None, None, tuple[str, CompiledHost]]:
+) -> Steps[tuple[str, CompiledHost]]:
     """Compile an encoded virtual host in steps; a host may have thousands of routes, of which one changed.
 
     Routes that did not change, byte for byte, keep their compiled object, if the host's TLS policy did not either.

@@ -6,7 +6,7 @@ point in between at which a request could see half of it. An update that fails i
 """
 
 import logging
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from headgate.common.sealing import SealedValue
 from headgate.common.secret import Secret
@@ -14,11 +14,9 @@ from headgate.common.snapshot import ChunkName, Version
 from headgate.common.table import ENTRY_KINDS, Certificate, EntryKind, StreamRoute, Upstream, VirtualHost
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.levels import NOWHERE, Place
-from headgate.gateway.balancing.upstream import UpstreamBalancer, UpstreamHolder, compile_upstream, missing_balancer
-from headgate.gateway.errors import BadMatch
-from headgate.gateway.health.policies import HealthPolicies, WatchesNothing, WatchesUpstreams, policies_of
-from headgate.gateway.proxy.spec import PLAIN as PLAIN_SPEC
-from headgate.gateway.proxy.spec import ConnectionSpec
+from headgate.gateway.balancing.upstream import UpstreamHolder, missing_balancer
+from headgate.gateway.health.policies import WatchesNothing, WatchesUpstreams
+from headgate.gateway.steps import Steps, finish
 from headgate.gateway.table.certificates import OpenedCertificate, open_certificate
 from headgate.gateway.table.chunks import ChunkSet, FindPrevious, decode_entry
 from headgate.gateway.table.compile import (
@@ -29,44 +27,19 @@ from headgate.gateway.table.compile import (
     compile_host,
     no_plugins,
 )
-from headgate.gateway.table.connections import connection_spec
 from headgate.gateway.table.match import find_host
-from headgate.gateway.table.names import FollowsNames, NamedUpstream, NameFollower, named_upstream
-from headgate.gateway.table.streams import PLAIN, CompiledStream, StreamBackend, compile_backend
+from headgate.gateway.table.names import FollowsNames, NameFollower
+from headgate.gateway.table.streams import PLAIN, CompiledStream, StreamBackend
+from headgate.gateway.table.upstreams import BoundUpstream, UpstreamCompiler
 from headgate.gateway.tls.backend import BackendContexts
-from headgate.gateway.tls.errors import TlsConfigError
 from headgate.gateway.tls.policy import HostTls, TlsPolicies
 
 _log = logging.getLogger(__name__)
 
-ENDPOINTS_AT_ONCE = 256
-"""With more of them decoding an upstream is a step of its own: a thousand take a millisecond, like balancing them."""
 SETTLED_AT_ONCE = 1000
 """Upstreams without health policies that are settled between two turns of the event loop: about a millisecond."""
 _WATCHED_COST = 10
 """An endpoint that is watched takes the time of so many of them."""
-
-
-class BoundUpstream:
-    """A compiled upstream and the holder that routes find it in."""
-
-    __slots__ = ("backend", "balancer", "holder", "named", "policies")
-
-    def __init__(
-        self,
-        holder: UpstreamHolder,
-        balancer: UpstreamBalancer,
-        backend: StreamBackend,
-        policies: HealthPolicies,
-        named: NamedUpstream | None,
-    ) -> None:
-        self.holder = holder
-        self.balancer = balancer
-        """Replaced whenever a name of the upstream has other addresses."""
-        self.backend = backend
-        self.policies = policies
-        self.named = named
-        """None: no endpoint is a name."""
 
 
 class TableCompiler:
@@ -95,77 +68,45 @@ class TableCompiler:
         self.directory = directory
         self._unseal = unseal
         self._next_offset = next_offset
-        self._place = place
         self._health: WatchesUpstreams = WatchesNothing() if health is None else health
         self._make_chain = make_chain
         self._names = NameFollower(resolver, self._renew_upstream) if resolver is not None else None
         self._named: dict[str, BoundUpstream] = {}
         """Current upstreams that have names, by key."""
         self._holders = UpstreamHolders()
+        self._upstream_compiler = UpstreamCompiler(
+            directory, self._holders, BackendContexts(unseal), place, next_offset, self._names
+        )
         self._tls_policies = TlsPolicies()
         self.hosts: ChunkSet[VirtualHost, CompiledHost] = ChunkSet(VirtualHost, self._compile_host)
-        self.upstreams: ChunkSet[Upstream, BoundUpstream] = ChunkSet(Upstream, self._bind_upstream)
+        self.upstreams: ChunkSet[Upstream, BoundUpstream] = ChunkSet(Upstream, self._upstream_compiler.bind)
         self.certificates: ChunkSet[Certificate, OpenedCertificate] = ChunkSet(Certificate, self._open_certificate)
         self.streams: ChunkSet[StreamRoute, CompiledStream] = ChunkSet(StreamRoute, self._compile_stream)
         self.backends: dict[str, StreamBackend] = {}
         """How streams speak with upstreams, by key; plainly with those that are not here."""
-        self._backend_contexts = BackendContexts(unseal)
         self.table: CompiledTable | None = None
 
-    def _compile_host(
-        self, raw: bytes, find_previous: FindPrevious[CompiledHost]
-    ) -> Generator[None, None, tuple[str, CompiledHost]]:
+    def _compile_host(self, raw: bytes, find_previous: FindPrevious[CompiledHost]) -> Steps[tuple[str, CompiledHost]]:
         return compile_host(raw, find_previous, self._holders, self._tls_policies, self._make_chain)
-
-    def _bind_upstream(
-        self, raw: bytes, find_previous: FindPrevious[BoundUpstream]
-    ) -> Generator[None, None, tuple[str, BoundUpstream]]:
-        upstream = decode_entry(Upstream, raw)
-        previous = find_previous(upstream.key)
-        try:
-            spec = connection_spec(upstream, self._backend_contexts)
-        except (BadMatch, TlsConfigError) as error:
-            reason = f"{upstream.provenance}: {error}"
-            _log.error("upstream %s cannot be connected to: %s", upstream.key, reason)
-            upstream = upstream.model_copy(update={"endpoints": (), "unavailable": reason})
-            spec = PLAIN_SPEC
-        named = named_upstream(upstream, spec) if self._names is not None else None
-        if len(upstream.endpoints) > ENDPOINTS_AT_ONCE:
-            yield
-        return upstream.key, BoundUpstream(
-            self._holders.holder(upstream.key),
-            self._balance(upstream, spec, named, previous and previous.compiled.balancer),
-            compile_backend(upstream, self._backend_contexts),
-            policies_of(upstream),
-            named,
-        )
-
-    def _balance(
-        self, upstream: Upstream, spec: ConnectionSpec, named: NamedUpstream | None, previous: UpstreamBalancer | None
-    ) -> UpstreamBalancer:
-        specs: dict[tuple[str, int], ConnectionSpec] | None = None
-        if named is not None and self._names is not None:
-            upstream, specs = self._names.expand(named)
-        return compile_upstream(upstream, self.directory, self._next_offset(), self._place, previous, spec, specs)
 
     def _renew_upstream(self, key: str) -> None:
         """Send requests to the addresses that the names of an upstream have now."""
         bound = self._named[key]
         assert bound.named is not None
-        bound.balancer = self._balance(bound.named.entry, bound.named.spec, bound.named, bound.balancer)
+        bound.balancer = self._upstream_compiler.balance_named(bound.named, bound.balancer)
         bound.holder.balancer = bound.balancer
-        self._watch(bound)
+        finish(self._watch(bound))
 
     def _compile_stream(
         self, raw: bytes, find_previous: FindPrevious[CompiledStream]
-    ) -> Generator[None, None, tuple[str, CompiledStream]]:
+    ) -> Steps[tuple[str, CompiledStream]]:
         entry = decode_entry(StreamRoute, raw)
         yield from ()
         return entry.key, CompiledStream(entry, self._holders.holder, self.backends, self._next_offset())
 
     def _open_certificate(
         self, raw: bytes, find_previous: FindPrevious[OpenedCertificate]
-    ) -> Generator[None, None, tuple[str, OpenedCertificate]]:
+    ) -> Steps[tuple[str, OpenedCertificate]]:
         certificate = decode_entry(Certificate, raw)
         previous = find_previous(certificate.key)
         yield from ()
@@ -201,7 +142,7 @@ class TableCompiler:
         else:
             upstream.holder.balancer = upstream.balancer
 
-    def settle(self, arrived: Iterable[BoundUpstream], gone: Iterable[str]) -> Generator[None, None, None]:
+    def settle(self, arrived: Iterable[BoundUpstream], gone: Iterable[str]) -> Steps[None]:
         """Begin to watch upstreams that are current now, and end it for those that are gone, in steps."""
         cost = 0
         for key in gone:
@@ -211,17 +152,19 @@ class TableCompiler:
                 cost = 0
                 yield
         for upstream in arrived:
-            self._watch(upstream)
+            yield from self._watch(upstream)
             cost += 1 if upstream.policies.are_none else _WATCHED_COST * (1 + len(upstream.balancer.slots))
             if cost > SETTLED_AT_ONCE:
                 cost = 0
                 yield
 
-    def _watch(self, upstream: BoundUpstream) -> None:
+    def _watch(self, upstream: BoundUpstream) -> Steps[None]:
         holder = upstream.holder
-        self._health.adopt(holder.key, upstream.policies, upstream.balancer.slots, holder.mark)
-        holder.state = self._health.find(holder.key)
         holder.health = self._health
+        for _ in self._health.adopt(holder.key, upstream.policies, upstream.balancer.slots, holder.mark):
+            holder.state = self._health.find(holder.key)
+            yield
+        holder.state = self._health.find(holder.key)
 
     def _follow_names(self, key: str, upstream: BoundUpstream | None) -> None:
         """Keep the names of an upstream fresh, and no longer those of the revision before; None: it is gone."""
@@ -275,10 +218,10 @@ class TableUpdate:
         """Chunks that the compiler lacks, to be added in any order."""
         self.certificates: tuple[Mapping[str, OpenedCertificate], Collection[str]] = {}, ()
         """Once committed: those that are new or changed by key, and the keys of those that are gone."""
-        self.settling: Generator[None, None, None] = _nothing_to_settle()
+        self.settling: Steps[None] = _nothing_to_settle()
         """What `commit` left to do, in steps; to be finished before another update is committed."""
 
-    def add(self, name: ChunkName, content: bytes) -> Generator[None, None, None]:
+    def add(self, name: ChunkName, content: bytes) -> Steps[None]:
         """Decode and compile one chunk, in steps; its content is verified against its digest already.
 
         Yields after each step of about a millisecond, for the caller to let traffic run.
@@ -325,5 +268,5 @@ class TableUpdate:
         return table
 
 
-def _nothing_to_settle() -> Generator[None, None, None]:
+def _nothing_to_settle() -> Steps[None]:
     yield from ()

@@ -7,7 +7,7 @@ does not happen. Works on any `TableView`, with or without a running gateway.
 from collections.abc import Iterable, Mapping
 
 from headgate.common.table import Endpoint, Entry, PathType, Provenance, Route, Upstream, VirtualHost, WeightedBackend
-from headgate.gateway.balancing.upstream import usable_endpoints, why_unavailable
+from headgate.gateway.balancing.seats import usable_endpoints, why_unavailable
 from headgate.gateway.proxy.facts import RequestFacts
 from headgate.gateway.table.condition_text import describe, why_not
 from headgate.gateway.table.match import PathRule, compile_rule, host_candidates, index_paths
@@ -301,13 +301,14 @@ def _backend(backend: WeightedBackend, share: float, upstream: Upstream | None) 
         missing = f"{backend.upstream} is not in the table"
         return ExplainedBackend(upstream=backend.upstream, weight=backend.weight, share=share, unavailable=missing)
     usable = [endpoint for endpoint in usable_endpoints(upstream.endpoints) if endpoint.weight > 0]
+    taking = {id(endpoint) for endpoint in usable}
     return ExplainedBackend(
         upstream=upstream.key,
         weight=backend.weight,
         share=share,
         protocol=upstream.protocol,
-        unavailable="" if usable else why_unavailable(upstream),
-        endpoints=tuple(_endpoint(endpoint, endpoint in usable) for endpoint in upstream.endpoints),
+        unavailable="" if usable else upstream.unavailable or why_unavailable(upstream.key, upstream.endpoints),
+        endpoints=tuple(_endpoint(endpoint, id(endpoint) in taking) for endpoint in upstream.endpoints),
         provenance=upstream.provenance,
     )
 

@@ -11,13 +11,14 @@ their order.
 """
 
 import math
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from headgate.common.table import PathType, Route
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.proxy.paths import plain_escapes
 from headgate.gateway.proxy.seam import NEEDS_BODY, NeedsBody
+from headgate.gateway.steps import Steps
 from headgate.gateway.table.conditions import CompiledCondition, Decide, compile_condition
 from headgate.gateway.table.patterns import PatternSet, compile_pattern, literal_beginning
 
@@ -244,7 +245,7 @@ def _precedence(item: tuple[PathRule, object]) -> tuple[bool, int, int, int, int
 MatchPath = Callable[[bytes, "RequestSource"], T | NeedsBody | None]
 
 
-def index_paths(rules: Sequence[tuple[PathRule, T]]) -> Generator[None, None, MatchPath[T]]:
+def index_paths(rules: Sequence[tuple[PathRule, T]]) -> Steps[MatchPath[T]]:
     """Build the index that suits a host's rules, in steps of some milliseconds; return its search."""
     if all(rule.is_plain for rule, _ in rules):
         return PathIndex(rules).match

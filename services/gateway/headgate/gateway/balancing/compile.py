@@ -1,0 +1,85 @@
+"""From an upstream's entry to its balancer."""
+
+from collections.abc import Mapping, Sequence
+
+from headgate.common.table import Balancing, Policy, Upstream
+from headgate.gateway.balancing.endpoints import EndpointDirectory, EndpointSlot
+from headgate.gateway.balancing.levels import NOWHERE, Place
+from headgate.gateway.balancing.planning import Marks, Planner, level_members
+from headgate.gateway.balancing.round_robin import SmoothRoundRobin
+from headgate.gateway.balancing.seats import Seat, Seating, Standing, usable_endpoints, why_unavailable
+from headgate.gateway.balancing.upstream import UpstreamBalancer
+from headgate.gateway.proxy.spec import PLAIN, ConnectionSpec
+from headgate.gateway.steps import Steps, finish
+
+_NO_SEATS: Sequence[Seat] = ()
+
+
+def compile_upstream(
+    upstream: Upstream,
+    directory: EndpointDirectory,
+    offset: int,
+    place: Place = NOWHERE,
+    previous: UpstreamBalancer | None = None,
+    spec: ConnectionSpec = PLAIN,
+    named: Mapping[tuple[str, int], ConnectionSpec] | None = None,
+) -> UpstreamBalancer:
+    """Make the balancer of an upstream at once.
+
+    Args:
+        upstream: its entry.
+        directory: where slots are found.
+        offset: how many turns it begins with.
+        place: where this gateway is.
+        previous: the revision before.
+        spec: how its endpoints are connected to.
+        named: the same for those that have a DNS name, by address and port.
+    """
+    seats = Seating(upstream.balancing, directory, place, spec, named).seat(upstream.endpoints)
+    return finish(balance(upstream, seats, directory, offset, previous))
+
+
+def balance(
+    upstream: Upstream,
+    seats: Sequence[Seat],
+    directory: EndpointDirectory,
+    offset: int,
+    previous: UpstreamBalancer | None,
+) -> Steps[UpstreamBalancer]:
+    """Make the balancer of an upstream, whose endpoints have these seats."""
+    standings = {standing for _, standing in seats}
+    taking = frozenset(standing for standing in usable_endpoints(list(standings)) if standing.weight)
+    chosen, others = seats, _NO_SEATS
+    if len(taking) < len(standings):
+        chosen = [seat for seat in seats if seat[1] in taking]
+        others = [seat for seat in seats if seat[1] not in taking]
+    balancing, marks = upstream.balancing, Marks()
+    turns: SmoothRoundRobin[EndpointSlot] | Planner
+    if _is_plain(balancing, taking):
+        turns = SmoothRoundRobin.of_equals([slot for slot, _ in chosen], offset)
+    else:
+        levels = yield from level_members(chosen)
+        turns = Planner(balancing, levels, marks, directory.clock, directory.chance, offset)
+    balancer = UpstreamBalancer(
+        upstream.key,
+        balancing,
+        turns,
+        marks,
+        [slot for slot, standing in others if standing.may_finish_sessions],
+        [slot for slot, standing in others if not standing.may_finish_sessions],
+        "" if chosen else upstream.unavailable or why_unavailable(upstream.key, [standing for _, standing in seats]),
+        directory.clock,
+        directory.chance,
+    )
+    yield from balancer.prepare(previous)
+    return balancer
+
+
+def _is_plain(balancing: Balancing, taking: frozenset[Standing]) -> bool:
+    """Tell whether a ring is all that it takes while everybody is healthy."""
+    return (
+        balancing.policy is Policy.ROUND_ROBIN
+        and balancing.slow_start_s is None
+        and balancing.locality == "none"
+        and len({(standing.rank, standing.weight) for standing in taking}) < 2
+    )
