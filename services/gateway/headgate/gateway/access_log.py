@@ -22,12 +22,11 @@ from headgate.gateway.streams.log import StreamRecord, combined_line, json_line
 if TYPE_CHECKING:
     from headgate.gateway.proxy.books import Books
 
-LogRecord = tuple[
-    bytes, bytes, bytes, bytes, bytes, int, int, float, RequestFields, bytes, str, str, str, "Books", str
-]
+LogRecord = tuple[bytes, bytes, bytes, bytes, bytes, int, int, float, RequestFields, bytes, str, str, str, "Books", str]
 """Time, client address, method, target, version, status, body bytes, seconds, fields, request id, route name,
 upstream, endpoint, what can tell more until the next request, reason."""
 
+_QUOTE: Final = 0x22
 _BATCH: Final = 1024
 _FLUSH_S: Final = 0.25
 _MAX_BACKLOG: Final = 64
@@ -117,7 +116,7 @@ def _combined(record: LogRecord) -> bytes:
         client,
         when,
         method,
-        target if b'"' not in target else _escape(target),
+        target if _QUOTE not in target else _escape(target),
         version,
         status,
         sent,

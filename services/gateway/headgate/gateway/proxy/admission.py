@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from headgate.gateway.plugins.run import PluginRun
 from headgate.gateway.proxy.context import ProxyContext
-from headgate.gateway.proxy.paths import normalize
+from headgate.gateway.proxy.paths import is_plain, normalize
 from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.proxy.seam import NeedsBody
 from headgate.gateway.tls.identity import check, identity_lines, without_claims
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def admit(exchange: "Exchange", context: ProxyContext, path: bytes) -> None:
     """Find the route of a request with this path, and do what it asks; then an endpoint is chosen."""
     exchange.path = path
-    if (b"%" in path or b"/." in path or b"//" in path or b"\\" in path) and not _normalize(exchange, context):
+    if not is_plain(path) and not _normalize(exchange, context):
         return
     fields = exchange.fields
     if fields.upgrade and fields.wants_websocket and exchange.method == b"GET" and exchange.request_done:

@@ -26,6 +26,8 @@ _JOIN_LIMIT: Final = 16 * 1024
 _ALLOWED: Final = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
 _REFUSED_METHODS: Final = frozenset({b"CONNECT", b"TRACE"})
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_SLASH: Final = 0x2F
+_QUESTION_MARK: Final = 0x3F
 _UNKNOWN: Final = 1 << 60
 _BURST: Final = 32
 """Pipelined requests taken in a row before other connections get their turn."""
@@ -287,7 +289,7 @@ class ClientConnection(ClientSide):
                 raise FramingError("no Host")
         elif fields.chunked:
             raise FramingError("Transfer-Encoding in HTTP/1.0")
-        if target[0] != 47:  # "/"
+        if target[0] != _SLASH:
             target = self._other_target(method, target, fields)
         self._requests += 1
         options = fields.options
@@ -297,7 +299,7 @@ class ClientConnection(ClientSide):
             or (minor == 0 and b"keep-alive" not in options)
             or self._requests >= config.keep_alive_requests
         )
-        path = target.partition(b"?")[0] if b"?" in target else target
+        path = target.partition(b"?")[0] if _QUESTION_MARK in target else target
         exchange = self._exchange
         if fields.content_length > 0 or fields.chunked:
             self._start_body(method, target, minor, fields, path)
