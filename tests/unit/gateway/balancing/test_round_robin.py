@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.gateway.balancing.round_robin import SmoothRoundRobin
+from headgate.gateway.balancing.deadline_turns import turns_by_weight
+from headgate.gateway.balancing.round_robin import SmoothRoundRobin, Turns
 
 WEIGHTS = st.lists(st.integers(0, 12), min_size=1, max_size=6)
 
@@ -95,3 +96,52 @@ def test_a_change_of_scale_does_not_let_an_item_run_on() -> None:
     new = SmoothRoundRobin([("a", 2), ("b", 1)])
     new.adopt(old)
     assert Counter(new.choose() for _ in range(12)) == {"a": 8, "b": 4}
+
+
+def many(weights: list[int], offset: int = 0) -> Turns[int]:
+    return turns_by_weight(enumerate(weights), offset)
+
+
+UNEQUAL = [1, 2, 3, 7] * 50
+
+
+def test_among_many_each_item_gets_its_weight_in_every_period() -> None:
+    turns = many(UNEQUAL, offset=3)
+    for _ in range(3):
+        counts = Counter(turns.choose() for _ in range(sum(UNEQUAL)))
+        assert all(abs(counts[index] - weight) <= 1 for index, weight in enumerate(UNEQUAL))
+
+
+def test_turns_of_light_items_among_many_do_not_bunch() -> None:
+    turns = many([3] * 100 + [1] * 100)
+    sequence = [turns.choose() for _ in range(400)]
+    assert all(15 <= sum(item >= 100 for item in sequence[start : start + 80]) <= 25 for start in range(0, 400, 80))
+
+
+def test_a_turn_among_many_does_not_look_at_all_of_them() -> None:
+    looked_at: list[int] = []
+    turns = many([1 + index % 3 for index in range(5000)])
+    turns.choose(lambda item: bool(looked_at.append(item)))
+    assert len(looked_at) == 1
+
+
+def test_among_many_skipped_items_get_no_turn_and_keep_theirs() -> None:
+    turns, undisturbed = many(UNEQUAL), many(UNEQUAL)
+    first = [undisturbed.choose() for _ in range(4)]
+    skipped = turns.choose(lambda item: item in first[:3])
+    assert skipped == first[3]
+    assert [turns.choose() for _ in range(3)] == first[:3]
+    assert turns.choose(lambda item: True) in range(len(UNEQUAL))
+
+
+@pytest.mark.parametrize(("before", "after"), [(UNEQUAL, UNEQUAL), ([2] * 200, UNEQUAL), (UNEQUAL, [2] * 200)])
+def test_among_many_no_round_is_begun_anew_by_a_swap(before: list[int], after: list[int]) -> None:
+    old, new = many(before), many(after)
+    had = {old.choose() for _ in range(60)}
+    new.adopt(old)
+    assert not {new.choose() for _ in range(20)} & {item for item in had if item is not None and before[item] < 3}
+
+
+def test_many_without_weight_have_nobody() -> None:
+    assert many([0] * 100).choose() is None
+    assert len({many(UNEQUAL, offset).choose() for offset in range(8)}) > 1

@@ -37,7 +37,6 @@ def hash_members(
 ) -> Steps[HashedMembers]:
     """Group endpoints and make the table that maps keys to the groups, going on from another revision's."""
     groups = group_members(members, subset_size)
-    yield
     names = yield from _name_groups(groups, subset_size)
     if previous is not None and previous.names == names:
         return HashedMembers(groups, previous.names, previous.table)

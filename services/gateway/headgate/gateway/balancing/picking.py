@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from headgate.gateway.balancing.endpoints import EndpointSlot
 from headgate.gateway.balancing.latency import PeakLatency
-from headgate.gateway.balancing.round_robin import SmoothRoundRobin
+from headgate.gateway.balancing.round_robin import Turns
 from headgate.gateway.steps import Steps
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class RoundRobinPicker:
 
     __slots__ = ("ring",)
 
-    def __init__(self, ring: SmoothRoundRobin[EndpointSlot]) -> None:
+    def __init__(self, ring: Turns[EndpointSlot]) -> None:
         self.ring = ring
 
     def choose(self, tried: Collection[EndpointSlot], source: "RequestSource") -> EndpointSlot | None:

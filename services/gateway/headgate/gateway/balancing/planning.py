@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakSet
 
 from headgate.common.table import Balancing, Policy
+from headgate.gateway.balancing.deadline_turns import turns_by_weight
 from headgate.gateway.balancing.endpoints import EndpointSlot
 from headgate.gateway.balancing.hash_picking import HashedMembers, HashPicker, hash_members
 from headgate.gateway.balancing.hashing import RequestHash, level_of
@@ -22,7 +23,7 @@ from headgate.gateway.balancing.picking import (
     latency_cost,
     load_cost,
 )
-from headgate.gateway.balancing.round_robin import SmoothRoundRobin
+from headgate.gateway.balancing.round_robin import SmoothRoundRobin, Turns
 from headgate.gateway.balancing.seats import PLAIN_RANK, Rank, Seat
 from headgate.gateway.balancing.slow_start import SlowStart
 from headgate.gateway.steps import Steps
@@ -46,7 +47,7 @@ class Plan(NamedTuple):
     """Monotonic seconds; infinity if only a change ends it."""
 
     @property
-    def ring(self) -> SmoothRoundRobin[EndpointSlot] | None:
+    def ring(self) -> Turns[EndpointSlot] | None:
         """The whole plan, if nothing has to be looked at but whose turn it is."""
         return self.picker.ring if isinstance(self.picker, RoundRobinPicker) and self.ends_at == math.inf else None
 
@@ -182,7 +183,7 @@ class Planner:
     def of_ring(
         cls,
         balancing: Balancing,
-        ring: SmoothRoundRobin[EndpointSlot],
+        ring: Turns[EndpointSlot],
         marks: Marks,
         clock: Callable[[], float],
         chance: Random,
@@ -224,11 +225,11 @@ class Planner:
             self._balancing.panic_threshold,
         )
         ends_at = min((slot.ejected_until for slot in out if slot.ejected_until > now), default=math.inf)
-        yield
+        if len(self.slots) > MEMBERS_AT_ONCE:
+            yield
         if self._slow_start is not None:
             self._slow_start.note([slot for slot in self.slots if slot not in out] if out else self.slots, now)
             ends_at = min(ends_at, self._slow_start.next_step(now))
-            yield
         out -= self._kept_by_panic(loads)
         return Plan((yield from self._combine(loads, out, now)), out, ends_at)
 
@@ -245,6 +246,8 @@ class Planner:
         pickers: list[tuple[Rank, Picker]] = []
         for rank, _ in taking:
             picker = yield from self._make_picker(rank, out, now)
+            if len(self._levels[rank]) > MEMBERS_AT_ONCE:
+                yield
             if rank in self._pickers:
                 picker.adopt(self._pickers[rank])
             pickers.append((rank, picker))
@@ -266,7 +269,7 @@ class Planner:
             weighed = yield from self._slow_start.weigh(available, now)
         match self._balancing.policy:
             case Policy.ROUND_ROBIN:
-                return RoundRobinPicker(SmoothRoundRobin(weighed, self._offset))
+                return RoundRobinPicker(turns_by_weight(weighed, self._offset))
             case Policy.RANDOM:
                 return RandomPicker(weighed, self._chance)
             case Policy.LEAST_REQUESTS:
@@ -278,7 +281,7 @@ class Planner:
 
     def _make_hash_picker(self, rank: Rank, out: frozenset[EndpointSlot], available: Sequence[Member]) -> Picker:
         groups, _, table = self._hashed[rank]
-        otherwise = RoundRobinPicker(SmoothRoundRobin(available, self._offset))
+        otherwise = RoundRobinPicker(turns_by_weight(available, self._offset))
         request_hash = self._hash or RequestHash(())
         return HashPicker(request_hash, table, groups, out, otherwise, functools.partial(_draw, self._chance))
 

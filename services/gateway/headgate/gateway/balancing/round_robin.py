@@ -8,13 +8,30 @@ Rejected: a precomputed sequence (its length is the sum of the weights, up to 65
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Generic, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 
 MAX_OFFSET: Final = 64
 """Turns that a weighted ring is advanced by at most on start: enough to tell workers apart, cheap to compute."""
+
+
+class Turns(Protocol[T]):
+    """Items that take turns by weight: a `SmoothRoundRobin`, or `DeadlineTurns` for many items of unequal weights."""
+
+    @property
+    def items(self) -> tuple[T, ...]:
+        """Items that get turns, in the order given."""
+
+    def choose(self, is_skipped: Callable[[T], bool] | None = None) -> T | None:
+        """Return whose turn it is; a skipped item only if all are skipped, None if there is no item."""
+
+    def waits(self) -> Mapping[T, float]:
+        """Return how long each item waits, as a share of the time between two turns of it; {} if that is not known."""
+
+    def adopt(self, previous: "Turns[T]") -> None:
+        """Go on where others stood, as far as they share items."""
 
 
 class SmoothRoundRobin(Generic[T]):
@@ -68,21 +85,28 @@ class SmoothRoundRobin(Generic[T]):
         self._next = turn + 1 if turn + 1 < len(self._items) else 0
         return self._items[turn]
 
-    def adopt(self, previous: "SmoothRoundRobin[T]") -> None:
-        """Go on where another ring stood, as far as they share items."""
+    def waits(self) -> Mapping[T, float]:
+        """Return how long each item waits, 0 to 1; {} for unequal weights, whose turns are not that regular."""
+        count = len(self._items)
+        if self._weights is not None:
+            return {}
+        return {item: (index - self._next) % count / count for index, item in enumerate(self._items)}
+
+    def adopt(self, previous: Turns[T]) -> None:
+        """Go on where others stood, as far as they share items."""
         if self._weights is None:
-            self._adopt_position(previous)
-        elif previous._weights is not None:
+            self._begin_with(_in_turn(previous))
+        elif isinstance(previous, SmoothRoundRobin) and previous._weights is not None:
             # Credits are in units of the weights: left as they are, a much greater sum of weights would run for long.
             known = dict(zip(previous._items, previous._credits, strict=True))
             self._credits = [known.get(item, 0) * self._total // previous._total for item in self._items]
 
-    def _adopt_position(self, previous: "SmoothRoundRobin[T]") -> None:
+    def _begin_with(self, upcoming: Iterable[T]) -> None:
+        """Let the first of these that there is have the next turn."""
         own = set(self._items)
-        for item in previous._items[previous._next :] + previous._items[: previous._next]:
-            if item in own:
-                self._next = self._items.index(item)
-                return
+        first = next((item for item in upcoming if item in own), None)
+        if first is not None:
+            self._next = self._items.index(first)
 
     def _take_turn(self, weights: tuple[int, ...]) -> T:
         credits = self._credits
@@ -115,3 +139,11 @@ def _reduce(weights: list[int]) -> tuple[int, ...] | None:
         return None
     divisor = math.gcd(*weights)
     return tuple(weight // divisor for weight in weights)
+
+
+def _in_turn(turns: Turns[T]) -> Iterable[T]:
+    """Return items as their turns come, roughly where weights are unequal."""
+    if isinstance(turns, SmoothRoundRobin):
+        return turns._items[turns._next :] + turns._items[: turns._next]
+    waits = turns.waits()
+    return sorted(waits, key=waits.__getitem__)

@@ -21,7 +21,7 @@ from weakref import ref
 from headgate.common.table import Balancing
 from headgate.gateway.balancing.endpoints import EndpointSlot, SlotUser
 from headgate.gateway.balancing.planning import Marks, Plan, Planner
-from headgate.gateway.balancing.round_robin import SmoothRoundRobin
+from headgate.gateway.balancing.round_robin import SmoothRoundRobin, Turns
 from headgate.gateway.balancing.sessions import Session, backend_token, endpoint_token
 from headgate.gateway.steps import Steps, finish
 
@@ -73,7 +73,7 @@ class UpstreamBalancer:
         self,
         key: str,
         balancing: Balancing,
-        turns: SmoothRoundRobin[EndpointSlot] | Planner,
+        turns: Turns[EndpointSlot] | Planner,
         marks: Marks,
         draining: Collection[EndpointSlot],
         resting: Collection[EndpointSlot],
