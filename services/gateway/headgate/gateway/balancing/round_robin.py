@@ -51,7 +51,7 @@ class SmoothRoundRobin(Generic[T]):
     @classmethod
     def of_equals(cls, items: Sequence[T], offset: int = 0) -> "SmoothRoundRobin[T]":
         """Return a ring of items that all have the same weight."""
-        ring = cls.__new__(cls)
+        ring = cls(())
         ring._set_items(items, None, offset)
         return ring
 
