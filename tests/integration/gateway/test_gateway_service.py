@@ -29,21 +29,6 @@ from headgate.gateway.tls import FALLBACK_NAME, self_signed
 
 
 @pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[EmbeddedNats]:
-    server = EmbeddedNats(tmp_path / "nats")
-    await server.start()
-    yield server
-    await server.stop()
-
-
-@pytest.fixture
-async def stores(broker: EmbeddedNats) -> AsyncIterator[NatsStores]:
-    bus, opened = await open_stores(broker.url)
-    yield opened
-    await bus.close()
-
-
-@pytest.fixture
 async def echo() -> AsyncIterator[EchoServer]:
     async with EchoServer("one") as server:
         yield server

@@ -3,13 +3,10 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
-
 from fakes.echo import EchoServer
-from fakes.gateway_process import BOUND_S, GatewayProcess, commit, open_stores
+from fakes.gateway_process import BOUND_S, GatewayProcess, commit
 from fakes.gateway_table import host, route, upstream
 from fakes.streams import backend, echo_server, free_port, stream
 from fakes.tls import SelfSigned
@@ -20,21 +17,6 @@ from headgate.common.table import Endpoint
 from headgate.gateway.streams.proxy_protocol import Addresses, write_proxy_header
 
 CERTIFICATE = SelfSigned("db.test")
-
-
-@pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[EmbeddedNats]:
-    server = EmbeddedNats(tmp_path / "nats")
-    await server.start()
-    yield server
-    await server.stop()
-
-
-@pytest.fixture
-async def stores(broker: EmbeddedNats) -> AsyncIterator[NatsStores]:
-    bus, opened = await open_stores(broker.url)
-    yield opened
-    await bus.close()
 
 
 async def greeting(port: int, name: str | None = None) -> bytes:

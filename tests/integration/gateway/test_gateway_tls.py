@@ -3,13 +3,12 @@
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from fakes.echo import EchoServer
-from fakes.gateway_process import BOUND_S, GatewayProcess, commit, open_stores
+from fakes.gateway_process import BOUND_S, GatewayProcess, commit
 from fakes.gateway_table import certificate, host, route, upstream
 from fakes.tls import Authority
 from fakes.tls_listener import asking, client_context
@@ -19,21 +18,6 @@ from headgate.common.snapshot import TableImage
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table import Endpoint
 from headgate.gateway.tls import self_signed
-
-
-@pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[EmbeddedNats]:
-    server = EmbeddedNats(tmp_path / "nats")
-    await server.start()
-    yield server
-    await server.stop()
-
-
-@pytest.fixture
-async def stores(broker: EmbeddedNats) -> AsyncIterator[NatsStores]:
-    bus, opened = await open_stores(broker.url)
-    yield opened
-    await bus.close()
 
 
 async def asked(port: int, name: str, context: ssl.SSLContext) -> int:
