@@ -7,7 +7,7 @@ from headgate.gateway.table.streams import CompiledStream
 
 
 def compiled(port: int, key: str, **fields: object) -> CompiledStream:
-    return CompiledStream(stream(port, key=key, **fields), UpstreamHolder, {})
+    return CompiledStream(stream(port, key=key, **fields), UpstreamHolder)
 
 
 def tls(key: str, *names: str, port: int = 443, **fields: object) -> CompiledStream:

@@ -4,7 +4,7 @@ from fakes.gateway_table import endpoint, load, new_compiler, publish, upstream
 from fakes.streams import backend, stream
 from headgate.common.snapshot import TableImage
 from headgate.common.table import BackendTls, WeightedBackend
-from headgate.gateway.table.streams import PLAIN, CompiledStream
+from headgate.gateway.table.streams import CompiledStream
 
 
 def the_stream(compiler: object) -> CompiledStream:
@@ -49,16 +49,18 @@ def test_how_an_upstream_is_spoken_with_follows_the_table() -> None:
     compiler = new_compiler()
     image = TableImage([stream(1), backend(1, proxy_protocol=2)])
     load(compiler, image)
-    route = the_stream(compiler)
-    holder = route.choose_upstream()
-    assert route.backend(holder).proxy_protocol == 2
+    holder = the_stream(compiler).choose_upstream()
+    (slot,) = holder.balancer.slots
+    assert slot.key[2].proxy_protocol == 2
     image.put(backend(1))
     load(compiler, image, (1, 2))
-    assert route.backend(holder) is PLAIN
+    (slot,) = holder.balancer.slots
+    assert slot.key[2].proxy_protocol == 0
 
 
 def test_an_upstream_whose_tls_cannot_be_had_says_so_and_is_not_spoken_to_without() -> None:
     compiler = new_compiler()
     load(compiler, TableImage([stream(1), backend(1, protocol="tls", tls=BackendTls(verify=True, ca_pem="x"))]))
-    route = the_stream(compiler)
-    assert "ca_pem" in route.backend(route.choose_upstream()).problem
+    holder = the_stream(compiler).choose_upstream()
+    assert "ca_pem" in holder.unavailable
+    assert not holder.balancer.slots

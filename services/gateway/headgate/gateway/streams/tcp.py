@@ -8,15 +8,16 @@ reset as a reset.
 import asyncio
 import contextlib
 import socket
-from typing import Final, cast
+from typing import Final, Literal, cast
 
+from headgate.common.table import BackendProtocol
 from headgate.gateway.proxy.facts import RequestFacts
 from headgate.gateway.proxy.pool import EndpointPool
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.log import Status, StreamRecord
 from headgate.gateway.streams.proxy_protocol import Addresses, write_proxy_header
 from headgate.gateway.streams.sockets import dial, reset_on_close
-from headgate.gateway.table.streams import CompiledStream, StreamBackend, choose_endpoint
+from headgate.gateway.table.streams import CompiledStream, choose_endpoint
 
 BUFFER_HIGH: Final = 64 * 1024
 """Unsent bytes to one side at which reading from the other pauses."""
@@ -246,9 +247,6 @@ class StreamConnection:
         if holder is None:
             raise NoEndpoint("all backends have weight 0")
         self._upstream_key = holder.key
-        backend = self._route.backend(holder)
-        if backend.problem:
-            raise NoEndpoint(backend.problem)
         source = ClientSource(self._addresses.source[0], self._server_name)
         tried: list[EndpointPool] = []
         reason = ""
@@ -259,25 +257,25 @@ class StreamConnection:
             tried.append(pool)
             try:
                 async with asyncio.timeout(self._route.entry.connect_timeout_s):
-                    await self._connect_to(pool, backend)
+                    await self._connect_to(pool)
                 return
             except (OSError, UnicodeError, TimeoutError) as error:
                 reason = f"{pool.label}: {str(error) or 'no connection in time'}"
         raise NoEndpoint(reason or holder.balancer.unavailable or f"{holder.key} has no endpoint left")
 
-    async def _connect_to(self, pool: EndpointPool, backend: StreamBackend) -> None:
-        tls = backend.tls
+    async def _connect_to(self, pool: EndpointPool) -> None:
+        spec = pool.spec
+        tls = spec.tls if spec.protocol == BackendProtocol.TLS else None
         dialled = await dial(pool.address, pool.port)
         try:
-            if backend.proxy_protocol is not None:
-                await self._loop.sock_sendall(dialled, write_proxy_header(backend.proxy_protocol, self._addresses))
+            if spec.proxy_protocol:
+                version: Literal[1, 2] = 2 if spec.proxy_protocol == 2 else 1
+                await self._loop.sock_sendall(dialled, write_proxy_header(version, self._addresses))
             await self._loop.create_connection(
                 lambda: self._upstream,
                 sock=dialled,
-                ssl=tls.context if tls is not None else None,
-                server_hostname=(tls.server_hostname or pool.spec.server_name or pool.address)
-                if tls is not None
-                else None,
+                ssl=tls,
+                server_hostname=spec.server_name or pool.address if tls is not None else None,
             )
         except BaseException:
             dialled.close()

@@ -29,7 +29,7 @@ from headgate.gateway.table.compile import (
 )
 from headgate.gateway.table.match import find_host
 from headgate.gateway.table.names import FollowsNames, NameFollower
-from headgate.gateway.table.streams import PLAIN, CompiledStream, StreamBackend
+from headgate.gateway.table.streams import CompiledStream
 from headgate.gateway.table.upstreams import BoundUpstream, UpstreamCompiler
 from headgate.gateway.tls.backend import BackendContexts
 from headgate.gateway.tls.policy import HostTls, TlsPolicies
@@ -82,8 +82,6 @@ class TableCompiler:
         self.upstreams: ChunkSet[Upstream, BoundUpstream] = ChunkSet(Upstream, self._upstream_compiler.bind)
         self.certificates: ChunkSet[Certificate, OpenedCertificate] = ChunkSet(Certificate, self._open_certificate)
         self.streams: ChunkSet[StreamRoute, CompiledStream] = ChunkSet(StreamRoute, self._compile_stream)
-        self.backends: dict[str, StreamBackend] = {}
-        """How streams speak with upstreams, by key; plainly with those that are not here."""
         self.table: CompiledTable | None = None
 
     def _compile_host(self, raw: bytes, find_previous: FindPrevious[CompiledHost]) -> Steps[tuple[str, CompiledHost]]:
@@ -102,7 +100,7 @@ class TableCompiler:
     ) -> Steps[tuple[str, CompiledStream]]:
         entry = decode_entry(StreamRoute, raw)
         yield from ()
-        return entry.key, CompiledStream(entry, self._holders.holder, self.backends, self._next_offset())
+        return entry.key, CompiledStream(entry, self._holders.holder, self._next_offset())
 
     def _open_certificate(
         self, raw: bytes, find_previous: FindPrevious[OpenedCertificate]
@@ -128,13 +126,11 @@ class TableCompiler:
     def forget_upstream(self, key: str) -> None:
         """Leave routes that still refer to a removed upstream with a reason instead of its last endpoints."""
         self._holders.holder(key).balancer = missing_balancer(key)
-        self.note_backend(key, PLAIN)
         self._follow_names(key, None)
 
     def note_upstream(self, upstream: BoundUpstream) -> None:
         """Send requests by this revision of an upstream from now on."""
         key = upstream.holder.key
-        self.note_backend(key, upstream.backend)
         self._follow_names(key, upstream)
         if upstream.named is not None:
             # Its names may have got other addresses since it was compiled.
@@ -176,13 +172,6 @@ class TableCompiler:
         else:
             self._named.pop(key, None)
         self._names.adopt(key, named)
-
-    def note_backend(self, key: str, backend: StreamBackend) -> None:
-        """Let streams speak so with an upstream from now on."""
-        if backend is PLAIN:
-            self.backends.pop(key, None)
-        else:
-            self.backends[key] = backend
 
     def replace_table(
         self, version: Version, arrived: Mapping[str, CompiledHost], gone: Collection[str]

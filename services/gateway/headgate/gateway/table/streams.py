@@ -6,16 +6,14 @@ holders, as for requests.
 
 from collections.abc import Collection
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
-from headgate.common.table import BackendProtocol, StreamRoute, Upstream
+from headgate.common.table import StreamRoute
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin
 from headgate.gateway.balancing.upstream import UpstreamHolder
-from headgate.gateway.tls.backend import BackendContext, BackendContexts
-from headgate.gateway.tls.errors import TlsConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from headgate.gateway.proxy.pool import EndpointPool
     from headgate.gateway.proxy.seam import RequestSource
@@ -29,21 +27,18 @@ class CompiledStream:
     Args:
         entry: the route.
         find_holder: finds the holder of an upstream key.
-        backends: by upstream key, kept up to date by the compiler; upstreams that it lacks are spoken to plainly.
         offset: how many turns the split begins with.
     """
 
-    __slots__ = ("__weakref__", "_backends", "_split", "entry", "networks", "problem")
+    __slots__ = ("__weakref__", "_split", "entry", "networks", "problem")
 
     def __init__(
         self,
         entry: StreamRoute,
         find_holder: "Callable[[str], UpstreamHolder]",
-        backends: "Mapping[str, StreamBackend]",
         offset: int = 0,
     ) -> None:
         self.entry = entry
-        self._backends = backends
         self._split = SmoothRoundRobin(
             ((find_holder(backend.upstream), backend.weight) for backend in entry.backends), offset
         )
@@ -63,10 +58,6 @@ class CompiledStream:
         """Choose by weight; None if all backends have weight 0. As for requests, nobody takes over another's share."""
         return self._split.choose()
 
-    def backend(self, holder: UpstreamHolder) -> "StreamBackend":
-        """Return how the endpoints of an upstream are spoken with, as the current table says."""
-        return self._backends.get(holder.key, PLAIN)
-
 
 def choose_endpoint(
     holder: UpstreamHolder, tried: "Collection[EndpointPool]", source: "RequestSource"
@@ -85,25 +76,3 @@ def is_within(address: str, networks: Collection[Network]) -> bool:
     """Tell whether an address is in one of the networks."""
     parsed = ip_address(address.partition("%")[0])
     return any(parsed in network for network in networks)
-
-
-class StreamBackend(NamedTuple):
-    """How streams speak with the endpoints of one upstream."""
-
-    proxy_protocol: Literal[1, 2] | None = None
-    tls: BackendContext | None = None
-    """None: plain."""
-    problem: str = ""
-    """Why they cannot be spoken with; empty if they can."""
-
-
-PLAIN = StreamBackend()
-
-
-def compile_backend(upstream: Upstream, contexts: BackendContexts) -> StreamBackend:
-    """Read what concerns streams from an upstream."""
-    try:
-        tls = contexts.backend_context(upstream) if upstream.protocol is BackendProtocol.TLS else None
-    except TlsConfigError as error:
-        return StreamBackend(problem=f"{upstream.provenance}: {error}")
-    return StreamBackend(upstream.proxy_protocol, tls) if upstream.proxy_protocol or tls else PLAIN

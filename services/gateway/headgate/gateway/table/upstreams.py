@@ -22,7 +22,6 @@ from headgate.gateway.table.compile import UpstreamHolders
 from headgate.gateway.table.connections import connection_spec
 from headgate.gateway.table.encoded_upstream import SMALL, EncodedUpstream, decode_endpoints, split_upstream
 from headgate.gateway.table.names import NamedUpstream, NameFollower, is_name, named_upstream
-from headgate.gateway.table.streams import StreamBackend, compile_backend
 from headgate.gateway.tls.backend import BackendContexts
 from headgate.gateway.tls.errors import TlsConfigError
 
@@ -35,13 +34,12 @@ ENDPOINTS_AT_ONCE = 256
 class BoundUpstream:
     """A compiled upstream and the holder that routes find it in."""
 
-    __slots__ = ("backend", "balancer", "holder", "named", "policies", "seats", "spec")
+    __slots__ = ("balancer", "holder", "named", "policies", "seats", "spec")
 
     def __init__(
         self,
         holder: UpstreamHolder,
         balancer: UpstreamBalancer,
-        backend: StreamBackend,
         policies: HealthPolicies,
         spec: ConnectionSpec,
         named: NamedUpstream | None,
@@ -50,7 +48,6 @@ class BoundUpstream:
         self.holder = holder
         self.balancer = balancer
         """Replaced whenever a name of the upstream has other addresses."""
-        self.backend = backend
         self.policies = policies
         self.spec = spec
         self.named = named
@@ -154,8 +151,7 @@ class UpstreamCompiler:
         seats: Sequence[Seat] = (),
     ) -> BoundUpstream:
         holder = self._holders.holder(upstream.key)
-        backend = compile_backend(upstream, self._contexts)
-        return BoundUpstream(holder, balancer, backend, policies_of(upstream), spec, named, seats)
+        return BoundUpstream(holder, balancer, policies_of(upstream), spec, named, seats)
 
     def balance_named(self, named: NamedUpstream, previous: UpstreamBalancer | None) -> UpstreamBalancer:
         """Make the balancer of an upstream with names, for the addresses that they have now."""
