@@ -106,7 +106,7 @@ async def test_client_that_pipelines_without_reading_is_not_read_without_bound()
         await until(lambda: proxy.server.connections == 1)
         connection = next(iter(proxy.server._context.connections))
         await until(lambda: connection._reading_paused)
-        assert len(connection._buffer) < 1 << 20
+        assert len(connection._requests._buffer) < 1 << 20
         sending.cancel()
 
 

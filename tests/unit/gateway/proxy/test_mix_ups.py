@@ -398,7 +398,7 @@ async def test_a_client_that_reads_nothing_is_neither_answered_nor_read_without_
                 for _ in range(300):
                     await send(b"GET / HTTP/1.1\r\nHost: unknown\r\n\r\n" * 200)
         (connection,) = proxy.server._context.connections
-        unread = len(connection._buffer)
+        unread = len(connection._requests._buffer)
         await asyncio.sleep(1)
         unsent = connection.transport.get_write_buffer_size()
         limit = 8 * proxy.pools.config.buffer_high

@@ -8,15 +8,14 @@ from typing import Final, cast
 
 from headgate.gateway.proxy.connection_limits import ConnectionLimits
 from headgate.gateway.proxy.context import ProxyContext
-from headgate.gateway.proxy.errors import BadMessage, FramingError, LimitExceeded
+from headgate.gateway.proxy.errors import BadMessage, LimitExceeded
 from headgate.gateway.proxy.exchange import Exchange
 from headgate.gateway.proxy.forward import Peer, answer_framing, answer_head
-from headgate.gateway.proxy.framing import BodyReader, ChunkedReader, LengthReader, encode_chunk, last_chunk
-from headgate.gateway.proxy.grammar import PARTIAL_HEAD_FAULT, REQUEST_LINE, fault_of_request_line
-from headgate.gateway.proxy.head import AnswerHead, RequestFields, normal_host, read_request_fields, split_target
+from headgate.gateway.proxy.framing import encode_chunk, last_chunk
+from headgate.gateway.proxy.head import AnswerHead, RequestFields
 from headgate.gateway.proxy.http2.server import Http2Connection
 from headgate.gateway.proxy.outbox import OutboxTransport
-from headgate.gateway.proxy.parser import RequestParser
+from headgate.gateway.proxy.request_reader import HAS_BEGUN, HTTP2, REQUEST, RequestReader
 from headgate.gateway.proxy.sides import ClientSide
 from headgate.gateway.streams.proxy_protocol import Addresses
 
@@ -25,8 +24,6 @@ _JOIN_LIMIT: Final = 16 * 1024
 """Up to this length head and body are joined to one buffer; longer ones are not copied."""
 _ALLOWED: Final = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
 _REFUSED_METHODS: Final = frozenset({b"CONNECT", b"TRACE"})
-_PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_SLASH: Final = 0x2F
 _QUESTION_MARK: Final = 0x3F
 _UNKNOWN: Final = 1 << 60
 _BURST: Final = 32
@@ -50,8 +47,6 @@ class ClientConnection(ClientSide):
     """An HTTP/1.1 connection: reads requests, keeps order, writes answers and decides how the connection ends."""
 
     __slots__ = (
-        "_blank_line_seen",
-        "_buffer",
         "_chunking",
         "_client",
         "_closing",
@@ -59,15 +54,11 @@ class ClientConnection(ClientSide):
         "_eof",
         "_exchange",
         "_minor",
-        "_offset",
-        "_parser",
         "_port",
         "_processing",
         "_raw_transport",
-        "_reader",
         "_reading_paused",
         "_requests",
-        "_scanned",
         "_scheme",
         "_unsent",
         "_until_close",
@@ -84,18 +75,10 @@ class ClientConnection(ClientSide):
         self._port = port
         self._client = client
         self._exchange = Exchange(self, context)
-        self._buffer = b""
-        self._offset = 0
-        """Where the next request begins in the buffer."""
-        self._scanned = 0
-        """Up to where the buffer was searched for the end of a head, in vain."""
-        self._blank_line_seen = False
-        self._parser = RequestParser()
-        self._reader: BodyReader = LengthReader(self._parser, 0)
+        self._requests = RequestReader(context.config, context.rules, may_be_http2=scheme == b"http")
         self._processing = False
         self._reading_paused = False
         self._eof = False
-        self._requests = 0
         self._unsent = _UNKNOWN
         """What waited for the client when it was last looked at."""
         self.state: int = _HEAD
@@ -145,9 +128,7 @@ class ClientConnection(ClientSide):
     def _switch_to_http2(self, data: bytes) -> None:
         """Hand the connection over to HTTP/2, with what came of it."""
         self.state = _CLOSED
-        self._buffer = b""
-        self._offset = 0
-        self._parser.close()
+        self._requests.close()
         self._context.connections.discard(self)
         connection = Http2Connection(self._context, self.peer)
         self._raw_transport.set_protocol(cast(asyncio.Protocol, connection))
@@ -158,22 +139,15 @@ class ClientConnection(ClientSide):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection and what it was waiting for."""
         self.state = _CLOSED
-        self._buffer = b""
+        self._requests.close()
         self._context.forget(self)
-        self._parser.close()
         self._exchange.abandon()
 
     def data_received(self, data: bytes) -> None:
         """Take bytes for what they are in the current state."""
         state = self.state
         if state == _HEAD:
-            if self._offset < len(self._buffer):
-                self._scanned = max(0, self._scanned - self._offset)
-                self._buffer = self._buffer[self._offset :] + data
-            else:
-                self._buffer = data
-                self._scanned = 0
-            self._offset = 0
+            self._requests.feed(data)
             self._process()
         elif state == _BODY:
             try:
@@ -183,8 +157,7 @@ class ClientConnection(ClientSide):
         elif state == _TUNNEL:
             self._exchange.request_data(data, done=False, trailers=b"")
         elif state == _ANSWERING:
-            self._buffer = self._buffer[self._offset :] + data
-            self._offset = 0
+            self._requests.feed(data)
             self.update_reading()
 
     def eof_received(self) -> bool:
@@ -208,7 +181,7 @@ class ClientConnection(ClientSide):
         self._exchange.client_paused(False)
         if self.state == _HEAD:
             self.update_reading()
-            if self._offset < len(self._buffer):
+            if self._requests.pending:
                 self._process()
 
     # Reading requests
@@ -220,9 +193,7 @@ class ClientConnection(ClientSide):
         self._processing = True
         try:
             for _ in range(_BURST):
-                if self.state != _HEAD or self._offset >= len(self._buffer) or self.write_paused:
-                    break
-                if not self._read_head():
+                if self.state != _HEAD or self.write_paused or not self._read_head():
                     break
             else:
                 asyncio.get_running_loop().call_soon(self._process)
@@ -235,77 +206,30 @@ class ClientConnection(ClientSide):
 
     def _read_head(self) -> bool:
         """Read one request's head and start it; False: more bytes are needed."""
-        buffer, start = self._buffer, self._offset
-        config = self._context.config
-        end = buffer.find(b"\r\n\r\n", self._scanned if self._scanned > start else start)
-        if end < 0:
-            self._await_rest(buffer, start)
-            return False
-        line = REQUEST_LINE.match(buffer, start)
-        if line is None:
-            if self._requests or start or self._scheme != b"http" or not _may_be_preface(buffer):
-                return self._skip_blank_line(buffer, start)
-            if len(buffer) >= len(_PREFACE):
-                self._switch_to_http2(buffer)
-            return False
-        if end - start > config.max_head:
-            raise LimitExceeded(f"head longer than {config.max_head} bytes", 431)
-        method, target, version = line.groups()
-        found = self._parser.head(buffer if start == 0 and end + 4 == len(buffer) else buffer[start : end + 4])
-        fields = read_request_fields(found, config.max_header_count, self._context.rules)
-        self._offset = end + 4
-        self._blank_line_seen = False
-        self._start_request(method, target, 1 if version == b"1" else 0, fields)
-        return True
+        found = self._requests.next()
+        if found == REQUEST:
+            self._start_request(self._requests)
+            return True
+        if found == HAS_BEGUN:
+            self.deadline = self._context.clock.now + self._context.config.header_timeout_s
+        elif found == HTTP2:
+            self._switch_to_http2(self._requests.take())
+        return False
 
-    def _skip_blank_line(self, buffer: bytes, start: int) -> bool:
-        """Read over one CRLF before a request, as some clients send it behind a body (RFC 9112 section 2.2)."""
-        if self._blank_line_seen or not buffer.startswith(b"\r\n", start):
-            raise FramingError(fault_of_request_line(buffer[start : start + 256]))
-        self._blank_line_seen = True
-        self._offset += 2
-        return True
-
-    def _await_rest(self, buffer: bytes, start: int) -> None:
-        """Check what is there of a head: no use in waiting for the rest of what is wrong or too long already."""
-        config = self._context.config
-        size = len(buffer) - start
-        if PARTIAL_HEAD_FAULT.search(buffer, max(start, self._scanned - 1)):
-            raise FramingError("bare CR or LF, or a control character, in a head")
-        if size > config.max_target and buffer.find(b"\r\n", start + 2) < 0:
-            raise LimitExceeded(f"target longer than {config.max_target} bytes", 414)
-        if size > config.max_head:
-            raise LimitExceeded(f"head longer than {config.max_head} bytes", 431)
-        if self._scanned <= start:
-            self.deadline = self._context.clock.now + config.header_timeout_s
-        self._scanned = max(start, len(buffer) - 3)
-
-    def _start_request(self, method: bytes, target: bytes, minor: int, fields: RequestFields) -> None:
-        config = self._context.config
-        if len(target) > config.max_target:
-            raise LimitExceeded(f"target longer than {config.max_target} bytes", 414)
-        if minor:
-            if not fields.host_line:
-                raise FramingError("no Host")
-        elif fields.chunked:
-            raise FramingError("Transfer-Encoding in HTTP/1.0")
-        if target[0] != _SLASH:
-            target = self._other_target(method, target, fields)
-        self._requests += 1
+    def _start_request(self, found: RequestReader) -> None:
+        method, target, fields, minor = found.method, found.target, found.fields, found.minor
         options = fields.options
         self._minor = minor
         self._wants_close = (
             b"close" in options
             or (minor == 0 and b"keep-alive" not in options)
-            or self._requests >= config.keep_alive_requests
+            or found.count >= self._context.config.keep_alive_requests
         )
         path = target.partition(b"?")[0] if _QUESTION_MARK in target else target
         exchange = self._exchange
-        if fields.content_length > 0 or fields.chunked:
-            self._start_body(method, target, minor, fields, path)
+        if found.has_body:
+            self._start_body(found, path)
             return
-        if not self._parser.complete:
-            raise FramingError("unclear where the request ends")
         self.state = _ANSWERING
         exchange.begin(method, target, fields)
         if method in _REFUSED_METHODS:
@@ -317,56 +241,31 @@ class ClientConnection(ClientSide):
         else:
             exchange.dispatch(path, b"", done=True)
 
-    def _start_body(self, method: bytes, target: bytes, minor: int, fields: RequestFields, path: bytes) -> None:
+    def _start_body(self, found: RequestReader, path: bytes) -> None:
         """Start a request with a body, with what is there of it."""
-        max_body = self._context.config.max_body
-        if max_body is not None and fields.content_length > max_body:
-            raise LimitExceeded(f"body longer than {max_body} bytes", 413)
-        reader: BodyReader = (
-            ChunkedReader(self._parser, max_body)
-            if fields.chunked
-            else LengthReader(self._parser, fields.content_length)
-        )
-        payload = reader.feed(self._buffer[self._offset :])
-        self._take_over(reader)
+        payload = found.begin_body()
+        is_done = found.body_is_done
+        self.state = _ANSWERING if is_done else _BODY
         exchange = self._exchange
-        exchange.begin(method, target, fields)
-        if method in _REFUSED_METHODS or target == b"*":
+        exchange.begin(found.method, found.target, found.fields)
+        if found.method in _REFUSED_METHODS or found.target == b"*":
             exchange.refuse(405, "method not allowed", _ALLOWED)
         else:
-            exchange.dispatch(path, payload, done=reader.done, trailers=reader.trailers)
-
-    def _other_target(self, method: bytes, target: bytes, fields: RequestFields) -> bytes:
-        """Read a target that is not in origin-form (RFC 9112 section 3.2)."""
-        if method == b"CONNECT" or (target == b"*" and method == b"OPTIONS"):
-            return target
-        split = split_target(target)
-        if split is None:
-            raise FramingError("target is neither a path nor a URL")
-        authority, target = split
-        # The target's authority replaces Host (RFC 9112 section 3.2.2).
-        fields.host, fields.host_line = normal_host(authority), authority
-        return target
+            exchange.dispatch(path, payload, done=is_done, trailers=found.trailers)
 
     def _read_body(self, data: bytes) -> None:
-        reader = self._reader
-        payload = reader.feed(data)
-        self._take_over(reader)
-        self._exchange.request_data(payload, done=reader.done, trailers=reader.trailers)
-
-    def _take_over(self, reader: BodyReader) -> None:
-        """Keep what came behind a body for the next request, or the reader for the rest of it."""
-        self._reader = reader
-        self.state = _ANSWERING if reader.done else _BODY
-        self._buffer = reader.rest
-        self._offset = self._scanned = 0
+        requests = self._requests
+        payload = requests.read_body(data)
+        is_done = requests.body_is_done
+        self.state = _ANSWERING if is_done else _BODY
+        self._exchange.request_data(payload, done=is_done, trailers=requests.trailers)
 
     def update_reading(self) -> None:
         """Read from the client, or not."""
         if self.state == _BODY or self.state == _TUNNEL:
             pause = not self._exchange.takes_body
         elif self.state == _ANSWERING:
-            pause = len(self._buffer) - self._offset > self._context.config.max_pipelined
+            pause = self._requests.pending > self._context.config.max_pipelined
         elif self.state == _HEAD:
             # Who does not read answers gets no more of them.
             pause = self.write_paused
@@ -430,8 +329,7 @@ class ClientConnection(ClientSide):
         switch = b"%bConnection: Upgrade\r\nUpgrade: %b\r\n\r\n%b" % (answer.lines, answer.upgrade, payload)
         self.transport.write(switch)
         self.state = _TUNNEL
-        early, self._buffer = self._buffer[self._offset :], b""
-        self._offset = 0
+        early = self._requests.take()
         if early:
             self._exchange.request_data(early, done=False, trailers=b"")
         self.update_reading()
@@ -460,7 +358,7 @@ class ClientConnection(ClientSide):
         self._unsent = _UNKNOWN
         if self._reading_paused:
             self.update_reading()
-        if self._offset < len(self._buffer) or self._eof:
+        if self._requests.pending or self._eof:
             self._process()
 
     def cut_off(self) -> None:
@@ -483,7 +381,7 @@ class ClientConnection(ClientSide):
         """React to a deadline that passed."""
         if self._exchange.active:
             self._exchange.timed_out()
-        elif self.state == _HEAD and self._offset < len(self._buffer):
+        elif self.state == _HEAD and self._requests.pending:
             self._refuse(LimitExceeded("the rest of the head did not come in time", 408))
         elif 0 < self.unsent() < self._unsent:
             # Still reading what it was sent last.
@@ -496,7 +394,7 @@ class ClientConnection(ClientSide):
 
     def drain(self) -> None:
         """Close if nothing is under way; otherwise the answer will close."""
-        if self.state == _HEAD and self._offset >= len(self._buffer):
+        if self.state == _HEAD and not self._requests.pending:
             self.transport.close()
 
     def _refuse(self, bad: BadMessage) -> None:
@@ -510,12 +408,12 @@ class ClientConnection(ClientSide):
 
     def _close(self) -> None:
         """Close so that the client can read what was written: unread bytes would turn the close into a reset."""
-        unread = self.state == _BODY or self._offset < len(self._buffer) or self._reading_paused
+        unread = self.state == _BODY or self._requests.pending > 0 or self._reading_paused
         if not unread or not self.transport.can_write_eof():
             self._close_transport()
             return
         self.state = _LINGERING
-        self._buffer, self._offset = b"", 0
+        self._requests.take()
         self.deadline = self._context.clock.now + self._context.config.lingering_s
         self.update_reading()
         self.transport.write_eof()
@@ -530,7 +428,3 @@ def _ends(transport: asyncio.BaseTransport, client: str) -> tuple[str, Addresses
     if not isinstance(destination, tuple):
         return address, None
     return address, Addresses((address, source[1]), (destination[0].removeprefix("::ffff:"), destination[1]))
-
-
-def _may_be_preface(buffer: bytes) -> bool:
-    return buffer.startswith(_PREFACE) or _PREFACE.startswith(buffer)
