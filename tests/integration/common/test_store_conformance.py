@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pytest
 
 from fakes.nats import real_stores
+from fakes.redis import real_tables
 from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, LogMessage, Operation, SyncMarker
 from headgate.common.errors import Conflict, NotFound
 from headgate.common.heartbeats import Heartbeat
@@ -29,12 +30,19 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 KIND = KindName(group="", resource="services")
 
 
-class Stores(Protocol):
+class Tables(Protocol):
+    """What gateways need, too."""
+
+    snapshots: SnapshotStore
+    heartbeats: HeartbeatBoard
+
+
+class Stores(Tables, Protocol):
+    """What stands between watchers and translators, besides."""
+
     log_writer: DeltaLogWriter
     log_reader: DeltaLogReader
-    snapshots: SnapshotStore
     statuses: StatusBoard
-    heartbeats: HeartbeatBoard
 
 
 @asynccontextmanager
@@ -46,11 +54,18 @@ IMPLEMENTATIONS: dict[str, Callable[[], AbstractAsyncContextManager[Stores]]] = 
     "memory": memory,
     "nats": real_stores,
 }
+TABLE_STORES: dict[str, Callable[[], AbstractAsyncContextManager[Tables]]] = {**IMPLEMENTATIONS, "redis": real_tables}
 
 
 @pytest.fixture(params=IMPLEMENTATIONS)
 async def stores(request: pytest.FixtureRequest) -> AsyncIterator[Stores]:
     async with IMPLEMENTATIONS[request.param]() as opened:
+        yield opened
+
+
+@pytest.fixture(params=TABLE_STORES)
+async def tables(request: pytest.FixtureRequest) -> AsyncIterator[Tables]:
+    async with TABLE_STORES[request.param]() as opened:
         yield opened
 
 
@@ -243,142 +258,144 @@ def manifest(revision: int, *chunks: Chunk, epoch: int = 1, table: str = "defaul
     return Manifest(table=table, version=Version(epoch, revision), created_at=NOW, chunks=names)
 
 
-async def commit(stores: Stores, revisions: Sequence[int], chunks: Callable[[int], Chunk] | None = None) -> Pointer:
-    pointer = await stores.snapshots.read_pointer("default")
+async def commit(tables: Tables, revisions: Sequence[int], chunks: Callable[[int], Chunk] | None = None) -> Pointer:
+    pointer = await tables.snapshots.read_pointer("default")
     for revision in revisions:
         used = [chunks(revision)] if chunks else []
-        await stores.snapshots.put_chunks(used)
-        pointer = await stores.snapshots.commit(manifest(revision, *used), pointer)
+        await tables.snapshots.put_chunks(used)
+        pointer = await tables.snapshots.commit(manifest(revision, *used), pointer)
     assert pointer is not None
     return pointer
 
 
-async def test_a_table_that_was_never_committed_has_no_pointer(stores: Stores) -> None:
-    assert await stores.snapshots.read_pointer("default") is None
-    assert await stores.snapshots.versions("default") == []
+async def test_a_table_that_was_never_committed_has_no_pointer(tables: Tables) -> None:
+    assert await tables.snapshots.read_pointer("default") is None
+    assert await tables.snapshots.versions("default") == []
 
 
-async def test_a_commit_can_be_read_back(stores: Stores) -> None:
-    committed = await commit(stores, [1], lambda _: chunk("a"))
-    assert await stores.snapshots.read_pointer("default") == committed
-    read = await stores.snapshots.get_manifest("default", committed.version)
+async def test_a_commit_can_be_read_back(tables: Tables) -> None:
+    committed = await commit(tables, [1], lambda _: chunk("a"))
+    assert await tables.snapshots.read_pointer("default") == committed
+    read = await tables.snapshots.get_manifest("default", committed.version)
     assert read == manifest(1, chunk("a"))
     assert digest_of(read.encode()) == committed.manifest_digest
-    assert await stores.snapshots.get_chunk(read.chunks[0]) == b'["a"]'
+    assert await tables.snapshots.get_chunk(read.chunks[0]) == b'["a"]'
 
 
-async def test_a_commit_on_another_pointer_than_expected_changes_nothing(stores: Stores) -> None:
-    first = await commit(stores, [1])
-    second = await stores.snapshots.commit(manifest(2, chunk("winner")), first)
+async def test_a_commit_on_another_pointer_than_expected_changes_nothing(tables: Tables) -> None:
+    first = await commit(tables, [1])
+    await tables.snapshots.put_chunks([chunk("winner"), chunk("loser")])
+    second = await tables.snapshots.commit(manifest(2, chunk("winner")), first)
     with pytest.raises(Conflict):
-        await stores.snapshots.commit(manifest(2, chunk("loser")), first)
+        await tables.snapshots.commit(manifest(2, chunk("loser")), first)
     with pytest.raises(Conflict):
-        await stores.snapshots.commit(manifest(3), None)
-    assert await stores.snapshots.read_pointer("default") == second
-    assert await stores.snapshots.get_manifest("default", Version(1, 2)) == manifest(2, chunk("winner"))
+        await tables.snapshots.commit(manifest(3), None)
+    assert await tables.snapshots.read_pointer("default") == second
+    assert await tables.snapshots.get_manifest("default", Version(1, 2)) == manifest(2, chunk("winner"))
 
 
-async def test_of_many_commits_at_once_one_wins(stores: Stores) -> None:
-    first = await commit(stores, [1])
-    contenders = [stores.snapshots.commit(manifest(2, chunk(f"{n}")), first) for n in range(8)]
+async def test_of_many_commits_at_once_one_wins(tables: Tables) -> None:
+    first = await commit(tables, [1])
+    await tables.snapshots.put_chunks([chunk(f"{n}") for n in range(8)])
+    contenders = [tables.snapshots.commit(manifest(2, chunk(f"{n}")), first) for n in range(8)]
     outcomes = await asyncio.gather(*contenders, return_exceptions=True)
     [winner] = [item for item in outcomes if isinstance(item, Pointer)]
     assert all(isinstance(item, Pointer | Conflict) for item in outcomes)
-    kept = await stores.snapshots.get_manifest("default", Version(1, 2))
+    kept = await tables.snapshots.get_manifest("default", Version(1, 2))
     assert digest_of(kept.encode()) == winner.manifest_digest
 
 
-async def test_a_commit_that_was_not_confirmed_may_be_repeated(stores: Stores) -> None:
-    first = await commit(stores, [1])
-    second = await stores.snapshots.commit(manifest(2), first)
-    assert await stores.snapshots.commit(manifest(2), first) == second
+async def test_a_commit_that_was_not_confirmed_may_be_repeated(tables: Tables) -> None:
+    first = await commit(tables, [1])
+    second = await tables.snapshots.commit(manifest(2), first)
+    assert await tables.snapshots.commit(manifest(2), first) == second
 
 
-async def test_tables_do_not_see_each_other(stores: Stores) -> None:
-    await commit(stores, [1])
-    assert await stores.snapshots.read_pointer("other.table") is None
-    await stores.snapshots.commit(manifest(1, table="other.table"), None)
-    assert await stores.snapshots.versions("other.table") == [Version(1, 1)]
+async def test_tables_do_not_see_each_other(tables: Tables) -> None:
+    await commit(tables, [1])
+    assert await tables.snapshots.read_pointer("other.table") is None
+    await tables.snapshots.commit(manifest(1, table="other.table"), None)
+    assert await tables.snapshots.versions("other.table") == [Version(1, 1)]
 
 
 @pytest.mark.parametrize("count", [3, 40])
-async def test_missing_chunks_are_named(stores: Stores, count: int) -> None:
+async def test_missing_chunks_are_named(tables: Tables, count: int) -> None:
     chunks = [chunk(f"{number}") for number in range(count)]
-    await stores.snapshots.put_chunks(chunks[1:])
-    assert await stores.snapshots.missing([item.digest for item in chunks]) == {chunks[0].digest}
-    assert await stores.snapshots.missing([]) == set()
+    await tables.snapshots.put_chunks(chunks[1:])
+    assert await tables.snapshots.missing([item.digest for item in chunks]) == {chunks[0].digest}
+    assert await tables.snapshots.missing([]) == set()
 
 
-async def test_storing_a_chunk_twice_does_no_harm(stores: Stores) -> None:
-    await stores.snapshots.put_chunks([chunk("a")])
-    await stores.snapshots.put_chunks([chunk("a")])
-    assert await stores.snapshots.get_chunk(name_of(chunk("a"))) == chunk("a").content
+async def test_storing_a_chunk_twice_does_no_harm(tables: Tables) -> None:
+    await tables.snapshots.put_chunks([chunk("a")])
+    await tables.snapshots.put_chunks([chunk("a")])
+    assert await tables.snapshots.get_chunk(name_of(chunk("a"))) == chunk("a").content
 
 
-async def test_what_is_not_there_is_not_found(stores: Stores) -> None:
+async def test_what_is_not_there_is_not_found(tables: Tables) -> None:
     with pytest.raises(NotFound):
-        await stores.snapshots.get_chunk(name_of(chunk("never")))
+        await tables.snapshots.get_chunk(name_of(chunk("never")))
     with pytest.raises(NotFound):
-        await stores.snapshots.get_manifest("default", Version(1, 1))
+        await tables.snapshots.get_manifest("default", Version(1, 1))
 
 
-async def test_versions_are_sorted_as_numbers(stores: Stores) -> None:
-    await commit(stores, [9, 10, 11])
-    assert await stores.snapshots.versions("default") == [Version(1, 9), Version(1, 10), Version(1, 11)]
+async def test_versions_are_sorted_as_numbers(tables: Tables) -> None:
+    await commit(tables, [9, 10, 11])
+    assert await tables.snapshots.versions("default") == [Version(1, 9), Version(1, 10), Version(1, 11)]
 
 
-async def test_garbage_is_old_manifests_and_what_only_they_name(stores: Stores) -> None:
-    await commit(stores, [1, 2, 3], lambda revision: chunk(f"{revision}"))
-    assert await stores.snapshots.collect_garbage("default", [Version(1, 1)]) == 2
-    assert await stores.snapshots.versions("default") == [Version(1, 2), Version(1, 3)]
+async def test_garbage_is_old_manifests_and_what_only_they_name(tables: Tables) -> None:
+    await commit(tables, [1, 2, 3], lambda revision: chunk(f"{revision}"))
+    assert await tables.snapshots.collect_garbage("default", [Version(1, 1)]) == 2
+    assert await tables.snapshots.versions("default") == [Version(1, 2), Version(1, 3)]
     digests = {number: chunk(f"{number}").digest for number in (1, 2, 3)}
-    assert await stores.snapshots.missing(list(digests.values())) == {digests[1]}
-    assert await stores.snapshots.collect_garbage("default", []) == 0
+    assert await tables.snapshots.missing(list(digests.values())) == {digests[1]}
+    assert await tables.snapshots.collect_garbage("default", []) == 0
 
 
-async def test_garbage_of_one_table_spares_the_chunks_of_another(stores: Stores) -> None:
+async def test_garbage_of_one_table_spares_the_chunks_of_another(tables: Tables) -> None:
     shared = chunk("shared")
-    await commit(stores, [1, 2], lambda revision: shared if revision == 1 else chunk("own"))
-    await stores.snapshots.commit(manifest(1, shared, table="other"), None)
-    assert await stores.snapshots.collect_garbage("default", [Version(1, 1)]) == 1
-    assert await stores.snapshots.missing([shared.digest]) == set()
+    await commit(tables, [1, 2], lambda revision: shared if revision == 1 else chunk("own"))
+    await tables.snapshots.commit(manifest(1, shared, table="other"), None)
+    assert await tables.snapshots.collect_garbage("default", [Version(1, 1)]) == 1
+    assert await tables.snapshots.missing([shared.digest]) == set()
 
 
-async def test_the_live_table_of_a_pinned_one_is_spared(stores: Stores) -> None:
+async def test_the_live_table_of_a_pinned_one_is_spared(tables: Tables) -> None:
     served, live = chunk("served"), chunk("live")
-    await stores.snapshots.put_chunks([served, live])
+    await tables.snapshots.put_chunks([served, live])
     pin = Pin(version=Version(1, 1), since=NOW, live=(name_of(live),))
-    await stores.snapshots.commit(manifest(2, served).model_copy(update={"pin": pin}), None)
-    await stores.snapshots.collect_garbage("default", [])
-    assert await stores.snapshots.missing([served.digest, live.digest]) == set()
+    await tables.snapshots.commit(manifest(2, served).model_copy(update={"pin": pin}), None)
+    await tables.snapshots.collect_garbage("default", [])
+    assert await tables.snapshots.missing([served.digest, live.digest]) == set()
 
 
-async def test_the_manifest_in_force_is_never_garbage(stores: Stores) -> None:
-    pointer = await commit(stores, [1], lambda _: chunk("a"))
-    await stores.snapshots.collect_garbage("default", [pointer.version])
-    assert await stores.snapshots.get_manifest("default", pointer.version)
+async def test_the_manifest_in_force_is_never_garbage(tables: Tables) -> None:
+    pointer = await commit(tables, [1], lambda _: chunk("a"))
+    await tables.snapshots.collect_garbage("default", [pointer.version])
+    assert await tables.snapshots.get_manifest("default", pointer.version)
 
 
-async def test_followers_get_the_pointer_now_and_at_every_change(stores: Stores) -> None:
-    first = await commit(stores, [1])
-    async with asyncio.timeout(10), aclosing(stores.snapshots.follow("default")) as pointers:  # type: ignore[type-var]
+async def test_followers_get_the_pointer_now_and_at_every_change(tables: Tables) -> None:
+    first = await commit(tables, [1])
+    async with asyncio.timeout(10), aclosing(tables.snapshots.follow("default")) as pointers:  # type: ignore[type-var]
         assert await anext(pointers) == first
-        second = await commit(stores, [2])
+        second = await commit(tables, [2])
         assert await anext(pointers) == second
 
 
-async def test_a_follower_may_come_before_the_first_commit(stores: Stores) -> None:
-    async with asyncio.timeout(10), aclosing(stores.snapshots.follow("default")) as pointers:  # type: ignore[type-var]
+async def test_a_follower_may_come_before_the_first_commit(tables: Tables) -> None:
+    async with asyncio.timeout(10), aclosing(tables.snapshots.follow("default")) as pointers:  # type: ignore[type-var]
         waiting = asyncio.ensure_future(anext(pointers))
         await asyncio.sleep(0)
-        first = await commit(stores, [1])
+        first = await commit(tables, [1])
         assert await waiting == first
 
 
-async def test_many_chunks_are_read_at_once(stores: Stores) -> None:
+async def test_many_chunks_are_read_at_once(tables: Tables) -> None:
     chunks = [chunk(f"{number}") for number in range(300)]
-    await stores.snapshots.put_chunks(chunks)
-    read = await asyncio.gather(*(stores.snapshots.get_chunk(name_of(item)) for item in chunks))
+    await tables.snapshots.put_chunks(chunks)
+    read = await asyncio.gather(*(tables.snapshots.get_chunk(name_of(item)) for item in chunks))
     assert read == [item.content for item in chunks]
 
 
@@ -413,14 +430,14 @@ def heartbeat(replica: str, worker: int = 0, revision: int = 1) -> Heartbeat:
     return Heartbeat(replica=replica, worker=worker, table="default", version=Version(1, revision), at=NOW)
 
 
-async def test_live_workers_are_those_that_announced_themselves_last(stores: Stores) -> None:
+async def test_live_workers_are_those_that_announced_themselves_last(tables: Tables) -> None:
     for beat in (heartbeat("gw.1", revision=1), heartbeat("gw.1", 1), heartbeat("gw.0"), heartbeat("gw.1", revision=2)):
-        await stores.heartbeats.beat(beat)
-    assert await stores.heartbeats.live() == [heartbeat("gw.0"), heartbeat("gw.1", revision=2), heartbeat("gw.1", 1)]
+        await tables.heartbeats.beat(beat)
+    assert await tables.heartbeats.live() == [heartbeat("gw.0"), heartbeat("gw.1", revision=2), heartbeat("gw.1", 1)]
 
 
-async def test_a_worker_that_takes_its_announcement_back_is_gone(stores: Stores) -> None:
-    await stores.heartbeats.beat(heartbeat("gw"))
-    await stores.heartbeats.remove(heartbeat("gw"))
-    await stores.heartbeats.remove(heartbeat("never there"))
-    assert await stores.heartbeats.live() == []
+async def test_a_worker_that_takes_its_announcement_back_is_gone(tables: Tables) -> None:
+    await tables.heartbeats.beat(heartbeat("gw"))
+    await tables.heartbeats.remove(heartbeat("gw"))
+    await tables.heartbeats.remove(heartbeat("never there"))
+    assert await tables.heartbeats.live() == []

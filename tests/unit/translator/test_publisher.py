@@ -2,8 +2,8 @@
 
 import pytest
 
-from headgate.common.errors import Conflict
-from headgate.common.snapshot import TableImage, Version
+from headgate.common.errors import Conflict, HistoryBroken
+from headgate.common.snapshot import Manifest, Pointer, TableImage, Version
 from headgate.common.stores.memory import MemorySnapshotStore
 from headgate.common.table import VirtualHost
 from headgate.translator.publisher import GARBAGE_INTERVAL_S, Draft, Publisher
@@ -65,6 +65,25 @@ async def test_a_store_that_went_back_gets_a_new_epoch_for_equal_content() -> No
     ours.observe(old, None)
     assert ours.is_behind
     assert await ours.publish(draft("a.example")) == Version(1001, 1)
+
+
+class BrokenHistory(MemorySnapshotStore):
+    """May have lost commits, and so asks for a new epoch once."""
+
+    is_broken = True
+
+    async def commit(self, manifest: Manifest, expected: Pointer | None) -> Pointer:
+        if expected and self.is_broken and manifest.version.epoch <= expected.version.epoch:
+            raise HistoryBroken("a replica was promoted")
+        self.is_broken = expected is None
+        return await super().commit(manifest, expected)
+
+
+async def test_a_store_that_may_have_lost_commits_gets_a_new_epoch_once() -> None:
+    ours = publisher(BrokenHistory())
+    await ours.publish(draft("a.example"))
+    assert await ours.publish(draft("b.example")) == Version(1001, 1)
+    assert await ours.publish(draft("c.example")) == Version(1001, 2)
 
 
 async def test_chunks_that_the_store_lost_are_restored_at_the_next_start() -> None:

@@ -8,6 +8,7 @@ HeadgateError                    anything that we raise on purpose
     ├── StoreUnavailable         not now: retry later, keep the last good state
     ├── NotFound                 the store answered, and has no such thing
     ├── Conflict                 a compare-and-set lost: somebody wrote in between
+    │   └── HistoryBroken        the store may have lost what it confirmed: only a greater epoch may follow
     ├── TooLarge                 one value is larger than the store takes; others are not concerned
     └── LogReset                 the log was lost or recreated: rebuild from its beginning
 
@@ -45,6 +46,10 @@ class NotFound(StoreError):
 
 class Conflict(StoreError):
     """A compare-and-set lost against another writer."""
+
+
+class HistoryBroken(Conflict):
+    """The store may have lost commits that it confirmed; a version of a greater epoch cannot be one of them."""
 
 
 class TooLarge(StoreError):

@@ -1,7 +1,8 @@
 """Commits images as revisions: chunks that the store lacks, then the manifest and the pointer in one compare-and-set.
 
 Equal content is never committed twice, whoever committed it. A new epoch is minted where the store's pointer is missing
-or behind what is known to be served, so that neither a lost nor a restored store moves the gateways back.
+or behind what is known to be served, or where the store says that it may have lost commits, so that neither a lost nor
+a restored store moves the gateways back, and no version ever stands for two tables.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from headgate.common.errors import DecodeError, NotFound
+from headgate.common.errors import DecodeError, HistoryBroken, NotFound
 from headgate.common.snapshot import Cause, Chunk, ChunkName, Manifest, Pointer, Version
 from headgate.common.stores import SnapshotStore
 from headgate.translator.retention import Kept, Retention, expired
@@ -113,7 +114,11 @@ class Publisher:
         self._is_known = False
         await self._put_missing(draft)
         manifest = self._next(draft, names)
-        self._pointer = await self._store.commit(manifest, self._pointer)
+        try:
+            self._pointer = await self._store.commit(manifest, self._pointer)
+        except HistoryBroken:
+            manifest = manifest.model_copy(update={"version": self._new_epoch()})
+            self._pointer = await self._store.commit(manifest, self._pointer)
         self._manifest, self._is_known, self._is_verified = manifest, True, True
         self._served = max(filter(None, (self._served, manifest.version)))
         return manifest.version
@@ -149,9 +154,12 @@ class Publisher:
 
     def _next_version(self) -> Version:
         if self._pointer is None or self.is_behind:
-            known = self._served.epoch if self._served else 0
-            return Version(max(int(self._clock()), known + 1), 1)
+            return self._new_epoch()
         return Version(self._pointer.version.epoch, self._pointer.version.revision + 1)
+
+    def _new_epoch(self) -> Version:
+        known = max((version.epoch for version in (self.version, self._served) if version), default=0)
+        return Version(max(int(self._clock()), known + 1), 1)
 
     async def collect_garbage(self) -> int:
         """Drop old revisions, at most once in `GARBAGE_INTERVAL_S`; return how many things were dropped."""

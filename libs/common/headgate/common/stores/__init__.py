@@ -1,7 +1,8 @@
 """The two stores between the services, as interfaces: the delta log and the snapshot store.
 
-`nats` holds the implementation on JetStream. Everything here is safe to call at any time: a store that cannot be
-reached raises `StoreUnavailable`, and the `follow` iterators never end, never raise and reconnect for ever.
+`nats` holds the implementation on JetStream; `redis` holds another one of what gateways need: snapshots and heartbeats.
+Everything here is safe to call at any time: a store that cannot be reached raises `StoreUnavailable`, and the `follow`
+iterators never end, never raise and reconnect for ever.
 """
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -135,8 +136,11 @@ class SnapshotStore(Protocol):
     async def commit(self, manifest: Manifest, expected: Pointer | None) -> Pointer:
         """Store the manifest, then move the pointer from `expected` to it in one compare-and-set.
 
+        The chunks that it names are stored before.
+
         Raises:
-            Conflict: the pointer is not `expected` any more.
+            Conflict: the pointer is not `expected` any more, or a chunk was collected meanwhile.
+            HistoryBroken: the store may have lost commits that it confirmed; a greater epoch is accepted.
         """
         ...
 

@@ -14,9 +14,10 @@ import random
 from headgate.common.bus import Bus
 from headgate.common.errors import StoreUnavailable
 from headgate.common.stores import DeltaLogReader, DeltaLogWriter, HeartbeatBoard, SnapshotStore, StatusBoard
+from headgate.common.stores.collecting import CHUNK_GRACE_S
 from headgate.common.stores.nats.boards import NatsHeartbeatBoard, NatsStatusBoard, gateways_stream, status_stream
 from headgate.common.stores.nats.log import NatsDeltaLogReader, NatsDeltaLogWriter, delta_stream
-from headgate.common.stores.nats.snapshots import CHUNK_GRACE_S, NatsSnapshotStore, tables_stream
+from headgate.common.stores.nats.snapshots import NatsSnapshotStore, tables_stream
 
 __all__ = ["NatsStores"]
 

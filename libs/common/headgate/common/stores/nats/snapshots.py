@@ -13,8 +13,7 @@ disturbance and every five seconds.
 
 import asyncio
 import logging
-import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import aclosing
 
 from headgate.common.bus import Bus
@@ -31,6 +30,7 @@ from headgate.common.snapshot import (
     digest_of,
     open_chunk,
 )
+from headgate.common.stores.collecting import CHUNK_GRACE_S, UnusedChunks
 from headgate.common.stores.nats.following import Restarted, follow
 from headgate.common.stores.nats.jetstream import (
     EXPECTED_LAST,
@@ -40,15 +40,12 @@ from headgate.common.stores.nats.jetstream import (
     Stream,
     StreamMissing,
 )
-from headgate.common.tasks import cancel
+from headgate.common.stores.pointers import Tell, decode_pointer, follow_pointer
 
 _log = logging.getLogger(__name__)
 
 TABLES_BUCKET = "HEADGATE_TABLES"
 _PREFIX = f"$KV.{TABLES_BUCKET}"
-POLL_S = 5.0
-CHUNK_GRACE_S = 300.0
-"""An unused chunk is dropped when it was already found unused this long ago: a commit under way may count on it."""
 _FEW = 16
 _PURGES = 64
 
@@ -79,8 +76,7 @@ class NatsSnapshotStore:
 
     def __init__(self, stream: Stream, chunk_grace_s: float = CHUNK_GRACE_S) -> None:
         self._stream = stream
-        self._chunk_grace_s = chunk_grace_s
-        self._unused_since: dict[str, float] = {}
+        self._unused = UnusedChunks(chunk_grace_s)
         self._named: dict[str, frozenset[str]] = {}
         """Manifest's key to the chunks that it names, for one incarnation of the bucket."""
         self._incarnation = ""
@@ -88,7 +84,7 @@ class NatsSnapshotStore:
     async def read_pointer(self, table: str) -> Pointer | None:
         """Return the pointer as the stream's leader has it; None if there is none."""
         stored = await self._stored_pointer(table)
-        return _decode_pointer(stored.data) if stored else None
+        return decode_pointer(stored.data) if stored else None
 
     async def _stored_pointer(self, table: str) -> Stored | None:
         try:
@@ -99,8 +95,7 @@ class NatsSnapshotStore:
 
     async def missing(self, digests: Collection[str]) -> set[str]:
         """Return which chunks the store lacks: one request however many are asked for."""
-        for digest in digests:
-            self._unused_since.pop(digest, None)
+        self._unused.forget(digests)
         if len(digests) > _FEW:
             return set(digests) - await self._chunks()
         found = await asyncio.gather(*(self._stream.subjects(_chunk_key(digest)) for digest in digests))
@@ -111,8 +106,7 @@ class NatsSnapshotStore:
 
     async def put_chunks(self, chunks: Sequence[Chunk]) -> None:
         """Store chunks; storing one twice does no harm."""
-        for chunk in chunks:
-            self._unused_since.pop(chunk.digest, None)
+        self._unused.forget(chunk.digest for chunk in chunks)
         await self._stream.publish_pipelined(
             [Outgoing(_chunk_key(chunk.digest), compress(chunk.content)) for chunk in chunks]
         )
@@ -144,7 +138,7 @@ class NatsSnapshotStore:
             committed_at=manifest.created_at,
         )
         stored = await self._stored_pointer(table)
-        current = _decode_pointer(stored.data) if stored else None
+        current = decode_pointer(stored.data) if stored else None
         if current is not None and current == wanted:
             return current
         if current != expected:
@@ -186,10 +180,9 @@ class NatsSnapshotStore:
         pointer = await self.read_pointer(table) if expired else None
         old = [version for version in expired if pointer is None or version != pointer.version]
         await self._purge_all(_manifest_key(table, version) for version in old)
-        idle = self._idle_chunks(await self._chunks() - await self._named_chunks())
+        idle = self._unused.find_idle(await self._chunks() - await self._named_chunks())
         await self._purge_all(_chunk_key(digest) for digest in idle)
-        for digest in idle:
-            del self._unused_since[digest]
+        self._unused.forget(idle)
         return len(old) + len(idle)
 
     async def _named_chunks(self) -> set[str]:
@@ -203,56 +196,20 @@ class NatsSnapshotStore:
         self._named = {key: digests for key, digests in self._named.items() if key in keys}
         return set().union(*self._named.values())
 
-    def _idle_chunks(self, unused: set[str]) -> list[str]:
-        now = time.monotonic()
-        self._unused_since = {digest: self._unused_since.get(digest, now) for digest in unused}
-        return [digest for digest, since in self._unused_since.items() if now - since >= self._chunk_grace_s]
-
     async def _purge_all(self, subjects: Iterable[str]) -> None:
         pending = list(subjects)
         for start in range(0, len(pending), _PURGES):
             await asyncio.gather(*map(self._stream.purge, pending[start : start + _PURGES]))
 
-    async def follow(self, table: str) -> AsyncIterator[Pointer]:
+    def follow(self, table: str) -> AsyncIterator[Pointer]:
         """Yield the pointer now and whenever its version or manifest changes, for ever."""
-        news: asyncio.Queue[Pointer | None] = asyncio.Queue()
-        undo = self._stream.bus.on_disturbance(lambda: news.put_nowait(None))
-        watch = asyncio.create_task(self._watch(table, news.put_nowait), name=f"watch of table {table}")
-        known: Pointer | None = None
-        news.put_nowait(None)
-        try:
-            while True:
-                pointer = await self._next_pointer(table, news)
-                if pointer is not None and not _is_same(pointer, known):
-                    known = pointer
-                    yield pointer
-        finally:
-            undo()
-            await cancel(watch)
+        return follow_pointer(table, self.read_pointer, self._watch, self._stream.bus.on_disturbance)
 
-    async def _next_pointer(self, table: str, news: "asyncio.Queue[Pointer | None]") -> Pointer | None:
-        announced: list[Pointer | None] = []
-        try:
-            async with asyncio.timeout(POLL_S):
-                announced.append(await news.get())
-        except TimeoutError:
-            pass
-        while not news.empty():
-            announced.append(news.get_nowait())
-        # All but the last are history; a None among them, or silence, means that something may have been missed.
-        if announced and None not in announced:
-            return announced[-1]
-        try:
-            return await self.read_pointer(table)
-        except (StoreError, DecodeError) as error:
-            _log.debug("the pointer cannot be read now", extra={"table": table, "reason": str(error)})
-            return None
-
-    async def _watch(self, table: str, tell: Callable[[Pointer | None], None]) -> None:
+    async def _watch(self, table: str, tell: Tell) -> None:
         async with aclosing(follow(self._stream, [_pointer_key(table)])) as items:
             async for item in items:
                 try:
-                    tell(None if isinstance(item, Restarted) else _decode_pointer(item[-1].data))
+                    tell(None if isinstance(item, Restarted) else decode_pointer(item[-1].data))
                 except DecodeError as error:
                     _log.error("a pointer cannot be read", extra={"table": table, "reason": str(error)})
 
@@ -272,17 +229,6 @@ def _chunk_key(digest: str) -> str:
 def _version_of(subject: str) -> Version:
     epoch, revision = subject.rsplit(".", 2)[1:]
     return Version(int(epoch), int(revision))
-
-
-def _decode_pointer(data: bytes) -> Pointer:
-    try:
-        return Pointer.model_validate_json(data)
-    except ValueError as error:
-        raise DecodeError(f"a pointer cannot be read: {error}") from error
-
-
-def _is_same(pointer: Pointer, known: Pointer | None) -> bool:
-    return known is not None and (pointer.version, pointer.manifest_digest) == (known.version, known.manifest_digest)
 
 
 def _name(pointer: Pointer | None) -> str:

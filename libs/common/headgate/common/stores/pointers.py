@@ -1,0 +1,78 @@
+"""Following a table's pointer in any store: watch for latency, read for correctness.
+
+A watch says quickly what is new, and may be blind without knowing. So the pointer itself is read when following begins,
+after everything that may have hidden a change, and every few seconds.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from headgate.common.errors import DecodeError, StoreError
+from headgate.common.snapshot import Pointer
+from headgate.common.tasks import cancel
+
+_log = logging.getLogger(__name__)
+
+POLL_S = 5.0
+
+Tell = Callable[[Pointer | None], None]
+"""Takes a pointer that was announced; None where announcements may have been missed."""
+Read = Callable[[str], Awaitable[Pointer | None]]
+Watch = Callable[[str, Tell], Awaitable[None]]
+"""Announces for ever."""
+OnDisturbance = Callable[[Callable[[], None]], Callable[[], None]]
+"""Registers a callback for when changes may have been missed; returns what undoes this."""
+
+
+async def follow_pointer(table: str, read: Read, watch: Watch, on_disturbance: OnDisturbance) -> AsyncIterator[Pointer]:
+    """Yield the pointer now and whenever its version or manifest changes, for ever."""
+    news: asyncio.Queue[Pointer | None] = asyncio.Queue()
+    undo = on_disturbance(lambda: news.put_nowait(None))
+    watching = asyncio.ensure_future(watch(table, news.put_nowait))
+    known: Pointer | None = None
+    news.put_nowait(None)
+    try:
+        while True:
+            pointer = await _next_pointer(table, read, news)
+            if pointer is not None and not _is_same(pointer, known):
+                known = pointer
+                yield pointer
+    finally:
+        undo()
+        await cancel(watching)
+
+
+async def _next_pointer(table: str, read: Read, news: "asyncio.Queue[Pointer | None]") -> Pointer | None:
+    announced: list[Pointer | None] = []
+    try:
+        async with asyncio.timeout(POLL_S):
+            announced.append(await news.get())
+    except TimeoutError:
+        pass
+    while not news.empty():
+        announced.append(news.get_nowait())
+    # All but the last are history; a None among them, or silence, means that something may have been missed.
+    if announced and None not in announced:
+        return announced[-1]
+    try:
+        return await read(table)
+    except (StoreError, DecodeError) as error:
+        _log.debug("the pointer cannot be read now", extra={"table": table, "reason": str(error)})
+        return None
+
+
+def decode_pointer(data: bytes) -> Pointer:
+    """Read a stored pointer.
+
+    Raises:
+        DecodeError: it is none.
+    """
+    try:
+        return Pointer.model_validate_json(data)
+    except ValueError as error:
+        raise DecodeError(f"a pointer cannot be read: {error}") from error
+
+
+def _is_same(pointer: Pointer, known: Pointer | None) -> bool:
+    return known is not None and (pointer.version, pointer.manifest_digest) == (known.version, known.manifest_digest)

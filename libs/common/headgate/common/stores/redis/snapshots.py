@@ -1,0 +1,333 @@
+"""The snapshot store in Redis.
+
+    {headgate}:chunks                 hash    SHA-256 to compressed chunk
+    {headgate}:manifests:<table>      hash    <epoch>.<revision> to compressed manifest
+    {headgate}:pointer:<table>        hash    json (what readers get), version, digest, history
+    {headgate}:news:<table>           stream  the pointer at every commit: what readers wait for
+    {headgate}:tables                 set     tables that were ever committed
+    {headgate}:commits                number  of commits, so that collecting can tell that there was none in between
+
+A commit is one script, so one step: it compares the pointer, makes sure that the new chunks are there, stores the
+manifest, moves the pointer and says so in the stream.
+
+Redis confirms a write before its replicas have it, and before it is on disk. So a failover or a restart may lose the
+last commits, which gateways have applied already, and the next one would give their version to another table. Every
+pointer therefore carries the history that it was written in, which is the primary's replication id: that changes
+whenever a replica is promoted and whenever a server starts. A commit on a pointer of another history than today's must
+have a greater epoch; the script refuses any other.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+
+from headgate.common.errors import Conflict, DecodeError, HistoryBroken, NotFound, StoreError, TooLarge
+from headgate.common.snapshot import (
+    ENTRY_LIMIT,
+    Chunk,
+    ChunkName,
+    Manifest,
+    Pointer,
+    Version,
+    compress,
+    digest_of,
+    open_chunk,
+)
+from headgate.common.stores.collecting import CHUNK_GRACE_S, UnusedChunks
+from headgate.common.stores.pointers import Tell, decode_pointer, follow_pointer
+from headgate.common.stores.redis.link import RedisLink, Script
+from headgate.common.stores.redis.wire import ask_alone, hang_up
+
+_log = logging.getLogger(__name__)
+
+CHUNKS, TABLES, COMMITS = "{headgate}:chunks", "{headgate}:tables", "{headgate}:commits"
+"""The braces put all keys into one slot, should the server be one of a cluster."""
+BLOCK_S = 1.0
+"""A wait for news lasts this long at most, so that a connection that went dead is noticed."""
+BLOCK_GRACE_S = 1.5
+NEWS_KEPT = 100
+_FIRST_PAUSE_S, _LAST_PAUSE_S = 0.02, 1.0
+_STORED_AT_ONCE = 1024 * 1024
+_COLLECTING_ATTEMPTS = 5
+
+_HISTORY = "local history = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')\n"
+
+_COMMIT = Script(
+    _HISTORY
+    + """
+local pointer, manifests, news, chunks, tables, commits = unpack(KEYS)
+local expected_version, expected_digest, version, digest, keeps_epoch = unpack(ARGV, 1, 5)
+local manifest, json, name, kept = unpack(ARGV, 6, 9)
+local found = redis.call('HMGET', pointer, 'version', 'digest', 'history', 'json')
+if found[1] == version and found[2] == digest then return {'done', found[4]} end
+if (found[1] or '') ~= expected_version or (found[2] or '') ~= expected_digest then
+  return {'conflict', found[1] or ''}
+end
+if found[3] and found[3] ~= history and keeps_epoch == '1' then return {'history', found[1]} end
+for i = 10, #ARGV do
+  if redis.call('HEXISTS', chunks, ARGV[i]) == 0 then return {'missing', ARGV[i]} end
+end
+redis.call('HSET', manifests, version, manifest)
+redis.call('HSET', pointer, 'version', version, 'digest', digest, 'history', history, 'json', json)
+redis.call('SADD', tables, name)
+redis.call('INCR', commits)
+redis.call('XADD', news, 'MAXLEN', '~', kept, '*', 'pointer', json)
+return {'done', json}
+"""
+)
+
+_MISSING = Script("""
+local missing = {}
+for _, digest in ipairs(ARGV) do
+  if redis.call('HEXISTS', KEYS[1], digest) == 0 then missing[#missing + 1] = digest end
+end
+return missing
+""")
+
+_LIST_CHUNKS = Script("return table.concat(redis.call('HKEYS', KEYS[1]), ' ')")
+"""One text instead of thousands, which the client would have to read one by one."""
+
+_COUNT_COMMITS = Script(_HISTORY + "return history .. ' ' .. (redis.call('GET', KEYS[1]) or '0')")
+
+_DROP_CHUNKS = Script(
+    _HISTORY
+    + """
+if history .. ' ' .. (redis.call('GET', KEYS[1]) or '0') ~= ARGV[1] then return 0 end
+for i = 2, #ARGV do redis.call('HDEL', KEYS[2], ARGV[i]) end
+return 1
+"""
+)
+
+
+class RedisSnapshotStore:
+    """`SnapshotStore` on Redis."""
+
+    def __init__(self, link: RedisLink, chunk_grace_s: float = CHUNK_GRACE_S) -> None:
+        self._link = link
+        self._unused = UnusedChunks(chunk_grace_s)
+        self._named: dict[tuple[str, str], frozenset[str]] = {}
+        """Table and version to the chunks that its manifest names, in one history of the server."""
+        self._history = ""
+        self._last: tuple[str, frozenset[str]] = ("", frozenset())
+        """Digest of the manifest that was last committed or read, and the chunks that it names."""
+
+    async def read_pointer(self, table: str) -> Pointer | None:
+        """Return the pointer as the primary has it; None if there is none."""
+        stored = await self._link.ask("HGET", _pointer_key(table), "json")
+        return None if stored is None else decode_pointer(stored)
+
+    async def missing(self, digests: Collection[str]) -> set[str]:
+        """Return which chunks the store lacks: one request however many are asked for."""
+        self._unused.forget(digests)
+        if not digests:
+            return set()
+        return {digest.decode() for digest in await self._link.run(_MISSING, [CHUNKS], *digests)}
+
+    async def put_chunks(self, chunks: Sequence[Chunk]) -> None:
+        """Store chunks; storing one twice does no harm.
+
+        Raises:
+            TooLarge: no reader would accept one of them; then none is stored.
+        """
+        for chunk in chunks:
+            if len(chunk.content) > ENTRY_LIMIT:
+                raise TooLarge(
+                    f"chunk {chunk.digest[:12]} of {chunk.kind}: {len(chunk.content):,} bytes, "
+                    f"readers take at most {ENTRY_LIMIT:,}"
+                )
+        self._unused.forget(chunk.digest for chunk in chunks)
+        for words in _bundles(chunks):
+            await self._link.ask("HSET", CHUNKS, *words)
+
+    async def get_chunk(self, name: ChunkName) -> bytes:
+        """Return a chunk's verified content."""
+        stored = await self._link.ask("HGET", CHUNKS, name.digest)
+        if stored is None:
+            raise NotFound(f"chunk {name.digest[:12]} is not in the store")
+        return open_chunk(name, stored)
+
+    async def commit(self, manifest: Manifest, expected: Pointer | None) -> Pointer:
+        """Store the manifest and move the pointer to it, both or neither.
+
+        A commit that was made but not confirmed may be repeated: it returns the pointer as it stands.
+
+        Raises:
+            Conflict: the pointer is not `expected` any more, or a chunk was collected before it was named.
+            HistoryBroken: a failover or a restart may have lost commits; only a greater epoch is accepted.
+        """
+        table, encoded = manifest.table, manifest.encode()
+        wanted = Pointer(
+            table=table,
+            version=manifest.version,
+            manifest_digest=digest_of(encoded),
+            committed_at=manifest.created_at,
+        )
+        keeps_epoch = expected is not None and manifest.version.epoch <= expected.version.epoch
+        outcome, detail = await self._link.run(
+            _COMMIT,
+            [_pointer_key(table), _manifests_key(table), _news_key(table), CHUNKS, TABLES, COMMITS],
+            str(expected.version) if expected else "",
+            expected.manifest_digest if expected else "",
+            str(manifest.version),
+            wanted.manifest_digest,
+            int(keeps_epoch),
+            encoded,
+            wanted.model_dump_json(),
+            table,
+            NEWS_KEPT,
+            *(manifest.digests - self._digests_of(expected)),
+        )
+        if outcome == b"done":
+            self._last = wanted.manifest_digest, manifest.digests
+            return decode_pointer(detail)
+        raise _refusal(table, expected, outcome, detail.decode())
+
+    def _digests_of(self, pointer: Pointer | None) -> frozenset[str]:
+        """The chunks that are certainly there, as the manifest that is in force names them."""
+        digest, digests = self._last
+        return digests if pointer is not None and pointer.manifest_digest == digest else frozenset()
+
+    async def get_manifest(self, table: str, version: Version) -> Manifest:
+        """Return the manifest of a revision."""
+        stored = await self._link.ask("HGET", _manifests_key(table), str(version))
+        if stored is None:
+            raise NotFound(f"table {table} has no revision {version}: never committed, or collected since")
+        manifest = Manifest.decode(stored)
+        self._last = digest_of(stored), manifest.digests
+        return manifest
+
+    async def versions(self, table: str) -> Sequence[Version]:
+        """Return the versions whose manifests are kept, oldest first."""
+        return sorted(map(_version_of, await self._link.ask("HKEYS", _manifests_key(table))))
+
+    async def collect_garbage(self, table: str, expired: Collection[Version]) -> int:
+        """Drop these revisions' manifests, and chunks that no table's manifest names.
+
+        The manifest that the pointer names is always kept. An unused chunk goes some minutes after it was first
+        found unused. Returns how many manifests and chunks were dropped.
+        """
+        dropped = await self._drop_manifests(table, expired) if expired else 0
+        for _ in range(_COLLECTING_ATTEMPTS):
+            before = await self._link.run(_COUNT_COMMITS, [COMMITS])
+            idle = self._unused.find_idle(await self._chunks() - await self._named_chunks())
+            if not idle:
+                break
+            if await self._link.run(_DROP_CHUNKS, [COMMITS, CHUNKS], before, *idle):
+                self._unused.forget(idle)
+                return dropped + len(idle)
+        return dropped
+
+    async def _drop_manifests(self, table: str, expired: Collection[Version]) -> int:
+        pointer = await self.read_pointer(table)
+        old = [str(version) for version in expired if pointer is None or version != pointer.version]
+        return int(await self._link.ask("HDEL", _manifests_key(table), *old)) if old else 0
+
+    async def _chunks(self) -> set[str]:
+        listed = await self._link.run(_LIST_CHUNKS, [CHUNKS])
+        return set(listed.decode().split())
+
+    async def _named_chunks(self) -> set[str]:
+        if self._history != self._link.history:
+            self._history, self._named = self._link.history, {}
+        tables = sorted(table.decode() for table in await self._link.ask("SMEMBERS", TABLES))
+        kept: dict[tuple[str, str], frozenset[str]] = {}
+        for table in tables:
+            for version in await self._link.ask("HKEYS", _manifests_key(table)):
+                key = (table, version.decode())
+                kept[key] = self._named[key] if key in self._named else await self._read_digests(*key)
+        self._named = kept
+        return set().union(*kept.values())
+
+    async def _read_digests(self, table: str, version: str) -> frozenset[str]:
+        stored = await self._link.ask("HGET", _manifests_key(table), version)
+        try:
+            return frozenset() if stored is None else Manifest.decode(stored).digests
+        except DecodeError as error:
+            raise StoreError(f"table {table}: what revision {version} needs is not known: {error}") from error
+
+    def follow(self, table: str) -> AsyncIterator[Pointer]:
+        """Yield the pointer now and whenever its version or manifest changes, for ever."""
+        return follow_pointer(table, self.read_pointer, self._watch, self._link.on_disturbance)
+
+    async def _watch(self, table: str, tell: Tell) -> None:
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                await self._listen(table, tell)
+                pause_s = _FIRST_PAUSE_S
+            except StoreError as error:
+                _log.debug("listening anew", extra={"table": table, "reason": str(error)})
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
+            pause_s = min(_LAST_PAUSE_S, pause_s * 2)
+
+    async def _listen(self, table: str, tell: Tell) -> None:
+        """Wait for news on a connection of its own, until the link has another one.
+
+        The end of the stream is asked for anew each time: a replica that was promoted may be behind, and its clock too,
+        so that what it adds has smaller ids than what was read elsewhere.
+        """
+        session, key = self._link.session, _news_key(table)
+        wire = await self._link.dial()
+        try:
+            newest = await ask_alone(wire, BLOCK_GRACE_S, "XREVRANGE", key, "+", "-", "COUNT", 1)
+            seen = newest[0][0] if newest else b"0-0"
+            tell(None)
+            while session == self._link.session:
+                blocked = ("BLOCK", int(BLOCK_S * 1000), "STREAMS", key, seen)
+                heard = await ask_alone(wire, BLOCK_S + BLOCK_GRACE_S, "XREAD", "COUNT", NEWS_KEPT, *blocked)
+                if heard:
+                    [[_, entries]] = heard
+                    seen, (_, content) = entries[-1]
+                    tell(_announced(table, content))
+        finally:
+            await hang_up(wire)
+
+
+def _announced(table: str, content: bytes) -> Pointer | None:
+    try:
+        return decode_pointer(content)
+    except DecodeError as error:
+        _log.error("a notice cannot be read", extra={"table": table, "reason": str(error)})
+        return None
+
+
+def _refusal(table: str, expected: Pointer | None, outcome: bytes, detail: str) -> StoreError:
+    if outcome == b"history":
+        return HistoryBroken(f"table {table}: commits after {detail} may have been lost; a new epoch is needed")
+    if outcome == b"missing":
+        return Conflict(f"table {table}: chunk {detail[:12]} is not in the store (any more)")
+    wanted = f"revision {expected.version}" if expected else "no revision"
+    return Conflict(f"table {table}: expected {wanted}, found {f'revision {detail}' if detail else 'no revision'}")
+
+
+def _bundles(chunks: Sequence[Chunk]) -> Iterator[list[str | bytes]]:
+    """Digests and compressed contents in turn, about a megabyte at a time."""
+    words: list[str | bytes] = []
+    size = 0
+    for chunk in chunks:
+        stored = compress(chunk.content)
+        words += (chunk.digest, stored)
+        size += len(stored)
+        if size >= _STORED_AT_ONCE:
+            yield words
+            words, size = [], 0
+    if words:
+        yield words
+
+
+def _pointer_key(table: str) -> str:
+    return f"{{headgate}}:pointer:{table}"
+
+
+def _manifests_key(table: str) -> str:
+    return f"{{headgate}}:manifests:{table}"
+
+
+def _news_key(table: str) -> str:
+    return f"{{headgate}}:news:{table}"
+
+
+def _version_of(field: bytes) -> Version:
+    epoch, _, revision = field.decode().partition(".")
+    return Version(int(epoch), int(revision))
