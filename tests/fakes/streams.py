@@ -14,6 +14,7 @@ from headgate.common.snapshot import TableImage
 from headgate.common.table import (
     BackendProtocol,
     BackendTls,
+    Ejection,
     Endpoint,
     StreamRoute,
     TableEntry,
@@ -21,6 +22,7 @@ from headgate.common.table import (
     WeightedBackend,
 )
 from headgate.gateway.balancing.endpoints import EndpointDirectory
+from headgate.gateway.health.upstreams import UpstreamHealth
 from headgate.gateway.proxy.pool import PoolRegistry
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.listeners import SharesHttps, StreamListeners
@@ -52,6 +54,7 @@ def backend(
     protocol: str = "tcp",
     proxy_protocol: int | None = None,
     tls: BackendTls | None = None,
+    ejection: Ejection | None = None,
 ) -> Upstream:
     endpoints = tuple(Endpoint(address=host, port=port) for port in sorted(ports))
     return Upstream(
@@ -60,6 +63,7 @@ def backend(
         endpoints=endpoints,
         proxy_protocol=proxy_protocol,
         tls=tls,
+        ejection=ejection,
         provenance=ORIGIN,
     )
 
@@ -104,6 +108,7 @@ async def streams(
     host: str = "127.0.0.1",
     server_tls: ssl.SSLContext | None = None,
     https: SharesHttps | None = None,
+    health: UpstreamHealth | None = None,
     **settings: object,
 ) -> AsyncIterator[Streams]:
     """Listen as a table of these entries asks."""
@@ -112,7 +117,7 @@ async def streams(
         StreamStats(), server_tls or ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), records.append, **settings
     )
     listeners = StreamListeners(context, host, https=https)
-    compiler = TableCompiler(EndpointDirectory(PoolRegistry()), Unsealer([]).open)
+    compiler = TableCompiler(EndpointDirectory(PoolRegistry()), Unsealer([]).open, health=health)
     running = Streams(listeners, context, compiler, records=records)
     try:
         running.put(*entries)

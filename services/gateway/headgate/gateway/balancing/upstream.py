@@ -26,6 +26,7 @@ from headgate.gateway.balancing.sessions import Session, backend_token, endpoint
 from headgate.gateway.steps import Steps, finish
 
 if TYPE_CHECKING:
+    from headgate.gateway.health.ejection import Outcome
     from headgate.gateway.proxy.pool import EndpointPool
     from headgate.gateway.proxy.seam import RequestSource, UpstreamState
 
@@ -270,6 +271,11 @@ class UpstreamHolder:
         """Choose an endpoint for a request to this upstream; as `UpstreamBalancer.choose`."""
         source.note_upstream(self.state_for(tried))
         return self.balancer.choose(tried, source)
+
+    def report(self, pool: "EndpointPool", outcome: "Outcome") -> None:
+        """Learn how it went with an endpoint, for what is no request."""
+        if self.state is not None:
+            self.state.report_pool(pool, outcome)
 
     @property
     def unavailable(self) -> str:

@@ -15,6 +15,8 @@ LocalError = Literal["connect", "reset", "timeout"]
 """What went wrong without an answer."""
 Outcome = int | LocalError
 """Status code of an answer, or why there was none."""
+CONNECTED: Final[Outcome] = 200
+"""A stream has its connection, or a datagram its answer: all that is known of how a stream goes, as in Envoy."""
 
 SlotT = TypeVar("SlotT", bound=Hashable)
 _NEVER: Final = float("-inf")

@@ -11,6 +11,7 @@ import socket
 from typing import Final, Literal, cast
 
 from headgate.common.table import BackendProtocol
+from headgate.gateway.health.ejection import CONNECTED
 from headgate.gateway.proxy.facts import RequestFacts
 from headgate.gateway.proxy.pool import EndpointPool
 from headgate.gateway.streams.context import StreamContext
@@ -258,9 +259,12 @@ class StreamConnection:
             try:
                 async with asyncio.timeout(self._route.entry.connect_timeout_s):
                     await self._connect_to(pool)
-                return
             except (OSError, UnicodeError, TimeoutError) as error:
+                holder.report(pool, "connect")
                 reason = f"{pool.label}: {str(error) or 'no connection in time'}"
+            else:
+                holder.report(pool, CONNECTED)
+                return
         raise NoEndpoint(reason or holder.balancer.unavailable or f"{holder.key} has no endpoint left")
 
     async def _connect_to(self, pool: EndpointPool) -> None:

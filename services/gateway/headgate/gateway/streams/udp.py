@@ -14,6 +14,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from headgate.gateway.balancing.upstream import UpstreamHolder
+from headgate.gateway.health.ejection import CONNECTED, Outcome
 from headgate.gateway.proxy.pool import EndpointPool
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.log import Status, StreamRecord
@@ -147,6 +149,7 @@ class UdpSession:
         "_client",
         "_context",
         "_counters",
+        "_holder",
         "_key",
         "_loop",
         "_pool",
@@ -159,7 +162,6 @@ class UdpSession:
         "_started_at",
         "_task",
         "_timer",
-        "_upstream_key",
         "_waiting",
         "is_over",
     )
@@ -179,7 +181,7 @@ class UdpSession:
         self._pool: EndpointPool | None = None
         self._task: asyncio.Task[None] | None = None
         self._waiting: deque[bytes] = deque(maxlen=_WAITING)
-        self._upstream_key = ""
+        self._holder: UpstreamHolder | None = None
         self._requests = self._answers = self._received = self._sent = 0
         self._timer = self._loop.call_later(route.entry.idle_timeout_s, self._check_idle)
         self.is_over = False
@@ -193,7 +195,7 @@ class UdpSession:
         if holder is None:
             self._end(Status.NO_UPSTREAM, "all backends have weight 0")
             return
-        self._upstream_key = holder.key
+        self._holder = holder
         pool = choose_endpoint(holder, (), ClientSource(self._client[0], ""))
         if pool is None:
             self._end(Status.NO_UPSTREAM, holder.balancer.unavailable or f"{holder.key} has no endpoint")
@@ -211,7 +213,7 @@ class UdpSession:
             async with asyncio.timeout(self._route.entry.connect_timeout_s):
                 found = await resolve(pool.address, pool.port, socket.SOCK_DGRAM)
         except (OSError, UnicodeError, TimeoutError) as error:
-            self._end(Status.NO_UPSTREAM, f"{pool.label}: {str(error) or 'not resolved in time'}")
+            self._fail(f"{pool.label}: {str(error) or 'not resolved in time'}")
             return
         family, _, _, _, address = found[0]
         self._connect(family, address)
@@ -226,7 +228,7 @@ class UdpSession:
             opened.connect(address)
         except OSError as error:
             opened.close()
-            self._end(Status.NO_UPSTREAM, str(error))
+            self._fail(str(error))
             return
         self._socket = opened
         self._loop.add_reader(opened, self._read)
@@ -248,7 +250,7 @@ class UdpSession:
         try:
             self._socket.send(data)
         except ConnectionError as error:
-            self._end(Status.NO_UPSTREAM, str(error))
+            self._fail(str(error))
             return
         except OSError:
             # A full queue, or a datagram longer than the way takes.
@@ -266,13 +268,15 @@ class UdpSession:
                 return
             except OSError as error:
                 # The next datagram begins a new session, perhaps with an endpoint that is there.
-                self._end(Status.NO_UPSTREAM, str(error))
+                self._fail(str(error))
                 return
             self._answer(data)
 
     def _answer(self, data: bytes) -> None:
         self._active_at = self._loop.time()
         self._answers += 1
+        if self._answers == 1:
+            self._report(CONNECTED)
         if self._port.answer(self._key, data):
             self._sent += len(data)
             self._counters.sent += len(data)
@@ -282,6 +286,15 @@ class UdpSession:
         # As nginx counts: a client may ask twice before the first answer, as resolvers do for A and AAAA.
         if expected is not None and self._answers >= expected * self._requests:
             self._end(Status.OK, "")
+
+    def _fail(self, reason: str) -> None:
+        """End, as the endpoint does not take datagrams."""
+        self._report("connect")
+        self._end(Status.NO_UPSTREAM, reason)
+
+    def _report(self, outcome: Outcome) -> None:
+        if self._holder is not None and self._pool is not None:
+            self._holder.report(self._pool, outcome)
 
     def _check_idle(self) -> None:
         left = self._active_at + self._route.entry.idle_timeout_s - self._loop.time()
@@ -330,7 +343,7 @@ class UdpSession:
                 self._sent,
                 self._loop.time() - self._started_at,
                 self._route.entry.key,
-                self._upstream_key,
+                self._holder.key if self._holder is not None else "",
                 self._pool.label if self._pool is not None else "",
                 reason,
             )
