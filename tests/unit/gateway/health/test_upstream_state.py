@@ -112,6 +112,20 @@ def test_an_ejection_is_told_and_so_is_its_end() -> None:
     assert world.timers == 0
 
 
+def test_pools_of_endpoints_that_stay_are_known_over_a_swap_and_those_of_others_forgotten() -> None:
+    kept, gone = FakeSlot("10.0.0.4"), FakeSlot("10.0.0.5")
+    kept.pool, gone.pool = "kept", "gone"
+    state, _ = state_of(FakeWorld(), policies(ejection=EJECT_AT_ONCE), kept, gone)
+    for pool in ("kept", "gone"):
+        state.report_pool(pool, 200)
+    finish(state.adopt(policies(ejection=EJECT_AT_ONCE), [kept, A]))
+    assert state._by_pool == {"kept": kept}
+    state.report_pool("gone", 502)
+    assert not state.unavailable
+    state.report_pool("kept", 502)
+    assert state.unavailable == {kept}
+
+
 def test_verdicts_of_checks_are_told() -> None:
     world = FakeWorld()
     state, heard = state_of(world, policies(CHECK), A, B)

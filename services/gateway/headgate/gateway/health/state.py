@@ -110,7 +110,7 @@ class UpstreamState:
         self._world = world
         self._members: frozenset[Slot] = frozenset()
         self._by_pool: dict[object, Slot] = {}
-        """Filled when a pool is first reported."""
+        """Filled when a pool is first reported: finding it among thousands of members takes a while."""
         self._check: CheckTarget | None = None
         self._watches: dict[Slot, Stoppable] = {}
         self._unhealthy: set[Slot] = set()
@@ -184,8 +184,10 @@ class UpstreamState:
 
         All is in effect with the first step but the checks of new endpoints, of which there may be thousands.
         """
-        members = self._members = frozenset(slots)
-        self._by_pool.clear()
+        members = frozenset(slots)
+        for gone in self._members - members:
+            self._by_pool.pop(gone.pool, None)
+        self._members = members
         self._adopt_circuit(policies)
         self._adopt_ejection(policies, members)
         checking = self._adopt_checks(policies, members)
