@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from headgate.common.tasks import cancel, run_together
+from headgate.common.tasks import cancel, heed_cancellation, run_together
 
 
 async def forever(seen: list[str], name: str = "forever") -> None:
@@ -97,3 +97,43 @@ async def test_a_task_that_swallows_a_cancellation_is_cancelled_again(monkeypatc
     await asyncio.sleep(0)
     await cancel(task)
     assert task.cancelled()
+
+
+async def swallow(result: object) -> object:
+    """What nats-py does while it flushes."""
+    with suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+@pytest.mark.parametrize("result", ["done", ValueError("boom")])
+async def test_a_swallowed_cancellation_is_raised_whatever_came_of_it(result: object) -> None:
+    task = asyncio.create_task(heed_cancellation(swallow(result)))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+
+
+async def test_a_swallowed_timeout_is_a_timeout() -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await heed_cancellation(swallow("done"))
+
+
+async def test_what_was_cancelled_before_may_still_clean_up() -> None:
+    cleaned: list[str] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await heed_cancellation(asyncio.sleep(0))
+            cleaned.append("up")
+
+    task = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    await cancel(task)
+    assert cleaned == ["up"]

@@ -18,11 +18,13 @@ from collections.abc import Awaitable, Callable, Mapping
 import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext
 from prometheus_client import Counter, Gauge
 
+from headgate.common.bus_requests import Requests
 from headgate.common.errors import StoreUnavailable
-from headgate.common.tasks import cancel
+from headgate.common.tasks import cancel, heed_cancellation
 
 _log = logging.getLogger(__name__)
 _CONNECTED = Gauge("headgate_bus_connected", "1 while this process is connected to NATS")
@@ -52,7 +54,7 @@ class Bus:
         self._callbacks: list[Callback] = []
         self._disturbed: list[Callback] = []
         self._background: set[asyncio.Future[None]] = set()
-        self._requests: set[asyncio.Timeout] = set()
+        self._requests = Requests(self._client)
         self._supervisor: asyncio.Task[None] | None = None
         self._connected_once = asyncio.Event()
         self._is_closing = False
@@ -128,20 +130,36 @@ class Bus:
             TimeoutError: no answer in time, or the connection was lost: it may or may not have been heard.
             nats.errors.Error: what nats-py says.
         """
-        async with asyncio.timeout(timeout_s) as scope:
-            self._requests.add(scope)
-            try:
-                return await self._client.request(
-                    subject, payload, timeout=timeout_s * 2, headers=dict(headers) if headers else None
-                )
-            finally:
-                self._requests.discard(scope)
+        async with asyncio.timeout(timeout_s):
+            return await self._requests.send(subject, payload, headers)
 
-    def _end_requests(self) -> None:
-        now = asyncio.get_running_loop().time()
-        for scope in self._requests:
-            if not scope.expired():  # one that just ran out refuses, and an error here would end nats-py's reconnecting
-                scope.reschedule(now)
+    async def publish(self, subject: str, payload: bytes = b"", headers: Mapping[str, str] | None = None) -> None:
+        """Publish without waiting for anybody to hear it.
+
+        Raises:
+            nats.errors.Error: what nats-py says.
+        """
+        await heed_cancellation(
+            self._client.publish(subject, payload, headers=dict(headers) if headers is not None else None)
+        )
+
+    async def subscribe(
+        self, subject: str, receive: Callable[[Msg], Awaitable[None]], *, messages: int, size: int
+    ) -> Subscription:
+        """Subscribe on the client of now; the subscription ends with it.
+
+        Args:
+            subject: pattern.
+            receive: called for each message, in order.
+            messages: most that wait for `receive`; what exceeds this is dropped, which is a disturbance.
+            size: most bytes that wait.
+
+        Raises:
+            nats.errors.Error: what nats-py says.
+        """
+        return await heed_cancellation(
+            self._client.subscribe(subject, cb=receive, pending_msgs_limit=messages, pending_bytes_limit=size)
+        )
 
     async def close(self) -> None:
         """Close for good."""
@@ -153,21 +171,28 @@ class Bus:
         await self._discard_client()
 
     async def _make_client(self) -> None:
+        self._requests.end()
         client = Client()
-        self._client, self._js = client, client.jetstream()
+        self._client, self._js, self._requests = client, client.jetstream(), Requests(client)
         self._wait_s = _FIRST_WAIT_S
 
         async def report(error: Exception) -> None:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                # nats-py lost it and would try for ever, after the client was closed too: see `heed_cancellation`.
+                raise asyncio.CancelledError
             self._on_error(client, error)
 
         async def disconnected() -> None:
             if client is self._client and not self._is_closing:
                 self._on_lost("the connection broke")
-                self._end_requests()
+                self._requests.end()
 
         async def reconnected() -> None:
-            if client is self._client:
+            if client is self._client and not self._is_closing:
                 self._on_connected()
+            else:  # given up in the very turn in which it connected
+                await client.close()
 
         await client.connect(
             self._servers,
@@ -267,16 +292,16 @@ class Bus:
     async def _renew(self) -> None:
         try:
             async with asyncio.timeout(_STUCK_S):
-                await self._make_client()
+                await heed_cancellation(self._make_client())
         except (TimeoutError, OSError, nats.errors.Error) as error:
             _log.debug("no NATS client yet", extra={"reason": _reason(error)})
-        else:
+        if self._client.is_connected:
             self._on_connected()
 
     async def _discard_client(self) -> None:
         try:
             async with asyncio.timeout(2.0):
-                await self._client.close()
+                await heed_cancellation(self._client.close())
         except (TimeoutError, OSError, nats.errors.Error, AssertionError) as error:
             # AssertionError: nats-py's complaint about a client that never connected.
             _log.debug("closing the NATS client failed", extra={"reason": _reason(error)})

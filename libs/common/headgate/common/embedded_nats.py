@@ -161,7 +161,8 @@ class EmbeddedNats:
             else:
                 self._process.terminate()
         try:
-            await asyncio.wait_for(self._process.wait(), _STOP_S)
+            async with asyncio.timeout(_STOP_S):
+                await self._process.wait()
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()

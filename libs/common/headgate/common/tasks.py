@@ -5,8 +5,10 @@ for the long-running parts of a service: it waits for all, while a service must 
 """
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Awaitable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _ASK_AGAIN_S = 1.0
 """Longer than an orderly clean-up takes, which a second cancellation would cut short."""
@@ -31,14 +33,29 @@ async def run_together(*coroutines: Coroutine[Any, Any, object]) -> None:
 async def cancel(*tasks: "asyncio.Future[Any]") -> None:
     """Cancel tasks and wait until they have ended, whatever they end with.
 
-    A task that goes on is cancelled again: nats-py swallows a cancellation that meets it while it flushes
-    (`Client._force_flush`), and its caller then runs as if nothing had been asked.
+    A task that goes on is cancelled again: `heed_cancellation` names those who swallow a cancellation.
     """
     waiting = set(tasks)
     while waiting:
         for task in waiting:
             task.cancel()
         _, waiting = await asyncio.wait(waiting, timeout=_ASK_AGAIN_S)
+
+
+async def heed_cancellation(awaitable: Awaitable[T]) -> T:
+    """Await something that may swallow a cancellation of this task, and raise it afterwards if that happened.
+
+    nats-py swallows one that meets it while it flushes (`Client._flush_pending`) or closes; `asyncio.wait_for`, which
+    it uses throughout, one that comes in the same turn as the result (before Python 3.12).
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    before = task.cancelling()
+    try:
+        return await awaitable
+    finally:
+        if task.cancelling() > before:
+            raise asyncio.CancelledError
 
 
 def _name(coroutine: Coroutine[Any, Any, object]) -> str:

@@ -149,7 +149,8 @@ class Follower:
     async def _wait_for_news(self, delay_s: float) -> None:
         """Wait before trying again, less if there is news; by then the store may want something else."""
         try:
-            await asyncio.wait_for(self._news.wait(), delay_s * random.uniform(0.75, 1.25))  # noqa: S311 - jitter
+            async with asyncio.timeout(delay_s * random.uniform(0.75, 1.25)):  # noqa: S311 - jitter
+                await self._news.wait()
         except TimeoutError:
             self._news.set()
             pointer = await self._read_pointer()

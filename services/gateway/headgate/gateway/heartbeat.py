@@ -32,7 +32,8 @@ class Announcer:
             except StoreError as error:
                 _log.debug("heartbeat not sent", extra={"error": str(error)})
             try:
-                await asyncio.wait_for(self._news.wait(), self._interval_s)
+                async with asyncio.timeout(self._interval_s):
+                    await self._news.wait()
             except TimeoutError:
                 continue
 

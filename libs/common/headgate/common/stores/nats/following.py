@@ -32,6 +32,7 @@ from headgate.common.errors import StoreError, StoreUnavailable
 from headgate.common.resources import JsonObject
 from headgate.common.stores import LogPosition
 from headgate.common.stores.nats.jetstream import Stream, StreamMissing
+from headgate.common.tasks import heed_cancellation
 
 _log = logging.getLogger(__name__)
 _RENEWALS = Counter(
@@ -187,15 +188,13 @@ class OrderedConsumer:
         Args:
             after: sequence to go on after; None begins with the last message of every subject.
         """
-        nc = self._stream.bus.nc
-        if not self._stream.bus.is_connected:
+        bus = self._stream.bus
+        if not bus.is_connected:
             raise StoreUnavailable("not connected to NATS")
-        inbox = nc.new_inbox()
+        inbox = bus.nc.new_inbox()
         self._name = inbox.rsplit(".", 1)[-1]
         try:
-            self._subscription = await nc.subscribe(
-                inbox, cb=self._receive, pending_msgs_limit=512 * 1024, pending_bytes_limit=256 * 1024 * 1024
-            )
+            self._subscription = await bus.subscribe(inbox, self._receive, messages=512 * 1024, size=256 * 1024 * 1024)
         except (nats.errors.Error, OSError) as error:
             raise StoreUnavailable(f"cannot subscribe: {error}") from error
         info = await self._stream.create_consumer(self._name, self._config(inbox, after))
@@ -251,7 +250,7 @@ class OrderedConsumer:
 
     async def _allow_more(self, reply: str) -> None:
         try:
-            await self._stream.bus.nc.publish(reply)
+            await self._stream.bus.publish(reply)
         except (nats.errors.Error, OSError) as error:
             self._disturbed(f"flow control could not be answered: {error}")
 
@@ -298,7 +297,7 @@ class OrderedConsumer:
         if subscription is None:
             return
         try:
-            await subscription.unsubscribe()
+            await heed_cancellation(subscription.unsubscribe())
         except (nats.errors.Error, OSError) as error:
             _log.debug("the subscription was gone already", extra={"reason": str(error)})
         await self._stream.forget_consumer(self._name)

@@ -252,7 +252,7 @@ class Stream:
 
     async def _send(self, message: Outgoing, headers: Mapping[str, str]) -> None:
         try:
-            await self.bus.nc.publish(message.subject, message.payload, headers=dict(headers))
+            await self.bus.publish(message.subject, message.payload, headers)
         except (nats.errors.Error, OSError) as error:
             raise _unavailable(message.subject, error) from error
 
@@ -285,7 +285,7 @@ class Stream:
         """Delete a consumer without waiting; one that is not deleted expires by itself."""
         try:
             if self.bus.is_connected:
-                await self.bus.nc.publish(f"$JS.API.CONSUMER.DELETE.{self.name}.{name}")
+                await self.bus.publish(f"$JS.API.CONSUMER.DELETE.{self.name}.{name}")
         except (nats.errors.Error, OSError) as error:
             _log.debug("a consumer is left to expire", extra={"consumer": name, "reason": str(error)})
 
