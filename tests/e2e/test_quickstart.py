@@ -60,6 +60,7 @@ async def headgate(*arguments: str, expected: int = 0) -> str:
 
 
 async def test_the_line_that_is_printed_works(quickstart: Quickstart) -> None:
+    await quickstart.stack.wait_for_log(f"curl -H 'Host: {HOST}'")  # printed once `up` knows what the gateway serves
     found = re.search(r"try +(curl .*)", quickstart.stack.log)
     assert found
     words = shlex.split(found[1])
