@@ -61,6 +61,9 @@ def explain(
 ) -> int:
     """Say which route takes a request, which others lost and why, and which backends it is sent to.
 
+    A path with dot segments, several slashes or escapes is read as the gateway reads it; what manifests make is read by
+    the gateway's settings in HEADGATE_* variables and the TOML file in HEADGATE_CONFIG.
+
     Exit code 1 if no route takes the request or its backends cannot answer.
     """
     from headgate.gateway.table.explain import Explanation
@@ -98,10 +101,13 @@ def _parse_header(text: str) -> tuple[str, str]:
 def _explain_offline(manifests: tuple[Path, ...], request: _Request) -> tuple[Any, Sequence[object]]:
     """Return the explanation, and what is said of Ingress objects that are not ours."""
     from headgate.cli.offline import translate_paths
+    from headgate.common.settings import load_settings
+    from headgate.gateway.settings import GatewaySettings
     from headgate.gateway.table.explain import explain as explain_by
     from headgate.gateway.table.view import EntryView
 
     table, url = translate_paths(manifests), request.url
+    settings = load_settings(GatewaySettings, [], program="headgate gateway", summary="")
     explanation = explain_by(
         EntryView(table.entries, version_label="manifests"),
         request.method,
@@ -111,6 +117,7 @@ def _explain_offline(manifests: tuple[Path, ...], request: _Request) -> tuple[An
         scheme=url.scheme,
         client=request.client,
         body=request.body.encode(),
+        path_normalization=settings.path_normalization,
     )
     return explanation, table.notes
 
@@ -141,6 +148,8 @@ def _is_answered(explanation: Any) -> bool:
 
 def _print(explanation: Any) -> None:
     click.echo(f"{explanation.method} {explanation.host}{explanation.path}   (table {explanation.version})")
+    if explanation.read_path:
+        click.echo(f"read as {explanation.read_path}, forwarded as {explanation.forwarded_path or explanation.path}")
     click.echo(click.style(explanation.verdict, bold=True))
     if explanation.candidates:
         click.echo()

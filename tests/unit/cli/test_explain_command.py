@@ -26,6 +26,19 @@ def test_a_host_header_goes_before_the_host_of_the_url(capsys: pytest.CaptureFix
     assert "GET demo.localhost/red" in capsys.readouterr().out
 
 
+def test_a_path_is_shown_as_it_is_read_and_forwarded(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ["explain", "GET", "http://demo.localhost/a/../red//x", "--manifests", QUICKSTART]
+    assert main(asked) == 1
+    assert "400: path that servers read in different ways (path_normalization rewrite)" in capsys.readouterr().out
+    monkeypatch.setenv("HEADGATE_PATH_NORMALIZATION", "match")
+    assert main(asked) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "GET demo.localhost/a/../red//x   (table manifests)"
+    assert shown[1] == "read as /red/x, forwarded as /a/../red//x"
+
+
 def test_an_unknown_host_is_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "GET", "http://nobody.example/", "--manifests", QUICKSTART]) == 1
     assert "404: no virtual host takes 'nobody.example'" in capsys.readouterr().out

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from headgate.common.admin import AdminSite
 from headgate.common.table import Route, StreamRoute, VirtualHost
+from headgate.gateway.proxy.paths import PathNormalization
 from headgate.gateway.table.condition_text import describe
 from headgate.gateway.table.explain import explain
 from headgate.gateway.table.view import TableView
@@ -24,11 +25,18 @@ HOSTS_AT_ONCE = 64
 
 
 class TablePages:
-    """Pages about one worker's table."""
+    """Pages about one worker's table, called `table`, that is asked for paths by this `path_normalization`."""
 
-    def __init__(self, view: TableView, table: str, listeners: Callable[[], Sequence[str]]) -> None:
+    def __init__(
+        self,
+        view: TableView,
+        table: str,
+        listeners: Callable[[], Sequence[str]],
+        path_normalization: PathNormalization,
+    ) -> None:
         self._view = view
         self._table = table
+        self._path_normalization = path_normalization
         self._listeners = listeners
 
     def add_to(self, admin: AdminSite) -> None:
@@ -68,6 +76,7 @@ class TablePages:
             scheme=url.scheme,
             client=request.query.get("client", ""),
             body=request.query.get("body", "").encode(),
+            path_normalization=self._path_normalization,
         )
         return web.json_response(text=explanation.model_dump_json())
 

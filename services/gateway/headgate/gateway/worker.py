@@ -45,7 +45,7 @@ from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.role import WorkerRole
 from headgate.gateway.sealing_keys import load_unsealer
 from headgate.gateway.settings import GatewaySettings
-from headgate.gateway.store_link import OpenStores, open_nats_stores
+from headgate.gateway.store_link import OpenStores, choose_stores
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.listeners import StreamListeners
 from headgate.gateway.streams.stats import StreamStats
@@ -317,7 +317,8 @@ class Worker:
             admin = AdminSite(settings.admin_host, settings.admin_port, health=context.health)
         else:
             return None
-        TablePages(CompilerView(self._compiler), settings.table, self._shown_listeners).add_to(admin)
+        view, normalization = CompilerView(self._compiler), settings.path_normalization
+        TablePages(view, settings.table, self._shown_listeners, normalization).add_to(admin)
         return admin
 
 
@@ -341,10 +342,10 @@ def _random_offset() -> int:
 
 
 async def run_worker(context: ServiceContext, settings: GatewaySettings, role: WorkerRole) -> None:
-    """Run one worker on NATS until it is told to stop."""
+    """Run one worker until it is told to stop."""
     memory.relax_collector()
     name = f"gateway {settings.instance}/{role.index}"
-    work = Worker(settings, role).run(context, lambda: open_nats_stores(settings, name))
+    work = Worker(settings, role).run(context, choose_stores(settings, name))
     if role.is_alone:
         await work
     else:

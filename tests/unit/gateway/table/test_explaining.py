@@ -105,6 +105,38 @@ def test_a_host_header_goes_before_the_urls_host() -> None:
     assert ask("/", "127.0.0.1:8080", Host="B.foo.com:8080").winner == "*.foo.com|wild"
 
 
+@pytest.mark.parametrize(
+    ("path", "mode", "read", "forwarded", "winner"),
+    [
+        ("/x/../foo/bar", "rewrite", "/foo/bar", "/foo/bar", "exact"),
+        ("//foo//x", "rewrite", "/foo/x", "", "short"),
+        ("/%66oo%2Fbar", "rewrite", "/foo/bar", "", "exact"),
+        ("/x/../foo", "match", "/foo", "", "short"),
+        ("/x/../foo", "off", "", "", "root"),
+        ("/foo", "strict", "", "", "short"),
+    ],
+)
+def test_a_path_is_read_as_the_gateway_reads_it(path: str, mode: str, read: str, forwarded: str, winner: str) -> None:
+    told = explain(EntryView(ENTRIES), "GET", "a.foo.com", f"{path}?q", path_normalization=mode)
+    assert (told.path, told.read_path, told.forwarded_path) == (path, read, forwarded)
+    assert told.winner == f"a.foo.com|{winner}"
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "verdict"),
+    [
+        ("/a/..%2ffoo", "rewrite", "400: path that servers read in different ways (path_normalization rewrite)"),
+        ("/../foo", "match", "400: path that servers read in different ways (path_normalization match)"),
+        ("//foo", "strict", "400: path that servers read in different ways (path_normalization strict)"),
+        ("/f oo", "off", "400: request line is not `method target version`"),
+        ("/föö", "off", "400: target with a fragment, a control character or a byte outside ASCII"),
+    ],
+)
+def test_a_path_that_the_gateway_refuses_reaches_no_route(path: str, mode: str, verdict: str) -> None:
+    told = explain(EntryView(ENTRIES), "GET", "a.foo.com", path, path_normalization=mode)
+    assert (told.verdict, told.winner, told.candidates) == (verdict, None, ())
+
+
 def test_provenance_is_shown() -> None:
     assert str(ask("/").candidates[0].provenance) == "Ingress default/web spec.rules[0]"
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from headgate.common.table import Endpoint, Entry, PathType, Provenance, Route, Upstream, VirtualHost, WeightedBackend
 from headgate.gateway.balancing.seats import usable_endpoints, why_unavailable
 from headgate.gateway.proxy.facts import RequestFacts
+from headgate.gateway.proxy.grammar import REQUEST_LINE, fault_of_request_line
+from headgate.gateway.proxy.paths import PathNormalization, normalize
 from headgate.gateway.table.condition_text import describe, why_not
 from headgate.gateway.table.match import PathRule, compile_rule, host_candidates, index_paths
 from headgate.gateway.table.view import TableView
@@ -66,6 +68,11 @@ class Explanation(Entry):
     method: str
     host: str
     path: str
+    """As it was sent, without the query."""
+    read_path: str = ""
+    """What routes were asked for, if that is another one: the path as `path_normalization` has it."""
+    forwarded_path: str = ""
+    """What the upstream gets, if that is another one; plugins of the route may change it further."""
     virtual_host: str | None
     winner: str | None
     """`host|route name`."""
@@ -97,6 +104,7 @@ def explain(
     scheme: str = "http",
     client: str = "",
     body: bytes = b"",
+    path_normalization: PathNormalization = "rewrite",
 ) -> Explanation:
     """Explain what happens to a request.
 
@@ -109,25 +117,30 @@ def explain(
         scheme: `http` or `https`.
         client: address of the client.
         body: of the request.
+        path_normalization: the gateway's setting.
     """
     pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
     host = bare_host(next((value for name, value in pairs if name.lower() == "host"), host))
     lines = "".join(f"{name}: {value}\r\n" for name, value in pairs if name.lower() != "host")
-    facts = RequestFacts(
-        *(part.encode() for part in (method.upper(), scheme, host, target if target[:1] == "/" else f"/{target}")),
-        *(part.encode() for part in (lines, client)),
-    )
-    facts.body = body
-    path = facts.path.decode()
+    method, target = method.upper(), target if target[:1] == "/" else f"/{target}"
+    path, mark, query = target.partition("?")
+    answer = {"version": table.version_label, "method": method, "host": host, "path": path}
+    refusal = _refusal(method) or _fault_of(target)
+    read = None if refusal else normalize(path.encode(), path_normalization)
+    if read is None:
+        refusal = refusal or f"400: path that servers read in different ways (path_normalization {path_normalization})"
+        return Explanation(**answer, virtual_host=None, winner=None, verdict=refusal, candidates=())
+    for field, changed in zip(("read_path", "forwarded_path"), read, strict=True):
+        answer[field] = "" if changed == path.encode() else changed.decode()
+    target = (answer["forwarded_path"] or path) + mark + query
+    facts = RequestFacts(*(part.encode() for part in (method, scheme, host, target, lines, client)))
+    facts.path, facts.body = read[0], body
     names = host_candidates(host)
     found = [virtual_host for name in dict.fromkeys(names) if (virtual_host := table.virtual_host(name))]
     passed_over = tuple(
         Candidate(host=other.host, reason=f"{found[0].host} matches {host or 'the request'} better, and hosts go first")
         for other in found[1:]
     )
-    answer = {"version": table.version_label, "method": method.upper(), "host": host, "path": path}
-    if refusal := _refusal(answer["method"]):
-        return Explanation(**answer, virtual_host=None, winner=None, verdict=refusal, candidates=())
     if not found:
         verdict = f"404: no virtual host takes {host!r} (looked for {', '.join(names)})"
         return Explanation(**answer, virtual_host=None, winner=None, verdict=verdict, candidates=())
@@ -154,6 +167,12 @@ def _refusal(method: str) -> str | None:
     if method in ("CONNECT", "TRACE"):
         return f"405: the gateway takes no {method}"
     return None if method in _KNOWN_METHODS else f"501: the gateway knows no method {method}"
+
+
+def _fault_of(target: str) -> str | None:
+    """Say how a request is refused for bytes that no target has."""
+    head = f"GET {target} HTTP/1.1\r\n".encode()
+    return None if REQUEST_LINE.fullmatch(head) else f"400: {fault_of_request_line(head)}"
 
 
 _KNOWN_METHODS = frozenset(
