@@ -1,115 +1,40 @@
 """The loop over stores in memory: when it publishes, what it posts, and how it comes back."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from fakes.deltas import applied, deleted, endpoint_slice, ingress, service
-from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker
+from fakes.translator_loop import (
+    INGRESSES,
+    KINDS,
+    NOW,
+    SERVICES,
+    announce,
+    fill,
+    idle,
+    manifest_of,
+    mark,
+    running,
+    snapshots_of,
+    table_of,
+    until,
+    version_of,
+)
 from headgate.common.errors import StoreUnavailable
 from headgate.common.heartbeats import Heartbeat
-from headgate.common.snapshot import Manifest, Version, decode_chunk
+from headgate.common.snapshot import Version
 from headgate.common.status import StatusUpdate
-from headgate.common.stores.memory import MemorySnapshotStore, MemoryStores
-from headgate.common.table import TableEntry, entry_key
+from headgate.common.stores.memory import MemoryStores
 from headgate.translator import loop as loop_module
 from headgate.translator import status_poster
-from headgate.translator.loop import Stores, TranslatorLoop
-from headgate.translator.settings import TranslatorSettings
-
-NOW = datetime(2024, 1, 1, tzinfo=UTC)
-INGRESSES, SERVICES = KindName(group="networking.k8s.io", resource="ingresses"), KindName(group="", resource="services")
-KINDS = (INGRESSES, SERVICES)
 
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop_module, "LOOK_AROUND_S", 0.02)
     monkeypatch.setattr(status_poster, "QUIET_S", 0.01)
-
-
-def settings(**values: Any) -> TranslatorSettings:
-    return TranslatorSettings(debounce_ms=values.pop("debounce_ms", 0), **values)
-
-
-@asynccontextmanager
-async def running(stores: MemoryStores, **values: Any) -> AsyncIterator[TranslatorLoop]:
-    parts = Stores(stores.log_reader, stores.snapshots, stores.statuses, stores.heartbeats)
-    translator = TranslatorLoop(parts, settings(**values))
-    task = asyncio.create_task(translator.run())
-    try:
-        yield translator
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
-        if not task.cancelled():
-            task.result()
-
-
-async def announce(stores: MemoryStores, cluster: str = "a") -> None:
-    await stores.log_writer.announce(
-        ClusterAnnouncement(cluster=cluster, source="manifests", instance="w", kinds=KINDS, announced_at=NOW)
-    )
-
-
-async def mark(stores: MemoryStores, *kinds: KindName, cluster: str = "a") -> None:
-    for kind in kinds:
-        await stores.log_writer.mark_synced(SyncMarker(cluster=cluster, kind=kind, at=NOW))
-
-
-async def fill(stores: MemoryStores, *manifests: Any, cluster: str = "a") -> None:
-    await announce(stores, cluster)
-    for manifest in manifests:
-        await stores.log_writer.append(applied(manifest, cluster))
-    await mark(stores, *KINDS, cluster=cluster)
-
-
-async def until(check: Callable[[], Any]) -> Any:
-    """Return the first true value of a check."""
-    async with asyncio.timeout(5):
-        while not (found := check()):  # noqa: ASYNC110 - what is waited for has no event
-            await asyncio.sleep(0.002)
-    return found
-
-
-async def idle(stores: MemoryStores, *translators: TranslatorLoop) -> None:
-    """Wait until everything in the log is read and published, and statuses are posted."""
-    await until(
-        lambda: all(
-            each._intake.sequence == stores.log._last_sequence
-            and each._due is None
-            and not each._causes.count
-            and each.readiness() is None
-            and not each._poster.pending
-            for each in translators
-        )
-    )
-
-
-def version_of(stores: MemoryStores) -> Version | None:
-    pointer = snapshots_of(stores)._pointers.get("default")
-    return pointer.version if pointer else None
-
-
-def snapshots_of(stores: MemoryStores) -> MemorySnapshotStore:
-    assert isinstance(stores.snapshots, MemorySnapshotStore)
-    return stores.snapshots
-
-
-async def manifest_of(stores: MemoryStores) -> Manifest:
-    version = version_of(stores)
-    assert version is not None
-    return await stores.snapshots.get_manifest("default", version)
-
-
-async def table_of(stores: MemoryStores) -> dict[str, TableEntry]:
-    manifest = await manifest_of(stores)
-    chunks = [(name, await stores.snapshots.get_chunk(name)) for name in manifest.chunks]
-    return {entry_key(entry): entry for name, content in chunks for entry in decode_chunk(name.kind, content)}
 
 
 def posted(stores: MemoryStores) -> dict[str, StatusUpdate]:

@@ -90,7 +90,7 @@ class Cause(BaseModel):
     by: str = ""
     """Who did it, as far as is known: the object's last field manager, the file that it stands in, or a person."""
     at: datetime | None = None
-    """When they did it, as they or the API server say; None where nobody does."""
+    """When they did it, as the API server noted; else when the watcher saw it."""
     note: str = ""
     """What a person said about it."""
 

@@ -1,5 +1,6 @@
 """What one object contributes to the table: the dialects' common output and the assembly's input."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -24,6 +25,18 @@ class ServicePortRef(NamedTuple):
         """Key of the upstream in the table."""
         key = f"{self.cluster}/{self.namespace}/{self.service}:{self.port}"
         return f"{key}/{self.stream}" if self.stream else key
+
+
+_SERVICE_PORT = re.compile(r"([^/]+)/([^/]+)/([^/:]+):([^/]+?)(?:/(tcp|udp|tls))?")
+
+
+def parse_service_port(key: str) -> ServicePortRef | None:
+    """Undo `ServicePortRef.key`; None for the keys of other upstreams."""
+    found = _SERVICE_PORT.fullmatch(key)
+    if found is None:
+        return None
+    cluster, namespace, service, port, stream = found.groups("")
+    return ServicePortRef(cluster, namespace, service, int(port) if port.isdecimal() else port, stream)  # type: ignore[arg-type]
 
 
 class ResourceRef(NamedTuple):

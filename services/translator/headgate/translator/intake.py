@@ -7,15 +7,23 @@ this incarnation of the log lasts, because from then on the log follows the clus
 from collections.abc import Iterable, Mapping
 
 from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, LogMessage, SyncMarker
+from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import MAX_CAUSES, Cause
 from headgate.common.stores import LogPosition
 from headgate.translator.translation import Translation
 
 
 class Causes:
-    """The changes that led to the next revision, the first `MAX_CAUSES` by name."""
+    """The changes that led to the next revision: the last one of each object, the first `MAX_CAUSES` by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, published: Mapping[str, int] | None = None) -> None:
+        """Begin anew.
+
+        Args:
+            published: cluster to the sequence up to which its deltas led to earlier revisions, as after a restart.
+        """
+        self._published = published or {}
+        self._places: dict[ObjectRef, int] = {}
         self.named: list[Cause] = []
         self.count = 0
         self.traceparent: str | None = None
@@ -23,19 +31,29 @@ class Causes:
 
     def add(self, delta: Delta, kind: str) -> None:
         """Note a change."""
-        self.count += 1
         self.traceparent = self.traceparent or delta.traceparent
-        if len(self.named) < MAX_CAUSES:
-            self.named.append(
-                Cause(
-                    cluster=delta.ref.cluster,
-                    kind=kind,
-                    namespace=delta.ref.namespace,
-                    name=delta.ref.name,
-                    operation=delta.operation,
-                    sequence=delta.sequence,
-                )
-            )
+        if delta.sequence <= self._published.get(delta.ref.cluster, 0):
+            return
+        place = self._places.get(delta.ref)
+        if place is None:
+            place = self._places[delta.ref] = self.count
+            self.count += 1
+        if place < MAX_CAUSES:
+            self.named[place : place + 1] = [_cause(delta, kind)]
+
+
+def _cause(delta: Delta, kind: str) -> Cause:
+    author = delta.author
+    return Cause(
+        cluster=delta.ref.cluster,
+        kind=kind,
+        namespace=delta.ref.namespace,
+        name=delta.ref.name,
+        operation=delta.operation,
+        sequence=delta.sequence,
+        by=author.name if author else "",
+        at=(author.at if author else None) or delta.observed_at,
+    )
 
 
 class Intake:

@@ -6,15 +6,17 @@ import random
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from headgate.common.deltas import LogMessage
-from headgate.common.errors import Conflict, StoreError, StoreUnavailable
+from headgate.common.errors import Conflict, DecodeError, NotFound, StoreError, StoreUnavailable
 from headgate.common.problems import Severity
 from headgate.common.resources import ObjectRef
-from headgate.common.snapshot import Pointer, Version
+from headgate.common.snapshot import Manifest, Pin, Pointer, Version
 from headgate.common.status import LoadBalancerAddress
 from headgate.common.stores import DeltaLogReader, HeartbeatBoard, LogPosition, LogReplay, SnapshotStore, StatusBoard
+from headgate.common.stores.reading import read_entries
 from headgate.common.tasks import run_together
 from headgate.common.telemetry import current_traceparent, span_from, tracer
 from headgate.translator import metrics
@@ -22,6 +24,7 @@ from headgate.translator.addresses import announced
 from headgate.translator.conditions import disown, judge, report
 from headgate.translator.intake import Causes, Intake
 from headgate.translator.offline import make_dialects
+from headgate.translator.pinned_table import PinnedTable
 from headgate.translator.publisher import Draft, Publisher
 from headgate.translator.settings import TranslatorSettings
 from headgate.translator.status_poster import StatusPoster, Wish
@@ -55,7 +58,7 @@ class Stores(NamedTuple):
     heartbeats: HeartbeatBoard
 
 
-Item = LogReplay | Sequence[LogMessage] | Surroundings
+Item = LogReplay | Sequence[LogMessage] | Surroundings | Pointer
 
 
 class TranslatorLoop:
@@ -80,6 +83,7 @@ class TranslatorLoop:
         self._translation = Translation(make_dialects(settings.classes))
         self._intake = Intake(_NEVER, self._translation)
         self._causes = Causes()
+        self._pinned: PinnedTable | None = None
 
     def readiness(self) -> str | None:
         """Readiness check: None once a table was published, or found to be current already."""
@@ -88,7 +92,9 @@ class TranslatorLoop:
     async def run(self) -> None:
         """Run until cancelled."""
         await self._read_store()
-        await run_together(self._follow_log(), self._follow_surroundings(), self._poster.run(), self._work())
+        await run_together(
+            self._follow_log(), self._follow_pointer(), self._follow_surroundings(), self._poster.run(), self._work()
+        )
 
     async def _read_store(self) -> None:
         while True:
@@ -106,6 +112,11 @@ class TranslatorLoop:
     async def _follow_log(self) -> None:
         async for item in self._stores.log.follow():
             await self._inbox.put(item)
+
+    async def _follow_pointer(self) -> None:
+        async for pointer in self._stores.snapshots.follow(self._settings.table):
+            if pointer.version != self._publisher.version:
+                await self._inbox.put(pointer)
 
     async def _follow_surroundings(self) -> None:
         while True:
@@ -128,7 +139,8 @@ class TranslatorLoop:
         #   1. the log begins anew (at the start, or because it was lost): a new world, the published table stays;
         #   2. messages of the log: into the world; the first change is due at once, further ones after the debounce;
         #   3. news of gateways and store: addresses for statuses; a store that was lost or went back is due at once;
-        #   4. something is due: translate, commit, then post statuses; what fails is due again after a pause.
+        #   4. somebody else moved the pointer: another translator, or a person who pins or unpins the table;
+        #   5. something is due: translate, commit, then post statuses; what fails is due again after a pause.
         while True:
             item = await self._next_item()
             match item:
@@ -138,6 +150,8 @@ class TranslatorLoop:
                     self._begin(item.position)
                 case Surroundings():
                     self._take_surroundings(item)
+                case Pointer():
+                    await self._take_pointer(item)
                 case _:
                     if self._intake.receive(item, self._causes) or self._hold_sequence:
                         self._schedule()
@@ -159,11 +173,15 @@ class TranslatorLoop:
             logger.warning("the log begins anew; the published table stays until its clusters are listed again")
         self._translation = Translation(make_dialects(self._settings.classes))
         self._intake = Intake(position, self._translation)
-        self._causes = Causes()
+        self._causes = self._new_causes()
         self._hold_sequence = 0
         self._due = None
         self._severities.clear()
         self._unposted.update(dict.fromkeys(self._poster.known))
+
+    def _new_causes(self) -> Causes:
+        current = self._publisher.manifest
+        return Causes(current.inputs if current and current.log == self._intake.incarnation else None)
 
     def _schedule(self, not_before: float = 0.0) -> None:
         due = max(time.monotonic(), self._published_at + self._settings.debounce_ms / 1000, not_before)
@@ -181,6 +199,11 @@ class TranslatorLoop:
             self._schedule()
         if self._publisher.is_behind:
             self._schedule()
+
+    async def _take_pointer(self, pointer: Pointer) -> None:
+        if pointer.version != self._publisher.version:
+            self._publisher.observe(pointer, None)
+            await self._stand_back()
 
     def _obstacle(self) -> str | None:
         """Say what must happen before a table may be published."""
@@ -209,10 +232,12 @@ class TranslatorLoop:
         self._hold_sequence = 0
         self._published_at = time.monotonic()
         with span_from(self._causes.traceparent, "translate"):
-            await self._translate()
             try:
+                await self._adopt_pin()
+                await self._translate()
                 await self._commit()
             except Conflict:
+                metrics.CONFLICTS.inc()
                 await self._stand_back()
             except StoreError as error:
                 metrics.STORE_FAILURES.inc()
@@ -229,6 +254,28 @@ class TranslatorLoop:
             self._recovering_since = time.monotonic()
             logger.warning("log and store were lost while gateways serve: waiting for further clusters")
         return self._recovering_since + self._settings.recovery_wait_s - time.monotonic()
+
+    async def _adopt_pin(self) -> None:
+        """Pin or unpin as the current revision says; what was lost, or came back from a backup, says nothing."""
+        await self._publisher.refresh()
+        current = self._publisher.manifest
+        if current is not None and not (self._publisher.is_behind and self._is_current):
+            if current.pin is None:
+                self._pinned = None
+            elif self._pinned is None or not self._pinned.pin.is_same(current.pin):
+                self._pinned = await self._read_pinned(current, current.pin)
+        self._translation.pin(self._pinned.follows if self._pinned else frozenset())
+        metrics.PINNED.set(self._pinned is not None)
+
+    async def _read_pinned(self, current: Manifest, pin: Pin) -> PinnedTable:
+        try:
+            entries = await read_entries(self._stores.snapshots, current.chunks)
+        except (NotFound, DecodeError) as error:
+            raise StoreError(f"the table is pinned to {pin.version} and cannot be read: {error}") from error
+        self._translation.pin(frozenset())  # so that everything that the new pin follows is handed out
+        self._translation.pinned.clear()
+        logger.warning("the table is pinned", extra={"pinned": str(pin.version), "by": pin.by, "reason": pin.reason})
+        return PinnedTable(pin, entries)
 
     async def _translate(self) -> None:
         started = breath = time.perf_counter()
@@ -247,14 +294,7 @@ class TranslatorLoop:
 
     async def _commit(self) -> None:
         started = time.perf_counter()
-        causes = self._causes
-        draft = Draft(
-            chunks=self._translation.assembly.image.chunks(),
-            causes=tuple(causes.named),
-            cause_count=causes.count,
-            inputs=dict(self._intake.inputs),
-            traceparent=current_traceparent(),
-        )
+        causes, draft = self._causes, self._draft()
         with tracer(__name__).start_as_current_span("commit"):
             version = await self._publisher.publish(draft)
         self._pause_s = _FIRST_PAUSE_S
@@ -265,9 +305,24 @@ class TranslatorLoop:
             why = f"{first.operation} {first.kind} {first.namespace}/{first.name}" if first else ""
             logger.info("revision published", extra={"version": str(version), "changes": causes.count, "first": why})
 
+    def _draft(self) -> Draft:
+        draft = Draft(
+            chunks=self._translation.assembly.image.chunks(),
+            causes=tuple(self._causes.named),
+            cause_count=self._causes.count,
+            inputs=dict(self._intake.inputs),
+            log=self._intake.incarnation,
+            traceparent=current_traceparent(),
+        )
+        if self._pinned is None:
+            return draft
+        for ref, resolved in self._translation.pinned.items():
+            self._pinned.refresh(ref, resolved.entry)
+        self._translation.pinned.clear()
+        return replace(draft, chunks=self._pinned.image.chunks(), live=draft.chunks, pin=self._pinned.pin)
+
     async def _stand_back(self) -> None:
-        """Another translator committed: go on only when we have read of the log what it may have read."""
-        metrics.CONFLICTS.inc()
+        """Somebody else committed: go on only when we have read of the log what they may have read."""
         try:
             position = await self._stores.log.position()
         except StoreUnavailable:
@@ -280,7 +335,7 @@ class TranslatorLoop:
         self._is_current = True
         self._required = frozenset()
         self._recovering_since = None
-        traceparent, self._causes = self._causes.traceparent, Causes()
+        traceparent, self._causes = self._causes.traceparent, self._new_causes()
         self._measure()
         await self._post(traceparent)
         try:

@@ -7,14 +7,26 @@ a restored store moves the gateways back, and no version ever stands for two tab
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from headgate.common.errors import DecodeError, HistoryBroken, NotFound
-from headgate.common.snapshot import Cause, Chunk, ChunkName, Manifest, Pointer, Version
+from headgate.common.snapshot import (
+    Cause,
+    ChangedEntries,
+    Chunk,
+    ChunkName,
+    Manifest,
+    Pin,
+    Pointer,
+    Version,
+    changed_entries,
+)
 from headgate.common.stores import SnapshotStore
+from headgate.common.stores.reading import read_chunks
+from headgate.common.table import EntryKind
 from headgate.translator.retention import Kept, Retention, expired
 
 GARBAGE_INTERVAL_S = 60.0
@@ -28,15 +40,25 @@ class Draft:
     """A table that wants to become a revision."""
 
     chunks: Sequence[Chunk]
+    """What is served."""
     causes: tuple[Cause, ...] = ()
     cause_count: int = 0
     inputs: dict[str, int] | None = None
+    log: str = ""
+    """Incarnation of the log that the inputs are of."""
+    pin: Pin | None = None
+    live: Sequence[Chunk] = ()
+    """Of a pinned table, what would be served otherwise."""
     traceparent: str | None = None
 
     @property
-    def names(self) -> tuple[ChunkName, ...]:
-        """The chunks as a manifest names them."""
-        return tuple(ChunkName(kind=chunk.kind, prefix=chunk.prefix, digest=chunk.digest) for chunk in self.chunks)
+    def by_digest(self) -> dict[str, Chunk]:
+        """All chunks."""
+        return {chunk.digest: chunk for chunk in (*self.chunks, *self.live)}
+
+
+def _names(chunks: Iterable[Chunk]) -> tuple[ChunkName, ...]:
+    return tuple(ChunkName(kind=chunk.kind, prefix=chunk.prefix, digest=chunk.digest) for chunk in chunks)
 
 
 class Publisher:
@@ -53,12 +75,24 @@ class Publisher:
         self._pointer: Pointer | None = None
         self._manifest: Manifest | None = None
         self._served: Version | None = None
+        self._contents: dict[str, Chunk] = {}
+        """Chunks of the last draft, to tell what the next one changes."""
         self._collected_at = clock()
+
+    @property
+    def pointer(self) -> Pointer | None:
+        """The table's pointer as far as known."""
+        return self._pointer
 
     @property
     def version(self) -> Version | None:
         """Version of the pointer as far as known."""
         return self._pointer.version if self._pointer else None
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """The current revision as far as known; None where there is none, or it was lost."""
+        return self._manifest
 
     @property
     def clusters(self) -> frozenset[str]:
@@ -79,8 +113,13 @@ class Publisher:
         """Take in the pointer as just read, and the greatest version in heartbeats read before it."""
         if pointer != self._pointer:
             self._is_known = False
-        self._pointer = pointer
+        self._move(pointer)
         self._served = max(filter(None, (served, self._served)), default=None)
+
+    def _move(self, pointer: Pointer | None) -> None:
+        """Take a pointer as read; a lesser one than before is one that went back, whoever wrote that."""
+        self._served = max(filter(None, (self.version, self._served)), default=None)
+        self._pointer = pointer
 
     async def read(self) -> None:
         """Read pointer and manifest.
@@ -88,7 +127,7 @@ class Publisher:
         Raises:
             StoreUnavailable: not now.
         """
-        self._pointer = await self._store.read_pointer(self._table)
+        self._move(await self._store.read_pointer(self._table))
         self._manifest = None
         if self._pointer is not None:
             try:
@@ -96,6 +135,15 @@ class Publisher:
             except (NotFound, DecodeError):
                 self._manifest = None  # lost or damaged: what it said counts for nothing, the next revision heals it
         self._is_known = True
+
+    async def refresh(self) -> None:
+        """Read pointer and manifest again if they may have changed.
+
+        Raises:
+            StoreUnavailable: not now.
+        """
+        if not self._is_known:
+            await self.read()
 
     async def publish(self, draft: Draft) -> Version | None:
         """Make a draft the current revision; return its version, or None where it is that already.
@@ -105,52 +153,86 @@ class Publisher:
             StoreUnavailable: not now. The commit may have happened; publishing again finds out.
             TooLarge: an entry is larger than the store takes.
         """
-        if not self._is_known:
-            await self.read()
-        names = draft.names
-        if self._manifest is not None and self._manifest.chunks == names and not self.is_behind:
+        await self.refresh()
+        if self._is_current(draft) and not self.is_behind:
             await self._verify(draft)
+            self._contents = draft.by_digest
             return None
         self._is_known = False
         await self._put_missing(draft)
-        manifest = self._next(draft, names)
+        manifest = await self._next(draft)
         try:
             self._pointer = await self._store.commit(manifest, self._pointer)
         except HistoryBroken:
             manifest = manifest.model_copy(update={"version": self._new_epoch()})
             self._pointer = await self._store.commit(manifest, self._pointer)
         self._manifest, self._is_known, self._is_verified = manifest, True, True
+        self._contents = draft.by_digest
         self._served = max(filter(None, (self._served, manifest.version)))
         return manifest.version
+
+    def _is_current(self, draft: Draft) -> bool:
+        current = self._manifest
+        if current is None or current.chunks != _names(draft.chunks):
+            return False
+        if current.pin is None or draft.pin is None:
+            return current.pin is draft.pin
+        return current.pin.is_same(draft.pin) and current.live == _names(draft.live)
 
     async def _verify(self, draft: Draft) -> None:
         """Once after the start, restore chunks that the store lost of a revision that is current all the same."""
         if not self._is_verified:
-            await self._put(draft, {chunk.digest for chunk in draft.chunks})
+            await self._put(draft, set(draft.by_digest))
             self._is_verified = True
 
     async def _put_missing(self, draft: Draft) -> None:
-        known = {chunk.digest for chunk in self._manifest.chunks} if self._manifest and self._is_verified else set()
-        await self._put(draft, {chunk.digest for chunk in draft.chunks} - known)
+        known = self._manifest.digests if self._manifest and self._is_verified else frozenset()
+        await self._put(draft, draft.by_digest.keys() - known)
 
-    async def _put(self, draft: Draft, digests: set[str]) -> None:
+    async def _put(self, draft: Draft, digests: Set[str]) -> None:
         # Writing a few twice costs less than asking about them first.
         missing = await self._store.missing(digests) if len(digests) > FEW_CHUNKS else digests
         if missing:
-            await self._store.put_chunks([chunk for chunk in draft.chunks if chunk.digest in missing])
+            await self._store.put_chunks([chunk for digest, chunk in draft.by_digest.items() if digest in missing])
 
-    def _next(self, draft: Draft, names: tuple[ChunkName, ...]) -> Manifest:
+    async def _next(self, draft: Draft) -> Manifest:
+        causes, parent = self._news(draft), self._manifest
+        changed = await self._changed(parent.chunks if parent else (), draft.chunks)
+        pin = draft.pin
+        if pin is not None:
+            waiting = await self._changed(parent.live if parent else (), draft.live)
+            pin = pin.model_copy(update={"live": _names(draft.live), "waiting": waiting})
         return Manifest(
             table=self._table,
             version=self._next_version(),
             parent=self._pointer.version if self._pointer else None,
             created_at=datetime.fromtimestamp(self._clock(), UTC),
-            causes=draft.causes,
-            cause_count=draft.cause_count,
+            causes=causes,
+            cause_count=draft.cause_count - len(draft.causes) + len(causes),
             inputs=draft.inputs or {},
-            chunks=names,
+            log=draft.log,
+            changed=changed,
+            pin=pin,
+            chunks=_names(draft.chunks),
             traceparent=draft.traceparent,
         )
+
+    def _news(self, draft: Draft) -> tuple[Cause, ...]:
+        """The causes that no earlier revision had; another translator may have been first."""
+        if self._manifest is None or self._manifest.log != draft.log:
+            return draft.causes
+        known = self._manifest.inputs
+        return tuple(each for each in draft.causes if not 0 < each.sequence <= known.get(each.cluster, 0))
+
+    async def _changed(self, before: Sequence[ChunkName], after: Sequence[Chunk]) -> dict[EntryKind, ChangedEntries]:
+        """Tell what changes; what is not at hand of the parent, as after a restart, is read from the store."""
+        kept = {name.digest for name in before} & {chunk.digest for chunk in after}
+        gone = [name for name in before if name.digest not in kept]
+        old = [self._contents[name.digest] for name in gone if name.digest in self._contents]
+        # What the store lost is taken for nothing, so that its entries count as new.
+        with suppress(NotFound, DecodeError):
+            old += await read_chunks(self._store, (name for name in gone if name.digest not in self._contents))
+        return changed_entries(old, [chunk for chunk in after if chunk.digest not in kept])
 
     def _next_version(self) -> Version:
         if self._pointer is None or self.is_behind:
@@ -168,7 +250,9 @@ class Publisher:
         self._collected_at = self._clock()
         await self._learn_kept(await self._store.versions(self._table))
         now = datetime.fromtimestamp(self._clock(), UTC)
-        return await self._store.collect_garbage(self._table, expired(self._kept.values(), self._retention, now))
+        old = expired(self._kept.values(), self._retention, now)
+        pin = self._manifest.pin if self._manifest else None
+        return await self._store.collect_garbage(self._table, [one for one in old if pin is None or one != pin.version])
 
     async def _learn_kept(self, versions: Sequence[Version]) -> None:
         """Know of every kept revision what retention asks for; each is read once."""

@@ -14,10 +14,11 @@ from headgate.translator.certificates import CERTIFICATE
 from headgate.translator.conditions import Condition, judge
 from headgate.translator.dialects import Dialect
 from headgate.translator.endpoints import ENDPOINT_SLICES, LEGACY_ENDPOINTS
-from headgate.translator.fragment import CertificateRef, Fragment, UpstreamRef
+from headgate.translator.fragment import CertificateRef, Fragment, ServicePortRef, UpstreamRef
 from headgate.translator.graph import Graph, Lookups, Node, Output, Rule
+from headgate.translator.pinned_table import PINNED_UPSTREAM
 from headgate.translator.services import SERVICES
-from headgate.translator.upstreams import UPSTREAM
+from headgate.translator.upstreams import UPSTREAM, ResolvedUpstream
 from headgate.translator.world import KindKey, StoredKind, World
 
 _TABLE_KINDS = (SERVICES, ENDPOINT_SLICES, LEGACY_ENDPOINTS)
@@ -33,6 +34,9 @@ class Translation:
         self.world = World(kinds)
         self.graph = Graph(self.world)
         self.assembly = Assembly()
+        self.pinned: dict[ServicePortRef, ResolvedUpstream] = {}
+        """Upstreams of a pinned table that were resolved since the caller last cleared this."""
+        self._pinned: frozenset[ServicePortRef] = frozenset()
         self._active: set[str] = set()
         self._roots = {
             root.name: (dialect, rule)
@@ -77,6 +81,16 @@ class Translation:
         if root is not None and stored is not None and root[0].concerns(stored):
             self.graph.demand(Node(root[1], ref))
 
+    def pin(self, refs: frozenset[ServicePortRef]) -> None:
+        """Resolve these upstreams too, into `pinned` and not into the table."""
+        if refs == self._pinned:
+            return
+        for ref in self._pinned - refs:
+            self.graph.release(Node(PINNED_UPSTREAM, ref))
+        for ref in refs - self._pinned:
+            self.graph.demand(Node(PINNED_UPSTREAM, ref))
+        self._pinned = refs
+
     @property
     def pending(self) -> int:
         """Nodes that wait to run."""
@@ -96,6 +110,8 @@ class Translation:
         rule, argument = output.node
         if rule is UPSTREAM:
             self.assembly.put_upstream(argument, output.value)
+        elif rule is PINNED_UPSTREAM:
+            self.pinned[argument] = output.value
         elif rule is CERTIFICATE:
             self.assembly.put_certificate(argument, output.value)
         else:

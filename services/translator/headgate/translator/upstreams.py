@@ -32,10 +32,11 @@ class ResolvedUpstream(NamedTuple):
     fault: BackendFault | None
 
 
-def resolve_upstream(lookups: Lookups, ref: UpstreamRef) -> ResolvedUpstream:
+def resolve_upstream(lookups: Lookups, ref: UpstreamRef, *, heeds_wishes: bool = True) -> ResolvedUpstream:
     """Find the endpoints of a reference.
 
-    Looks up the Service, then its EndpointSlices; the Endpoints object only where there are no slices.
+    Looks up the Service, then its EndpointSlices; the Endpoints object only where there are no slices. The policies
+    that the Service's annotations wish for are left out unless `heeds_wishes`.
     """
     if isinstance(ref, ResourceRef):
         return _unavailable(ref, BackendFault("UnsupportedResourceBackend", unsupported_resource(ref)))
@@ -45,6 +46,8 @@ def resolve_upstream(lookups: Lookups, ref: UpstreamRef) -> ResolvedUpstream:
     service = lookups.get(SERVICES, ref.namespace, ref.service)
     if service is None:
         return _unavailable(ref, BackendFault("ServiceNotFound", f"{_name(ref)} not found"))
+    if not heeds_wishes:
+        service = service._replace(wishes=None)
     if service.wishes and service.wishes.refusal:
         message = f"{_name(ref)} refuses requests: its annotation {PREFIX}{service.wishes.refusal} cannot be followed"
         return _unavailable(ref, BackendFault("InvalidAnnotation", message))
