@@ -175,6 +175,21 @@ def test_a_secret_without_readable_authorities_lets_nobody_in(public: dict[str, 
     assert [each.tls for each in offline.entries if isinstance(each, VirtualHost)] == [None]
 
 
+def test_a_udp_port_and_the_proxy_protocol_exclude_each_other() -> None:
+    both = service()
+    both["spec"]["ports"] = [{"name": "dns", "port": 53, "protocol": "UDP"}]
+    keys = {"stream-port": "53", "stream-protocol": "udp", "proxy-protocol": "2"}
+    both["metadata"]["annotations"] = {f"headgate.dev/{key}": text for key, text in keys.items()}
+    offline = translate_all([applied(both)])
+    ((problem,),) = offline.problems.values()
+    assert problem.field == "metadata.annotations[headgate.dev/stream-protocol]"
+    assert problem.message == (
+        "must not be udp together with proxy-protocol, as only TCP connections begin with such a header; "
+        "until then its port stays closed"
+    )
+    assert not [entry for entry in offline.entries if isinstance(entry, StreamRoute)]
+
+
 def stream(name: str, port: str, created: str) -> Any:
     made = service(name)
     made["metadata"] |= {"creationTimestamp": created, "annotations": {"headgate.dev/stream-port": port}}

@@ -1,21 +1,25 @@
 """How connections to an upstream's endpoints are opened, compiled from its entry."""
 
-from headgate.common.table import Upstream
+from headgate.common.table import BackendProtocol, Upstream
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.proxy.grammar import HOST
 from headgate.gateway.proxy.spec import PLAIN, ConnectionSpec
 from headgate.gateway.tls.backend import BackendContexts
+
+NO_HEADERS_IN_UDP = "the PROXY protocol is for TCP, datagrams have no header"
 
 
 def connection_spec(upstream: Upstream, contexts: BackendContexts) -> ConnectionSpec:
     """Return the spec that all endpoints of an upstream have.
 
     Raises:
-        BadMatch: its `host` cannot stand in a Host header.
+        BadMatch: its `host` cannot stand in a Host header, or its protocol has no PROXY protocol header.
         TlsConfigError: what its `tls` asks for cannot be had; the text names the field.
     """
     if upstream.host and not HOST.fullmatch(upstream.host.encode()):
         raise BadMatch("host", f"{upstream.host!r} is no name or address with an optional port")
+    if upstream.proxy_protocol and upstream.protocol is BackendProtocol.UDP:
+        raise BadMatch("proxy_protocol", NO_HEADERS_IN_UDP)
     tls = contexts.backend_context(upstream)
     spec = ConnectionSpec(
         upstream.protocol.value,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from headgate.common.table import StreamRoute
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin
 from headgate.gateway.balancing.upstream import UpstreamHolder
+from headgate.gateway.table.connections import NO_HEADERS_IN_UDP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +46,8 @@ class CompiledStream:
         self.problem = ""
         """Why the route refuses every connection, naming the field; empty if it does not."""
         self.networks: tuple[Network, ...] = ()
+        if entry.protocol == "udp" and entry.accept_proxy_protocol:
+            self.problem = f"{entry.provenance}: accept_proxy_protocol: {NO_HEADERS_IN_UDP}"
         try:
             self.networks = parse_networks(entry.allowed_networks)
         except ValueError as error:

@@ -71,7 +71,8 @@ _CONNECTING = (
         read=values.one_of({"1": 1, "2": 2}),
         value="`1`, `2`",
         default="none",
-        does="Begin every connection to an endpoint with a PROXY protocol header of this version.",
+        does="Begin every connection to an endpoint with a PROXY protocol header of this version. For TCP: a Service "
+        "with `stream-protocol: udp` cannot have it.",
         example="2",
     ),
     Annotation(

@@ -127,6 +127,9 @@ def _stream(reading: Reading) -> StreamWish | None:
             reading.refuse("stream-server-names", message)
         elif not port and not (is_tls and "server_names" in written):
             _refuse_portless(reading, names[0], is_tls)
+        elif protocol == "udp" and "proxy_protocol" in reading.group():
+            message = "must not be udp together with proxy-protocol, as only TCP connections begin with such a header"
+            reading.refuse("stream-protocol", message)
     if reading.closed("stream"):
         return None
     number = int(backend) if backend and backend.isascii() and backend.isdigit() else backend
