@@ -24,6 +24,8 @@ class Heartbeat(BaseModel):
     table: str
     version: Version | None
     """Applied; None before the first table."""
+    pinned: Version | None = None
+    """Old revision that the applied one is pinned to."""
     listeners: tuple[str, ...] = ()
     """`http://0.0.0.0:8080`."""
     addresses: tuple[str, ...] = ()

@@ -74,6 +74,11 @@ class TableApplier:
         """Version that is served; None before the first table."""
         return self.manifest.version if self.manifest else None
 
+    @property
+    def pinned(self) -> Version | None:
+        """Old revision that the table is pinned to."""
+        return self.manifest.pin.version if self.manifest and self.manifest.pin else None
+
     def stored_table(self) -> StoredTable | None:
         """Return what is served in the form for the disk."""
         if self.manifest is None:

@@ -1,6 +1,6 @@
 """The gateway's own pages on the admin site.
 
-GET /version                                    table, version and listeners of this worker
+GET /version                                    table, version, pin and listeners of this worker
 GET /table                                      all routes, those of streams too
 GET /explain?url=URL[&method=GET][&header=Name: value]...[&client=ADDRESS][&body=TEXT]
                                                 why a request goes where it goes
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from headgate.common.admin import AdminSite
+from headgate.common.snapshot import Version
 from headgate.common.table import Route, StreamRoute, VirtualHost
 from headgate.gateway.proxy.paths import PathNormalization
 from headgate.gateway.table.condition_text import describe
@@ -33,11 +34,13 @@ class TablePages:
         table: str,
         listeners: Callable[[], Sequence[str]],
         path_normalization: PathNormalization,
+        pinned: Callable[[], Version | None],
     ) -> None:
         self._view = view
         self._table = table
         self._path_normalization = path_normalization
         self._listeners = listeners
+        self._pinned = pinned
 
     def add_to(self, admin: AdminSite) -> None:
         """Add the pages to a site that has not started."""
@@ -50,7 +53,7 @@ class TablePages:
         return web.json_response(self._about())
 
     async def show_table(self, request: web.Request) -> web.StreamResponse:
-        """Stream all routes: `{"table", "version", "listeners", "streams": [], "hosts": [{"host", "routes": []}]}`."""
+        """Stream what `show_version` says and all routes: `{..., "streams": [], "hosts": [{"host", "routes": []}]}`."""
         response = web.StreamResponse(headers={"Content-Type": "application/json; charset=utf-8"})
         await response.prepare(request)
         streams = [_describe_stream(entry) for entry in self._view.stream_routes()]
@@ -81,7 +84,13 @@ class TablePages:
         return web.json_response(text=explanation.model_dump_json())
 
     def _about(self) -> dict[str, object]:
-        return {"table": self._table, "version": self._view.version_label or None, "listeners": [*self._listeners()]}
+        pinned = self._pinned()
+        return {
+            "table": self._table,
+            "version": self._view.version_label or None,
+            "pinned": str(pinned) if pinned else None,
+            "listeners": [*self._listeners()],
+        }
 
 
 def _split_header(text: str) -> tuple[str, str]:

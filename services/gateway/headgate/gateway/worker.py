@@ -302,6 +302,7 @@ class Worker:
             zone=settings.zone,
             table=settings.table,
             version=self._applier.version,
+            pinned=self._applier.pinned,
             listeners=self._shown_listeners(),
             addresses=settings.publish_addresses,
             connections=self._server.connections + self._stream_stats.active,
@@ -318,7 +319,9 @@ class Worker:
         else:
             return None
         view, normalization = CompilerView(self._compiler), settings.path_normalization
-        TablePages(view, settings.table, self._shown_listeners, normalization).add_to(admin)
+        TablePages(view, settings.table, self._shown_listeners, normalization, lambda: self._applier.pinned).add_to(
+            admin
+        )
         return admin
 
 
