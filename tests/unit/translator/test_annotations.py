@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.deltas import applied, deleted, ingress, service, tls_secret
@@ -188,6 +188,45 @@ def test_a_udp_port_and_the_proxy_protocol_exclude_each_other() -> None:
         "until then its port stays closed"
     )
     assert not [entry for entry in offline.entries if isinstance(entry, StreamRoute)]
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [one for one in SERVICE_ANNOTATIONS if one.sets.startswith("stream.") and one.name != "stream-port"],
+    ids=lambda annotation: annotation.name,
+)
+def test_what_is_about_a_stream_port_needs_one(annotation: Annotation) -> None:
+    one = service()
+    one["metadata"]["annotations"] = {f"headgate.dev/{annotation.name}": annotation.example}
+    (problems,) = translate_all([applied(one)]).problems.values()
+    assert [problem.reason for problem in problems] == ["InvalidAnnotation"]
+
+
+WORDS = st.sampled_from(["", "0", "-1", "1", "true", "udp", "tls-passthrough", "5s", "a.example", "client", "[", "é"])
+
+
+def some_of(table: tuple[Annotation, ...]) -> st.SearchStrategy[dict[str, str]]:
+    """A few annotations of a table, with their examples or with anything."""
+    written = st.sampled_from(table).flatmap(
+        lambda one: st.tuples(st.just(f"headgate.dev/{one.name}"), st.just(one.example) | WORDS)
+    )
+    return st.lists(written, max_size=6).map(dict)
+
+
+@settings(max_examples=150)
+@given(some_of(INGRESS_ANNOTATIONS), some_of(SERVICE_ANNOTATIONS))
+def test_no_combination_of_annotations_is_an_error_of_ours(on_ingress: Any, on_service: Any) -> None:
+    one = service()
+    one["metadata"]["annotations"] = on_service
+    offline = translate_all([applied(one), applied(ingress("web", host="a.example", annotations=on_ingress))])
+    reasons = {problem.reason for several in offline.problems.values() for problem in several}
+    assert "InternalError" not in reasons
+
+
+def test_ciphers_that_openssl_does_not_know_are_refused() -> None:
+    assert values.ciphers("ECDHE+AESGCM:@STRENGTH") == "ECDHE+AESGCM:@STRENGTH"
+    with pytest.raises(ValueError, match="OpenSSL finds no cipher by this one"):
+        values.ciphers("NO-SUCH-CIPHER")
 
 
 def stream(name: str, port: str, created: str) -> Any:

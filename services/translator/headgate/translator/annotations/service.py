@@ -121,16 +121,17 @@ def _stream(reading: Reading) -> StreamWish | None:
     protocol, port = written.pop("protocol", "tcp"), written.pop("port", 0)
     backend = written.pop("backend_port", None)
     is_tls = protocol.startswith("tls-")
+    has_port = bool(port or (is_tls and "server_names" in written))
     if not reading.closed("stream"):
         if "server_names" in written and not is_tls:
             message = "must be together with stream-protocol tls-passthrough or tls-terminate"
             reading.refuse("stream-server-names", message)
-        elif not port and not (is_tls and "server_names" in written):
+        elif not has_port:
             _refuse_portless(reading, names[0], is_tls)
         elif protocol == "udp" and "proxy_protocol" in reading.group():
             message = "must not be udp together with proxy-protocol, as only TCP connections begin with such a header"
             reading.refuse("stream-protocol", message)
-    if reading.closed("stream"):
+    if reading.closed("stream") or not has_port:
         return None
     number = int(backend) if backend and backend.isascii() and backend.isdigit() else backend
     return StreamWish(protocol, port, number, written)

@@ -6,6 +6,7 @@ A reader takes the text and returns the value, or raises ValueError with what wo
 import ipaddress
 import math
 import re
+import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -240,9 +241,14 @@ def cookie_path(text: str) -> str:
 
 
 def ciphers(text: str) -> str:
-    """Read an OpenSSL cipher list; its names are checked by the gateway."""
+    """Read an OpenSSL cipher list, of which OpenSSL knows a cipher."""
+    message = "must be an OpenSSL cipher list such as ECDHE+AESGCM:ECDHE+CHACHA20"
     if not _CIPHERS.fullmatch(text):
-        raise ValueError("must be an OpenSSL cipher list such as ECDHE+AESGCM:ECDHE+CHACHA20")
+        raise ValueError(message)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).set_ciphers(text)
+    except ssl.SSLError:
+        raise ValueError(f"{message}; OpenSSL finds no cipher by this one") from None
     return text
 
 
