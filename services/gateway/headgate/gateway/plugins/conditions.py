@@ -13,9 +13,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, JsonValue
 
+from headgate.common.patterns import compile_pattern
 from headgate.gateway.plugins.addresses import NetworkSet
 from headgate.gateway.plugins.messages import Request, Response
-from headgate.gateway.plugins.patterns import compile_pattern
 from headgate.gateway.plugins.variables import variable
 
 Takes = Callable[[Request, Response | None], bool]

@@ -9,9 +9,10 @@ from typing import Annotated, Self
 import re2
 from pydantic import BeforeValidator, Field, model_validator
 
+from headgate.common.patterns import compile_pattern
 from headgate.gateway.plugins.headers import HeaderValue
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
-from headgate.gateway.plugins.patterns import PatternText, compile_pattern
+from headgate.gateway.plugins.patterns import PatternText
 
 _ALL_METHODS = "GET,POST,PUT,DELETE,PATCH,HEAD,OPTIONS,CONNECT,TRACE"
 

@@ -8,10 +8,11 @@ The service is asked without the request's body, and told of it in `X-Forwarded-
 
 from pydantic import Field
 
+from headgate.common.patterns import compile_pattern
 from headgate.gateway.plugins.calls import CalledConfig, CallFailed, call
 from headgate.gateway.plugins.headers import HeaderName, is_reserved
 from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
-from headgate.gateway.plugins.patterns import PatternText, Template, compile_pattern, sendable
+from headgate.gateway.plugins.patterns import PatternText, Template, sendable
 from headgate.gateway.plugins.proxy_rewrite import HeaderTemplate
 
 _COOKIES = "forward-auth.cookies"

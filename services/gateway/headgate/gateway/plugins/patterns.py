@@ -1,4 +1,4 @@
-"""Patterns that users write, and texts with `$` in them: RE2 only, so that no input stalls the loop.
+"""Texts with `$` in them, and what replaces what a pattern finds.
 
 In a template `$1` or `${1}` is what the first group of the pattern caught, `$name` or `${name}` a variable of the
 request (`variables`). What is absent becomes nothing, and a `$` before anything else is itself.
@@ -6,53 +6,14 @@ request (`variables`). What is absent becomes nothing, and a `$` before anything
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Annotated, Any, Protocol, cast
+from typing import Annotated
 from urllib.parse import quote
 
-import re2
 from pydantic import AfterValidator
 
+from headgate.common.patterns import Match, compile_pattern
 from headgate.gateway.plugins.messages import Request
 from headgate.gateway.plugins.variables import variable
-
-
-class Match(Protocol):
-    """What a pattern found."""
-
-    def start(self, group: int = 0) -> int:
-        """Give where a group begins."""
-
-    def end(self, group: int = 0) -> int:
-        """Give where a group ends."""
-
-    def groups(self) -> tuple[bytes | None, ...]:
-        """Give what the groups caught."""
-
-
-class Pattern(Protocol):
-    """A compiled RE2 pattern over bytes."""
-
-    def search(self, text: bytes) -> Match | None:
-        """Find the pattern anywhere in a text."""
-
-    def subn(self, replacement: Any, text: bytes, count: int = 0) -> tuple[bytes, int]:
-        """Replace what the pattern finds."""
-
-
-@lru_cache(4096)
-def compile_pattern(text: str, *, ignore_case: bool = False) -> Pattern:
-    """Compile a pattern. Raises ValueError."""
-    options = re2.Options()
-    options.case_sensitive = not ignore_case
-    options.log_errors = False
-    options.max_mem = 8 << 20
-    try:
-        return cast(Pattern, re2.compile(text.encode(), options))
-    except re2.error as error:
-        detail = error.args[0] if error.args else ""
-        shown = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
-        raise ValueError(f"{text[:80]!r} is no RE2 pattern: {shown}") from None
 
 
 def _check_pattern(text: str) -> str:
@@ -112,7 +73,7 @@ class Substitution:
     __slots__ = ("_pattern", "_template")
 
     def __init__(self, pattern: str, replacement: str, *, ignore_case: bool = False) -> None:
-        self._pattern = compile_pattern(pattern, ignore_case=ignore_case)
+        self._pattern = compile_pattern(pattern, ignore_case=ignore_case, captures=True)
         self._template = Template(replacement)
 
     def apply(self, text: str, request: Request) -> tuple[str, tuple[str, ...]] | None:

@@ -4,9 +4,10 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from headgate.common.patterns import compile_pattern
 from headgate.gateway.plugins.headers import HeaderName, checked_value, configured_value
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request
-from headgate.gateway.plugins.patterns import PatternText, Substitution, Template, compile_pattern, sendable
+from headgate.gateway.plugins.patterns import PatternText, Substitution, Template, sendable
 
 
 def _as_text(value: object) -> object:

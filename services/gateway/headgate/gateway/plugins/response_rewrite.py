@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from headgate.common.patterns import Pattern, compile_pattern
 from headgate.gateway.plugins.conditions import Expressions, compile_expressions
 from headgate.gateway.plugins.headers import HeaderName
 from headgate.gateway.plugins.interface import (
@@ -18,7 +19,7 @@ from headgate.gateway.plugins.interface import (
     Request,
     Response,
 )
-from headgate.gateway.plugins.patterns import Pattern, PatternText, Template, compile_pattern
+from headgate.gateway.plugins.patterns import PatternText, Template
 from headgate.gateway.plugins.proxy_rewrite import HeaderTemplate
 
 _MAX_BODY = 16 << 20
@@ -111,7 +112,11 @@ class ResponseRewrite(Plugin[ResponseRewriteConfig]):
         if config.body is not None:
             self._body = base64.b64decode(config.body) if config.body_base64 else config.body.encode()
         self._substitutions = [
-            (compile_pattern(one.regex, ignore_case="i" in one.options), _for_re2(one.replace), one.scope == "once")
+            (
+                compile_pattern(one.regex, ignore_case="i" in one.options, captures=True),
+                _for_re2(one.replace),
+                one.scope == "once",
+            )
             for one in config.filters
         ]
 

@@ -1,53 +1,27 @@
-"""Patterns that users write, on RE2: one by one, and many at once.
-
-Patterns work on bytes, as paths and header values are such: `.` takes any byte, so nothing that a client sends slips
-past `.*` by not being UTF-8. A character beyond ASCII in a pattern stands for the bytes of its UTF-8.
-
-RE2 takes time linear in its input. The factor is the size of the compiled pattern if its automaton must be built anew
-at every byte, so that size is bounded too: at `MAX_PROGRAM` the worst pattern with the worst 16 KiB of input takes some
-100 ms, where ordinary ones take 2 µs.
-"""
+"""Patterns of a table: one by one, with the field that they stand in, and many at once."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import re2
 
+from headgate.common import patterns
+from headgate.common.patterns import MAX_PROGRAM, PATTERN_MEMORY, Pattern, pattern_options
 from headgate.gateway.errors import BadMatch
 
-MAX_PROGRAM = 1000
-"""Instructions of one compiled pattern; `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}` has 72."""
-_PATTERN_MEMORY = 1024 * 1024
-"""Bytes that one pattern's automaton may take; it is built as input asks for it."""
 _MEMORY_IN_SET = 192 * MAX_PROGRAM
 """Bytes that a set needs for each pattern to be compiled at all, and as much again."""
 
 
-def compile_pattern(pattern: str, field: str, *, ignore_case: bool = False) -> Any:
+def compile_pattern(pattern: str, field: str, *, ignore_case: bool = False) -> Pattern:
     """Compile a pattern for `search` and `match` on bytes.
 
     Raises:
         BadMatch: at `field`: it is no RE2 pattern, or too large.
     """
     try:
-        compiled = re2.compile(pattern.encode(), _options(_PATTERN_MEMORY, ignore_case=ignore_case))
-    except re2.error as error:
-        reason = error.args[0]
-        told = reason.decode(errors="replace") if isinstance(reason, bytes) else reason
-        raise BadMatch(field, f"{pattern!r} is no RE2 pattern: {told}") from error
-    if compiled.programsize > MAX_PROGRAM:
-        raise BadMatch(field, f"{pattern!r} is too large: {compiled.programsize} instructions, at most {MAX_PROGRAM}")
-    return compiled
-
-
-def _options(memory: int, *, ignore_case: bool) -> Any:
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
-    options.case_sensitive = not ignore_case
-    options.log_errors = False
-    options.never_capture = True
-    options.max_mem = memory
-    return options
+        return patterns.compile_pattern(pattern, ignore_case=ignore_case)
+    except ValueError as error:
+        raise BadMatch(field, str(error)) from error
 
 
 class PatternSet:
@@ -64,8 +38,8 @@ class PatternSet:
 
     def __init__(self, patterns: Sequence[tuple[str, bool]]) -> None:
         self._patterns = tuple(patterns)
-        memory = _PATTERN_MEMORY + _MEMORY_IN_SET * len(patterns)
-        self._set = re2.Set.MatchSet(_options(memory, ignore_case=False))
+        memory = PATTERN_MEMORY + _MEMORY_IN_SET * len(patterns)
+        self._set = re2.Set.MatchSet(pattern_options(memory=memory))
         for pattern, fold in patterns:
             self._set.Add(b"(?i:%b)" % pattern.encode() if fold else pattern.encode())
         # Takes every text: without it a set that ran out of memory could not be told from one that found nothing.

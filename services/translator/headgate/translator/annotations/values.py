@@ -10,11 +10,11 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-import re2
 import yaml
 from cryptography import x509
 from yaml.events import AliasEvent
 
+from headgate.common.patterns import compile_pattern
 from headgate.common.table import Compare, Condition, HashKey, Not, Operator, PluginUse, Subject
 from headgate.common.table.route import RetryCondition
 
@@ -158,18 +158,11 @@ def methods(text: str) -> tuple[Condition, ...]:
 
 def regex(text: str) -> str:
     """Read an RE2 pattern."""
-    options = re2.Options()
-    options.log_errors = False
     try:
-        re2.compile(text, options)
-    except re2.error as error:
-        raise ValueError(f"must be an RE2 pattern: {_said(error)}") from None
+        compile_pattern(text)
+    except ValueError as error:
+        raise ValueError(f"must be a pattern that RE2 takes; {error}") from None
     return text
-
-
-def _said(error: Exception) -> str:
-    said = error.args[0] if error.args else ""
-    return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
 
 
 def lines_about(subject: Subject) -> Callable[[str], tuple[Condition, ...]]:
