@@ -87,10 +87,10 @@ async def _check(data: bytes) -> None:
         if not sink.is_closed:
             connection.data_received(piece)
             await asyncio.sleep(0)
-    begun = len(log.records) + len(connection.queues)
+    begun = len(log.records) + len(connection.flows)
     connection.timed_out()
     connection.connection_lost(None)
-    assert not connection.queues
+    assert not connection.flows
     assert not context.connections
     assert len(log.records) <= begun
     assert len(sink.written) < MOST_WRITTEN

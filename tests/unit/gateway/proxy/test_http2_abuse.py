@@ -113,7 +113,7 @@ ATTACKS: list[tuple[Callable[[Peer], None], set[int]]] = [
     (provoke_resets_by_heads, {ENHANCE_YOUR_CALM, 1}),
     (knock_on_closed_streams, {ENHANCE_YOUR_CALM}),
     (exceed_streams, {ENHANCE_YOUR_CALM, 1}),
-    (continue_for_ever, {1}),
+    (continue_for_ever, {ENHANCE_YOUR_CALM}),
     (explode, {ENHANCE_YOUR_CALM}),
 ]
 

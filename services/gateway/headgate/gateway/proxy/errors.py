@@ -8,6 +8,7 @@ Refused is refused: nothing of a bad message is repaired or forwarded, and its c
 """
 
 from http import HTTPStatus
+from typing import Final
 
 
 class BadMessage(Exception):
@@ -29,7 +30,7 @@ class LimitExceeded(BadMessage):
 
 def phrase(status: int) -> str:
     """Reason phrase of a status code: `Not Found`."""
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Unknown"
+    return _PHRASES.get(status, "Unknown")
+
+
+_PHRASES: Final[dict[int, str]] = {status.value: status.phrase for status in HTTPStatus}

@@ -4,24 +4,19 @@ import asyncio
 import base64
 import errno
 import hashlib
+import re
 import time
-from typing import TYPE_CHECKING, Final, cast
-
-import h2.events
+from typing import TYPE_CHECKING, Final
 
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.errors import BadMessage
 from headgate.gateway.proxy.forward import authority
 from headgate.gateway.proxy.head import AnswerHead
-from headgate.gateway.proxy.http2.heads import (
-    HeaderList,
-    fields_of,
-    is_grpc_type,
-    lines_of,
-    read_answer,
-    request_headers,
-)
-from headgate.gateway.proxy.http2.link import CANCEL, LAST_STREAM, NO_ERROR, REFUSED_STREAM, Link, Queue
+from headgate.gateway.proxy.http2.compression import compress_field, compress_lines
+from headgate.gateway.proxy.http2.decompression import HeaderList
+from headgate.gateway.proxy.http2.heads import is_grpc_type, lines_of, read_answer
+from headgate.gateway.proxy.http2.link import Link
+from headgate.gateway.proxy.http2.session import CANCEL, LAST_STREAM, NO_ERROR, REFUSED_STREAM, Flow
 from headgate.gateway.proxy.outbox import Outbox
 from headgate.gateway.proxy.sides import UpstreamSide
 
@@ -31,9 +26,12 @@ if TYPE_CHECKING:
     from headgate.gateway.proxy.pool import EndpointPool
 
 _MAX_INFORMATIONAL: Final = 16
-_NO_QUEUE: Final = Queue()
+_NO_FLOW: Final = Flow(0)
 _WEBSOCKET_GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-_KEY: Final = b"sec-websocket-key"
+_KEY: Final = re.compile(rb"^sec-websocket-key:[ \t]*([^\r\n]*?)[ \t]*\r\n", re.IGNORECASE | re.MULTILINE)
+_TYPE: Final = re.compile(rb"^content-type:[ \t]*([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
+_SCHEMES: Final = (compress_field(b":scheme", b"http"), compress_field(b":scheme", b"https"))
+_TE: Final = compress_field(b"te", b"trailers")
 
 
 class Http2Upstream(UpstreamSide):
@@ -41,11 +39,11 @@ class Http2Upstream(UpstreamSide):
 
     __slots__ = (
         "_bodiless",
+        "_flow",
         "_informational",
         "_left",
         "_link",
         "_paused",
-        "_queue",
         "_tunnel",
         "_websocket_key",
         "id",
@@ -54,7 +52,7 @@ class Http2Upstream(UpstreamSide):
     def __init__(self, pool: "EndpointPool", link: "UpstreamLink") -> None:
         super().__init__(pool)
         self._link = link
-        self._queue = _NO_QUEUE
+        self._flow = _NO_FLOW
         self.id = 0
         self.reused = link.has_answered
         self._paused = False
@@ -72,43 +70,49 @@ class Http2Upstream(UpstreamSide):
         self.exchange = exchange
         self.pool.in_flight += 1
         self.id = link.begin(self)
-        self._queue = link.queues[self.id]
-        if exchange.upgrade and not link.takes_tunnels:
+        self._flow = link.flows[self.id]
+        if exchange.upgrade and not link.peer_takes_connect:
             asyncio.get_running_loop().call_soon(self._fail, "the endpoint takes no WebSockets over HTTP/2")
             return
         ends = done and not payload and not trailers and not exchange.upgrade
-        if not link.send_headers(self.id, self._headers(exchange), end=ends):
+        if not link.send_headers(self.id, self._block(exchange), end=ends):
             asyncio.get_running_loop().call_soon(self.was_ignored)
         elif not ends and not exchange.upgrade and (payload or done):
             self.send_data(payload, done=done, trailers=trailers)
 
-    def _headers(self, exchange: "Exchange") -> HeaderList:
-        fields = exchange.fields
-        more: HeaderList = []
-        passed = fields_of(exchange.lines)
-        if exchange.upgrade:
-            more.append((b":protocol", exchange.upgrade))
-            self._websocket_key = next((value for name, value in passed if name == _KEY), b"")
-            passed = [each for each in passed if each[0] != _KEY]
-        more += passed
-        if any(name == b"content-type" and is_grpc_type(value) for name, value in passed):
-            more.append((b"te", b"trailers"))
-        if fields.content_length >= 0 and not fields.chunked:
-            more.append((b"content-length", b"%d" % fields.content_length))
-        more.append((b"x-request-id", exchange.request_id))
+    def _block(self, exchange: "Exchange") -> bytes:
+        lines = exchange.lines
         pool = self.pool
-        scheme = b"http" if pool.spec.tls is None else b"https"
-        method = b"CONNECT" if exchange.upgrade else exchange.method
-        return request_headers(method, scheme, authority(exchange, pool), exchange.target, more)
+        pieces = [
+            compress_field(b":method", b"CONNECT" if exchange.upgrade else exchange.method),
+            _SCHEMES[pool.spec.tls is not None],
+            compress_field(b":authority", authority(exchange, pool)),
+            compress_field(b":path", exchange.target),
+        ]
+        if exchange.upgrade:
+            pieces.append(compress_field(b":protocol", exchange.upgrade))
+            key = _KEY.search(lines)
+            self._websocket_key = key[1] if key is not None else b""
+            lines = _KEY.sub(b"", lines)
+        pieces.append(compress_lines(lines))
+        if b"application/grpc" in lines:
+            kind = _TYPE.search(lines)
+            if kind is not None and is_grpc_type(kind[1]):
+                pieces.append(_TE)
+        fields = exchange.fields
+        if fields.content_length >= 0 and not fields.chunked:
+            pieces.append(compress_field(b"content-length", b"%d" % fields.content_length))
+        pieces.append(compress_field(b"x-request-id", exchange.request_id))
+        return b"".join(pieces)
 
     def send_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
         """Send more of the body, or of what goes through the tunnel."""
-        self._link.send(self.id, payload, end=done, trailers=fields_of(trailers) if trailers else None)
+        self._link.send(self.id, payload, end=done, trailers=trailers)
         self.pause_if_full()
 
     def pause_if_full(self) -> None:
         """Stop or go on taking the body from the client, by what waits here."""
-        full = self._queue.size > self.pool.config.buffer_high
+        full = self._flow.size > self.pool.config.buffer_high
         if full is not self.write_paused:
             self.write_paused = full
             exchange = self.exchange
@@ -127,9 +131,9 @@ class Http2Upstream(UpstreamSide):
         if self._part() is None:
             return
         if self._tunnel:
-            self._queue.drops_rest = True
+            self._flow.drops_rest = True
             self._link.send(self.id, b"", end=True)
-            self._link.finished(self.id, self._queue)
+            self._link.finished(self.id, self._flow)
         else:
             self._link.reset(self.id, CANCEL)
             self._link.rest()
@@ -146,7 +150,7 @@ class Http2Upstream(UpstreamSide):
     def resume_reading(self) -> None:
         """Go on taking the answer."""
         self._paused = False
-        self._link.return_window(self.id, self._queue)
+        self._link.return_window(self.id, self._flow)
 
     def _part(self) -> "Exchange | None":
         """Part with the exchange; whose it was."""
@@ -183,7 +187,7 @@ class Http2Upstream(UpstreamSide):
             self._end(exchange)
         exchange.answer(answer, b"", bodiless=self._bodiless, done=done, trailers=b"")
 
-    def take_informational(self, headers: HeaderList) -> None:
+    def take_informational(self, headers: HeaderList, *, done: bool) -> None:
         """Pass a 1xx on, except 100, which the client was told by us."""
         exchange = self.exchange
         if exchange is None:
@@ -195,7 +199,7 @@ class Http2Upstream(UpstreamSide):
         except BadMessage as bad:
             self._fail(f"invalid answer: {bad.reason}")
             return
-        if answer.status == 101 or answer.content_length >= 0 or self._informational > _MAX_INFORMATIONAL:
+        if done or answer.status == 101 or answer.content_length >= 0 or self._informational > _MAX_INFORMATIONAL:
             self._fail(f"unexpected {answer.status}")
         elif answer.status != 100:
             exchange.informational(answer)
@@ -210,22 +214,28 @@ class Http2Upstream(UpstreamSide):
                 exchange.answer_data(data, done=False, trailers=b"")
             self._lose(exchange)
             return
-        if self._left >= 0:
-            self._left -= len(data)
         if self._bodiless and data:
             self._fail("invalid answer: a body that must not be there")
             return
+        if self._left >= 0:
+            self._left -= len(data)
+            if self._left < 0 or (done and self._left):
+                self._fail("invalid answer: its Content-Length disagrees with its body")
+                return
         if done:
             self._end(exchange)
-        self._queue.unreturned += size
+        self._flow.unreturned += size
         exchange.answer_data(data, done=done, trailers=b"")
         if not done and not self._paused and self.exchange is not None:
-            self._link.return_window(self.id, self._queue)
+            self._link.return_window(self.id, self._flow)
 
-    def take_trailers(self, headers: HeaderList) -> None:
+    def take_trailers(self, headers: HeaderList, *, done: bool) -> None:
         """End the answer with trailers."""
         exchange = self.exchange
         if exchange is None:
+            return
+        if not done:
+            self._fail("invalid answer: trailers before the end of its body")
             return
         try:
             lines = lines_of(headers)
@@ -264,16 +274,16 @@ class Http2Upstream(UpstreamSide):
 
     def _lose(self, exchange: "Exchange") -> None:
         self._part()
-        self._queue.drops_rest = True
-        self._link.finished(self.id, self._queue)
+        self._flow.drops_rest = True
+        self._link.finished(self.id, self._flow)
         exchange.upstream_lost(self)
 
     def _end(self, exchange: "Exchange") -> None:
         """Part with the exchange before the end of its answer is passed on, as that may start the next request."""
         self._part()
         exchange.upstream = None
-        if self._queue.is_over:
-            self._link.finished(self.id, self._queue)
+        if self._flow.is_over:
+            self._link.finished(self.id, self._flow)
         else:
             # The rest of a body that nobody wants.
             self._link.reset(self.id, NO_ERROR)
@@ -303,7 +313,6 @@ class UpstreamLink(Link):
     __slots__ = (
         "_is_ready",
         "_is_started",
-        "_next_id",
         "_room",
         "circuit",
         "has_answered",
@@ -313,11 +322,10 @@ class UpstreamLink(Link):
         "ready",
         "requests",
         "streams",
-        "takes_tunnels",
     )
 
     def __init__(self, config: ProxyConfig, outbox: Outbox, max_requests: int) -> None:
-        super().__init__(config, outbox, client_side=True)
+        super().__init__(config, outbox, is_client=True)
         self.max_requests = max_requests
         self.requests = 0
         self.streams: dict[int, Http2Upstream] = {}
@@ -327,13 +335,10 @@ class UpstreamLink(Link):
         self.leaving = False
         """No more streams are opened; closed behind the last."""
         self.idle_since = 0.0
-        self.takes_tunnels = False
-        """The endpoint knows RFC 8441."""
         self._room = 0
         """Streams at once; 0 until the endpoint's SETTINGS are there."""
         self._is_ready = False
         self._is_started = False
-        self._next_id = 1
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done with the endpoint's SETTINGS, or with an OSError that says why there are none."""
 
@@ -341,11 +346,11 @@ class UpstreamLink(Link):
     def has_room(self) -> bool:
         """Whether one more stream can be opened."""
         return (
-            len(self.queues) < self._room
+            len(self.flows) < self._room
             and not self.leaving
             and not self.closed
             and self.requests < self.max_requests
-            and self._next_id < LAST_STREAM
+            and self.next_id < LAST_STREAM
             and not self.transport.is_closing()
         )
 
@@ -368,7 +373,7 @@ class UpstreamLink(Link):
         self.closed = True
         self._not_ready("the endpoint does not speak HTTP/2")
         streams, self.streams = self.streams, {}
-        self.queues = {}
+        self.flows = {}
         for stream in list(streams.values()):
             stream.lose()
         circuit, self.circuit = self.circuit, None
@@ -380,72 +385,67 @@ class UpstreamLink(Link):
         for stream in list(self.streams.values()):
             stream.pause_if_full()
 
-    # Events
+    # Frames
 
-    def handle(self, event: h2.events.Event) -> None:
-        """React to one event."""
-        if isinstance(event, h2.events.ConnectionTerminated):
-            self._take_leave(event.last_stream_id or 0)
-            return
-        if isinstance(event, h2.events.RemoteSettingsChanged):
-            self._take_settings()
-            return
-        if isinstance(event, h2.events.WindowUpdated):
-            if event.stream_id:
-                self.pump_one(event.stream_id)
-            else:
-                self.pump_all()
-            return
-        if isinstance(event, h2.events.DataReceived):
-            size = event.flow_controlled_length or 0
-            self.received(size)
-            stream = self.streams.get(event.stream_id or 0)
-            if stream is not None:
-                stream.take_data(bytes(event.data or b""), size, done=event.stream_ended is not None)
-            return
-        self._take_head(event)
+    def take_request(self, stream_id: int, headers: HeaderList, *, done: bool) -> None:
+        """Not told to clients."""
 
-    def _take_head(self, event: h2.events.Event) -> None:
-        if isinstance(event, h2.events.ResponseReceived):
-            stream = self.streams.get(event.stream_id or 0)
-            if stream is not None:
-                stream.take_head(cast(HeaderList, event.headers), done=event.stream_ended is not None)
-        elif isinstance(event, h2.events.TrailersReceived):
-            stream = self.streams.get(event.stream_id or 0)
-            if stream is not None:
-                stream.take_trailers(cast(HeaderList, event.headers))
-        elif isinstance(event, h2.events.InformationalResponseReceived):
-            stream = self.streams.get(event.stream_id or 0)
-            if stream is not None:
-                stream.take_informational(cast(HeaderList, event.headers))
-        elif isinstance(event, h2.events.StreamReset):
-            self._take_reset(event)
+    def take_trailers(self, stream_id: int, headers: HeaderList) -> None:
+        """Not told to clients."""
 
-    def _take_reset(self, event: h2.events.StreamReset) -> None:
-        queue = self.queues.pop(event.stream_id or 0, None)
-        if queue is not None:
-            queue.is_over = True
-        stream = self.streams.get(event.stream_id or 0)
+    def take_answer(self, stream_id: int, flow: Flow, headers: HeaderList, *, done: bool) -> None:
+        """Pass a head or trailers on."""
+        stream = self.streams.get(stream_id)
+        if flow.has_head:
+            if stream is not None:
+                stream.take_trailers(headers, done=done)
+        elif headers and headers[0][1][:1] == b"1" and headers[0][0] == b":status":
+            if stream is not None:
+                stream.take_informational(headers, done=done)
+        else:
+            flow.has_head = True
+            if stream is not None:
+                stream.take_head(headers, done=done)
+
+    def take_data(self, stream_id: int, flow: Flow, payload: bytes, size: int, *, done: bool) -> None:
+        """Pass a part of an answer's body on."""
+        stream = self.streams.get(stream_id)
         if stream is not None:
-            stream.take_reset(int(event.error_code or 0))
+            stream.take_data(payload, size, done=done)
+
+    def take_window(self, stream_id: int) -> None:
+        """Send what waited for the endpoint."""
+        if stream_id:
+            self.pump_one(stream_id)
+        else:
+            self.pump_all()
+
+    def take_reset(self, stream_id: int, code: int) -> None:
+        """Tell the request."""
+        stream = self.streams.get(stream_id)
+        if stream is not None:
+            stream.take_reset(code)
         self.rest()
 
-    def _take_settings(self) -> None:
-        settings = self.h2.remote_settings
-        self._room = min(self.config.max_streams, settings.max_concurrent_streams)
-        self.takes_tunnels = settings.enable_connect_protocol == 1
+    def take_control(self) -> None:
+        """Endpoints are trusted with such."""
+
+    def take_settings(self) -> None:
+        """Take how many streams there may be, and send what the endpoint's windows held back."""
+        self._room = min(self.config.max_streams, self.peer_max_streams)
         if not self._is_ready:
             self._is_ready = True
             if not self.ready.done():
                 self.ready.set_result(None)
         self.pump_all()
 
-    def _take_leave(self, last_stream_id: int) -> None:
+    def take_goaway(self, last_stream_id: int, code: int) -> None:
         """Open no more streams, and tell those that the endpoint will not look at (RFC 9113 section 6.8)."""
         self.leaving = True
         for stream_id, stream in list(self.streams.items()):
             if stream_id > last_stream_id:
-                self.queues.pop(stream_id, None)
+                self.flows.pop(stream_id, None)
+                self._note_reset(stream_id, by_peer=False)
                 stream.was_ignored()
         self.rest()
 
@@ -462,35 +462,35 @@ class UpstreamLink(Link):
                 # Whoever waited may be gone.
                 self.ready.exception()
 
-    def pumped(self, stream_id: int, queue: Queue) -> None:
+    def pumped(self, stream_id: int, flow: Flow) -> None:
         """Let a body go on that waited for the window."""
         stream = self.streams.get(stream_id)
         if stream is not None:
             stream.pause_if_full()
-        elif queue.is_over:
-            self.finished(stream_id, queue)
+        elif flow.is_over:
+            self.finished(stream_id, flow)
 
     # Streams
 
     def begin(self, stream: Http2Upstream) -> int:
         """Give a stream its number."""
-        stream_id = self._next_id
-        self._next_id = stream_id + 2
+        stream_id = self.next_id
+        self.next_id = stream_id + 2
         self.requests += 1
         self.streams[stream_id] = stream
         self.open(stream_id)
         return stream_id
 
-    def finished(self, stream_id: int, queue: Queue) -> None:
+    def finished(self, stream_id: int, flow: Flow) -> None:
         """Forget a stream whose request is out and whose answer is here."""
-        if queue.is_over and self.queues.pop(stream_id, None) is not None:
-            if queue.drops_rest:
+        if flow.is_over and self.flows.pop(stream_id, None) is not None:
+            if flow.drops_rest:
                 self.reset(stream_id, CANCEL)
             self.rest()
 
     def rest(self) -> None:
         """Note that a stream has ended: there is room, or nothing left to do."""
-        if not self.queues and not self.streams and not self.closed:
+        if not self.flows and not self.streams and not self.closed:
             self.idle_since = time.monotonic()
             if self.leaving or self.requests >= self.max_requests:
                 self.leave()
@@ -500,7 +500,7 @@ class UpstreamLink(Link):
     def leave(self) -> None:
         """Open no more streams, and close behind the last."""
         self.leaving = True
-        if not self.queues and not self.streams and not self.closed:
+        if not self.flows and not self.streams and not self.closed:
             self.say_goaway(0, NO_ERROR)
             self.close()
 

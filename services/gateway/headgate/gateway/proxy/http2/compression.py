@@ -1,17 +1,18 @@
-"""Header compression towards the peer (RFC 7541) without memory: what stands in the static table by number, all else as
-it is.
+"""Writing of header blocks (RFC 7541) without memory: what stands in the static table by number, all else as it is.
 
 A table that grows with what was sent makes heads smaller, costs memory on each connection and a search for each field,
-and lets one who can add fields find out about others. nginx does without it too. h2 takes this for hpack's `Encoder`.
+and lets one who can add fields find out about others. nginx does without it too.
 """
 
-from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from hpack.table import HeaderTable
 
-_FORGET: Final = b"\x20"
-"""Sets the size of the peer's table to 0, so that no limit of its own can be under it (section 4.2)."""
+FORGET: Final = b"\x20"
+"""Begins the first block of a connection: sets the size of the peer's table to 0, so that no limit of its own can be
+under it (section 4.2)."""
+SECRET_NAMES: Final = frozenset({b"authorization", b"cookie", b"set-cookie", b"proxy-authorization"})
+"""Never put into a table of the compression that an attacker might probe (section 7.1), here and behind the peer."""
 
 
 def _number(value: int, bits: int, first: int) -> bytes:
@@ -44,39 +45,43 @@ _LITERAL: Final[dict[bytes, bytes]] = {name: _number(position, 4, 0) for name, p
 _SECRET: Final[dict[bytes, bytes]] = {name: _number(position, 4, 0x10) for name, position in _names().items()}
 _SHORT: Final[list[bytes]] = [_number(length, 7, 0) for length in range(256)]
 """Lengths of names and values."""
+_LINES: Final[dict[bytes, bytes]] = {}
+"""Header lines as they were compressed before: most of them stand in many heads."""
+_REMEMBERED_LINES: Final = 4096
+_REMEMBERED_BYTES: Final = 128
 
 
-class StaticEncoder:
-    """Writes header blocks."""
+def compress_field(name: bytes, value: bytes) -> bytes:
+    """Write one field; the name is in lower case."""
+    known = _FIELDS.get((name, value))
+    if known is not None:
+        return known
+    is_secret = name in SECRET_NAMES
+    start = _SECRET.get(name) if is_secret else _LITERAL.get(name)
+    if start is None:
+        return b"\0%b%b%b%b" % (_length(name), name, _length(value), value)
+    return b"%b%b%b" % (start, _length(value), value)
 
-    __slots__ = ("_has_begun", "header_table_size")
 
-    def __init__(self) -> None:
-        self._has_begun = False
-        self.header_table_size = 0
-        """What the peer would keep; of no use to us."""
+def compress_lines(lines: bytes) -> bytes:
+    """Write fields that stand as checked header lines, each with its line end; names come out in lower case."""
+    pieces: list[bytes] = []
+    for line in lines.split(b"\r\n"):
+        if line:
+            piece = _LINES.get(line)
+            pieces.append(_compress_line(line) if piece is None else piece)
+    return b"".join(pieces)
 
-    def encode(self, headers: Iterable[Any]) -> bytes:
-        """Write a header list; names are lower case, and fields of hpack's `NeverIndexedHeaderTuple` are secret."""
-        block = [] if self._has_begun else [_FORGET]
-        self._has_begun = True
-        name: bytes
-        value: bytes
-        for field in headers:
-            name, value = field[0], field[1]
-            known = _FIELDS.get((name, value))
-            if known is not None:
-                block.append(known)
-                continue
-            is_secret = not getattr(field, "indexable", True)
-            start = _SECRET.get(name) if is_secret else _LITERAL.get(name)
-            if start is None:
-                block.append(b"\x10" if is_secret else b"\0")
-                start = _length(name) + name
-            block.append(start)
-            block.append(_length(value))
-            block.append(value)
-        return b"".join(block)
+
+def _compress_line(line: bytes) -> bytes:
+    colon = line.index(b":")
+    name = line[:colon].lower()
+    piece = compress_field(name, line[colon + 1 :].strip(b" \t"))
+    if len(line) <= _REMEMBERED_BYTES and name not in SECRET_NAMES:
+        if len(_LINES) >= _REMEMBERED_LINES:
+            _LINES.clear()
+        _LINES[line] = piece
+    return piece
 
 
 def _length(text: bytes) -> bytes:

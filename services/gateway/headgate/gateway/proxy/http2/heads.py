@@ -1,16 +1,13 @@
 """Heads between HTTP/2 and the form that exchanges know: checked HTTP/1.1 header lines.
 
-All that RFC 9113 section 8 says of fields is checked here and not by h2, which would end the whole connection for one
-malformed request; so is what could be read in two ways once it stands in HTTP/1.1.
+All that RFC 9113 section 8 says of fields is checked here, and what could be read in two ways once it stands in
+HTTP/1.1.
 """
 
 import base64
 import re
 import secrets
-from functools import lru_cache
-from typing import Any, Final
-
-from hpack import NeverIndexedHeaderTuple
+from typing import Final
 
 from headgate.gateway.proxy.errors import FramingError, LimitExceeded, phrase
 from headgate.gateway.proxy.grammar import TOKEN
@@ -24,14 +21,13 @@ from headgate.gateway.proxy.head import (
     read_answer_fields,
     read_request_fields,
 )
-
-HeaderList = list[Any]
-"""Of pairs of bytes. Some are of hpack's own class, which typed tuples would lose when compiled."""
+from headgate.gateway.proxy.http2.compression import SECRET_NAMES, compress_field, compress_lines
+from headgate.gateway.proxy.http2.decompression import HeaderList
 
 _METHOD: Final = re.compile(TOKEN + rb"++")
 _NAME: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]++")
-_VALUE_FAULT: Final = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|[ \t]\n|\n[ \t]")
-"""In values with a line feed before, between and behind them: control characters, and spaces at an end."""
+_VALUE_FAULT: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_SPACES: Final = frozenset({b" ", b"\t"})
 _TARGET: Final = re.compile(rb"/[\x21\x22\x24-\x7e]*+|\*")
 _PSEUDO: Final = frozenset({b":method", b":scheme", b":authority", b":path", b":protocol"})
 _SCHEMES: Final = frozenset({b"http", b"https"})
@@ -39,8 +35,6 @@ _CONNECTION_FIELDS: Final = frozenset(
     {b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade"}
 )
 """HTTP/2 has no use for them, HTTP/1.1 a dangerous one (RFC 9113 section 8.2.2)."""
-_SECRET_NAMES: Final = frozenset({b"authorization", b"cookie", b"set-cookie", b"proxy-authorization"})
-"""Never put into a table of the compression that an attacker might probe (RFC 7541 section 7.1)."""
 
 
 class RequestHead:
@@ -94,10 +88,21 @@ def _check_names(names: tuple[bytes, ...]) -> _Names:
     return known
 
 
-def _check_values(values: list[bytes]) -> None:
-    joined = b"\n%b\n" % b"\n".join(values)
-    if joined.count(b"\n") != len(values) + 1 + (not values) or _VALUE_FAULT.search(joined):
-        raise FramingError("control character in a header, or spaces at an end of its value")
+_VALUES: Final[set[bytes]] = set()
+"""Values that were checked before: most come again, with the next request or on the next connection."""
+_REMEMBERED_VALUES: Final = 4096
+_REMEMBERED_VALUE_BYTES: Final = 128
+
+
+def _check_values(names: tuple[bytes, ...], values: list[bytes]) -> None:
+    for at, value in enumerate(values):
+        if value not in _VALUES:
+            if _VALUE_FAULT.search(value) or value[:1] in _SPACES or value[-1:] in _SPACES:
+                raise FramingError("control character in a header, or spaces at an end of its value")
+            if len(value) <= _REMEMBERED_VALUE_BYTES and names[at] not in SECRET_NAMES:
+                if len(_VALUES) >= _REMEMBERED_VALUES:
+                    _VALUES.clear()
+                _VALUES.add(value)
 
 
 def read_request(headers: HeaderList, *, ended: bool, max_count: int, rules: RequestRules = ALL_NAMES) -> RequestHead:
@@ -107,8 +112,6 @@ def read_request(headers: HeaderList, *, ended: bool, max_count: int, rules: Req
     values: list[bytes] = []
     cookies: list[bytes] = []
     host: bytes | None = None
-    name: bytes
-    value: bytes
     for name, value in headers[len(pseudo) :]:
         if name == b"cookie":
             cookies.append(value)
@@ -125,7 +128,7 @@ def read_request(headers: HeaderList, *, ended: bool, max_count: int, rules: Req
         values.append(b"; ".join(cookies))
     all_names = tuple(names)
     where = _check_names(all_names)
-    _check_values(values)
+    _check_values(all_names, values)
     if where.te >= 0 and values[where.te].lower() != b"trailers":
         raise FramingError("TE other than trailers")
     fields = read_request_fields((all_names, tuple(values)), max_count, rules)
@@ -133,7 +136,6 @@ def read_request(headers: HeaderList, *, ended: bool, max_count: int, rules: Req
     if not ended and fields.content_length < 0:
         fields.chunked = True
     if ended and fields.content_length > 0:
-        # h2 compares lengths only where there is a body.
         raise FramingError("Content-Length without a body")
     head = RequestHead(pseudo.get(b":method", b""), pseudo.get(b":path", b""), fields)
     if b"sec-websocket-key" in names and b":protocol" in pseudo:
@@ -149,8 +151,6 @@ def read_request(headers: HeaderList, *, ended: bool, max_count: int, rules: Req
 def _leading_pseudo(headers: HeaderList) -> dict[bytes, bytes]:
     """Read the pseudo-headers; one behind another field is taken for a field with a malformed name."""
     pseudo: dict[bytes, bytes] = {}
-    name: bytes
-    value: bytes
     for name, value in headers:
         if name[:1] != b":":
             break
@@ -219,43 +219,28 @@ def _grpc_seconds(value: bytes) -> float:
     return int(number) * unit
 
 
-def request_headers(method: bytes, scheme: bytes, host: bytes, target: bytes, more: HeaderList) -> HeaderList:
-    """Build the header list of a request for an upstream."""
-    return [(b":method", method), (b":scheme", scheme), (b":authority", host), (b":path", target), *more]
-
-
-def answer_headers(answer: AnswerHead, date: bytes) -> HeaderList:
-    """Build the header list of an answer for a client; `date` is a whole line."""
+def answer_block(answer: AnswerHead, date: bytes) -> bytes:
+    """Build the header block of an answer for a client; `date` is a whole line."""
     lines = answer.lines
-    headers: HeaderList = [(b":status", b"%d" % answer.status)]
-    headers += fields_of(lines[lines.index(b"\n") + 1 :])
+    pieces = [_status(answer.status), compress_lines(lines[lines.index(b"\n") + 1 :])]
     if not answer.has_date:
-        headers.append((b"date", date[6:-2]))
+        pieces.append(compress_lines(date))
     if not answer.has_server:
-        headers.append((b"server", b"headgate"))
+        pieces.append(_SERVER)
     if answer.content_length >= 0 and answer.status >= 200 and answer.status != 204:
-        headers.append((b"content-length", b"%d" % answer.content_length))
-    return headers
+        pieces.append(compress_field(b"content-length", b"%d" % answer.content_length))
+    return b"".join(pieces)
 
 
-@lru_cache(256)
-def _known_fields(lines: bytes) -> HeaderList:
-    found: HeaderList = []
-    for line in lines.split(b"\r\n"):
-        if line:
-            colon = line.index(b":")
-            name = line[:colon].lower()
-            value = line[colon + 1 :].strip(b" \t")
-            if name in _SECRET_NAMES:
-                found.append(NeverIndexedHeaderTuple(name, value))
-            else:
-                found.append((name, value))
+_SERVER: Final = compress_field(b"server", b"headgate")
+_STATUSES: Final[dict[int, bytes]] = {}
+
+
+def _status(status: int) -> bytes:
+    found = _STATUSES.get(status)
+    if found is None:
+        found = _STATUSES[status] = compress_field(b":status", b"%d" % status)
     return found
-
-
-def fields_of(lines: bytes) -> HeaderList:
-    """Cut checked header lines into fields with names in lower case; the list is not to be changed."""
-    return _known_fields(lines) if len(lines) <= _REMEMBERED_BYTES else _known_fields.__wrapped__(lines)
 
 
 def read_answer(headers: HeaderList, max_count: int) -> AnswerHead:
@@ -263,8 +248,6 @@ def read_answer(headers: HeaderList, max_count: int) -> AnswerHead:
     status = b""
     names: list[bytes] = []
     values: list[bytes] = []
-    name: bytes
-    value: bytes
     for name, value in headers:
         if name[:1] == b":":
             if name != b":status" or status or names:
@@ -277,7 +260,7 @@ def read_answer(headers: HeaderList, max_count: int) -> AnswerHead:
         raise FramingError("malformed status")
     all_names = tuple(names)
     _check_names(all_names)
-    _check_values(values)
+    _check_values(all_names, values)
     code = int(status)
     return read_answer_fields(code, phrase(code).encode(), (all_names, tuple(values)), max_count)
 
@@ -293,10 +276,8 @@ def lines_of(headers: HeaderList) -> bytes:
     """
     names = tuple([name for name, _ in headers])
     _check_names(names)
-    _check_values([value for _, value in headers])
+    _check_values(names, [value for _, value in headers])
     lines = []
-    name: bytes
-    value: bytes
     for name, value in headers:
         dashed = name.replace(b"_", b"-")
         if dashed in FORBIDDEN_TRAILERS or dashed.startswith(b"x-forwarded-"):

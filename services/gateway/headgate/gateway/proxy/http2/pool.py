@@ -27,7 +27,7 @@ class Http2Pool(EndpointPool):
     @property
     def idle_count(self) -> int:
         """Connections without a stream."""
-        return sum(1 for link in self._links if not link.queues and not link.closed)
+        return sum(1 for link in self._links if not link.flows and not link.closed)
 
     @property
     def connection_count(self) -> int:
@@ -56,7 +56,7 @@ class Http2Pool(EndpointPool):
                 opening = asyncio.get_running_loop().create_task(self._open_shared(peer), name=f"h2 {self.label}")
                 self._opening = opening
             await asyncio.shield(opening)
-            if not any(link.has_room or link.queues for link in self._links):
+            if not any(link.has_room or link.flows for link in self._links):
                 # A connection of its own would fare no better.
                 raise ConnectionRefusedError(errno.ECONNREFUSED, "the endpoint allows no streams")
 
@@ -91,7 +91,7 @@ class Http2Pool(EndpointPool):
         """Close the connections without streams."""
         super().close_idle()
         for link in list(self._links):
-            if not link.queues:
+            if not link.flows:
                 link.leave()
         self._links = [each for each in self._links if not each.closed]
 
@@ -101,7 +101,7 @@ class Http2Pool(EndpointPool):
             return
         before = now - self._idle_timeout_s
         for link in list(self._links):
-            if not link.queues and link.idle_since < before:
+            if not link.flows and link.idle_since < before:
                 link.leave()
         self._links = [each for each in self._links if not each.closed]
 

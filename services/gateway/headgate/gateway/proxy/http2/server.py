@@ -3,9 +3,7 @@
 import asyncio
 import math
 import time
-from typing import Final, cast
-
-import h2.events
+from typing import Final
 
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.errors import BadMessage, FramingError
@@ -13,16 +11,11 @@ from headgate.gateway.proxy.exchange import Exchange
 from headgate.gateway.proxy.forward import Peer
 from headgate.gateway.proxy.head import AnswerHead, RequestFields
 from headgate.gateway.proxy.http2.budget import CONTROL, RESETS, WINDOW_UPDATES_PER_FRAME, Bucket
-from headgate.gateway.proxy.http2.heads import (
-    HeaderList,
-    RequestHead,
-    answer_headers,
-    fields_of,
-    grpc_answer,
-    lines_of,
-    read_request,
-)
-from headgate.gateway.proxy.http2.link import (
+from headgate.gateway.proxy.http2.compression import compress_field, compress_lines
+from headgate.gateway.proxy.http2.decompression import HeaderList
+from headgate.gateway.proxy.http2.heads import RequestHead, answer_block, grpc_answer, lines_of, read_request
+from headgate.gateway.proxy.http2.link import Link
+from headgate.gateway.proxy.http2.session import (
     CANCEL,
     ENHANCE_YOUR_CALM,
     INTERNAL_ERROR,
@@ -30,26 +23,25 @@ from headgate.gateway.proxy.http2.link import (
     NO_ERROR,
     PROTOCOL_ERROR,
     REFUSED_STREAM,
-    Link,
-    Queue,
+    Flow,
 )
 from headgate.gateway.proxy.sides import ClientSide
 
 _REFUSED_METHODS: Final = frozenset({b"TRACE"})
 _ALLOWED: Final = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
-_REPLY_SIZE: Final = 13
-"""Of the frames that the state machine answers with by itself: about that of RST_STREAM and WINDOW_UPDATE."""
+_CONTINUE: Final = compress_field(b":status", b"100")
+_TUNNEL: Final = compress_field(b":status", b"200")
 
 
 class Stream(ClientSide):
     """One request of a client."""
 
-    __slots__ = ("_connection", "_is_connect", "_left", "_queue", "ended", "exchange", "id", "is_grpc")
+    __slots__ = ("_connection", "_flow", "_is_connect", "_left", "ended", "exchange", "id", "is_grpc")
 
-    def __init__(self, connection: "Http2Connection", stream_id: int, queue: Queue, context: ProxyContext) -> None:
+    def __init__(self, connection: "Http2Connection", stream_id: int, flow: Flow, context: ProxyContext) -> None:
         super().__init__()
         self._connection = connection
-        self._queue = queue
+        self._flow = flow
         self.id = stream_id
         self.peer = connection.peer
         self.is_grpc = False
@@ -74,14 +66,14 @@ class Stream(ClientSide):
             return
         connection = self._connection
         ends = done and not trailers and not payload
-        connection.send_headers(self.id, answer_headers(answer, connection.date_line), end=ends)
+        connection.send_headers(self.id, answer_block(answer, connection.date_line), end=ends)
         if not ends:
-            connection.send(self.id, payload, end=done, trailers=fields_of(trailers) if trailers else None)
+            connection.send(self.id, payload, end=done, trailers=trailers)
         self._sent(done)
 
     def send_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
         """Send more of the body."""
-        self._connection.send(self.id, payload, end=done, trailers=fields_of(trailers) if trailers else None)
+        self._connection.send(self.id, payload, end=done, trailers=trailers)
         self._sent(done)
 
     def _sent(self, done: bool) -> None:
@@ -94,7 +86,7 @@ class Stream(ClientSide):
     def pause_if_full(self) -> None:
         """Stop or go on taking the answer from the upstream, by what waits here."""
         connection = self._connection
-        full = self._queue.size > connection.config.buffer_high or connection.write_paused
+        full = self._flow.size > connection.config.buffer_high or connection.write_paused
         if full is not self.write_paused:
             self.write_paused = full
             if self.exchange.active:
@@ -102,21 +94,18 @@ class Stream(ClientSide):
 
     def send_informational(self, answer: AnswerHead) -> None:
         """Pass a 1xx on."""
-        headers: HeaderList = [(b":status", b"%d" % answer.status)]
-        headers += fields_of(answer.lines[answer.lines.index(b"\n") + 1 :])
-        self._connection.send_headers(self.id, headers, end=False)
+        block = compress_field(b":status", b"%d" % answer.status)
+        self._connection.send_headers(self.id, block + compress_lines(_fields(answer)), end=False)
 
     def send_continue(self) -> None:
         """Ask for the body."""
-        self._connection.send_headers(self.id, [(b":status", b"100")], end=False)
+        self._connection.send_headers(self.id, _CONTINUE, end=False)
 
     def open_tunnel(self, answer: AnswerHead, payload: bytes) -> None:
         """Say that the CONNECT was taken (RFC 8441 section 5)."""
-        headers: HeaderList = [(b":status", b"200")]
-        for name, value in fields_of(answer.lines[answer.lines.index(b"\n") + 1 :]):
-            if name != b"sec-websocket-accept":
-                headers.append((name, value))
-        self._connection.send_headers(self.id, headers, end=False)
+        lines = _fields(answer).splitlines(keepends=True)
+        kept = b"".join([line for line in lines if not line.lower().startswith(b"sec-websocket-accept:")])
+        self._connection.send_headers(self.id, _TUNNEL + compress_lines(kept), end=False)
         if payload:
             self._connection.send(self.id, payload, end=False)
 
@@ -144,7 +133,7 @@ class Stream(ClientSide):
 
     def unsent(self) -> int:
         """Count what waits for the client's windows."""
-        return self._queue.size
+        return self._flow.size
 
     def abort(self) -> None:
         """Reset the stream."""
@@ -153,7 +142,7 @@ class Stream(ClientSide):
     def update_reading(self) -> None:
         """Open the window for what was passed on."""
         if self.exchange.takes_body:
-            self._connection.return_window(self.id, self._queue)
+            self._connection.return_window(self.id, self._flow)
 
     def own_answer(self, answer: AnswerHead, status: int, reason: str) -> AnswerHead | None:
         """Give an answer of ours the form that gRPC wants; None: it is good as it is."""
@@ -164,9 +153,6 @@ class Stream(ClientSide):
         exchange = self.exchange
         try:
             lines = lines_of(headers)
-            if self._left > 0:
-                # h2 compares lengths only where the body ends with data.
-                raise FramingError("Content-Length disagrees with the body")
         except BadMessage as bad:
             exchange.refuse(bad.status, bad.reason)
             return
@@ -177,10 +163,12 @@ class Stream(ClientSide):
 
     def take_body(self, payload: bytes, *, done: bool, trailers: bytes, size: int) -> None:
         """Pass a part of the request's body on; `size` is what it took of the window."""
-        queue = self._queue
-        queue.unreturned += size
+        self._flow.unreturned += size
         if self._left >= 0:
             self._left -= len(payload)
+            if self._left < 0 or (done and self._left):
+                self._connection.refuse_malformed(self, FramingError("Content-Length disagrees with the body"))
+                return
         exchange = self.exchange
         if exchange.active:
             exchange.request_data(payload, done=done, trailers=trailers)
@@ -197,7 +185,6 @@ class Http2Connection(Link):
         "_context",
         "_control",
         "_draining",
-        "_priority",
         "_quiet_until",
         "_resets",
         "_streams",
@@ -207,7 +194,7 @@ class Http2Connection(Link):
     )
 
     def __init__(self, context: ProxyContext, peer: Peer) -> None:
-        super().__init__(context.config, context.outbox, client_side=False)
+        super().__init__(context.config, context.outbox, is_client=False)
         self._context = context
         self.peer = peer
         self._streams: dict[int, Stream] = {}
@@ -215,8 +202,6 @@ class Http2Connection(Link):
         self._control = Bucket(CONTROL[0], CONTROL[1])
         self._updates = 0
         """WINDOW_UPDATE frames that came."""
-        self._priority: h2.events.PriorityUpdated | None = None
-        """Came in the head of a request, so that it is none of its own."""
         self._announced = False
         """The client was told that the connection will be closed."""
         self._draining = False
@@ -249,67 +234,39 @@ class Http2Connection(Link):
         for stream in list(self._streams.values()):
             stream.pause_if_full()
 
-    # Events
+    # Frames
 
-    def handle(self, event: h2.events.Event) -> None:
-        """React to one event."""
-        if isinstance(event, h2.events.RequestReceived):
-            self._begin(event)
-        elif isinstance(event, h2.events.DataReceived):
-            self._take_data(event)
-        elif isinstance(event, h2.events.StreamEnded):
-            return
-        elif isinstance(event, h2.events.WindowUpdated):
-            self._take_window(event)
-        elif isinstance(event, h2.events.TrailersReceived):
-            self._take_trailers(event)
-        elif isinstance(event, h2.events.StreamReset):
-            self._forget_stream(event)
-        elif isinstance(event, h2.events.ConnectionTerminated):
-            self._client_leaves = True
-            self._close_if_done()
-        elif isinstance(event, h2.events.RemoteSettingsChanged):
-            self.pump_all()
-        elif event is self._priority:
-            self._priority = None
-        else:
-            self._spend_control(1)
-
-    def _begin(self, event: h2.events.RequestReceived) -> None:
-        stream_id = event.stream_id
-        self._priority = event.priority_updated
-        if self._draining or len(self.queues) >= self.config.max_streams:
-            self._spend_control(1)
+    def take_request(self, stream_id: int, headers: HeaderList, *, done: bool) -> None:
+        """Begin an exchange."""
+        if self._draining or len(self.flows) >= self.config.max_streams:
+            self.take_control()
             self.reset(stream_id, REFUSED_STREAM)
             return
         if self._context.draining and not self._announced:
             self.announce_drain()
-        stream = Stream(self, stream_id, self.open(stream_id), self._context)
-        stream.ended = event.stream_ended is not None
+        flow = self.open(stream_id)
+        flow.peer_done = done
+        stream = Stream(self, stream_id, flow, self._context)
+        stream.ended = done
         self._streams[stream_id] = stream
         self.deadline = 0.0
         exchange = stream.exchange
         try:
-            head = read_request(
-                cast(HeaderList, event.headers),
-                ended=stream.ended,
-                max_count=self.config.max_header_count,
-                rules=self._context.rules,
-            )
+            head = read_request(headers, ended=done, max_count=self.config.max_header_count, rules=self._context.rules)
         except BadMessage as bad:
             exchange.begin(b"-", b"-", RequestFields())
             if isinstance(bad, FramingError):
-                self._refuse_malformed(stream, bad)
+                self.refuse_malformed(stream, bad)
             else:
-                exchange.request_done = stream.ended
+                exchange.request_done = done
                 exchange.refuse(bad.status, bad.reason)
             return
         exchange.begin(head.method, head.target, head.fields)
-        exchange.request_done = stream.ended
+        exchange.request_done = done
         if not self._refuse_at_once(exchange, head):
             stream.start(head, self.config.max_body)
 
-    def _refuse_malformed(self, stream: Stream, bad: BadMessage) -> None:
+    def refuse_malformed(self, stream: Stream, bad: BadMessage) -> None:
         """Reset the stream of a request that is none (RFC 9113 section 8.1.1)."""
         exchange = stream.exchange
         exchange.status, exchange.reason = bad.status, bad.reason
@@ -331,67 +288,68 @@ class Http2Connection(Link):
             return False
         return True
 
-    def _take_data(self, event: h2.events.DataReceived) -> None:
-        size = event.flow_controlled_length or 0
-        self.received(size)
-        done = event.stream_ended is not None
-        if not event.data and not done:
-            self._spend_control(1)
-        stream = self._streams.get(event.stream_id)
+    def take_data(self, stream_id: int, flow: Flow, payload: bytes, size: int, *, done: bool) -> None:
+        """Pass a part of a request's body on."""
+        stream = self._streams.get(stream_id)
         if stream is None:
             return
         stream.ended = done
-        data = bytes(event.data)
         if not (stream.exchange.tunnel and done):
-            stream.take_body(data, done=done, trailers=b"", size=size)
+            stream.take_body(payload, done=done, trailers=b"", size=size)
             return
-        if data:
-            stream.exchange.request_data(data, done=False, trailers=b"")
+        if payload:
+            stream.exchange.request_data(payload, done=False, trailers=b"")
         stream.exchange.end_tunnel()
 
-    def _take_trailers(self, event: h2.events.TrailersReceived) -> None:
-        stream = self._streams.get(event.stream_id)
+    def take_trailers(self, stream_id: int, headers: HeaderList) -> None:
+        """End a request."""
+        stream = self._streams.get(stream_id)
         if stream is not None:
             stream.ended = True
-            stream.take_trailers(cast(HeaderList, event.headers))
+            stream.take_trailers(headers)
 
-    def _take_window(self, event: h2.events.WindowUpdated) -> None:
-        if event.stream_id:
-            self.pump_one(event.stream_id)
+    def take_window(self, stream_id: int) -> None:
+        """Send what waited for the client."""
+        if stream_id:
+            self.pump_one(stream_id)
         else:
             self.pump_all()
         self._updates += 1
         if self._updates > (self.frames + 1) * WINDOW_UPDATES_PER_FRAME:
-            self._spend_control(1)
+            self.take_control()
 
-    def pumped(self, stream_id: int, queue: Queue) -> None:
+    def take_settings(self) -> None:
+        """Send what the client's windows held back until now."""
+        self.pump_all()
+
+    def take_goaway(self, last_stream_id: int, code: int) -> None:
+        """Close behind the streams that are under way."""
+        self._client_leaves = True
+        self._close_if_done()
+
+    def pumped(self, stream_id: int, flow: Flow) -> None:
         """Let an answer go on that waited for the window, or let go of one that is out."""
-        if queue.is_over:
-            self._let_go(stream_id, queue)
+        if flow.is_over:
+            self._let_go(stream_id, flow)
         else:
             stream = self._streams.get(stream_id)
             if stream is not None:
                 stream.pause_if_full()
 
-    def _forget_stream(self, event: h2.events.StreamReset) -> None:
+    def take_reset(self, stream_id: int, code: int) -> None:
+        """Forget a stream."""
         self._spend_reset()
-        queue = self.queues.pop(event.stream_id, None)
-        if queue is not None:
-            queue.is_over = True
-        stream = self._streams.pop(event.stream_id, None)
+        stream = self._streams.pop(stream_id, None)
         if stream is not None:
             stream.exchange.abandon()
         self._close_if_done()
 
     # Abuse
 
-    def replied(self, size: int) -> None:
-        """Count what the client made the state machine answer."""
-        self._spend_control(max(1, size // _REPLY_SIZE))
-
-    def _spend_control(self, count: int) -> None:
+    def take_control(self) -> None:
+        """Count what the client made us do beside requests."""
         unread = self.transport.get_write_buffer_size()
-        if not self._control.take(count) or unread > 16 * self.config.buffer_high:
+        if not self._control.take() or unread > 16 * self.config.buffer_high:
             self._calm_down()
 
     def _spend_reset(self) -> None:
@@ -411,7 +369,7 @@ class Http2Connection(Link):
         self._linger()
 
     def _end(self, code: int) -> None:
-        self.say_goaway(self.h2.highest_inbound_stream_id, code)
+        self.say_goaway(self.last_inbound, code)
         self.close()
         self._linger()
 
@@ -422,7 +380,7 @@ class Http2Connection(Link):
 
     def _abandon_all(self) -> None:
         streams, self._streams = self._streams, {}
-        self.queues = {}
+        self.flows = {}
         for stream in streams.values():
             stream.exchange.abandon()
 
@@ -432,18 +390,18 @@ class Http2Connection(Link):
         """Let go of a stream whose answer is given; its window may yet hold back some of it."""
         self._streams.pop(stream.id, None)
         self._quiet_until = self._context.clock.now + self.config.idle_timeout_s
-        queue = self.queues.get(stream.id)
-        if queue is not None:
-            queue.drops_rest = not stream.ended
-            if queue.is_over:
-                self._let_go(stream.id, queue)
+        flow = self.flows.get(stream.id)
+        if flow is not None:
+            flow.drops_rest = not stream.ended
+            if flow.is_over:
+                self._let_go(stream.id, flow)
         self._close_if_done()
 
-    def _let_go(self, stream_id: int, queue: Queue) -> None:
+    def _let_go(self, stream_id: int, flow: Flow) -> None:
         if stream_id in self._streams:
             return
-        self.queues.pop(stream_id, None)
-        if queue.drops_rest:
+        self.flows.pop(stream_id, None)
+        if flow.drops_rest:
             # The rest of a body that nobody wants (RFC 9113 section 8.1).
             self.reset(stream_id, NO_ERROR)
         self._close_if_done()
@@ -471,7 +429,7 @@ class Http2Connection(Link):
         self._drop_stuck(now - self.config.body_timeout_s)
         if self.is_closed():
             return
-        if self._streams or self.queues:
+        if self._streams or self.flows:
             self.deadline = 0.0
         elif self._quiet_until < now:
             self._end(NO_ERROR)
@@ -480,8 +438,8 @@ class Http2Connection(Link):
 
     def _drop_stuck(self, before: float) -> None:
         """Reset streams whose answers are given and not taken."""
-        for stream_id, queue in list(self.queues.items()):
-            if stream_id not in self._streams and 0.0 < queue.moved_at < before:
+        for stream_id, flow in list(self.flows.items()):
+            if stream_id not in self._streams and 0.0 < flow.moved_at < before:
                 self.reset(stream_id, CANCEL)
         self._close_if_done()
 
@@ -495,7 +453,7 @@ class Http2Connection(Link):
         """Take no more streams; close once those under way are through."""
         if not self._draining and not self.closed:
             self._announced = self._draining = True
-            self.say_goaway(self.h2.highest_inbound_stream_id, NO_ERROR)
+            self.say_goaway(self.last_inbound, NO_ERROR)
         self._close_if_done()
 
     def abort(self) -> None:
@@ -505,6 +463,11 @@ class Http2Connection(Link):
 
     def _close_if_done(self) -> None:
         leaves = self._draining or self._client_leaves
-        if leaves and not self._streams and not self.queues and not self.closed:
+        if leaves and not self._streams and not self.flows and not self.closed:
             self.close()
             self.deadline = self._context.clock.now + self.config.lingering_s
+
+
+def _fields(answer: AnswerHead) -> bytes:
+    """Return the header lines behind the status line."""
+    return answer.lines[answer.lines.index(b"\n") + 1 :]
