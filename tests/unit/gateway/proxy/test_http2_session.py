@@ -9,10 +9,12 @@ import hpack
 import pytest
 
 from fakes.source import from_source
+from headgate.gateway.proxy.http2 import frames as http2
 from headgate.gateway.proxy.http2.decompression import HeaderList
+from headgate.gateway.proxy.http2.flow import Flow
 
-http2 = from_source("headgate.gateway.proxy.http2.session")
-ConnectionFault, Flow, Session = http2.ConnectionFault, http2.Flow, http2.Session
+_source = from_source("headgate.gateway.proxy.http2.session")
+ConnectionFault, Session = _source.ConnectionFault, _source.Session
 
 
 class Recorded(Session):

@@ -14,9 +14,10 @@ from headgate.gateway.proxy.forward import authority
 from headgate.gateway.proxy.head import AnswerHead
 from headgate.gateway.proxy.http2.compression import compress_field, compress_lines
 from headgate.gateway.proxy.http2.decompression import HeaderList
+from headgate.gateway.proxy.http2.flow import Flow
+from headgate.gateway.proxy.http2.frames import CANCEL, LAST_STREAM, NO_ERROR, REFUSED_STREAM
 from headgate.gateway.proxy.http2.heads import is_grpc_type, lines_of, read_answer
 from headgate.gateway.proxy.http2.link import Link
-from headgate.gateway.proxy.http2.session import CANCEL, LAST_STREAM, NO_ERROR, REFUSED_STREAM, Flow
 from headgate.gateway.proxy.outbox import Outbox
 from headgate.gateway.proxy.sides import UpstreamSide
 

@@ -10,7 +10,8 @@ from typing import cast
 
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.http2.compression import FORGET, compress_lines
-from headgate.gateway.proxy.http2.session import (
+from headgate.gateway.proxy.http2.flow import Flow
+from headgate.gateway.proxy.http2.frames import (
     ENABLE_CONNECT_PROTOCOL,
     ENABLE_PUSH,
     FRAME_SIZE,
@@ -18,10 +19,8 @@ from headgate.gateway.proxy.http2.session import (
     MAX_CONCURRENT_STREAMS,
     MAX_HEADER_LIST_SIZE,
     STREAM_WINDOW,
-    ConnectionFault,
-    Flow,
-    Session,
 )
+from headgate.gateway.proxy.http2.session import ConnectionFault, Session
 from headgate.gateway.proxy.outbox import Outbox, OutboxTransport
 
 

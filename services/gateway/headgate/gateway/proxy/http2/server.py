@@ -13,9 +13,8 @@ from headgate.gateway.proxy.head import AnswerHead, RequestFields
 from headgate.gateway.proxy.http2.budget import CONTROL, RESETS, WINDOW_UPDATES_PER_FRAME, Bucket
 from headgate.gateway.proxy.http2.compression import compress_field, compress_lines
 from headgate.gateway.proxy.http2.decompression import HeaderList
-from headgate.gateway.proxy.http2.heads import RequestHead, answer_block, grpc_answer, lines_of, read_request
-from headgate.gateway.proxy.http2.link import Link
-from headgate.gateway.proxy.http2.session import (
+from headgate.gateway.proxy.http2.flow import Flow
+from headgate.gateway.proxy.http2.frames import (
     CANCEL,
     ENHANCE_YOUR_CALM,
     INTERNAL_ERROR,
@@ -23,8 +22,9 @@ from headgate.gateway.proxy.http2.session import (
     NO_ERROR,
     PROTOCOL_ERROR,
     REFUSED_STREAM,
-    Flow,
 )
+from headgate.gateway.proxy.http2.heads import RequestHead, answer_block, grpc_answer, lines_of, read_request
+from headgate.gateway.proxy.http2.link import Link
 from headgate.gateway.proxy.sides import ClientSide
 
 _REFUSED_METHODS: Final = frozenset({b"TRACE"})

@@ -7,55 +7,46 @@ Whoever inherits from `Session` is told by the methods that it overrides, and wr
 from typing import Final
 
 from headgate.gateway.proxy.http2.decompression import CompressionFault, Decoder, HeaderList, HeaderListTooLong
+from headgate.gateway.proxy.http2.flow import Flow
+from headgate.gateway.proxy.http2.frames import (
+    ACK,
+    COMPRESSION_ERROR,
+    CONNECTION_WINDOW,
+    CONTINUATION,
+    DATA,
+    ENABLE_CONNECT_PROTOCOL,
+    ENABLE_PUSH,
+    END_HEADERS,
+    END_STREAM,
+    ENHANCE_YOUR_CALM,
+    FLOW_CONTROL_ERROR,
+    FRAME_SIZE,
+    FRAME_SIZE_ERROR,
+    GOAWAY,
+    HAS_PRIORITY,
+    HEADERS,
+    INITIAL_WINDOW_SIZE,
+    LAST_STREAM,
+    MAX_CONCURRENT_STREAMS,
+    MAX_FRAME_SIZE,
+    PADDED,
+    PING,
+    PREFACE,
+    PRIORITY,
+    PROTOCOL_ERROR,
+    PUSH_PROMISE,
+    RST_STREAM,
+    SETTINGS,
+    STREAM_CLOSED,
+    WINDOW_UPDATE,
+)
 
-PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-STREAM_WINDOW: Final = 256 * 1024
-CONNECTION_WINDOW: Final = 4 * 1024 * 1024
-LAST_STREAM: Final = 2**31 - 1
 _FIRST_WINDOW: Final = 65_535
 """Of every window before SETTINGS and WINDOW_UPDATE say something else."""
 _LARGEST_WINDOW: Final = 2**31 - 1
-FRAME_SIZE: Final = 16_384
-"""The most that a frame holds, either way: larger ones, which a peer may allow, would keep other streams waiting."""
 _LARGEST_FRAME_SIZE: Final = 2**24 - 1
 _MAX_CONTINUATIONS: Final = 64
 _REMEMBERED_RESETS: Final = 1024
-
-NO_ERROR: Final = 0
-PROTOCOL_ERROR: Final = 1
-INTERNAL_ERROR: Final = 2
-FLOW_CONTROL_ERROR: Final = 3
-STREAM_CLOSED: Final = 5
-FRAME_SIZE_ERROR: Final = 6
-REFUSED_STREAM: Final = 7
-CANCEL: Final = 8
-COMPRESSION_ERROR: Final = 9
-ENHANCE_YOUR_CALM: Final = 11
-
-DATA: Final = 0
-HEADERS: Final = 1
-PRIORITY: Final = 2
-RST_STREAM: Final = 3
-SETTINGS: Final = 4
-PUSH_PROMISE: Final = 5
-PING: Final = 6
-GOAWAY: Final = 7
-WINDOW_UPDATE: Final = 8
-CONTINUATION: Final = 9
-
-ACK: Final = 0x1
-END_STREAM: Final = 0x1
-END_HEADERS: Final = 0x4
-PADDED: Final = 0x8
-HAS_PRIORITY: Final = 0x20
-
-HEADER_TABLE_SIZE: Final = 1
-ENABLE_PUSH: Final = 2
-MAX_CONCURRENT_STREAMS: Final = 3
-INITIAL_WINDOW_SIZE: Final = 4
-MAX_FRAME_SIZE: Final = 5
-MAX_HEADER_LIST_SIZE: Final = 6
-ENABLE_CONNECT_PROTOCOL: Final = 8
 
 
 class ConnectionFault(Exception):
@@ -64,52 +55,6 @@ class ConnectionFault(Exception):
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
         self.code = code
-
-
-class Flow:
-    """Both directions of one stream: windows, what it has yet to send, what it has yet to give back of its window."""
-
-    __slots__ = (
-        "drops_rest",
-        "ended",
-        "has_head",
-        "is_over",
-        "moved_at",
-        "offset",
-        "peer_done",
-        "pieces",
-        "room",
-        "size",
-        "trailers",
-        "unreturned",
-        "window",
-    )
-
-    def __init__(self, window: int) -> None:
-        self.window = window
-        """Bytes that the peer takes; below 0 when it has made its window smaller."""
-        self.room = STREAM_WINDOW
-        """Bytes that the peer may send."""
-        self.peer_done = False
-        """The peer has sent its END_STREAM."""
-        self.has_head = False
-        """The final head of an answer is here."""
-        self.pieces: list[bytes] = []
-        self.offset = 0
-        """What of the first piece was sent."""
-        self.size = 0
-        self.trailers = b""
-        """As header lines."""
-        self.ended = False
-        """Nothing more will be added."""
-        self.is_over = False
-        """The end was sent, or the stream was reset."""
-        self.unreturned = 0
-        """Bytes received and passed on, for which the window was not opened again yet."""
-        self.moved_at = 0.0
-        """Monotonic time at which the peer last took something, while something waits."""
-        self.drops_rest = False
-        """Whatever the peer may still send is not wanted."""
 
 
 class Session:
