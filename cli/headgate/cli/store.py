@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -68,8 +69,7 @@ def _url_of(data_dir: Path) -> str:
 
 async def _ask(url: str, question: Callable[[NatsStores], Awaitable[T]]) -> T:
     settings = load_settings(ServiceSettings, [], program="headgate", summary="")
-    password = settings.nats_password.get_secret_value()
-    bus = await Bus.connect(url, name="headgate", user=settings.nats_user, password=password, wait_s=CONNECT_S)
+    bus = await Bus.connect(replace(settings.nats, url=url), name="headgate", wait_s=CONNECT_S)
     try:
         if not bus.is_connected:
             raise Unreachable(f"no NATS server answers at {bus.address}")

@@ -7,6 +7,7 @@ import pytest
 from pydantic import Field, SecretStr, ValidationError
 
 from headgate.common.errors import SettingsError
+from headgate.common.nats_access import NatsAccess, NatsTls
 from headgate.common.settings import ServiceSettings, load_settings
 
 
@@ -156,3 +157,41 @@ def test_every_setting_has_a_sentence_on_its_default() -> None:
     for name, field in ServiceSettings.model_fields.items():
         assert field.description, name
         assert field.description.endswith("."), name
+
+
+def test_nats_is_reached_in_the_clear_and_without_a_user_by_default() -> None:
+    assert load().nats == NatsAccess("nats://127.0.0.1:4222")
+
+
+@pytest.mark.parametrize(
+    ("argv", "tls"),
+    [
+        (("--nats-url=nats://a,tls://b",), NatsTls()),
+        (("--nats-ca-file=ca.pem",), NatsTls(Path("ca.pem"))),
+        (("--nats-certificate-file=c", "--nats-key-file=k"), NatsTls(None, Path("c"), Path("k"))),
+        (("--nats-server-name=nats",), NatsTls(server_name="nats")),
+    ],
+)
+def test_a_tls_url_or_a_file_for_tls_demands_tls(argv: tuple[str, ...], tls: NatsTls) -> None:
+    assert load(*argv).nats.tls == tls
+
+
+def test_each_user_has_an_inbox_of_its_own_unless_one_is_named() -> None:
+    assert load("--nats-user=watcher.paris").nats.inbox == "_INBOX.watcher=2Eparis"
+    assert load("--nats-user=watcher", "--nats-inbox=answers.here").nats.inbox == "answers.here"
+
+
+def test_the_password_of_nats_is_not_shown() -> None:
+    assert "secret" not in repr(load("--nats-user=watcher", "--nats-password=secret").nats)
+
+
+@pytest.mark.parametrize(
+    ("argv", "complaint"),
+    [
+        (("--nats-certificate-file=c",), "nats_certificate_file and nats_key_file go together"),
+        (("--nats-inbox=_INBOX.>",), "must be a subject without wildcards"),
+    ],
+)
+def test_mistakes_about_nats_are_told(argv: tuple[str, ...], complaint: str) -> None:
+    with pytest.raises(SettingsError, match=complaint):
+        load(*argv)

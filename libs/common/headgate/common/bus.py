@@ -5,15 +5,17 @@ authorization error), or its read loop or its reconnecting dies of an exception.
 makes it anew; whoever holds subscriptions is told by `on_reconnect`, as a subscription lives on one client only and an
 ephemeral consumer does not survive the server.
 
-nats-py's own defaults print a traceback for every failed attempt and stop after 60 of them; here each outage is two
-lines in the log, and waits grow from 50 ms to 2 s with jitter: a local server that is restarted is back at once, and
-a fleet does not return in step.
+nats-py's own defaults print a traceback for every failed attempt and stop after 60 of them; here each outage is a
+line at its begin, one for each kind of reason, and one at its end; waits grow from 50 ms to 2 s with jitter: a local
+server that is restarted is back at once, and a fleet does not return in step.
 """
 
 import asyncio
 import logging
 import random
+import re
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 import nats.errors
 from nats.aio.client import Client
@@ -23,7 +25,9 @@ from nats.js import JetStreamContext
 from prometheus_client import Counter, Gauge
 
 from headgate.common.bus_requests import Requests
-from headgate.common.errors import StoreUnavailable
+from headgate.common.errors import SettingsError, StoreUnavailable
+from headgate.common.nats_access import NatsAccess, TlsFiles
+from headgate.common.nats_client import PARTING_S, TlsClient, close_client, explain, reason_of
 from headgate.common.tasks import cancel, heed_cancellation
 
 _log = logging.getLogger(__name__)
@@ -38,6 +42,9 @@ _SLOW_QUIET_S = 10.0
 _WATCH_S = 0.5
 _STUCK_S = 15.0
 """A client that was not connected for this long is made anew, in case that its reconnecting died."""
+_REFUSED = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"')
+_SHOWN_TOKENS = 5
+"""Of a refused subject, to tell one refusal from another: names of objects and consumers are behind these."""
 
 Callback = Callable[[], Awaitable[None] | None]
 
@@ -45,9 +52,9 @@ Callback = Callable[[], Awaitable[None] | None]
 class Bus:
     """A supervised client. Make one with `Bus.connect`."""
 
-    def __init__(self, url: str, name: str, user: str = "", password: str = "") -> None:
-        self._servers = [server.strip() for server in url.split(",") if server.strip()]
-        self._name, self._user, self._password = name, user, password
+    def __init__(self, access: NatsAccess, name: str) -> None:
+        self._access, self._name = access, name
+        self._tls = TlsFiles(access.tls) if access.tls else None
         self._wait_s = _FIRST_WAIT_S
         self._client = Client()
         self._js: JetStreamContext | None = None
@@ -58,24 +65,27 @@ class Bus:
         self._supervisor: asyncio.Task[None] | None = None
         self._connected_once = asyncio.Event()
         self._is_closing = False
-        self._outage_logged = False
+        self._has_parted = False
+        """Whether the lost connection is closed, so that reconnecting has begun."""
+        self._told_reasons: set[str] = set()
+        """Of the outage under way; empty if there is none."""
+        self._told_refusals: set[str] = set()
         self._slow_told = -_SLOW_QUIET_S
 
     @classmethod
-    async def connect(
-        cls, url: str, *, name: str, user: str = "", password: str = "", wait_s: float | None = None
-    ) -> "Bus":
+    async def connect(cls, access: NatsAccess | str, *, name: str, wait_s: float | None = None) -> "Bus":
         """Return a bus, connected unless `wait_s` ran out.
 
         Args:
-            url: server or servers, separated by commas.
+            access: where, and how to get in; a text is a URL, or several separated by commas.
             name: shown by NATS' monitoring.
-            user: empty for no authentication.
-            password: of the user.
             wait_s: seconds to wait for the connection; None waits for as long as it takes, 0 connects behind the
                 scenes for a service that can begin without the bus.
+
+        Raises:
+            SettingsError: a file that is needed for TLS cannot be used.
         """
-        bus = cls(url, name, user, password)
+        bus = cls(NatsAccess(access) if isinstance(access, str) else access, name)
         bus._supervisor = asyncio.create_task(bus._supervise(), name="bus supervisor")
         try:
             async with asyncio.timeout(wait_s):
@@ -107,7 +117,7 @@ class Bus:
     @property
     def address(self) -> str:
         """The servers as configured, without credentials."""
-        return ",".join(server.rsplit("@", 1)[-1] for server in self._servers)
+        return str(self._access)
 
     def readiness(self) -> str | None:
         """Readiness check for the admin site."""
@@ -167,12 +177,12 @@ class Bus:
         if self._supervisor:
             await cancel(self._supervisor)
         if self._background:
-            await cancel(*(task for task in self._background if isinstance(task, asyncio.Task)))
-        await self._discard_client()
+            await cancel(*self._background)
+        await close_client(self._client)
 
     async def _make_client(self) -> None:
         self._requests.end()
-        client = Client()
+        client = TlsClient() if self._tls else Client()
         self._client, self._js, self._requests = client, client.jetstream(), Requests(client)
         self._wait_s = _FIRST_WAIT_S
 
@@ -185,7 +195,8 @@ class Bus:
 
         async def disconnected() -> None:
             if client is self._client and not self._is_closing:
-                self._on_lost("the connection broke")
+                self._has_parted = True
+                self._on_lost("the connection broke", "away")
                 self._requests.end()
 
         async def reconnected() -> None:
@@ -195,10 +206,11 @@ class Bus:
                 await client.close()
 
         await client.connect(
-            self._servers,
+            self._access.servers,
             name=self._name,
-            user=self._user or None,
-            password=self._password or None,
+            user=self._access.user or None,
+            password=self._access.password or None,
+            inbox_prefix=self._access.inbox,
             error_cb=report,
             disconnected_cb=disconnected,
             reconnected_cb=reconnected,
@@ -210,7 +222,14 @@ class Bus:
             max_outstanding_pings=_PINGS_OUTSTANDING,
             pending_size=16 * 1024 * 1024,
             flush_timeout=5.0,
+            **self._tls_options(),
         )
+
+    def _tls_options(self) -> dict[str, Any]:
+        if self._tls is None or self._access.tls is None:
+            return {}
+        name = self._access.tls.server_name
+        return {"tls": self._tls.context(), **({"tls_hostname": name} if name else {})}
 
     def _on_error(self, client: Client, error: Exception) -> None:
         if isinstance(error, nats.errors.SlowConsumerError):
@@ -218,11 +237,23 @@ class Bus:
             return
         if client is not self._client or self._is_closing:
             return
-        if not client.is_connected:
+        if refused := _REFUSED.search(str(error)):
+            self._on_refused(*refused.groups())
+        elif not client.is_connected:
             self._back_off(client)
-            self._on_lost(_reason(error))
+            self._on_lost(*explain(error, self._access.user))
         else:
-            _log.debug("NATS reports an error", extra={"nats": self.address, "reason": _reason(error)})
+            _log.debug("NATS reports an error", extra={"nats": self.address, "reason": reason_of(error)})
+
+    def _on_refused(self, what: str, subject: str) -> None:
+        if what == "publish":
+            subject = self._requests.refuse(subject)
+        kind = f"{what} {'.'.join(subject.split('.')[:_SHOWN_TOKENS])}"
+        if kind not in self._told_refusals:
+            self._told_refusals.add(kind)
+            # The user of a certificate is known to the server alone.
+            extra = {"what": what, "subject": subject, "user": self._access.user, "nats": self.address}
+            _log.error("NATS does not permit this to our user", extra=extra)
 
     def _on_slow(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -231,16 +262,21 @@ class Bus:
             _log.warning("messages were dropped on our side: reading again")
         self._notify(self._disturbed)
 
-    def _on_lost(self, reason: str) -> None:
+    def _on_lost(self, reason: str, kind: str) -> None:
         _CONNECTED.set(0)
-        if not self._outage_logged:
-            self._outage_logged = True
+        # Whoever refuses us also breaks the connection, which says less.
+        if kind not in self._told_reasons and (kind != "away" or not self._told_reasons):
+            self._told_reasons.add(kind)
             _log.warning("no connection to NATS, trying on", extra={"nats": self.address, "reason": reason})
 
     def _back_off(self, client: Client) -> None:
-        # nats-py reads this option before each attempt; its own wait is one constant.
+        # nats-py reads these options before each attempt; its own wait is one constant.
         self._wait_s = min(_LAST_WAIT_S, self._wait_s * 1.6)
         client.options["reconnect_time_wait"] = self._wait_s * random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
+        try:
+            client.options.update(self._tls_options())
+        except SettingsError as error:
+            self._on_lost(str(error), "files")
 
     def _on_connected(self) -> None:
         self._settle()
@@ -253,8 +289,10 @@ class Bus:
     def _settle(self) -> None:
         self._wait_s = _FIRST_WAIT_S
         self._client.options["reconnect_time_wait"] = _FIRST_WAIT_S
-        if self._outage_logged:
-            self._outage_logged = False
+        self._has_parted = False
+        self._told_refusals.clear()  # a server that got new rights for our user has closed its connection
+        if self._told_reasons:
+            self._told_reasons.clear()
             _log.info("connected to NATS", extra={"nats": self.address})
 
     def _notify(self, callbacks: list[Callback]) -> None:
@@ -265,9 +303,11 @@ class Bus:
                 _log.exception("a callback of the bus failed")
                 continue
             if outcome is not None:
-                task = asyncio.ensure_future(outcome)
-                self._background.add(task)
-                task.add_done_callback(self._forget)
+                self._keep(asyncio.ensure_future(outcome))
+
+    def _keep(self, task: "asyncio.Future[None]") -> None:
+        self._background.add(task)
+        task.add_done_callback(self._forget)
 
     def _forget(self, task: "asyncio.Future[None]") -> None:
         self._background.discard(task)
@@ -282,10 +322,9 @@ class Bus:
             await asyncio.sleep(_WATCH_S)
             if self._client.is_connected:
                 seen = loop.time()
-            elif self._client.is_closed or loop.time() - seen > _STUCK_S:
-                _log.warning("the NATS client was lost: making it anew", extra={"nats": self.address})
-                self._outage_logged = True
-                await self._discard_client()
+            elif self._client.is_closed or loop.time() - seen > (_STUCK_S if self._has_parted else PARTING_S):
+                self._on_lost("the client was lost and is made anew", "client")
+                self._keep(asyncio.create_task(close_client(self._client), name="closing of a lost client"))
                 await self._renew()
                 seen = loop.time()
 
@@ -293,18 +332,10 @@ class Bus:
         try:
             async with asyncio.timeout(_STUCK_S):
                 await heed_cancellation(self._make_client())
-        except (TimeoutError, OSError, nats.errors.Error) as error:
-            _log.debug("no NATS client yet", extra={"reason": _reason(error)})
+        except (TimeoutError, OSError, nats.errors.Error, SettingsError) as error:
+            self._on_lost(*explain(error, self._access.user))
         if self._client.is_connected:
             self._on_connected()
-
-    async def _discard_client(self) -> None:
-        try:
-            async with asyncio.timeout(2.0):
-                await heed_cancellation(self._client.close())
-        except (TimeoutError, OSError, nats.errors.Error, AssertionError) as error:
-            # AssertionError: nats-py's complaint about a client that never connected.
-            _log.debug("closing the NATS client failed", extra={"reason": _reason(error)})
 
 
 async def _ignore() -> None:
@@ -319,7 +350,3 @@ def _register(callbacks: list[Callback], callback: Callback) -> Callable[[], Non
             callbacks.remove(callback)
 
     return remove
-
-
-def _reason(error: BaseException) -> str:
-    return str(error) or type(error).__name__

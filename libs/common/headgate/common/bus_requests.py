@@ -12,6 +12,7 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from headgate.common.errors import NotPermitted
 from headgate.common.tasks import heed_cancellation
 
 _NO_RESPONDERS = "503"
@@ -32,6 +33,7 @@ class Requests:
 
         Raises:
             TimeoutError: the connection was lost: it may or may not have been heard.
+            NotPermitted: the server does not let us ask this.
             nats.errors.Error: what nats-py says; `NoRespondersError` if nobody listens.
         """
         if not self._inbox:
@@ -57,6 +59,22 @@ class Requests:
         entry = self._waiting.get(message.subject.rsplit(".", 1)[-1])
         if entry and not entry[1].done():
             entry[1].set_result(message)
+
+    def refuse(self, subject: str) -> str:
+        """Fail what was asked on a subject, as the server does not permit it to our user.
+
+        Args:
+            subject: as nats-py gives it: in lower case.
+
+        Returns:
+            The subject as it was asked; the one given if nothing is under way on it.
+        """
+        for asked, future in self._waiting.values():
+            if asked.lower() == subject:
+                if not future.done():
+                    future.set_exception(NotPermitted(f"NATS does not permit our user to publish to {asked}"))
+                subject = asked
+        return subject
 
     def end(self) -> None:
         """Fail everything under way: the connection is lost."""

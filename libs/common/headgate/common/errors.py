@@ -6,6 +6,7 @@ HeadgateError                    anything that we raise on purpose
 ├── SealingError                 a value that cannot be sealed or opened
 └── StoreError                   the log or the snapshot store did not do what was asked
     ├── StoreUnavailable         not now: retry later, keep the last good state
+    │   └── NotPermitted         the store does not allow it to our user, until somebody changes its rights
     ├── NotFound                 the store answered, and has no such thing
     ├── Conflict                 a compare-and-set lost: somebody wrote in between
     │   └── HistoryBroken        the store may have lost what it confirmed: only a greater epoch may follow
@@ -38,6 +39,10 @@ class StoreError(HeadgateError):
 
 class StoreUnavailable(StoreError):
     """The store cannot be reached now; the last good state stays in force."""
+
+
+class NotPermitted(StoreUnavailable):
+    """The store refuses this to our user: its administrator can mend it, and then trying again helps."""
 
 
 class NotFound(StoreError):

@@ -23,9 +23,9 @@ import tomllib
 from collections.abc import Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn, Self, TypeVar
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -37,12 +37,15 @@ from pydantic_settings import (
 )
 from pydantic_settings.exceptions import SettingsError as SourceError
 
+from headgate.common.deltas import escape_token
 from headgate.common.errors import SettingsError
+from headgate.common.nats_access import NatsAccess, NatsTls
 
 ENV_PREFIX = "HEADGATE_"
 CONFIG_VARIABLE = ENV_PREFIX + "CONFIG"
 _SHOWN_VALUE = 80
 _NATS_SERVER = re.compile(r"(?:(?:nats|tls|ws|wss)://)?[^\s/]+/?")
+_SUBJECT = re.compile(r"[^\s.*>]+(?:\.[^\s.*>]+)*")
 _HTTP_URL = re.compile(r"https?://[^\s/]+\S*")
 _CREDENTIALS = re.compile(r"//[^/\s]*@")
 
@@ -73,6 +76,24 @@ class ServiceSettings(BaseSettings):
     nats_user: str = Field(default="", description="User name for NATS; empty by default: no authentication.")
     nats_password: SecretStr = Field(
         default=SecretStr(""), description="Password for NATS; better given by environment than by flag."
+    )
+    nats_ca_file: Path | None = Field(
+        default=None,
+        description="Authorities for TLS to NATS, PEM, in place of the system's; given, or with a tls:// URL, servers "
+        "without TLS are refused.",
+    )
+    nats_certificate_file: Path | None = Field(
+        default=None, description="Certificate that is shown to NATS, PEM, if it asks for one; none by default."
+    )
+    nats_key_file: Path | None = Field(default=None, description="Key of that certificate, PEM; none by default.")
+    nats_server_name: str = Field(
+        default="",
+        description="Name that the certificates of the NATS servers must have; by default the host of the URL.",
+    )
+    nats_inbox: str = Field(
+        default="",
+        description="Subject below which NATS' answers come; by default _INBOX, with the user behind it if there is "
+        "one: _INBOX.gateway.",
     )
     data_dir: Path = Field(
         default=Path(".headgate"), description="Folder for state that survives a restart; here by default."
@@ -107,6 +128,33 @@ class ServiceSettings(BaseSettings):
         if not servers or not all(_NATS_SERVER.fullmatch(server) for server in servers):
             raise ValueError("must be nats://host:port or tls://host:port, several separated by commas")
         return value
+
+    @field_validator("nats_inbox")
+    @classmethod
+    def _check_nats_inbox(cls, value: str) -> str:
+        if value and not _SUBJECT.fullmatch(value):
+            raise ValueError("must be a subject without wildcards, such as _INBOX.gateway")
+        return value
+
+    @model_validator(mode="after")
+    def _check_nats_certificate(self) -> Self:
+        if (self.nats_certificate_file is None) != (self.nats_key_file is None):
+            raise ValueError("nats_certificate_file and nats_key_file go together: give both or neither")
+        return self
+
+    @property
+    def nats(self) -> NatsAccess:
+        """Where NATS is and how to get in."""
+        tls = NatsTls(self.nats_ca_file, self.nats_certificate_file, self.nats_key_file, self.nats_server_name)
+        is_tls = "tls://" in self.nats_url or tls != NatsTls()
+        inbox = self.nats_inbox or ".".join(("_INBOX", *map(escape_token, filter(None, [self.nats_user]))))
+        return NatsAccess(
+            url=self.nats_url,
+            user=self.nats_user,
+            password=self.nats_password.get_secret_value(),
+            inbox=inbox,
+            tls=tls if is_tls else None,
+        )
 
     @field_validator("otlp_endpoint")
     @classmethod

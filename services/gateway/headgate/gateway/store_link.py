@@ -24,8 +24,7 @@ OpenStores = Callable[[], AbstractAsyncContextManager[Stores]]
 @asynccontextmanager
 async def open_nats_stores(settings: GatewaySettings, name: str) -> AsyncIterator[Stores]:
     """Connect and make sure of the streams, for as long as that takes."""
-    password = settings.nats_password.get_secret_value()
-    bus = await Bus.connect(settings.nats_url, name=name, user=settings.nats_user, password=password)
+    bus = await Bus.connect(settings.nats, name=name)
     try:
         stores = await NatsStores.open(bus)
         yield Stores(stores.snapshots, stores.heartbeats)

@@ -40,13 +40,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 async def _serve(context: ServiceContext, settings: TranslatorSettings) -> None:
     gc.set_threshold(*COLLECTION)
     context.admin.add_readiness("table", lambda: "not connected to NATS yet")
-    password = settings.nats_password.get_secret_value()
-    await run_together(_work(context, settings, password), context.stopping.wait())
+    await run_together(_work(context, settings), context.stopping.wait())
 
 
-async def _work(context: ServiceContext, settings: TranslatorSettings, password: str) -> None:
+async def _work(context: ServiceContext, settings: TranslatorSettings) -> None:
     name = f"headgate translator {settings.instance}"
-    bus = await Bus.connect(settings.nats_url, name=name, user=settings.nats_user, password=password)
+    bus = await Bus.connect(settings.nats, name=name)
     try:
         stores = await NatsStores.open(bus)
         loop = TranslatorLoop(Stores(stores.log_reader, stores.snapshots, stores.statuses, stores.heartbeats), settings)

@@ -66,12 +66,7 @@ class Watcher:
     async def _work(self, context: ServiceContext) -> None:
         settings = self._settings
         recipients = await wait_for_recipients(settings.sealing_public_keys, settings.data_dir)
-        bus = await Bus.connect(
-            settings.nats_url,
-            name=f"headgate watcher {settings.cluster} {settings.instance}",
-            user=settings.nats_user,
-            password=settings.nats_password.get_secret_value(),
-        )
+        bus = await Bus.connect(settings.nats, name=f"headgate watcher {settings.cluster} {settings.instance}")
         try:
             stores = await NatsStores.open(bus)
             self._publisher = Publisher(

@@ -1,0 +1,97 @@
+"""NATS servers with a configuration of their own: TLS, users, a cluster.
+
+async with NatsServer(folder, CONFIG) as server: ...
+"""
+
+import asyncio
+import contextlib
+import json
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from fakes.stack import free_ports
+from headgate.common.embedded_nats import server_binary
+
+START_S = 20.0
+
+
+class NatsServer:
+    """A server on a configuration; JetStream's folder and the log are below the folder."""
+
+    def __init__(self, folder: Path, config: Path | str, *, name: str = "one", flags: tuple[str, ...] = ()) -> None:
+        """Prepare.
+
+        Args:
+            folder: of this server; made if absent.
+            config: a file, or the text of one.
+            name: of the server.
+            flags: for the command line; they go before what the configuration says.
+        """
+        self.name = name
+        self.folder = folder
+        (self.port,) = free_ports(1)
+        self._config = config
+        self._flags = flags
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def process(self) -> asyncio.subprocess.Process:
+        assert self._process is not None
+        return self._process
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log").read_text(errors="replace")
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.kill()
+        if error is not None:
+            print(self.log)
+
+    async def start(self) -> None:
+        """Start, and wait until the server greets."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        config = self._config
+        if isinstance(config, str):
+            (self.folder / "nats.conf").write_text(config)
+            config = self.folder / "nats.conf"
+        command = [server_binary(), f"--config={config}", f"--name={self.name}", "--addr=127.0.0.1"]
+        command += [f"--port={self.port}", f"--store_dir={self.folder}", *self._flags]
+        with (self.folder / "log").open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
+        async with asyncio.timeout(START_S):
+            while not await self._greets():
+                assert self._process.returncode is None, self.log
+                await asyncio.sleep(0.02)
+
+    async def _greets(self) -> bool:
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+            try:
+                info = json.loads((await reader.readline()).removeprefix(b"INFO "))
+                return bool(info["server_name"] == self.name)
+            finally:
+                writer.close()
+                with contextlib.suppress(OSError):
+                    await writer.wait_closed()
+        except (OSError, ValueError, KeyError):
+            return False
+
+    async def kill(self) -> None:
+        """End with SIGKILL, as a crash does; harmless when it does not run."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+
+    async def stop(self) -> None:
+        """End with SIGTERM."""
+        self.process.terminate()
+        async with asyncio.timeout(START_S):
+            await self.process.wait()
