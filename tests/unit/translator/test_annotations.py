@@ -83,6 +83,8 @@ def test_what_is_no_comparison_is_refused(text: str) -> None:
         "[{name: cors, configs: {}}]",
         "[{name: cors, config: []}]",
         "[{name: cors, config: {a: .inf}}]",
+        "[{name: cors, config: {allow_origin: a}}]",
+        "[{name: limit-req, config: {rate: -1, burst: 0}}]",
         "[{name: cors, config: {a: 2024-01-01}}]",
         "[{name: cors, config: {1: a}}]",
         "[{name: cors, order: high}]",
@@ -126,6 +128,16 @@ def test_the_value_of_a_plugin_is_never_shown() -> None:
     (problems,) = offline.problems.values()
     assert "headgate.dev/plugins" in problems[0].field
     assert "hunter2" not in str([problem.model_dump() for problem in problems])
+
+
+def test_what_a_plugin_does_not_take_is_named_with_its_field_and_closes_the_route() -> None:
+    offline = translate_all([applied(annotated(plugins="[{name: limit-req, config: {rate: 5, burst: -1}}]"))])
+    ((problem, *_),) = offline.problems.values()
+    assert problem.field == "metadata.annotations[headgate.dev/plugins]"
+    assert problem.message.startswith(
+        "must be plugins with what they take; plugin limit-req, config.burst: "
+        "must be greater than or equal to 0, but is -1; until then "
+    )
 
 
 def test_a_route_that_must_refuse_has_no_canary() -> None:

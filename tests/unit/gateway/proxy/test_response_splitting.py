@@ -22,8 +22,8 @@ from headgate.gateway.balancing.sessions import Session
 from headgate.gateway.balancing.stickiness import StickyCookie
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.plugins.errors import PluginRefused
-from headgate.gateway.plugins.headers import BadHeader, Headers
-from headgate.gateway.plugins.interface import Response
+from headgate.gateway.plugins.headers import Headers
+from headgate.gateway.plugins.interface import BadHeader, Response
 from headgate.gateway.proxy.errors import BadMessage
 from headgate.gateway.proxy.facts import RequestFacts
 from headgate.gateway.proxy.head import read_answer_head, read_request_fields

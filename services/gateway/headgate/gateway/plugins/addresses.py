@@ -3,21 +3,6 @@
 from collections.abc import Iterable
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address, ip_network
-from typing import Annotated
-
-from pydantic import AfterValidator
-
-
-def _check_network(text: str) -> str:
-    try:
-        ip_network(text, strict=False)
-    except ValueError:
-        raise ValueError(f"{text[:60]!r} is neither an address nor a network as 10.0.0.0/8") from None
-    return text
-
-
-NetworkText = Annotated[str, AfterValidator(_check_network)]
-"""In a plugin's configuration: an address or a network."""
 
 
 @lru_cache(8192)

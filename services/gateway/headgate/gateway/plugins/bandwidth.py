@@ -1,17 +1,7 @@
 """`bandwidth`: how fast an answer's body goes out (nginx `limit_rate`)."""
 
-from pydantic import Field
-
-from headgate.gateway.plugins.interface import Pacing, Plugin, PluginConfig, Request, Response
-
-
-class BandwidthConfig(PluginConfig):
-    """Fields of `bandwidth`."""
-
-    rate: int = Field(gt=0)
-    """Bytes in a second, for each request."""
-    after: int = Field(default=0, ge=0)
-    """Bytes that go out at full speed before."""
+from headgate.common.plugins.bandwidth import BandwidthConfig
+from headgate.gateway.plugins.interface import Pacing, Plugin, Request, Response
 
 
 class Bandwidth(Plugin[BandwidthConfig]):

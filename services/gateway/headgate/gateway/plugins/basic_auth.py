@@ -13,18 +13,13 @@ import hmac
 import secrets
 from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Self
 
-from pydantic import Field, model_validator
-
-from headgate.gateway.plugins.headers import HeaderName, HeaderValue
+from headgate.common.plugins.basic_auth import BasicAuthConfig, read_htpasswd
 from headgate.gateway.plugins.interface import (
     Plugin,
-    PluginConfig,
     PluginServices,
     Request,
     Response,
-    SecretText,
 )
 from headgate.gateway.plugins.keyed import Keyed
 from headgate.gateway.plugins.passwords import Hashed, read_hash
@@ -34,40 +29,6 @@ _MAX_WAITING = 256
 """Checks under way and waiting, for each use of the plugin."""
 _THREADS = ThreadPoolExecutor(2, thread_name_prefix="passwords")
 """Apart from the loop's own threads, which look names up: guessing must not hold these up."""
-
-
-class BasicUser(PluginConfig):
-    """Somebody who may come."""
-
-    username: str = Field(min_length=1, pattern="^[^:]+$")
-    password: SecretText | None = None
-    hash: SecretText | None = None
-    """As in a line of an `htpasswd` file; instead of `password`."""
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if (self.password is None) == (self.hash is None):
-            raise ValueError("needs either password or hash")
-        return self
-
-
-class BasicAuthConfig(PluginConfig):
-    """Fields of `basic-auth`."""
-
-    users: tuple[BasicUser, ...] = ()
-    htpasswd: SecretText | None = None
-    """A whole file of `htpasswd`: bcrypt, apr1, SHA."""
-    realm: HeaderValue = Field(default="basic", max_length=256)
-    hide_credentials: bool = False
-    """Do not hand `Authorization` on."""
-    user_header: HeaderName | None = None
-    """Tell the upstream the name in this header."""
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if not self.users and self.htpasswd is None:
-            raise ValueError("needs users or htpasswd")
-        return self
 
 
 class BasicAuth(Plugin[BasicAuthConfig]):
@@ -134,29 +95,15 @@ class BasicAuth(Plugin[BasicAuthConfig]):
 
 
 def _read_users(config: BasicAuthConfig) -> list[tuple[str, Hashed]]:
-    """Read names and passwords. Raises ValueError."""
     users = []
-    for line in config.htpasswd.reveal().splitlines() if config.htpasswd is not None else ():
-        text = line.strip()
-        if not text or text.startswith("#"):
-            continue
-        name, colon, kept = text.partition(":")
-        if not colon:
-            raise ValueError("a line of htpasswd is not `name:hash`")
-        users.append((name, _read_named(name, kept)))
+    if config.htpasswd is not None:
+        users += [(name, read_hash(kept)) for name, kept in read_htpasswd(config.htpasswd.reveal())]
     for user in config.users:
         if user.hash is not None:
-            users.append((user.username, _read_named(user.username, user.hash.reveal())))
+            users.append((user.username, read_hash(user.hash.reveal())))
         elif user.password is not None:
             users.append((user.username, _plain(user.password.reveal().encode())))
     return users
-
-
-def _read_named(name: str, kept: str) -> Hashed:
-    try:
-        return read_hash(kept)
-    except ValueError as error:
-        raise ValueError(f"user {name}: {error}") from None
 
 
 def _plain(password: bytes) -> Hashed:

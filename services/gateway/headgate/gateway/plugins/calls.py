@@ -1,51 +1,18 @@
 """Requests that plugins send themselves: to a URL, or to an upstream of the table."""
 
 from collections.abc import Iterable
-from typing import Self
-from urllib.parse import urlsplit
 
 import aiohttp
-from pydantic import Field, model_validator
 from yarl import URL
 
-from headgate.gateway.plugins.headers import BadHeader, Headers, is_reserved
-from headgate.gateway.plugins.interface import BodyTooLarge, PluginConfig, PluginServices, Request, Response
+from headgate.common.plugins.called import CalledConfig
+from headgate.common.plugins.fields import BadHeader, is_reserved
+from headgate.gateway.plugins.headers import Headers
+from headgate.gateway.plugins.interface import BodyTooLarge, PluginServices, Request, Response
 
 
 class CallFailed(Exception):
     """There is no answer, or none that can be used; the text says why."""
-
-
-class CalledConfig(PluginConfig):
-    """Whom a plugin asks: a service by its URL, or an upstream of the table with the path to ask for."""
-
-    uri: str | None = None
-    """`http://auth.example:9000/check`."""
-    upstream: str | None = Field(default=None, min_length=1)
-    """Key of an upstream of the table, instead of `uri`."""
-    path: str = Field(default="/", pattern="^/")
-    """With `upstream`."""
-    ssl_verify: bool = True
-    """Check the certificate of a `uri` over HTTPS."""
-
-    @model_validator(mode="after")
-    def _check_called(self) -> Self:
-        if (self.uri is None) == (self.upstream is None):
-            raise ValueError("needs either uri or upstream")
-        if self.uri is not None:
-            check_url(self.uri)
-        return self
-
-
-def check_url(text: str) -> None:
-    """Raise ValueError unless a text is the URL of a service."""
-    try:
-        parts = urlsplit(text)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        usable = False
-    if not usable or parts.username is not None:
-        raise ValueError(f"{text[:80]!r} is not a URL as http://service.namespace:8080/path")
 
 
 def make_client() -> aiohttp.ClientSession:

@@ -1,15 +1,7 @@
 """`client-control`: the longest body that clients may send."""
 
-from pydantic import Field
-
-from headgate.gateway.plugins.interface import Plugin, PluginConfig, Request, Response
-
-
-class ClientControlConfig(PluginConfig):
-    """Fields of `client-control`."""
-
-    max_body_size: int = Field(default=0, ge=0)
-    """Bytes; 0 is no limit."""
+from headgate.common.plugins.client_control import ClientControlConfig
+from headgate.gateway.plugins.interface import Plugin, Request, Response
 
 
 class ClientControl(Plugin[ClientControlConfig]):

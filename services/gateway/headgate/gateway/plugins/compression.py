@@ -10,37 +10,14 @@ section 8.8.1), and every answer that could have been compressed has `Vary: Acce
 
 from abc import abstractmethod
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
-from pydantic import BeforeValidator, Field
-
-from headgate.gateway.plugins.interface import BodyFilter, Plugin, PluginConfig, PluginServices, Request, Response
+from headgate.common.plugins.compression import CompressionConfig
+from headgate.gateway.plugins.interface import BodyFilter, Plugin, PluginServices, Request, Response
 
 _CANDIDATES = "compression.candidates"
 _PREFERENCE = ("zstd", "br", "gzip")
 """Of codings that the client takes equally."""
-
-
-def _as_types(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
-
-
-def _as_version(value: Any) -> Any:
-    return str(value) if isinstance(value, float) else value
-
-
-class CompressionConfig(PluginConfig):
-    """Fields of all three."""
-
-    types: Annotated[tuple[str, ...], BeforeValidator(_as_types)] = ("text/html",)
-    """Content types; `*` for all, `text/*` for all of a kind."""
-    excluded_types: tuple[str, ...] = ()
-    min_length: int = Field(default=20, ge=1)
-    """Bytes; shorter answers, if their length is known, are left as they are."""
-    http_version: Annotated[Literal["1.0", "1.1"], BeforeValidator(_as_version)] = "1.1"
-    """Clients that speak an older one get no compressed answers."""
-    vary: bool = True
-    """Add `Vary: Accept-Encoding`, which caches between here and the client need."""
 
 
 class Compressor(Protocol):

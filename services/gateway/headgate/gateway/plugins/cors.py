@@ -4,59 +4,13 @@ A preflight of an allowed origin is answered here; an origin that is not allowed
 to the upstream, as with nginx.
 """
 
-from typing import Annotated, Self
-
 import re2
-from pydantic import BeforeValidator, Field, model_validator
 
 from headgate.common.patterns import compile_pattern
-from headgate.gateway.plugins.headers import HeaderValue
-from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
-from headgate.gateway.plugins.patterns import PatternText
+from headgate.common.plugins.cors import CorsConfig
+from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 
 _ALL_METHODS = "GET,POST,PUT,DELETE,PATCH,HEAD,OPTIONS,CONNECT,TRACE"
-
-
-def _join(value: object) -> object:
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
-
-
-ListText = Annotated[HeaderValue, BeforeValidator(_join)]
-"""Comma-separated, or a list."""
-
-
-class CorsConfig(PluginConfig):
-    """Fields of `cors`."""
-
-    allow_origins: ListText = "*"
-    """`*`; `**` for any, also with credentials; `null`; or `https://a.example,https://*.b.example:8443`, where `*` is
-    one label."""
-    allow_origins_by_regex: tuple[PatternText, ...] = ()
-    """Origins that match one of these are allowed too, and `allow_origins` counts only if it is given."""
-    allow_methods: ListText = "*"
-    """`**` for all, by name, which works with credentials."""
-    allow_headers: ListText = "*"
-    """`**` for whatever the preflight asks for."""
-    expose_headers: ListText = ""
-    max_age: int = 5
-    """Seconds for which browsers keep a preflight's answer."""
-    allow_credential: bool = False
-    timing_allow_origins: ListText = ""
-    """As `allow_origins`, for `Timing-Allow-Origin`."""
-    timing_allow_origins_by_regex: tuple[PatternText, ...] = ()
-    preflight_status: int = Field(default=204, ge=200, le=299)
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.allow_credential:
-            starred = [
-                field
-                for field in ("allow_origins", "allow_methods", "allow_headers", "expose_headers")
-                if getattr(self, field) == "*" and not (field == "allow_origins" and self.allow_origins_by_regex)
-            ]
-            if starred:
-                raise ValueError(f"browsers take no * with allow_credential: give {starred[0]} by name, or as **")
-        return self
 
 
 class _Origins:

@@ -3,49 +3,11 @@
 import asyncio
 import random
 from collections.abc import Awaitable
-from typing import Self
 
-from pydantic import Field, model_validator
-
-from headgate.gateway.plugins.conditions import Expressions, Takes, compile_expressions
-from headgate.gateway.plugins.headers import HeaderName
-from headgate.gateway.plugins.interface import Headers, Plugin, PluginConfig, PluginServices, Request, Response
+from headgate.common.plugins.fault_injection import FaultInjectionConfig
+from headgate.gateway.plugins.conditions import Takes, compile_expressions
+from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.patterns import Template
-from headgate.gateway.plugins.proxy_rewrite import HeaderTemplate
-
-
-class Abort(PluginConfig):
-    """Answer instead of the upstream."""
-
-    http_status: int = Field(ge=200, le=599)
-    body: str = ""
-    """A template."""
-    headers: dict[HeaderName, HeaderTemplate] = Field(default_factory=dict)
-    percentage: float = Field(default=100, ge=0, le=100)
-    vars: Expressions = ()
-    """Only requests for which these hold."""
-
-
-class Delay(PluginConfig):
-    """Wait before anything else happens to the request."""
-
-    duration: float = Field(gt=0, le=3600)
-    """Seconds."""
-    percentage: float = Field(default=100, ge=0, le=100)
-    vars: Expressions = ()
-
-
-class FaultInjectionConfig(PluginConfig):
-    """Fields of `fault-injection`: one of the two or both; a delay comes before an abort."""
-
-    abort: Abort | None = None
-    delay: Delay | None = None
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.abort is None and self.delay is None:
-            raise ValueError("needs abort or delay")
-        return self
 
 
 class FaultInjection(Plugin[FaultInjectionConfig]):

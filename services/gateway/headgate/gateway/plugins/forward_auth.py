@@ -6,57 +6,17 @@ The service is asked without the request's body, and told of it in `X-Forwarded-
 `signin` turns a 401 into a redirect (ingress-nginx `auth-signin`).
 """
 
-from pydantic import Field
-
 from headgate.common.patterns import compile_pattern
-from headgate.gateway.plugins.calls import CalledConfig, CallFailed, call
-from headgate.gateway.plugins.headers import HeaderName, is_reserved
+from headgate.common.plugins.fields import is_reserved
+from headgate.common.plugins.forward_auth import ForwardAuthConfig
+from headgate.gateway.plugins.calls import CallFailed, call
 from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
-from headgate.gateway.plugins.patterns import PatternText, Template, sendable
-from headgate.gateway.plugins.proxy_rewrite import HeaderTemplate
+from headgate.gateway.plugins.patterns import Template, sendable
 
 _COOKIES = "forward-auth.cookies"
 _COOKIE_STATUSES = frozenset({200, 201, 204, 206, 301, 302, 303, 304, 307, 308})
 """Answers to which nginx's `add_header` adds."""
 _MAX_ANSWER = 1 << 20
-
-
-class ForwardAuthConfig(CalledConfig):
-    """Fields of `forward-auth`."""
-
-    request_method: str = Field(default="GET", pattern="^[A-Z]+$")
-    """With `POST` the request's body is sent too."""
-    request_headers: tuple[str, ...] = ()
-    """Headers of the client that the service is shown, `Cookie` for example."""
-    all_headers: bool = False
-    """Show it all of them."""
-    upstream_headers: tuple[str, ...] = ()
-    """Headers of its answer that the upstream gets; what the client sent under these names is dropped."""
-    upstream_headers_regex: PatternText | None = None
-    """The same by pattern, for the headers that the answer has."""
-    client_headers: tuple[str, ...] = ()
-    """Headers of its answer that the client gets when the request is refused. `WWW-Authenticate` and `Location` always
-    go along."""
-    response_cookies: bool = False
-    """The client gets its `Set-Cookie` too when the request passes and succeeds."""
-    always_set_cookie: bool = False
-    """And when it fails."""
-    extra_headers: dict[HeaderName, HeaderTemplate] = Field(default_factory=dict)
-    """More that the service is told; values may have `$` references."""
-    signin: str | None = None
-    """Where a 401 redirects to: a template."""
-    strict_statuses: bool = False
-    timeout: int = Field(default=3000, ge=1, le=600_000)
-    """Milliseconds."""
-    allow_degradation: bool = False
-    """Let requests pass if the service does not answer."""
-    status_on_error: int = Field(default=403, ge=200, le=599)
-    """Otherwise they get this."""
-    max_req_body_size: int = Field(default=64 << 20, gt=0)
-    keepalive: bool = True
-    """This and the two that follow are taken for compatibility: connections are kept."""
-    keepalive_timeout: int = 60000
-    keepalive_pool: int = 5
 
 
 class ForwardAuth(Plugin[ForwardAuthConfig]):

@@ -2,24 +2,9 @@
 
 import zlib
 
-from pydantic import Field
-
-from headgate.gateway.plugins.compression import Compression, CompressionConfig
-from headgate.gateway.plugins.interface import PluginConfig, Response
-
-
-class GzipBuffers(PluginConfig):
-    """Taken for compatibility with Apache APISIX; there is nothing to set."""
-
-    number: int = Field(default=32, ge=1)
-    size: int = Field(default=4096, ge=1)
-
-
-class GzipConfig(CompressionConfig):
-    """Fields of `gzip`."""
-
-    comp_level: int = Field(default=1, ge=1, le=9)
-    buffers: GzipBuffers = GzipBuffers()
+from headgate.common.plugins.compression import GzipConfig
+from headgate.gateway.plugins.compression import Compression
+from headgate.gateway.plugins.interface import Response
 
 
 class _Stream:

@@ -7,74 +7,16 @@ can split a message, end a head early or change where a body ends.
 Values are text of the bytes 0 to 255, as they stand on the wire (ISO 8859-1).
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Annotated
 
-from pydantic import AfterValidator
-
-from headgate.gateway.proxy.grammar import TOKEN
-
-_NAME = re.compile(TOKEN.decode() + "++")
-_VALUE = re.compile("[\t\x20-\x7e\x80-\xff]*+")
-_OWN = frozenset(
-    {
-        "connection",
-        "content-length",
-        "host",
-        "http2-settings",
-        "keep-alive",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
-
-
-class BadHeader(ValueError):
-    """A name or a value that must not stand in a head; the text says which and why."""
-
-
-def is_reserved(name: str) -> bool:
-    """Say whether a field is written by the gateway alone: Host and all that frames a message or belongs to one hop."""
-    return name.lower() in _OWN
-
-
-@lru_cache(4096)
-def checked_name(name: str) -> str:
-    """Return a field's name if plugins may set it. Raises BadHeader."""
-    if not _NAME.fullmatch(name):
-        raise BadHeader(f"{name[:80]!r} is not the name of a header: letters, digits and !#$%&'*+-.^_`|~ only")
-    if name.lower() in _OWN:
-        raise BadHeader(f"header {name} is written by the gateway alone")
-    return name
-
-
-def checked_value(value: str) -> str:
-    """Return a field's value without the spaces around it, if it has no control characters. Raises BadHeader."""
-    if not _VALUE.fullmatch(value):
-        raise BadHeader("a header's value has no line breaks, no control characters and no characters above U+00FF")
-    return value.strip(" \t")
-
-
-def configured_value(text: str) -> str:
-    """Turn what a user wrote into a value: characters beyond ASCII go out as UTF-8. Raises BadHeader."""
-    return checked_value(text.encode("utf-8").decode("latin-1"))
-
-
-HeaderName = Annotated[str, AfterValidator(checked_name)]
-"""In a plugin's configuration: the name of a header that is set."""
-HeaderValue = Annotated[str, AfterValidator(configured_value)]
-"""In a plugin's configuration: the value of a header."""
+from headgate.common.plugins.fields import HEADER_NAME, checked_name, checked_value
 
 
 @lru_cache(4096)
 def _key(name: str) -> bytes:
     """Return what a field of this name begins with, behind the line before; for what is no name what is nowhere."""
-    return b"\n%b:" % name.lower().encode() if _NAME.fullmatch(name) else b"\n\n"
+    return b"\n%b:" % name.lower().encode() if HEADER_NAME.fullmatch(name) else b"\n\n"
 
 
 class Headers:

@@ -13,23 +13,17 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
-from pydantic import BaseModel, ConfigDict, PlainValidator
-
+from headgate.common.plugins.config import PluginConfig, SecretText
+from headgate.common.plugins.fields import BadHeader, HeaderName, HeaderValue, is_reserved
 from headgate.common.secret import Secret
-from headgate.gateway.plugins.headers import BadHeader, HeaderName, Headers, HeaderValue, is_reserved
+from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.messages import BodySource, BodyTooLarge, Pacing, Request, Response
 
 if TYPE_CHECKING:
     import aiohttp
-
-
-class PluginConfig(BaseModel):
-    """Base of what plugins are told; fields that a plugin does not know are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class BodyFilter:
@@ -46,17 +40,6 @@ class BodyFilter:
         """Return what is left once the body has ended."""
         return b""
 
-
-def _read_secret(value: object) -> Secret[str]:
-    if isinstance(value, Secret):
-        return value
-    if not isinstance(value, str):
-        raise ValueError("must be text")
-    return Secret(value)
-
-
-SecretText = Annotated[Secret[str], PlainValidator(_read_secret)]
-"""In a plugin's configuration: a text that prints as `***`; `reveal()` gives it where it is used."""
 
 C = TypeVar("C", bound=PluginConfig)
 S = TypeVar("S")

@@ -1,28 +1,8 @@
 """`ip-restriction`: which clients may come, by address."""
 
-from typing import Self
-
-from pydantic import Field, model_validator
-
-from headgate.gateway.plugins.addresses import NetworkSet, NetworkText
-from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
-
-
-class IpRestrictionConfig(PluginConfig):
-    """Fields of `ip-restriction`."""
-
-    whitelist: tuple[NetworkText, ...] = ()
-    """Only these may come."""
-    blacklist: tuple[NetworkText, ...] = ()
-    """These may not, whatever the whitelist says."""
-    message: str = Field(default="Your IP address is not allowed", min_length=1, max_length=1024)
-    response_code: int = Field(default=403, ge=400, le=599)
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if not self.whitelist and not self.blacklist:
-            raise ValueError("needs a whitelist or a blacklist")
-        return self
+from headgate.common.plugins.ip_restriction import IpRestrictionConfig
+from headgate.gateway.plugins.addresses import NetworkSet
+from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 
 
 class IpRestriction(Plugin[IpRestrictionConfig]):

@@ -2,12 +2,11 @@
 
 import json
 from collections import OrderedDict
-from typing import Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
-from pydantic import Field
-
-from headgate.gateway.plugins.addresses import NetworkSet, NetworkText
-from headgate.gateway.plugins.interface import PluginConfig, Request, Response
+from headgate.common.plugins.limits import KeyType, LimitConfig
+from headgate.gateway.plugins.addresses import NetworkSet
+from headgate.gateway.plugins.interface import Request, Response
 from headgate.gateway.plugins.patterns import Template
 from headgate.gateway.plugins.variables import variable
 
@@ -15,8 +14,6 @@ MAX_KEYS = 100_000
 """Keys that one limit remembers in one worker; beyond them the one not seen for longest is forgotten."""
 
 T = TypeVar("T")
-
-KeyType = Literal["var", "var_combination", "constant"]
 
 
 class Keyed(Generic[T]):
@@ -67,28 +64,6 @@ class KeyReader:
         if self._kind == "var":
             return variable(request, self._text) or request.client
         return self._template.render(request).strip() or request.client
-
-
-class LimitConfig(PluginConfig):
-    """What all limits can be told."""
-
-    policy: Literal["local"] = "local"
-    """Counts are kept by each worker for itself."""
-    rejected_code: int = Field(default=503, ge=200, le=599)
-    rejected_msg: str | None = Field(default=None, min_length=1)
-    """Answered as `{"error_msg": ...}`."""
-    allow_degradation: bool = False
-    """Taken for compatibility: a local limit has nothing that could be down."""
-    allowlist: tuple[NetworkText, ...] = ()
-    """Clients that are not limited."""
-
-
-class LimitKeyConfig(LimitConfig):
-    """A limit by one key."""
-
-    key: str = Field(default="remote_addr", min_length=1)
-    """Name of a variable; with `var_combination` a template: `$remote_addr $http_user_agent`."""
-    key_type: KeyType = "var"
 
 
 def rejection(config: LimitConfig, reason: str) -> Response:

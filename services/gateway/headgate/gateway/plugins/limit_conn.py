@@ -7,25 +7,11 @@ together are refused (Apache APISIX `limit-conn`). nginx's `limit_conn` is this 
 import asyncio
 from collections.abc import Awaitable
 
-from pydantic import Field
-
+from headgate.common.plugins.limits import LimitConnConfig
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
-from headgate.gateway.plugins.keyed import Keyed, KeyReader, LimitKeyConfig, exempted, rejection
+from headgate.gateway.plugins.keyed import Keyed, KeyReader, exempted, rejection
 
 _HELD = "limit-conn.held"
-
-
-class LimitConnConfig(LimitKeyConfig):
-    """Fields of `limit-conn`."""
-
-    conn: int = Field(gt=0)
-    """Requests at once."""
-    burst: int = Field(default=0, ge=0)
-    """More of them that are delayed instead of refused."""
-    default_conn_delay: float = Field(default=0.1, gt=0)
-    """Seconds."""
-    only_use_default_delay: bool = False
-    """Delay by `default_conn_delay` however many there are."""
 
 
 class LimitConn(Plugin[LimitConnConfig]):

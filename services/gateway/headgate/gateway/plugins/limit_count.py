@@ -5,48 +5,12 @@ The window of a key begins with its first request and is counted anew after it (
 """
 
 import math
-from typing import Literal, Self
 
-from pydantic import Field, model_validator
-
-from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
-from headgate.gateway.plugins.keyed import Keyed, KeyReader, LimitKeyConfig, exempted, rejection
+from headgate.common.plugins.limits import LimitCountConfig
+from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.keyed import Keyed, KeyReader, exempted, rejection
 
 _QUOTA = "limit-count.quota"
-
-
-class CountRule(PluginConfig):
-    """One of several limits; all hold."""
-
-    count: int = Field(gt=0)
-    time_window: float = Field(gt=0)
-    key: str = Field(min_length=1)
-    """A template: `$remote_addr`."""
-    header_prefix: str | None = Field(default=None, pattern="^[A-Za-z0-9-]+$")
-    """`X-<prefix>-RateLimit-Limit` and so on; the rule's position by default."""
-
-
-class LimitCountConfig(LimitKeyConfig):
-    """Fields of `limit-count`."""
-
-    count: int | None = Field(default=None, gt=0)
-    """Requests in one window."""
-    time_window: float | None = Field(default=None, gt=0)
-    """Seconds."""
-    window_type: Literal["fixed"] = "fixed"
-    rules: tuple[CountRule, ...] = ()
-    """Instead of `count` and `time_window`."""
-    group: str | None = Field(default=None, min_length=1)
-    """Uses of one group count together, over routes."""
-    show_limit_quota_header: bool = True
-    """Answers say what is left: `X-RateLimit-Limit`, `-Remaining` and `-Reset` (seconds)."""
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        single = self.count is not None and self.time_window is not None
-        if single == bool(self.rules) or (self.rules and (self.count or self.time_window)):
-            raise ValueError("needs either count and time_window, or rules")
-        return self
 
 
 class _Window:

@@ -8,21 +8,9 @@ times the rate, no delay).
 import asyncio
 from collections.abc import Awaitable
 
-from pydantic import Field
-
+from headgate.common.plugins.limits import LimitReqConfig
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
-from headgate.gateway.plugins.keyed import Keyed, KeyReader, LimitKeyConfig, exempted, rejection
-
-
-class LimitReqConfig(LimitKeyConfig):
-    """Fields of `limit-req`."""
-
-    rate: float = Field(gt=0)
-    """Requests in a second; may be below one."""
-    burst: float = Field(ge=0)
-    """Requests beyond the rate that wait instead of being refused."""
-    nodelay: bool = False
-    """Do not let the burst wait."""
+from headgate.gateway.plugins.keyed import Keyed, KeyReader, exempted, rejection
 
 
 class _Bucket:

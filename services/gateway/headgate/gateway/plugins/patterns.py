@@ -6,23 +6,11 @@ request (`variables`). What is absent becomes nothing, and a `$` before anything
 
 import re
 from collections.abc import Sequence
-from typing import Annotated
 from urllib.parse import quote
-
-from pydantic import AfterValidator
 
 from headgate.common.patterns import Match, compile_pattern
 from headgate.gateway.plugins.messages import Request
 from headgate.gateway.plugins.variables import variable
-
-
-def _check_pattern(text: str) -> str:
-    compile_pattern(text)
-    return text
-
-
-PatternText = Annotated[str, AfterValidator(_check_pattern)]
-"""In a plugin's configuration: a pattern."""
 
 _REFERENCE = re.compile(r"\$(?:(\d)|([A-Za-z_]\w*+)|\{(?:(\d{1,2})|([A-Za-z_]\w*+))\})")
 

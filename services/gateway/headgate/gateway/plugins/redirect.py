@@ -1,41 +1,10 @@
 """`redirect`: send the client elsewhere."""
 
-from typing import Self
-
-from pydantic import Field, model_validator
-
-from headgate.gateway.plugins.interface import Headers, Plugin, PluginConfig, PluginServices, Request, Response
-from headgate.gateway.plugins.patterns import PatternText, Substitution, Template, sendable
+from headgate.common.plugins.redirect import RedirectConfig
+from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.patterns import Substitution, Template, sendable
 
 _SAFE_METHODS = ("GET", "HEAD")
-
-
-class RedirectConfig(PluginConfig):
-    """Fields of `redirect`: exactly one of the first three."""
-
-    http_to_https: bool = False
-    """Redirect requests over plain HTTP to HTTPS: 301 for GET and HEAD, 308 for others, unless `ret_code` is given."""
-    uri: str | None = Field(default=None, min_length=1)
-    """Where to: a template, as `https://$host/new$uri`."""
-    regex_uri: tuple[PatternText, str] | None = None
-    """A pattern, and what its first match in the path is replaced by; requests that it does not match go on."""
-    match_url: bool = False
-    """`regex_uri` looks at the whole URL, `http://host/path?query`."""
-    ret_code: int | None = Field(default=None, ge=200, le=599)
-    """302 by default."""
-    encode_uri: bool = False
-    """Percent-encode the path again, `%` included."""
-    append_query_string: bool = False
-    """Add the request's query to `uri` or `regex_uri`."""
-    https_port: int = Field(default=443, ge=1, le=65535)
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.http_to_https + (self.uri is not None) + (self.regex_uri is not None) != 1:
-            raise ValueError("needs exactly one of http_to_https, uri and regex_uri")
-        if self.http_to_https and self.append_query_string:
-            raise ValueError("http_to_https keeps the query by itself: leave append_query_string out")
-        return self
 
 
 class Redirect(Plugin[RedirectConfig]):

@@ -20,9 +20,10 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from headgate.common.plugins.config import PluginConfig
 from headgate.common.secret import Secret
 from headgate.gateway.plugins.built_in import BUILT_IN
-from headgate.gateway.plugins.interface import Plugin, PluginConfig
+from headgate.gateway.plugins.interface import Plugin
 
 BEGIN = "<!-- fields: written by headgate.gateway.plugins.reference -->"
 END = "<!-- end of fields -->"

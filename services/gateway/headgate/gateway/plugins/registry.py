@@ -4,17 +4,15 @@ Built-in ones are an explicit table; third-party ones come through the entry-poi
 imported once, when the registry is made. One that cannot be imported costs the routes that use it, nothing else.
 """
 
-import copy
-import difflib
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from pydantic import JsonValue, ValidationError
-
 from headgate.common.errors import SealingError
+from headgate.common.plugins.checking import read_config, unknown_plugin
+from headgate.common.plugins.errors import PluginFault
 from headgate.common.sealing import SealedValue
 from headgate.common.secret import Secret
 from headgate.common.table import PluginUse
@@ -62,9 +60,7 @@ class PluginRegistry:
             return kind
         if name in self._broken:
             raise PluginRefused(name, "", self._broken[name])
-        near = difflib.get_close_matches(name, self._kinds, 3)
-        hint = f"did you mean {' or '.join(near)}?" if near else "is its package installed with every gateway?"
-        raise PluginRefused(name, "", f"there is no plugin of this name; {hint}")
+        raise _refused(unknown_plugin(name, self.names))
 
     def make(self, use: PluginUse, services: PluginServices, unseal: Unseal) -> Plugin[Any]:
         """Make the plugin of one use.
@@ -73,7 +69,11 @@ class PluginRegistry:
             PluginRefused: unknown plugin, bad configuration, or a secret that this gateway cannot open.
         """
         kind = self.find(use.name)
-        config = _read_config(kind, use, _with_secrets(use, unseal))
+        try:
+            config = read_config(kind.Config, use, _opened(use, unseal))
+        except PluginFault as fault:
+            # Without the cause: a model's own words may hold what the user wrote.
+            raise _refused(fault) from None
         try:
             return kind(config, services)
         except Exception as error:
@@ -96,6 +96,10 @@ class PluginRegistry:
         return PluginChain(parts, own) if parts else None
 
 
+def _refused(fault: PluginFault) -> PluginRefused:
+    return PluginRefused(fault.plugin, fault.field, fault.fault)
+
+
 def _checked_kind(name: str, loaded: object) -> _Kind:
     if not (isinstance(loaded, type) and issubclass(loaded, Plugin)):
         raise TypeError("it is no subclass of headgate.gateway.plugins.interface.Plugin")
@@ -106,58 +110,14 @@ def _checked_kind(name: str, loaded: object) -> _Kind:
     return loaded
 
 
-def _with_secrets(use: PluginUse, unseal: Unseal) -> dict[str, JsonValue]:
-    """Put the opened secrets into a copy of the configuration."""
-    if not use.secrets:
-        return use.config
-    config = copy.deepcopy(use.config)
-    for path, sealed in use.secrets.items():
+def _opened(use: PluginUse, unseal: Unseal) -> dict[str, str]:
+    """Return the secrets of a use by their places."""
+    opened = {}
+    for place, sealed in use.secrets.items():
         try:
-            text = unseal(sealed).reveal().decode("utf-8")
+            opened[place] = unseal(sealed).reveal().decode("utf-8")
         except SealingError as error:
-            raise PluginRefused(use.name, f"secrets.{path}", f"cannot be opened: {error}") from error
+            raise PluginRefused(use.name, f"secrets.{place}", f"cannot be opened: {error}") from error
         except UnicodeDecodeError:
-            raise PluginRefused(use.name, f"secrets.{path}", "is not text in UTF-8") from None
-        if not _place(config, path.split("."), text):
-            raise PluginRefused(use.name, f"secrets.{path}", "there is no such place in the configuration")
-    return config
-
-
-def _place(container: JsonValue, path: list[str], value: str) -> bool:
-    """Put a value at a path of names and indexes; objects on the way are made, members of lists are not."""
-    key, rest = path[0], path[1:]
-    if isinstance(container, dict):
-        if not rest:
-            container[key] = value
-            return True
-        return _place(container.setdefault(key, {}), rest, value)
-    if isinstance(container, list) and key.isdecimal() and int(key) < len(container):
-        if not rest:
-            container[int(key)] = value
-            return True
-        return _place(container[int(key)], rest, value)
-    return False
-
-
-def _read_config(kind: _Kind, use: PluginUse, config: dict[str, JsonValue]) -> PluginConfig:
-    try:
-        return kind.Config.model_validate(config)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in ("config", *first["loc"]))
-        message = first["msg"].removeprefix("Value error, ")
-        if first["type"] == "extra_forbidden":
-            message = _unknown_field(kind.Config, str(first["loc"][-1]), top=len(first["loc"]) == 1)
-        elif first["type"] == "missing":
-            message = "is required"
-        # Without the cause, whose text may hold what the user wrote, a secret perhaps.
-        raise PluginRefused(use.name, field, message) from None
-
-
-def _unknown_field(config: type[PluginConfig], name: str, *, top: bool) -> str:
-    if not top:
-        return "there is no such field"
-    known = [info.alias or field for field, info in config.model_fields.items()]
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}"
-    return f"there is no such field; {hint}"
+            raise PluginRefused(use.name, f"secrets.{place}", "is not text in UTF-8") from None
+    return opened

@@ -3,34 +3,13 @@
 import secrets
 import time
 import uuid
-from typing import Literal
 
-from pydantic import Field
-
-from headgate.gateway.plugins.headers import HeaderName
-from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
+from headgate.common.plugins.request_id import RequestIdConfig
+from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 
 _NANOID = "useandom-26T198340PX75pxJACKVERYMINDBUSHWOLF_GQZbfghjklqvwyzrict"
 _LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _KSUID_EPOCH_S = 1_400_000_000
-
-
-class RangeId(PluginConfig):
-    """Ids of characters that you choose."""
-
-    length: int = Field(default=16, ge=6, le=256)
-    char_set: str = Field(
-        default="abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789&", min_length=6, pattern="^[!-~]+$"
-    )
-
-
-class RequestIdConfig(PluginConfig):
-    """Fields of `request-id`."""
-
-    header_name: HeaderName = "X-Request-Id"
-    include_in_response: bool = True
-    algorithm: Literal["uuid", "nanoid", "range_id", "ksuid", "uuidv7"] = "uuid"
-    range_id: RangeId = RangeId()
 
 
 class RequestId(Plugin[RequestIdConfig]):

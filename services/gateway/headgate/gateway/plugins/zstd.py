@@ -1,17 +1,10 @@
 """`zstd`: as small as Brotli's middle levels for the time of gzip's low ones; newer browsers take it."""
 
 import zstandard
-from pydantic import Field
 
-from headgate.gateway.plugins.compression import Compression, CompressionConfig
+from headgate.common.plugins.compression import ZstdConfig
+from headgate.gateway.plugins.compression import Compression
 from headgate.gateway.plugins.interface import Response
-
-
-class ZstdConfig(CompressionConfig):
-    """Fields of `zstd`."""
-
-    comp_level: int = Field(default=3, ge=1, le=19)
-    """Up to 19 the window stays within the 8 MiB that browsers take (RFC 9659)."""
 
 
 class _Stream:

@@ -1,0 +1,14 @@
+"""What `bandwidth` is told."""
+
+from pydantic import Field
+
+from headgate.common.plugins.config import PluginConfig
+
+
+class BandwidthConfig(PluginConfig):
+    """Fields of `bandwidth`."""
+
+    rate: int = Field(gt=0)
+    """Bytes in a second, for each request."""
+    after: int = Field(default=0, ge=0)
+    """Bytes that go out at full speed before."""

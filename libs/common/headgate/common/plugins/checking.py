@@ -1,0 +1,130 @@
+"""Whether a use of a plugin can be followed: the same words for the translator, which checks, and for gateways.
+
+What a user wrote is shown only where it cannot be a secret: numbers, and words out of a fixed choice.
+"""
+
+import copy
+import difflib
+import json
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar
+
+from pydantic import JsonValue, ValidationError
+from pydantic_core import ErrorDetails
+
+from headgate.common.plugins.catalogue import CONFIGS
+from headgate.common.plugins.config import SEALED, PluginConfig
+from headgate.common.plugins.errors import PluginFault
+from headgate.common.secret import Secret
+from headgate.common.table import PluginUse
+
+C = TypeVar("C", bound=PluginConfig)
+
+
+def check_use(use: PluginUse, others: Collection[str] = ()) -> None:
+    """Look for what a gateway could not follow; of a third-party plugin only the name is looked at.
+
+    Args:
+        use: as a route has it.
+        others: names of third-party plugins.
+
+    Raises:
+        PluginFault: unknown plugin, or a configuration that it does not take.
+    """
+    model = CONFIGS.get(use.name)
+    if model is not None:
+        _check_sealed(model, use)
+    elif use.name not in others:
+        raise unknown_plugin(use.name, (*CONFIGS, *others))
+
+
+def unknown_plugin(name: str, known: Collection[str]) -> PluginFault:
+    """Return the error about a plugin that is not among those known, with one like it."""
+    near = difflib.get_close_matches(name, known, 3)
+    hint = f"did you mean {' or '.join(near)}?" if near else "is its package installed with every gateway?"
+    return PluginFault(name, "", f"there is no plugin of this name; {hint}")
+
+
+def read_config(model: type[C], use: PluginUse, secrets: Mapping[str, str]) -> C:
+    """Return what a plugin is told.
+
+    Args:
+        model: of its configuration.
+        use: with the configuration as it was written.
+        secrets: what was sealed, opened, by its place in the configuration.
+
+    Raises:
+        PluginFault: the plugin does not take it.
+    """
+    config = _with_secrets(use, secrets)
+    try:
+        return model.model_validate(config)
+    except ValidationError as error:
+        # Without the cause, whose text may hold what the user wrote, a secret perhaps.
+        raise _fault(model, use.name, error.errors(include_url=False)[0]) from None
+
+
+def _check_sealed(model: type[PluginConfig], use: PluginUse) -> None:
+    """Check a configuration, of which what is sealed cannot be looked at."""
+    try:
+        model.model_validate(_with_secrets(use, dict.fromkeys(use.secrets, SEALED)))
+    except ValidationError as error:
+        for each in error.errors(include_url=False):
+            if ".".join(map(str, each["loc"])) not in use.secrets:
+                raise _fault(model, use.name, each) from None
+
+
+def _with_secrets(use: PluginUse, secrets: Mapping[str, str | Secret[str]]) -> Mapping[str, Any]:
+    config = copy.deepcopy(use.config) if secrets else use.config
+    for place, secret in secrets.items():
+        if not _put(config, place.split("."), secret):
+            raise PluginFault(use.name, f"secrets.{place}", "there is no such place in the configuration")
+    return config
+
+
+def _fault(model: type[PluginConfig], plugin: str, error: ErrorDetails) -> PluginFault:
+    field = ".".join(str(part) for part in ("config", *error["loc"]))
+    return PluginFault(plugin, field, _told(model, error))
+
+
+def _put(container: Any, path: list[str], value: str | Secret[str]) -> bool:
+    """Put a value at a path of names and indexes; objects on the way are made, members of lists are not."""
+    key, rest = path[0], path[1:]
+    if isinstance(container, dict):
+        if not rest:
+            container[key] = value
+            return True
+        return _put(container.setdefault(key, {}), rest, value)
+    if isinstance(container, list) and key.isdecimal() and int(key) < len(container):
+        if not rest:
+            container[int(key)] = value
+            return True
+        return _put(container[int(key)], rest, value)
+    return False
+
+
+def _told(model: type[PluginConfig], error: ErrorDetails) -> str:
+    kind, place = error["type"], error["loc"]
+    if kind == "missing":
+        return "is required"
+    if kind == "extra_forbidden":
+        return _unknown_field(model, str(place[-1]), is_at_the_top=len(place) == 1)
+    text = error["msg"].removeprefix("Value error, ")
+    if not text.startswith("Input should be "):
+        return text
+    return f"must be {text.removeprefix('Input should be ')}{_shown(kind, error['input'])}"
+
+
+def _shown(kind: str, written: JsonValue) -> str:
+    if isinstance(written, bool | int | float) or (kind == "literal_error" and isinstance(written, str)):
+        return f", but is {json.dumps(written)[:60]}"
+    return ""
+
+
+def _unknown_field(model: type[PluginConfig], name: str, *, is_at_the_top: bool) -> str:
+    if not is_at_the_top:
+        return "there is no such field"
+    known = [info.alias or field for field, info in model.model_fields.items()]
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}"
+    return f"there is no such field; {hint}"

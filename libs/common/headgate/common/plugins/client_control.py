@@ -1,0 +1,12 @@
+"""What `client-control` is told."""
+
+from pydantic import Field
+
+from headgate.common.plugins.config import PluginConfig
+
+
+class ClientControlConfig(PluginConfig):
+    """Fields of `client-control`."""
+
+    max_body_size: int = Field(default=0, ge=0)
+    """Bytes; 0 is no limit."""

@@ -1,0 +1,62 @@
+"""What `gzip`, `brotli` and `zstd` are told."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from headgate.common.plugins.config import PluginConfig
+
+
+def _as_types(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+def _as_version(value: Any) -> Any:
+    return str(value) if isinstance(value, float) else value
+
+
+class CompressionConfig(PluginConfig):
+    """Fields of all three."""
+
+    types: Annotated[tuple[str, ...], BeforeValidator(_as_types)] = ("text/html",)
+    """Content types; `*` for all, `text/*` for all of a kind."""
+    excluded_types: tuple[str, ...] = ()
+    min_length: int = Field(default=20, ge=1)
+    """Bytes; shorter answers, if their length is known, are left as they are."""
+    http_version: Annotated[Literal["1.0", "1.1"], BeforeValidator(_as_version)] = "1.1"
+    """Clients that speak an older one get no compressed answers."""
+    vary: bool = True
+    """Add `Vary: Accept-Encoding`, which caches between here and the client need."""
+
+
+class GzipBuffers(PluginConfig):
+    """Taken for compatibility with Apache APISIX; there is nothing to set."""
+
+    number: int = Field(default=32, ge=1)
+    size: int = Field(default=4096, ge=1)
+
+
+class GzipConfig(CompressionConfig):
+    """Fields of `gzip`."""
+
+    comp_level: int = Field(default=1, ge=1, le=9)
+    buffers: GzipBuffers = GzipBuffers()
+
+
+class BrotliConfig(CompressionConfig):
+    """Fields of `brotli`."""
+
+    comp_level: int = Field(default=5, ge=0, le=11)
+    """From 9 on it costs more time than a gateway has."""
+    mode: Literal[0, 1, 2] = 0
+    """0 for anything, 1 for text, 2 for fonts."""
+    lgwin: int = Field(default=19, ge=10, le=24)
+    """Logarithm of the window's size, to base 2."""
+    lgblock: int = Field(default=0, ge=0, le=24)
+
+
+class ZstdConfig(CompressionConfig):
+    """Fields of `zstd`."""
+
+    comp_level: int = Field(default=3, ge=1, le=19)
+    """Up to 19 the window stays within the 8 MiB that browsers take (RFC 9659)."""

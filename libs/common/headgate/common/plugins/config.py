@@ -1,0 +1,29 @@
+"""The base of what plugins are told, and secrets in it."""
+
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, PlainValidator
+
+from headgate.common.secret import Secret
+
+
+class PluginConfig(BaseModel):
+    """Base of what plugins are told; fields that a plugin does not know are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+SEALED: Final = Secret("")
+"""Stands in a configuration for a value that only gateways can open; it is there, and nothing is known of it."""
+
+
+def _read_secret(value: object) -> Secret[str]:
+    if isinstance(value, Secret):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("must be text")
+    return Secret(value)
+
+
+SecretText = Annotated[Secret[str], PlainValidator(_read_secret)]
+"""A text that prints as `***`; `reveal()` gives it where it is used."""

@@ -1,0 +1,50 @@
+"""What `cors` is told."""
+
+from typing import Annotated, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from headgate.common.plugins.config import PluginConfig
+from headgate.common.plugins.fields import HeaderValue, PatternText
+
+
+def _join(value: object) -> object:
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+ListText = Annotated[HeaderValue, BeforeValidator(_join)]
+"""Comma-separated, or a list."""
+
+
+class CorsConfig(PluginConfig):
+    """Fields of `cors`."""
+
+    allow_origins: ListText = "*"
+    """`*`; `**` for any, also with credentials; `null`; or `https://a.example,https://*.b.example:8443`, where `*` is
+    one label."""
+    allow_origins_by_regex: tuple[PatternText, ...] = ()
+    """Origins that match one of these are allowed too, and `allow_origins` counts only if it is given."""
+    allow_methods: ListText = "*"
+    """`**` for all, by name, which works with credentials."""
+    allow_headers: ListText = "*"
+    """`**` for whatever the preflight asks for."""
+    expose_headers: ListText = ""
+    max_age: int = 5
+    """Seconds for which browsers keep a preflight's answer."""
+    allow_credential: bool = False
+    timing_allow_origins: ListText = ""
+    """As `allow_origins`, for `Timing-Allow-Origin`."""
+    timing_allow_origins_by_regex: tuple[PatternText, ...] = ()
+    preflight_status: int = Field(default=204, ge=200, le=299)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.allow_credential:
+            starred = [
+                field
+                for field in ("allow_origins", "allow_methods", "allow_headers", "expose_headers")
+                if getattr(self, field) == "*" and not (field == "allow_origins" and self.allow_origins_by_regex)
+            ]
+            if starred:
+                raise ValueError(f"browsers take no * with allow_credential: give {starred[0]} by name, or as **")
+        return self

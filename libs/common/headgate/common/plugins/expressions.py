@@ -1,0 +1,124 @@
+"""Conditions in a plugin's configuration: the `vars` of Apache APISIX (lua-resty-expr).
+
+    [["arg_name", "==", "jack"], ["http_x_age", "!", ">", 18]]             all of them
+    ["OR", ["status", "==", 404], ["status", "in", [500, 502]]]            some of them; AND, !AND, !OR too
+
+Operators: `==`, `~=`, `>`, `>=`, `<`, `<=`, `~~` (RE2, anywhere), `~*` (the same, ignoring case), `in`, `has` (member
+of a comma-separated value), `ipmatch`; a `!` before one turns it round. Absent variables satisfy only `~=` and what is
+turned round. `status` is the answer's.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, NamedTuple
+
+from pydantic import AfterValidator, JsonValue
+
+from headgate.common.patterns import compile_pattern
+from headgate.common.plugins.fields import check_network
+
+
+class Comparison(NamedTuple):
+    """One variable compared."""
+
+    name: str
+    operator: str
+    value: str | float | tuple[str, ...]
+    """As the operator takes it: a number for `<` and the like, texts for `in` and `ipmatch`."""
+    is_turned: bool
+    """The opposite is asked for."""
+
+
+class Joined(NamedTuple):
+    """Several expressions, of which all or some hold."""
+
+    parts: tuple["Expression", ...]
+    needs_all: bool
+    is_turned: bool
+
+
+Expression = Comparison | Joined
+
+_JOINS = {"AND": (True, False), "OR": (False, False), "!AND": (True, True), "!OR": (False, True)}
+"""Whether all parts are needed, and whether the opposite is asked for."""
+
+
+def _text(value: JsonValue) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("a condition compares with a text or a number")
+    return str(value)
+
+
+def _texts(value: JsonValue) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError("this operator takes a list")
+    return tuple(_text(member) for member in value)
+
+
+def _number(value: JsonValue) -> float:
+    try:
+        return float(_text(value))
+    except ValueError:
+        raise ValueError("this operator takes a number") from None
+
+
+def _networks(value: JsonValue) -> tuple[str, ...]:
+    return tuple(check_network(text) for text in _texts(value if isinstance(value, list) else [value]))
+
+
+def _pattern(value: JsonValue) -> str:
+    text = _text(value)
+    compile_pattern(text)
+    return text
+
+
+_READ: dict[str, Callable[[JsonValue], str | float | tuple[str, ...]]] = {
+    "==": _text,
+    ">": _number,
+    ">=": _number,
+    "<": _number,
+    "<=": _number,
+    "~~": _pattern,
+    "~*": _pattern,
+    "in": _texts,
+    "has": _text,
+    "ipmatch": _networks,
+}
+
+
+def parse_expressions(expressions: tuple[JsonValue, ...]) -> Expression | None:
+    """Read what all have to hold; None if there is nothing. Raises ValueError."""
+    return _parse(list(expressions)) if expressions else None
+
+
+def _parse(expression: JsonValue) -> Expression:
+    if not isinstance(expression, list | tuple) or not expression:
+        raise ValueError('a condition is a list: ["arg_name", "==", "value"]')
+    first = expression[0]
+    if isinstance(first, str) and first in _JOINS:
+        return Joined(tuple(_parse(part) for part in expression[1:]), *_JOINS[first])
+    if isinstance(first, list | tuple):
+        return Joined(tuple(_parse(part) for part in expression), needs_all=True, is_turned=False)
+    return _parse_comparison(list(expression))
+
+
+def _parse_comparison(expression: list[JsonValue]) -> Comparison:
+    is_turned = len(expression) == 4 and expression[1] == "!"
+    if is_turned:
+        expression = [expression[0], *expression[2:]]
+    if len(expression) != 3 or not isinstance(expression[0], str):
+        raise ValueError('a comparison is ["name", "operator", value], with "!" before the operator to turn it round')
+    name, operator, value = expression
+    if operator == "~=":
+        operator, is_turned = "==", not is_turned
+    if not isinstance(operator, str) or operator not in _READ:
+        raise ValueError(f"there is no operator {operator!r}; there are ~=, {', '.join(_READ)}")
+    return Comparison(str(name), operator, _READ[operator](value), is_turned)
+
+
+def _check(expressions: tuple[JsonValue, ...]) -> tuple[JsonValue, ...]:
+    parse_expressions(expressions)
+    return expressions
+
+
+Expressions = Annotated[tuple[JsonValue, ...], AfterValidator(_check)]
+"""Conditions that all have to hold."""

@@ -1,0 +1,94 @@
+"""What plugins are told, checked where it was written."""
+
+import bcrypt
+import pytest
+
+from headgate.common.plugins.checking import check_use
+from headgate.common.plugins.errors import PluginFault
+from headgate.common.sealing import SealedValue
+from headgate.common.table import PluginUse
+
+SEALED = SealedValue(boxes={"r": "x"})
+
+
+def fault_of(name: str, config: dict[str, object] | None = None, **more: object) -> PluginFault:
+    with pytest.raises(PluginFault) as caught:
+        check_use(PluginUse.model_validate({"name": name, "config": config or {}, **more}))
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "told"),
+    [
+        ("limit-req", {"rate": 0, "burst": 1}, "config.rate: must be greater than 0, but is 0"),
+        ("limit-req", {"rate": 1}, "config.burst: is required"),
+        ("limit-count", {"count": 1}, "config: needs either count and time_window, or rules"),
+        ("limit-conn", {"conn": 1, "key_type": "header"}, ', but is "header"'),
+        ("limit-conn", {"conn": "many"}, "config.conn: must be a valid integer"),
+        ("cors", {"max_agee": 1}, "config.max_agee: there is no such field; did you mean max_age?"),
+        ("ip-restriction", {"whitelist": ["10.0.0.0/33"]}, "is neither an address nor a network as 10.0.0.0/8"),
+        ("redirect", {"regex_uri": ["(", "/"]}, "config.regex_uri.0: '(' is no RE2 pattern"),
+        ("proxy-rewrite", {"headers": {"set": {"a b": "c"}}}, "'a b' is not the name of a header"),
+        ("forward-auth", {"uri": "auth:9000"}, "'auth:9000' is not a URL as http://service.namespace:8080/path"),
+        ("fault-injection", {"abort": {"http_status": 500, "vars": [["a", "??", 1]]}}, "there is no operator '??'"),
+        ("error-page", {"uri": "http://a", "statuses": ["40x"]}, "a status is a number from 300 to 599"),
+        ("gzip", {"comp_level": 10}, "config.comp_level: must be less than or equal to 9, but is 10"),
+        ("basic-auth", {"users": [{"username": "u", "hash": "$5$x"}]}, "user u: this kind of hash is not supported"),
+        ("basic-auth", {"htpasswd": "u:{SSHA}AAAA"}, "user u: this SHA hash is not whole"),
+        ("basic-auth", {"htpasswd": "u:$2y$05$short"}, "user u: this bcrypt hash is not whole"),
+        ("basic-auth", {"htpasswd": "nothing"}, "a line of htpasswd is not `name:hash`"),
+    ],
+)
+def test_a_configuration_that_a_plugin_does_not_take_is_refused_with_field_and_remedy(
+    name: str, config: dict[str, object], told: str
+) -> None:
+    fault = fault_of(name, config)
+    assert str(fault).startswith(f"plugin {name}, config")
+    assert told in str(fault)
+
+
+def test_an_unknown_plugin_is_refused_with_one_like_it() -> None:
+    assert str(fault_of("limit-reqs")) == (
+        "plugin limit-reqs: there is no plugin of this name; did you mean limit-req or limit-conn?"
+    )
+
+
+def test_a_third_party_plugin_is_known_by_its_name_alone() -> None:
+    use = PluginUse(name="maintenance", config={"anything": 1})
+    check_use(use, {"maintenance"})
+    with pytest.raises(PluginFault, match="is its package installed with every gateway"):
+        check_use(use)
+
+
+def test_what_is_sealed_is_there_and_not_looked_at() -> None:
+    check_use(PluginUse(name="basic-auth", secrets={"htpasswd": SEALED}))
+    check_use(PluginUse(name="basic-auth", config={"users": [{"username": "u"}]}, secrets={"users.0.hash": SEALED}))
+    check_use(PluginUse(name="proxy-rewrite", secrets={"headers.set.Authorization": SEALED}))
+
+
+def test_a_secret_needs_a_place_in_the_configuration() -> None:
+    fault = fault_of("basic-auth", {"users": []}, secrets={"users.0.password": SEALED})
+    assert (fault.field, fault.fault) == ("secrets.users.0.password", "there is no such place in the configuration")
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        ("basic-auth", {"users": [{"username": "u", "password": ["hunter2"]}]}),
+        ("basic-auth", {"users": [{"username": "u", "pass_word": "hunter2"}]}),
+        ("basic-auth", {"htpasswd": "u:hunter2"}),
+        ("proxy-rewrite", {"headers": {"set": {"Authorization": "Bearer\nhunter2"}}}),
+        ("limit-req", {"rate": "hunter2", "burst": 1}),
+        ("cors", "hunter2"),
+    ],
+)
+def test_what_may_be_a_secret_is_not_told(name: str, config: object) -> None:
+    use = PluginUse.model_construct(name=name, config=config, secrets={}, order=None)
+    with pytest.raises(PluginFault) as caught:
+        check_use(use)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_file_of_htpasswd_may_have_comments_and_empty_lines() -> None:
+    kept = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
+    check_use(PluginUse(name="basic-auth", config={"htpasswd": f"# people\n\n jack:{kept}\nann:$apr1$s$x\n"}))
