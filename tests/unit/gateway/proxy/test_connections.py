@@ -507,7 +507,7 @@ async def test_drain_closes_idle_connections_and_lets_requests_finish() -> None:
         await gate.wait()
         await conversation.send(OK)
 
-    async with proxied(script) as proxy:
+    async with proxied(script, config=ProxyConfig(drain_quiet_s=0.05)) as proxy:
         idle, busy = await proxy.connect(), await proxy.connect()
         await busy.send(GET)
         await until(lambda: len(proxy.origin.heads) == 1 and proxy.server.connections == 2)

@@ -90,13 +90,13 @@ async def test_prior_knowledge_over_tls_needs_alpn() -> None:
 
 
 async def test_streams_under_way_finish_when_the_server_drains() -> None:
-    gate = Gate()
-    async with proxied(gate.script) as proxy, http2_client(proxy.port) as client:
+    gate, config = Gate(), ProxyConfig(drain_quiet_s=0.05)
+    async with proxied(gate.script, config=config) as proxy, http2_client(proxy.port) as client:
         first = client.open(request())
         await until(lambda: bool(proxy.origin.heads))
         draining = asyncio.create_task(proxy.server.drain(5))
-        await client.until(lambda: bool(client.goaways))
-        assert (client.last_error, client.goaways[0].last_stream_id) == (0, first)
+        await client.until(lambda: len(client.goaways) == 2)
+        assert (client.last_error, client.goaways[1].last_stream_id) == (0, first)
         late = client.open(request())
         assert (await client.answer(late)).reset == REFUSED
         gate.open.set()

@@ -77,6 +77,9 @@ class ProxyConfig:
     """Idle connections kept per endpoint."""
     upstream_idle_timeout_s: float = 55.0
     """How long one is kept; under the 60 s or more after which most servers close."""
+    drain_quiet_s: float = 1.0
+    """How long connections that rest are kept when a drain begins, as their clients' next requests may be on their way;
+    nginx's `keepalive_min_timeout`. A request that comes is answered with `Connection: close`."""
     lingering_s: float = 2.0
     """How long what a refused client still sends is read and dropped, so that it can read our answer."""
 

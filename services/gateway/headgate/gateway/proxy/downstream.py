@@ -383,6 +383,8 @@ class ClientConnection(ClientSide):
             self._exchange.timed_out()
         elif self.state == _HEAD and self._requests.pending:
             self._refuse(LimitExceeded("the rest of the head did not come in time", 408))
+        elif self._is_about_to_read():
+            return
         elif 0 < self.unsent() < self._unsent:
             # Still reading what it was sent last.
             self._unsent = self.unsent()
@@ -394,8 +396,12 @@ class ClientConnection(ClientSide):
 
     def drain(self) -> None:
         """Close if nothing is under way; otherwise the answer will close."""
-        if self.state == _HEAD and not self._requests.pending:
-            self.transport.close()
+        if self.state == _HEAD and not self._requests.pending and not self._is_about_to_read():
+            self._close_transport()
+
+    def _is_about_to_read(self) -> bool:
+        """Tell whether a request has come in this very turn of the event loop, so that the next one will read it."""
+        return self.state == _HEAD and not self._reading_paused and self.transport.has_unread()
 
     def _refuse(self, bad: BadMessage) -> None:
         """Answer a message that has no exchange, as its head was refused."""

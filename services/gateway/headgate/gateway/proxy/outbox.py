@@ -108,10 +108,18 @@ class OutboxTransport:
 
     def undelivered(self) -> bool:
         """Tell whether the peer has not taken everything, by what the kernel knows."""
+        return self._asks_kernel(termios.TIOCOUTQ)
+
+    def has_unread(self) -> bool:
+        """Tell whether the peer has sent something that was not read yet, by what the kernel knows."""
+        return self._asks_kernel(termios.FIONREAD)
+
+    def _asks_kernel(self, count: int) -> bool:
+        """Tell whether a count of bytes that the kernel keeps for the connection is not 0."""
         connected = self.get_extra_info("socket")
         if connected is None or connected.fileno() < 0:
             return False
-        return fcntl.ioctl(connected.fileno(), termios.TIOCOUTQ, _NO_BYTES) != _NO_BYTES
+        return fcntl.ioctl(connected.fileno(), count, _NO_BYTES) != _NO_BYTES
 
     def reset(self) -> None:
         """Close at once by a reset: the kernel forgets what it has not delivered, and nobody takes it for an end."""

@@ -1,16 +1,16 @@
 """The proxy as a whole: listeners, the clock that sweeps deadlines, and the drain."""
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable
-from typing import cast
+from typing import Final, cast
 
 from headgate.gateway.proxy.calls import Calls
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.downstream import ClientConnection
+from headgate.gateway.proxy.http2.server import Http2Connection
 from headgate.gateway.proxy.pool import PoolRegistry
 from headgate.gateway.proxy.seam import Endpoints, RequestLog, RouterHolder, Tracing
 from headgate.gateway.proxy.stats import ProxyStats
@@ -20,6 +20,9 @@ from headgate.gateway.streams.proxy_protocol import SocketAddress
 from headgate.gateway.streams.sharing import SharedListener
 from headgate.gateway.streams.sockets import open_listener
 from headgate.gateway.tls import CertificateStore
+
+_TURNS: Final = 3
+"""Of the event loop, which accepts, makes a transport, and reads."""
 
 
 class ProxyServer:
@@ -127,22 +130,60 @@ class ProxyServer:
     def announce_drain(self) -> None:
         """From now on tell clients with every answer that their connection closes; accepting goes on."""
         self._context.draining = True
+        for connection in list(self._context.connections):
+            if isinstance(connection, Http2Connection):
+                connection.announce_drain()
 
     async def drain(self, grace_s: float) -> None:
-        """Stop accepting, let requests under way finish with `Connection: close`, and abort what is left at the end."""
+        """Stop accepting, let what is under way finish with `Connection: close`, and abort what is left at the end.
+
+        Under way are requests, tunnels, TLS handshakes, and PROXY headers that have not come yet. Connections that rest
+        are closed behind a quiet time (`drain_quiet_s`), unless a request has come by then.
+        """
         context = self._context
         self.announce_drain()
+        await _take_from_kernel()
         for listener in self._listeners:
             listener.close()
-        for connection in list(context.connections):
-            connection.drain()
-        if context.connections:
-            context.emptied.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(context.emptied.wait(), grace_s)
-        for connection in list(context.connections):
-            connection.transport.abort()
+        resting = asyncio.get_running_loop().create_task(self._close_resting(grace_s))
+        try:
+            async with asyncio.timeout(grace_s):
+                await self._ended()
+        except TimeoutError:
+            for connection in list(context.connections):
+                connection.transport.abort()
+        finally:
+            resting.cancel()
         self._pools.close_idle()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    async def _close_resting(self, grace_s: float) -> None:
+        """Close connections that rest, each when it has had the quiet time: some come out of a handshake only now."""
+        context = self._context
+        quiet_s = min(max(context.config.drain_quiet_s, context.clock.tick_s), grace_s / 2)
+        while True:
+            known = set(context.connections)
+            await asyncio.sleep(quiet_s)
+            for connection in known & context.connections:
+                connection.drain()
+
+    async def _ended(self) -> None:
+        """Wait until no connection is open, nor about to be served."""
+        context = self._context
+        for listener in self._listeners:
+            await listener.ended()
+        pending: set[asyncio.Task[None]] = self._streams.pending if self._streams is not None else set()
+        while context.connections or pending:
+            if pending:
+                await asyncio.wait(pending)
+            else:
+                context.emptied.clear()
+                await context.emptied.wait()
+
+
+async def _take_from_kernel() -> None:
+    """Let the event loop accept the connections that wait in the kernel, and read what lies there."""
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)

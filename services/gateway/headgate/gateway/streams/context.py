@@ -41,6 +41,14 @@ class StreamContext:
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
     """Set whenever the last one ends."""
 
+    async def ended(self) -> None:
+        """Wait until nothing is open, nor about to be."""
+        while self.open or self.pending:
+            if self.pending:
+                await asyncio.wait(self.pending)
+            else:
+                await self.emptied.wait()
+
     def trusts(self, address: str) -> bool:
         """Tell whether a peer may say who its client is."""
         return not self.proxy_networks or is_within(address, self.proxy_networks)

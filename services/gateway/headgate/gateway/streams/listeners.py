@@ -169,7 +169,10 @@ class StreamListeners:
             stream.count_bytes()
 
     async def drain(self, grace_s: float) -> None:
-        """Close all ports, let open connections finish, and end what is left when the time is over."""
+        """Close all ports, let connections finish, and end what is left when the time is over.
+
+        Those too that have not said yet what they want; `preface_timeout_s` bounds these besides.
+        """
         if self._retry is not None:
             self._retry.cancel()
             self._retry = None
@@ -177,9 +180,8 @@ class StreamListeners:
         for key in list(self._open):
             self._close(key)
         self._settle()
-        if self._context.open:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._context.emptied.wait(), grace_s)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._context.ended(), grace_s)
         for task in list(self._context.pending):
             task.cancel()
         for stream in list(self._context.open):

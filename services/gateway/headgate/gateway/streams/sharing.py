@@ -53,6 +53,8 @@ class SharedListener:
         self._plan: PortPlan | None = None
         self._acceptor: Acceptor | None = None
         self._server: asyncio.Server | None = None
+        self._endings: set[asyncio.Task[None]] = set()
+        """Each ends when the connections do that one server has accepted, and the server is closed."""
         self._starting: asyncio.Task[None] | None = None
         self._is_closed = False
 
@@ -97,6 +99,11 @@ class SharedListener:
             self._server.close()
         self._listener.close()
 
+    async def ended(self) -> None:
+        """Wait until no connection is open that the event loop has accepted by itself, TLS handshakes included."""
+        if self._endings:
+            await asyncio.wait(self._endings)
+
     def _look_first(self) -> None:
         if self._starting is not None:
             self._starting.cancel()
@@ -123,6 +130,10 @@ class SharedListener:
         except BaseException:
             duplicate.close()
             raise
+        # Begun while the server is open: afterwards asyncio before 3.12 waits for nothing.
+        ending = asyncio.get_running_loop().create_task(self._server.wait_closed())
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
 
     async def _serve(self, accepted: socket.socket) -> None:
         context, plan = self._context, self._plan
