@@ -1,6 +1,6 @@
 """Real Redis servers and Sentinels for tests.
 
-    async with real_redis() as server: ...
+    async with real_redis() as server, linked(server.target) as link: ...
     async with real_tables() as stores: ...
     async with watched_pair() as pair: ...      # primary, replica, three Sentinels
 
@@ -14,22 +14,27 @@ import importlib.util
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from headgate.common.errors import StoreError
-from headgate.common.stores.redis import RedisStores, parse_redis_url
+from headgate.common.errors import StoreError, StoreUnavailable
 from headgate.common.stores.redis.link import RedisLink
-from headgate.common.stores.redis.target import Login, RedisTarget, Server
+from headgate.common.stores.redis.stores import tables_on
+from headgate.common.stores.redis.target import RedisTarget, Server, parse_redis_url
 from headgate.common.stores.redis.wire import ask_alone, dial, hang_up
+from headgate.common.stores.tables import TableStores
+from headgate.common.tasks import cancel, run_together
 
 SERVICE = "tables"
 """What the Sentinels call the pair."""
 DOWN_AFTER_MS = 500
+USERS_FILE = Path(__file__).parents[2] / "deploy" / "redis" / "users.conf"
 
 
 def redis_binary() -> str:
@@ -49,6 +54,12 @@ def has_tls() -> bool:
         command = [redis_binary(), "--port", "0", "--tls-port", "1", "--dir", folder]
         said = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     return "No tls-cert-file configured" in said.stdout
+
+
+def users(*roles: str) -> list[str]:
+    """The lines of `deploy/redis/users.conf` for some roles."""
+    lines = USERS_FILE.read_text().splitlines()
+    return [line for role in roles for line in lines if line.startswith(f"user {role} ")]
 
 
 class RedisServer:
@@ -77,7 +88,9 @@ class RedisServer:
         self.folder.mkdir(parents=True, exist_ok=True)
         config = self.folder / "redis.conf"
         if not config.exists() or not self._is_sentinel:  # a Sentinel keeps there what it has learned
-            basics = (f"port {self.port}", "bind 127.0.0.1", f"dir {self.folder}")
+            is_tls = any(option.startswith("tls-") for option in self.options)
+            port = (f"tls-port {self.port}", "port 0") if is_tls else (f"port {self.port}",)
+            basics = (*port, "bind 127.0.0.1", f"dir {self.folder}")
             data = () if self._is_sentinel else ('save ""',)
             config.write_text("\n".join((*basics, *data, *self.options, "")))
         command = [redis_binary(), str(config), *(["--sentinel"] if self._is_sentinel else [])]
@@ -141,56 +154,58 @@ async def real_redis(*options: str) -> AsyncIterator[RedisServer]:
 
 
 @asynccontextmanager
-async def connected(target: RedisTarget, chunk_grace_s: float = 0.0) -> AsyncIterator[RedisStores]:
-    """Connect stores, and close them."""
+async def linked(target: RedisTarget) -> AsyncIterator[RedisLink]:
     async with asyncio.timeout(20):
         link = await RedisLink.connect(target, name="test")
     try:
-        yield RedisStores(link, chunk_grace_s=chunk_grace_s)
+        yield link
     finally:
         await link.close()
 
 
 @asynccontextmanager
-async def real_tables(chunk_grace_s: float = 0.0) -> AsyncIterator[RedisStores]:
+async def real_tables(chunk_grace_s: float = 0.0) -> AsyncIterator[TableStores]:
     """Run a server and open the stores on it."""
-    async with real_redis() as server, connected(parse_redis_url(server.url), chunk_grace_s) as stores:
-        yield stores
+    async with real_redis() as server, linked(parse_redis_url(server.url)) as link:
+        yield tables_on(link, chunk_grace_s=chunk_grace_s)
 
 
 class WatchedPair:
-    """A primary, a replica of it, and three Sentinels that put the replica in its place."""
+    """A primary, a replica of it, and three Sentinels that put the replica in its place.
 
-    def __init__(self, folder: Path) -> None:
-        # The replica's user may be shut out: then it gets nothing more of what the primary writes.
-        account = ("user replicator on >secret ~* &* +psync +replconf +ping",)
-        fast = ("repl-diskless-sync-delay 0", "repl-ping-replica-period 1", "replica-priority 10")
-        self.primary = RedisServer(folder / "one", *account, *fast)
-        following = (f"replicaof 127.0.0.1 {self.primary.port}", "masteruser replicator", "masterauth secret")
-        self.replica = RedisServer(folder / "two", *account, *fast, *following)
-        self.sentinels = [self._sentinel(folder / f"sentinel{number}") for number in range(3)]
-        self.target = RedisTarget(tuple(Server("127.0.0.1", each.port) for each in self.sentinels), service=SERVICE)
+    Replica and Sentinels have the rights of `deploy/redis/users.conf`; everybody else has all.
+    """
 
-    def _sentinel(self, folder: Path) -> RedisServer:
+    def __init__(self, folder: Path, options: Sequence[str] = (), target: RedisTarget | None = None) -> None:
+        following = ("masteruser replica", "masterauth replica-password", "repl-diskless-sync-delay 0")
+        shared = (*users("replica", "sentinel"), *following, *options)
+        self.primary = RedisServer(folder / "one", *shared)
+        self.replica = RedisServer(folder / "two", *shared, f"replicaof 127.0.0.1 {self.primary.port}")
+        sentinels = [self._sentinel(folder / f"sentinel{number}", options) for number in range(3)]
+        self.sentinels = sentinels
+        servers = tuple(Server("127.0.0.1", each.port) for each in sentinels)
+        self.target = replace(target or RedisTarget(()), servers=servers, service=SERVICE)
+        for each in (self.primary, self.replica, *sentinels) if target else ():
+            each.target = replace(target or each.target, servers=each.target.servers)
+
+    def _sentinel(self, folder: Path, options: Sequence[str]) -> RedisServer:
         return RedisServer(
             folder,
             f"sentinel monitor {SERVICE} 127.0.0.1 {self.primary.port} 2",
+            f"sentinel auth-user {SERVICE} sentinel",
+            f"sentinel auth-pass {SERVICE} sentinel-password",
             f"sentinel down-after-milliseconds {SERVICE} {DOWN_AFTER_MS}",
             f"sentinel failover-timeout {SERVICE} 4000",
+            *options,
             is_sentinel=True,
         )
-
-    @property
-    def url(self) -> str:
-        servers = ",".join(f"127.0.0.1:{each.port}" for each in self.sentinels)
-        return f"redis+sentinel://{servers}/{SERVICE}"
 
     async def start(self) -> None:
         await self.primary.start()
         await self.replica.start()
-        await _until_true(lambda: self._replica_says(b"master_link_status:up"))
+        await eventually(lambda: self._replica_says(b"master_link_status:up"))
         await asyncio.gather(*(each.start() for each in self.sentinels))
-        await _until_true(self._is_complete)
+        await eventually(self._is_complete)
 
     async def _replica_says(self, text: bytes) -> bool:
         return text in await self.replica.ask("INFO", "replication")
@@ -206,29 +221,34 @@ class WatchedPair:
 
     async def cut_replication(self) -> None:
         """From now on the replica gets nothing of what the primary writes."""
-        await self.primary.ask("ACL", "SETUSER", "replicator", "off")
+        await self.primary.ask("ACL", "SETUSER", "replica", "off")
         await self.primary.ask("CLIENT", "KILL", "TYPE", "replica")
 
     async def kill_primary(self) -> None:
         """Crash the primary and wait until the replica has its place."""
         await self.primary.kill()
-        await _until_true(lambda: self._replica_says(b"role:master"))
+        await eventually(lambda: self._replica_says(b"role:master"))
 
     async def end(self) -> None:
         for each in (*self.sentinels, self.replica, self.primary):
             await each.kill()
 
 
-async def _until_true(condition: Callable[[], Awaitable[bool]], within_s: float = 30.0) -> None:
+async def eventually(condition: Callable[[], Awaitable[bool]], within_s: float = 30.0) -> None:
+    """Wait until servers are in a state; one that ends a connection meanwhile, as after a failover, is asked again."""
     async with asyncio.timeout(within_s):
-        while not await condition():  # noqa: ASYNC110 - the state of a server has no event
+        while True:
+            with contextlib.suppress(StoreUnavailable):
+                if await condition():
+                    return
             await asyncio.sleep(0.02)
 
 
 @asynccontextmanager
-async def watched_pair() -> AsyncIterator[WatchedPair]:
+async def watched_pair(options: Sequence[str] = (), target: RedisTarget | None = None) -> AsyncIterator[WatchedPair]:
+    """Run all five; `options` and `target` are of TLS, for every one of them."""
     folder = Path(tempfile.mkdtemp(prefix="headgate-redis-"))
-    pair = WatchedPair(folder)
+    pair = WatchedPair(folder, options, target)
     try:
         await pair.start()
         yield pair
@@ -237,5 +257,40 @@ async def watched_pair() -> AsyncIterator[WatchedPair]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def with_login(target: RedisTarget, user: str, password: str) -> RedisTarget:
-    return RedisTarget(target.servers, service=target.service, login=Login(user, password))
+class Relay:
+    """Passes connections on to a port, over TLS towards the client if there is a context."""
+
+    def __init__(self, target_port: int, context: ssl.SSLContext | None = None) -> None:
+        self.target_port = target_port
+        self.port = 0
+        self._context = context
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._pass_on, "127.0.0.1", 0, ssl=self._context)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *reason: object) -> None:
+        self._server.close()
+        await cancel(*self._tasks)
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            answers, requests = await asyncio.open_connection("127.0.0.1", self.target_port)
+            with contextlib.closing(requests):
+                await run_together(_copy(reader, requests), _copy(answers, writer))
+        except (OSError, asyncio.CancelledError):
+            pass  # the end of either side is the end of both
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()

@@ -55,6 +55,7 @@ FOLDER = click.Path(path_type=Path)
 @click.option("--data-dir", type=FOLDER, default=".headgate", metavar="DIR", help="Keeps the state.")
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N", default=1, help="Processes for traffic.")
 @click.option("--nats-url", default="", show_default=False, metavar="URL", help="Use this NATS server; start none.")
+@click.option("--store", default="", show_default=False, metavar="URL", help="Keep tables in Redis: redis://HOST:PORT.")
 @click.option("--access-log", type=click.Choice(["combined", "json", "off"]), default="combined", help="Form.")
 @click.option(
     "--log-level",
@@ -75,6 +76,7 @@ def up(
     data_dir: Path,
     workers: int,
     nats_url: str,
+    store: str,
     access_log: AccessLog,
     log_level: LogLevel,
     demo_backend: tuple[str, ...],
@@ -96,6 +98,7 @@ def up(
         data_dir=data_dir.absolute(),
         workers=workers,
         nats_url=nats_url,
+        store=store,
         access_log=access_log,
         log_level=log_level,
         demo_backends=tuple(parse_demo_backend(text) for text in demo_backend),
@@ -176,6 +179,7 @@ class _StateFile:
         self._state = UpState(
             pid=os.getpid(),
             nats_url=nats_url,
+            store=options.store,
             admin_url=self.admin_url,
             http_port=options.http_port,
             https_port=options.https_port,

@@ -32,6 +32,8 @@ class UpState(BaseModel):
 
     pid: int
     nats_url: str
+    store: str = ""
+    """Where tables are; empty: what the settings say."""
     admin_url: str
     """Of the gateway."""
     http_port: int

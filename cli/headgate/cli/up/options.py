@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 from headgate.cli.errors import UsageMistake
+from headgate.common.stores.redis.target import parse_redis_url
+from headgate.common.stores.settings import ON_NATS
 
 AccessLog = Literal["combined", "json", "off"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -38,6 +40,8 @@ class UpOptions:
     workers: int = 1
     nats_url: str = ""
     """Empty: start a NATS server in the data directory."""
+    store: str = ""
+    """Where tables are; empty: what the services' own settings say."""
     access_log: AccessLog = "combined"
     log_level: LogLevel = "info"
     demo_backends: tuple[DemoBackend, ...] = ()
@@ -62,6 +66,7 @@ class UpOptions:
             )
         self._check_files()
         self._check_ports()
+        self._check_store()
 
     def _check_files(self) -> None:
         for folder in self.manifests:
@@ -82,6 +87,14 @@ class UpOptions:
                 raise UsageMistake(f"--demo-backend: {name!r} is the name of a service; choose another")
         if len(set(names)) != len(names):
             raise UsageMistake(f"--demo-backend: the names must differ, these do not: {', '.join(names)}")
+
+    def _check_store(self) -> None:
+        if self.store in ("", ON_NATS):
+            return
+        try:
+            parse_redis_url(self.store)
+        except ValueError as error:
+            raise UsageMistake(f"--store: {error}, or {ON_NATS}") from error
 
     def ports(self) -> list[tuple[str, int]]:
         """Every port that will be listened on, with the flag that chose it."""

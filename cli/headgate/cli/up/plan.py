@@ -60,7 +60,7 @@ def make_plan(options: UpOptions, nats_url: str, broker: ProcessSpec | None) -> 
     """
     admin_ports = {"watcher": AdminPort(), "translator": AdminPort()}
     watcher = _service("watcher", options, nats_url, FINISH_S, _watcher_flags(options))
-    translator = _service("translator", options, nats_url, FINISH_S, [])
+    translator = _service("translator", options, nats_url, FINISH_S, _store_flags(options))
     return Plan(
         broker=broker,
         watcher=replace(watcher, prepare=admin_ports["watcher"].choose),
@@ -96,8 +96,13 @@ def _watcher_flags(options: UpOptions) -> list[str]:
     return flags
 
 
+def _store_flags(options: UpOptions) -> list[str]:
+    return [f"--store={options.store}"] if options.store else []
+
+
 def _gateway_flags(options: UpOptions) -> list[str]:
     return [
+        *_store_flags(options),
         f"--http-port={options.http_port}",
         f"--https-port={options.https_port}",
         f"--admin-port={options.admin_port}",

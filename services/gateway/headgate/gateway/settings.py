@@ -6,8 +6,8 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from headgate.common.sealing import PRIVATE_KEY_FILE
-from headgate.common.settings import ServiceSettings
 from headgate.common.status import is_address
+from headgate.common.stores.settings import StoreSettings
 from headgate.common.table import DEFAULT_TABLE
 from headgate.gateway.proxy.config import ProxyConfig, UnderscoreNames
 from headgate.gateway.proxy.paths import PathNormalization
@@ -19,7 +19,7 @@ _MARGIN_S = 1.0
 """Of the grace period, kept for closing the bus and the files."""
 
 
-class GatewaySettings(ServiceSettings):
+class GatewaySettings(StoreSettings):
     """Settings of one gateway replica."""
 
     http_host: str = Field(

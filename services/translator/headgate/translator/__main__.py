@@ -3,12 +3,14 @@
 import gc
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 from headgate.common.bus import Bus
 from headgate.common.errors import SettingsError
 from headgate.common.service import ServiceContext, run_service
 from headgate.common.settings import load_settings
 from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.tables import TableStores
 from headgate.common.tasks import run_together
 from headgate.translator.loop import Stores, TranslatorLoop
 from headgate.translator.settings import TranslatorSettings
@@ -48,11 +50,26 @@ async def _work(context: ServiceContext, settings: TranslatorSettings) -> None:
     bus = await Bus.connect(settings.nats, name=name)
     try:
         stores = await NatsStores.open(bus)
-        loop = TranslatorLoop(Stores(stores.log_reader, stores.snapshots, stores.statuses, stores.heartbeats), settings)
-        context.admin.add_readiness("table", loop.readiness)
-        await loop.run()
+        context.admin.add_readiness("table", lambda: "not connected to the store of tables yet")
+        async with _open_tables(settings, stores, name) as tables:
+            loop = TranslatorLoop(
+                Stores(stores.log_reader, tables.snapshots, stores.statuses, tables.heartbeats), settings
+            )
+            context.admin.add_readiness("table", loop.readiness)
+            await loop.run()
     finally:
         await bus.close()
+
+
+def _open_tables(
+    settings: TranslatorSettings, stores: NatsStores, name: str
+) -> AbstractAsyncContextManager[TableStores]:
+    target = settings.redis
+    if target is None:
+        return nullcontext(TableStores(stores.snapshots, stores.heartbeats))
+    from headgate.common.stores.redis.stores import open_tables  # 24 MB, for those who need it
+
+    return open_tables(target, name)
 
 
 if __name__ == "__main__":

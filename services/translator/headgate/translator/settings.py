@@ -4,15 +4,15 @@ from datetime import timedelta
 
 from pydantic import Field, field_validator
 
-from headgate.common.settings import ServiceSettings
 from headgate.common.status import LoadBalancerAddress, is_address
+from headgate.common.stores.settings import StoreSettings
 from headgate.common.table import DEFAULT_TABLE
 from headgate.translator.addresses import parse_address
 from headgate.translator.dialects.ingress import ClassSettings
 from headgate.translator.retention import Retention
 
 
-class TranslatorSettings(ServiceSettings):
+class TranslatorSettings(StoreSettings):
     """What the translator can be told."""
 
     table: str = Field(default=DEFAULT_TABLE, description="Name of the table that is built; one for all by default.")

@@ -22,7 +22,15 @@ import logging
 import random
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 
-from headgate.common.errors import Conflict, DecodeError, HistoryBroken, NotFound, StoreError, TooLarge
+from headgate.common.errors import (
+    Conflict,
+    DecodeError,
+    HistoryBroken,
+    NotFound,
+    StoreError,
+    StoreUnavailable,
+    TooLarge,
+)
 from headgate.common.snapshot import (
     ENTRY_LIMIT,
     Chunk,
@@ -251,13 +259,17 @@ class RedisSnapshotStore:
         return follow_pointer(table, self.read_pointer, self._watch, self._link.on_disturbance)
 
     async def _watch(self, table: str, tell: Tell) -> None:
-        pause_s = _FIRST_PAUSE_S
+        pause_s, refused = _FIRST_PAUSE_S, ""
         while True:
             try:
                 await self._listen(table, tell)
-                pause_s = _FIRST_PAUSE_S
-            except StoreError as error:
+                pause_s, refused = _FIRST_PAUSE_S, ""
+            except StoreUnavailable as error:
                 _log.debug("listening anew", extra={"table": table, "reason": str(error)})
+            except StoreError as error:
+                if refused != str(error):
+                    _log.warning("notices are not heard, reading instead", extra={"table": table, "reason": str(error)})
+                refused = str(error)
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
             pause_s = min(_LAST_PAUSE_S, pause_s * 2)
 

@@ -28,8 +28,8 @@ CONNECT_S = 2.0
 SILENCE_S = 5.0
 """A server that owes an answer and says nothing for this long is taken for dead. Far above a large chunk's transfer."""
 _LOOK_S = 0.25
-_PASSING = ("BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "READONLY", "TRYAGAIN")
-"""First words of errors that are about the server's state and not about the command."""
+_PASSING = {"BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "READONLY", "TRYAGAIN"}
+"""Codes of errors that are about the server's state and not about the command."""
 
 Word = str | bytes | int
 
@@ -126,8 +126,9 @@ async def ask_alone(wire: Wire, within_s: float, *words: Word) -> Any:
 
 def refusal(error: ResponseError) -> StoreError:
     """Wrap what a server says in place of an answer."""
-    text = str(error)
-    if text.startswith(_PASSING):
+    # redis-py takes the code off the messages of errors that it has a class for.
+    text = f"{error.status_code} {error}" if error.status_code else str(error)
+    if text.split(" ", 1)[0] in _PASSING:
         return StoreUnavailable(f"Redis refuses for now: {text}")
     return StoreError(f"Redis refuses: {text}")
 

@@ -1,0 +1,84 @@
+"""`headgate up --store redis://`: tables and heartbeats are in Redis, and traffic does not need it."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.echo import EchoServer
+from fakes.gateway_process import GatewayProcess, commit
+from fakes.gateway_table import host, upstream
+from fakes.manifests import ingress, service, write
+from fakes.redis import linked, real_redis
+from fakes.stack import Stack
+from headgate.common.snapshot import TableImage
+from headgate.common.stores.redis.stores import tables_on
+from headgate.common.table import Endpoint
+
+HOST = "web.example"
+
+
+async def headgate(*words: str) -> tuple[int, str, str]:
+    """Run a command; its exit code and what it printed."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "headgate.cli", *words), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    async with asyncio.timeout(30):
+        printed, complained = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, printed.decode(), complained.decode()
+
+
+async def status_of(stack: Stack, *flags: str) -> Any:
+    code, printed, complained = await headgate("status", f"--data-dir={stack.data_dir}", "--json", *flags)
+    assert code in (0, 1), complained
+    return json.loads(printed)
+
+
+async def test_changes_reach_traffic_over_redis_and_outlast_its_restart(tmp_path: Path) -> None:
+    folder = tmp_path / "manifests"
+    folder.mkdir()
+    async with EchoServer("red") as red, EchoServer("blue") as blue, real_redis("appendonly yes") as redis:
+        write(folder, "web.yaml", ingress("web", HOST, "web"), service("web", red.port))
+        async with Stack(manifests=folder, extra=[f"--store={redis.url}"]) as stack:
+            await stack.wait_for_answer(HOST, "/", name="red")
+            first = (await status_of(stack))["published"]["version"]
+            assert await redis.ask("HGET", "{headgate}:pointer:default", "version") == b"%d.%d" % tuple(first)
+            await redis.kill()
+            assert (await stack.get(HOST, "/")).status == 200
+            code, _, complained = await headgate("routes", f"--data-dir={stack.data_dir}")
+            assert (code, f"redis://127.0.0.1:{redis.port}" in complained) == (3, True), complained
+            await redis.start()
+            write(folder, "web.yaml", ingress("web", HOST, "web"), service("web", blue.port))
+            await stack.wait_for_answer(HOST, "/", name="blue")
+            report = await status_of(stack)
+            assert report["published"]["version"] > first
+            assert [beat["replica"] for beat in report["gateways"]]
+            # The tables of NATS are others, and empty.
+            assert (await status_of(stack, "--store=nats"))["published"] is None
+
+
+async def test_a_store_that_is_none_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    code, _, complained = await headgate("up", f"--manifests={tmp_path}", "--store=http://x", f"--data-dir={tmp_path}")
+    assert code == 2
+    assert "--store: must be redis://" in complained
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_gateway_with_its_tables_in_redis_needs_no_nats(tmp_path: Path, workers: int) -> None:
+    flags = (f"--workers={workers}", "--instance=gw")
+    async with EchoServer("red") as red, real_redis() as redis, linked(redis.target) as link:
+        tables = tables_on(link)
+        backend = upstream("up", Endpoint(address="127.0.0.1", port=red.port))
+        await commit(tables.snapshots, TableImage([host("foo.com"), backend]), (1, 1))
+        async with GatewayProcess(tmp_path / "gw", "nats://127.0.0.1:1", f"--store={redis.url}", *flags) as gateway:
+            await gateway.ready()
+            assert (await gateway.get())["name"] == "red"
+            async with asyncio.timeout(20):
+                while len(await tables.heartbeats.live()) < workers:  # noqa: ASYNC110 - heartbeats have no event
+                    await asyncio.sleep(0.05)
+            assert await gateway.stop() == 0
+            assert await tables.heartbeats.live() == []

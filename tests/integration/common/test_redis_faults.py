@@ -1,0 +1,428 @@
+"""What the stores on Redis survive: restarts, lost data, a server that hangs, callers that leave, odd contents."""
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime
+
+import pytest
+
+from fakes.redis import RedisServer, linked, real_redis, real_tables
+from fakes.waiting import until
+from headgate.common.errors import (
+    Conflict,
+    DecodeError,
+    HistoryBroken,
+    NotFound,
+    StoreError,
+    StoreUnavailable,
+    TooLarge,
+)
+from headgate.common.heartbeats import Heartbeat
+from headgate.common.snapshot import ENTRY_LIMIT, Chunk, ChunkName, Manifest, Pointer, Version, digest_of
+from headgate.common.stores import SnapshotStore, pointers
+from headgate.common.stores.redis import heartbeats, wire
+from headgate.common.stores.redis.link import RedisLink
+from headgate.common.stores.redis.snapshots import RedisSnapshotStore
+from headgate.common.stores.redis.stores import tables_on
+from headgate.common.stores.redis.target import RedisTarget, parse_redis_url
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+BOUND_S = 20.0
+ON_DISK = ("appendonly yes", "appendfsync everysec")
+
+
+def chunk(text: str) -> Chunk:
+    content = f'["{text}"]'.encode()
+    return Chunk("hosts", "", digest_of(content), content)
+
+
+def name_of(item: Chunk) -> ChunkName:
+    return ChunkName(kind=item.kind, prefix=item.prefix, digest=item.digest)
+
+
+def manifest(version: Version, *chunks: Chunk) -> Manifest:
+    return Manifest(table="default", version=version, created_at=NOW, chunks=tuple(map(name_of, chunks)))
+
+
+async def commit(store: SnapshotStore, version: Version, expected: Pointer | None) -> Pointer:
+    used = chunk(str(version))
+    await store.put_chunks([used])
+    return await store.commit(manifest(version, used), expected)
+
+
+async def insist(operation: Callable[[], Awaitable[Pointer]]) -> Pointer:
+    """Repeat while the store is away, as services do."""
+    async with asyncio.timeout(BOUND_S):
+        while True:
+            try:
+                return await operation()
+            except StoreUnavailable:
+                await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def running(*options: str) -> AsyncIterator[tuple[RedisServer, RedisLink, RedisSnapshotStore]]:
+    async with real_redis(*options) as server, linked(server.target) as link:
+        yield server, link, RedisSnapshotStore(link, chunk_grace_s=0.0)
+
+
+# --- restarts and losses
+
+
+async def test_followers_go_on_after_a_crash_and_see_the_next_commit() -> None:
+    async with running(*ON_DISK) as (server, _, store):
+        first = await commit(store, Version(1, 1), None)
+        async with asyncio.timeout(BOUND_S), aclosing(store.follow("default")) as pointers:  # type: ignore[type-var]
+            assert await anext(pointers) == first
+            await server.kill()
+            await server.start()
+            second = await insist(lambda: commit(store, Version(2, 1), first))
+            assert await anext(pointers) == second
+
+
+async def test_after_a_restart_only_a_greater_epoch_is_accepted() -> None:
+    async with running(*ON_DISK) as (server, _, store):
+        first = await commit(store, Version(1, 7), None)
+        await server.kill()
+        await server.start()
+        with pytest.raises(HistoryBroken):
+            await insist(lambda: commit(store, Version(1, 8), first))
+        assert await store.read_pointer("default") == first
+        assert await store.versions("default") == [Version(1, 7)]
+        second = await commit(store, Version(2, 1), first)
+        assert await commit(store, Version(2, 2), second)
+
+
+async def test_a_lost_store_is_filled_again_and_followers_hear_of_it() -> None:
+    async with running() as (server, _, store):
+        first = await commit(store, Version(1, 7), None)
+        async with asyncio.timeout(BOUND_S), aclosing(store.follow("default")) as pointers:  # type: ignore[type-var]
+            assert await anext(pointers) == first
+            await server.kill()
+            await server.start()
+            second = await insist(lambda: commit(store, Version(2, 1), None))
+            assert await anext(pointers) == second
+        assert await store.missing([chunk("1.7").digest]) == {chunk("1.7").digest}
+
+
+async def test_a_script_that_the_server_forgot_is_sent_again() -> None:
+    async with running() as (server, _, store):
+        first = await commit(store, Version(1, 1), None)
+        await server.ask("SCRIPT", "FLUSH")
+        assert await commit(store, Version(1, 2), first)
+
+
+async def test_a_change_without_a_notice_is_found_by_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pointers, "POLL_S", 0.1)
+    async with running() as (server, _, store):
+        first = await commit(store, Version(1, 1), None)
+        unheard = first.model_copy(update={"version": Version(1, 2)})
+        async with asyncio.timeout(BOUND_S), aclosing(store.follow("default")) as found:  # type: ignore[type-var]
+            assert await anext(found) == first
+            await server.ask("HSET", "{headgate}:pointer:default", "json", unheard.model_dump_json())
+            assert await anext(found) == unheard
+
+
+async def test_a_notice_comes_long_before_the_pointer_would_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pointers, "POLL_S", 3600)
+    async with running() as (_, _, store):
+        pointer = await commit(store, Version(1, 1), None)
+        async with asyncio.timeout(BOUND_S), aclosing(store.follow("default")) as found:  # type: ignore[type-var]
+            for revision in range(2, 30):
+                assert await anext(found) == pointer
+                pointer = await commit(store, Version(1, revision), pointer)
+
+
+async def test_a_follower_that_leaves_leaves_no_connection_behind() -> None:
+    async with running() as (server, _, store):
+        await commit(store, Version(1, 1), None)
+        async with aclosing(store.follow("default")) as pointers:  # type: ignore[type-var]
+            await anext(pointers)
+        async with asyncio.timeout(BOUND_S):
+            while (await server.ask("CLIENT", "LIST")).count(b"name=test") > 1:  # noqa: ASYNC110 - has no event
+                await asyncio.sleep(0.01)
+
+
+# --- collecting
+
+
+async def test_a_commit_whose_chunk_was_collected_meanwhile_is_a_conflict() -> None:
+    async with running() as (_, _, store):
+        first = await commit(store, Version(1, 1), None)
+        await store.put_chunks([chunk("new")])
+        assert await RedisSnapshotStore(store._link, chunk_grace_s=0.0).collect_garbage("default", []) == 1
+        with pytest.raises(Conflict, match="not in the store"):
+            await store.commit(manifest(Version(1, 2), chunk("new")), first)
+        await store.put_chunks([chunk("new")])
+        assert await store.commit(manifest(Version(1, 2), chunk("new")), first)
+
+
+async def test_a_chunk_that_is_named_while_garbage_is_sought_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running() as (_, link, store):
+        first = await commit(store, Version(1, 1), None)
+        await store.put_chunks([chunk("new")])
+        collector = RedisSnapshotStore(link, chunk_grace_s=0.0)
+        named, commits = collector._named_chunks, [first]
+
+        async def name_meanwhile() -> set[str]:
+            found = await named()
+            if len(commits) == 1:
+                commits.append(await store.commit(manifest(Version(1, 2), chunk("new")), first))
+            return found
+
+        monkeypatch.setattr(collector, "_named_chunks", name_meanwhile)
+        assert await collector.collect_garbage("default", []) == 0
+        assert await store.get_chunk(name_of(chunk("new"))) == chunk("new").content
+
+
+async def test_garbage_waits_for_a_grace_period() -> None:
+    async with real_tables(chunk_grace_s=60) as tables:
+        await tables.snapshots.put_chunks([chunk("for a commit under way")])
+        assert await tables.snapshots.collect_garbage("default", []) == 0
+        assert await tables.snapshots.collect_garbage("default", []) == 0
+
+
+async def test_nothing_is_collected_while_a_manifest_cannot_be_read() -> None:
+    async with running() as (server, _, store):
+        await commit(store, Version(1, 1), None)
+        await server.ask("HSET", "{headgate}:manifests:default", "1.1", "damaged")
+        with pytest.raises(StoreError, match=r"1\.1"):
+            await store.collect_garbage("default", [])
+        assert await store.missing([chunk("1.1").digest]) == set()
+
+
+async def test_a_chunk_that_no_reader_would_take_is_refused() -> None:
+    content = b"x" * (ENTRY_LIMIT + 1)
+    async with running() as (_, _, store):
+        with pytest.raises(TooLarge, match="at most"):
+            await store.put_chunks([chunk("fine"), Chunk("hosts", "", digest_of(content), content)])
+        assert await store.missing([chunk("fine").digest]) == {chunk("fine").digest}
+
+
+async def test_chunks_of_many_megabytes_are_stored_and_read() -> None:
+    contents = [random.Random(seed).randbytes(400_000) for seed in range(12)]
+    chunks = [Chunk("hosts", "", digest_of(content), content) for content in contents]
+    async with running() as (_, _, store):
+        await store.put_chunks(chunks)
+        assert await asyncio.gather(*(store.get_chunk(name_of(each)) for each in chunks)) == contents
+
+
+# --- callers that leave
+
+
+async def test_callers_that_leave_take_no_other_callers_answer() -> None:
+    chunks = [chunk(f"{number}" * 200) for number in range(100)]
+    chance = random.Random(7)
+    async with running() as (_, _, store):
+        await store.put_chunks(chunks)
+        for _ in range(20):
+            tasks = {each.digest: asyncio.create_task(store.get_chunk(name_of(each))) for each in chunks}
+            for _ in range(chance.randrange(12)):
+                await asyncio.sleep(0)
+            leaving = {digest for digest in tasks if chance.random() < 0.4}
+            for digest in leaving:
+                tasks[digest].cancel()
+            await asyncio.wait(tasks.values())
+            for each in chunks:
+                if each.digest not in leaving:
+                    assert tasks[each.digest].result() == each.content
+        assert await store.read_pointer("default") is None
+
+
+async def test_a_commit_whose_caller_left_is_made_as_a_whole() -> None:
+    async with running() as (_, _, store):
+        first = await commit(store, Version(1, 1), None)
+        leaving = asyncio.create_task(store.commit(manifest(Version(1, 2)), first))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        await asyncio.wait([leaving])
+        # Whether it was carried out or not: repeating it says so.
+        second = await store.commit(manifest(Version(1, 2)), first)
+        assert await store.read_pointer("default") == second
+
+
+# --- the link
+
+
+async def test_stores_say_that_they_are_unavailable_while_the_server_is_down() -> None:
+    async with running() as (server, link, store):
+        await server.kill()
+        await until(lambda: not link.is_connected)
+        with pytest.raises(StoreUnavailable):
+            await store.read_pointer("default")
+        with pytest.raises(StoreUnavailable):
+            await store.put_chunks([chunk("a")])
+        with pytest.raises(StoreUnavailable):
+            await tables_on(link).heartbeats.live()
+        assert str(server.port) in str(link.readiness())
+
+
+async def test_an_outage_is_two_lines_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    async with running() as (server, link, _):
+        await server.kill()
+        await until(lambda: "no connection" in caplog.text)
+        await server.start()
+        await until(lambda: link.is_connected)
+        assert link.readiness() is None
+    lines = [record.message for record in caplog.records if record.name.startswith("headgate")]
+    assert lines == ["no connection to Redis, trying on", "connected to Redis"]
+
+
+async def test_a_server_that_hangs_is_left_and_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "SILENCE_S", 0.3)
+    async with running() as (server, _, store):
+        first = await commit(store, Version(1, 1), None)
+        server.suspend()
+        with pytest.raises(StoreUnavailable, match="no answer"):
+            await store.read_pointer("default")
+        server.resume()
+        assert await insist(lambda: commit(store, Version(1, 2), first))
+
+
+async def test_a_server_that_comes_later_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    async with real_redis() as server:
+        await server.kill()
+        connecting = asyncio.create_task(RedisLink.connect(server.target, name="early"))
+        await until(lambda: "no connection to Redis" in caplog.text)
+        await server.start()
+        async with asyncio.timeout(BOUND_S):
+            link = await connecting
+        assert link.is_connected
+        await link.close()
+
+
+async def test_whoever_does_not_want_to_wait_need_not(caplog: pytest.LogCaptureFixture) -> None:
+    link = await RedisLink.connect(parse_redis_url("redis://127.0.0.1:1"), name="hasty", wait_s=0.05)
+    try:
+        assert not link.is_connected
+        assert "127.0.0.1:1" in str(link.readiness())
+    finally:
+        await link.close()
+
+
+async def test_waiting_for_a_server_can_be_cancelled() -> None:
+    connecting = asyncio.create_task(RedisLink.connect(parse_redis_url("redis://127.0.0.1:1"), name="patient"))
+    await asyncio.sleep(0.05)
+    connecting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await connecting
+
+
+async def test_a_replica_is_not_taken_for_the_store(caplog: pytest.LogCaptureFixture) -> None:
+    async with real_redis() as server, real_redis(f"replicaof 127.0.0.1 {server.port}") as replica:
+        link = await RedisLink.connect(replica.target, name="test", wait_s=0.5)
+        try:
+            assert "is a replica" in str(link.readiness())
+        finally:
+            await link.close()
+
+
+async def test_a_primary_that_is_demoted_is_left_at_once() -> None:
+    async with real_redis() as other, running() as (server, link, store):
+        await server.ask("REPLICAOF", "127.0.0.1", other.port)
+        with pytest.raises(StoreUnavailable):
+            await store.put_chunks([chunk("a")])
+        await until(lambda: not link.is_connected, within_s=1.5)  # before it would be looked at again
+        await server.ask("REPLICAOF", "NO", "ONE")
+        await until(lambda: link.is_connected)
+        await store.put_chunks([chunk("a")])
+
+
+async def test_a_promotion_while_connected_is_another_history() -> None:
+    async with real_redis() as other, running() as (server, _, store):
+        first = await commit(store, Version(1, 1), None)
+        await server.ask("REPLICAOF", "127.0.0.1", other.port)
+        await server.ask("REPLICAOF", "NO", "ONE")
+        # The data is that of before, as the other server was not reached yet; nobody can know that.
+        with pytest.raises((HistoryBroken, Conflict)):
+            await insist(lambda: commit(store, Version(1, 2), first))
+
+
+async def test_a_wrong_password_is_named_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    async with real_redis() as server:
+        wrong = parse_redis_url(f"redis://somebody:wrong@127.0.0.1:{server.port}")
+        link = await RedisLink.connect(wrong, name="test", wait_s=0.3)
+        try:
+            assert "invalid username-password" in str(link.readiness())
+            assert "wrong@" not in caplog.text
+            await server.ask("ACL", "SETUSER", "somebody", "on", ">wrong", "~*", "+@all")
+            await until(lambda: link.is_connected)
+        finally:
+            await link.close()
+
+
+async def test_databases_are_apart() -> None:
+    async with real_redis() as server:
+        targets = [RedisTarget(server.target.servers, database=database) for database in (0, 3)]
+        async with linked(targets[0]) as one, linked(targets[1]) as other:
+            await commit(RedisSnapshotStore(one), Version(1, 1), None)
+            assert await RedisSnapshotStore(other).read_pointer("default") is None
+            async with asyncio.timeout(BOUND_S):
+                async with aclosing(RedisSnapshotStore(other).follow("default")) as pointers:  # type: ignore[type-var]
+                    waiting = asyncio.ensure_future(anext(pointers))
+                    committed = await commit(RedisSnapshotStore(other), Version(5, 1), None)
+                    assert await waiting == committed
+
+
+# --- odd contents
+
+
+async def test_damaged_contents_are_named_and_harm_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    async with running() as (server, link, store):
+        board = tables_on(link).heartbeats
+        await board.beat(Heartbeat(replica="good", worker=0, table="default", version=None, at=NOW))
+        await board.beat(Heartbeat(replica="bad", worker=0, table="default", version=None, at=NOW))
+        await server.ask("HSET", "{headgate}:gateways", "bad.0", "{")
+        await server.ask("HSET", "{headgate}:pointer:default", "json", "{")
+        await server.ask("HSET", "{headgate}:chunks", chunk("a").digest, "{")
+        assert [beat.replica for beat in await board.live()] == ["good"]
+        with pytest.raises(DecodeError):
+            await store.read_pointer("default")
+        with pytest.raises(DecodeError):
+            await store.get_chunk(name_of(chunk("a")))
+    assert "a heartbeat cannot be read" in caplog.text
+
+
+async def test_a_damaged_notice_makes_readers_read(caplog: pytest.LogCaptureFixture) -> None:
+    async with running() as (server, _, store):
+        first = await commit(store, Version(1, 1), None)
+        unheard = first.model_copy(update={"version": Version(1, 2)})
+        async with asyncio.timeout(BOUND_S), aclosing(store.follow("default")) as found:  # type: ignore[type-var]
+            assert await anext(found) == first
+            await server.ask("HSET", "{headgate}:pointer:default", "json", unheard.model_dump_json())
+            await server.ask("XADD", "{headgate}:news:default", "*", "pointer", "{")
+            assert await anext(found) == unheard
+
+
+async def test_a_key_of_another_kind_is_an_error_that_says_so() -> None:
+    async with running() as (server, _, store):
+        await server.ask("SET", "{headgate}:chunks", "somebody else's")
+        with pytest.raises(StoreError, match="WRONGTYPE"):
+            await store.put_chunks([chunk("a")])
+        with pytest.raises(StoreError, match="WRONGTYPE"):
+            await commit(store, Version(1, 1), None)
+
+
+async def test_a_full_server_is_unavailable_and_not_broken() -> None:
+    async with running() as (server, _, store):
+        await server.ask("CONFIG", "SET", "maxmemory", "1")
+        with pytest.raises(StoreUnavailable, match="OOM"):
+            await store.put_chunks([chunk("a")])
+        with pytest.raises(NotFound):
+            await store.get_chunk(name_of(chunk("a")))
+
+
+async def test_announcements_expire_by_the_servers_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeats, "_TTL_MS", 100)
+    async with running() as (server, link, _):
+        board = tables_on(link).heartbeats
+        await board.beat(Heartbeat(replica="silent", worker=0, table="default", version=None, at=NOW))
+        async with asyncio.timeout(BOUND_S):
+            while await board.live():  # noqa: ASYNC110 - expiry has no event
+                await asyncio.sleep(0.02)
+        await board.beat(Heartbeat(replica="loud", worker=0, table="default", version=None, at=NOW))
+        assert await server.ask("HKEYS", "{headgate}:gateways") == [b"loud.0"]
