@@ -25,7 +25,7 @@ def fault_of(name: str, config: dict[str, object] | None = None, **more: object)
         ("limit-count", {"count": 1}, "config: needs either count and time_window, or rules"),
         ("limit-conn", {"conn": 1, "key_type": "header"}, ', but is "header"'),
         ("limit-conn", {"conn": "many"}, "config.conn: must be a valid integer"),
-        ("cors", {"max_agee": 1}, "config.max_agee: there is no such field; did you mean max_age?"),
+        ("cors", {"max_agee": 1}, "config.max_agee: there is no such field; the nearest is max_age"),
         ("ip-restriction", {"whitelist": ["10.0.0.0/33"]}, "is neither an address nor a network as 10.0.0.0/8"),
         ("redirect", {"regex_uri": ["(", "/"]}, "config.regex_uri.0: '(' is no RE2 pattern"),
         ("proxy-rewrite", {"headers": {"set": {"a b": "c"}}}, "'a b' is not the name of a header"),
@@ -49,14 +49,14 @@ def test_a_configuration_that_a_plugin_does_not_take_is_refused_with_field_and_r
 
 def test_an_unknown_plugin_is_refused_with_one_like_it() -> None:
     assert str(fault_of("limit-reqs")) == (
-        "plugin limit-reqs: there is no plugin of this name; did you mean limit-req or limit-conn?"
+        "plugin limit-reqs: there is no plugin of this name; the nearest is limit-req or limit-conn"
     )
 
 
 def test_a_third_party_plugin_is_known_by_its_name_alone() -> None:
     use = PluginUse(name="maintenance", config={"anything": 1})
     check_use(use, {"maintenance"})
-    with pytest.raises(PluginFault, match="is its package installed with every gateway"):
+    with pytest.raises(PluginFault, match="is named by the translator's setting plugin_names"):
         check_use(use)
 
 

@@ -1,8 +1,11 @@
 """Settings of the translator: what the API server would refuse later is refused at once."""
 
+from importlib.metadata import EntryPoint
+
 import pytest
 
 from headgate.common.errors import SettingsError
+from headgate.common.plugins import third_party
 from headgate.common.settings import load_settings
 from headgate.translator.settings import TranslatorSettings
 
@@ -24,3 +27,11 @@ def test_addresses_and_names_are_told_apart() -> None:
 def test_what_no_api_server_takes_as_an_address_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="neither an IP address nor a DNS name"):
         load("--publish-addresses", text)
+
+
+def test_plugins_are_known_by_the_setting_and_by_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def announced(group: str) -> list[EntryPoint]:
+        return [EntryPoint("maintenance", "headgate_maintenance:Maintenance", group)]
+
+    monkeypatch.setattr(third_party, "entry_points", announced)
+    assert load("--plugin-names", "audit,quota").classes.plugin_names == {"audit", "quota", "maintenance"}

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from pydantic import Field, field_validator
 
+from headgate.common.plugins.third_party import installed_names
 from headgate.common.status import LoadBalancerAddress, is_address
 from headgate.common.stores.settings import StoreSettings
 from headgate.common.table import DEFAULT_TABLE
@@ -29,6 +30,11 @@ class TranslatorSettings(StoreSettings):
         default=False,
         description="Serve every Ingress without a class; off by default, as in ingress-nginx: only if our class is "
         "the default one, or if the cluster has no IngressClass at all.",
+    )
+    plugin_names: list[str] = Field(
+        default=[],
+        description="Third-party plugins of the gateways; none by default, as those whose packages are installed "
+        "beside the translator are known.",
     )
     publish_addresses: list[str] = Field(
         default=[],
@@ -76,7 +82,10 @@ class TranslatorSettings(StoreSettings):
     def classes(self) -> ClassSettings:
         """The class rules, as the dialect takes them."""
         return ClassSettings(
-            frozenset(self.controller_names), frozenset(self.class_names), watch_without_class=self.watch_without_class
+            frozenset(self.controller_names),
+            frozenset(self.class_names),
+            watch_without_class=self.watch_without_class,
+            plugin_names=frozenset(self.plugin_names) | installed_names(),
         )
 
     @property

@@ -325,7 +325,7 @@ async def test_unknown_plugin_and_bad_field_cost_their_route_alone() -> None:
         async with served(site(unknown, bad, to("up")), at(origin.port)) as proxy:
             got = await proxy.get("/a")
             assert got.status == 500
-            assert "did you mean cors" in got["x-headgate-reason"]
+            assert "the nearest is cors" in got["x-headgate-reason"]
             assert "max_agee" in (await proxy.get("/b"))["x-headgate-reason"]
             assert (await proxy.get()).status == 200
 

@@ -3,11 +3,12 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from headgate.common.errors import SealingError
+from headgate.common.plugins.third_party import ENTRY_POINT_GROUP
 from headgate.common.sealing import SealedValue
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices
-from headgate.gateway.plugins.registry import ENTRY_POINT_GROUP, PluginRegistry
+from headgate.gateway.plugins.registry import PluginRegistry
 from unit.gateway.plugins.running import REGISTRY, unsealed
 
 
@@ -30,14 +31,14 @@ def found(name: str, place: str) -> PluginRegistry:
 
 
 def test_unknown_plugin_is_refused_with_one_like_it() -> None:
-    assert "did you mean gzip?" in str(refused(PluginUse(name="gzipp")))
+    assert "the nearest is gzip" in str(refused(PluginUse(name="gzipp")))
 
 
 def test_unknown_field_is_refused_with_one_like_it() -> None:
     error = refused(PluginUse(name="cors", config={"max_agee": 1}))
     assert error.plugin == "cors"
     assert error.field == "config.max_agee"
-    assert "did you mean max_age?" in str(error)
+    assert "the nearest is max_age" in str(error)
 
 
 def test_bad_value_is_refused_with_its_place() -> None:

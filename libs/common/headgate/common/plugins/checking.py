@@ -35,13 +35,14 @@ def check_use(use: PluginUse, others: Collection[str] = ()) -> None:
     if model is not None:
         _check_sealed(model, use)
     elif use.name not in others:
-        raise unknown_plugin(use.name, (*CONFIGS, *others))
+        remedy = "one of a third party is named by the translator's setting plugin_names"
+        raise unknown_plugin(use.name, (*CONFIGS, *others), remedy)
 
 
-def unknown_plugin(name: str, known: Collection[str]) -> PluginFault:
-    """Return the error about a plugin that is not among those known, with one like it."""
+def unknown_plugin(name: str, known: Collection[str], remedy: str) -> PluginFault:
+    """Return the error about a plugin that is not among those known, with those like it, or else with the remedy."""
     near = difflib.get_close_matches(name, known, 3)
-    hint = f"did you mean {' or '.join(near)}?" if near else "is its package installed with every gateway?"
+    hint = f"the nearest is {' or '.join(near)}" if near else remedy
     return PluginFault(name, "", f"there is no plugin of this name; {hint}")
 
 
@@ -126,5 +127,5 @@ def _unknown_field(model: type[PluginConfig], name: str, *, is_at_the_top: bool)
         return "there is no such field"
     known = [info.alias or field for field, info in model.model_fields.items()]
     near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}"
+    hint = f"the nearest is {near[0]}" if near else f"there are {', '.join(known) or 'none'}"
     return f"there is no such field; {hint}"

@@ -13,6 +13,7 @@ from typing import Any
 from headgate.common.errors import SealingError
 from headgate.common.plugins.checking import read_config, unknown_plugin
 from headgate.common.plugins.errors import PluginFault
+from headgate.common.plugins.third_party import ENTRY_POINT_GROUP
 from headgate.common.sealing import SealedValue
 from headgate.common.secret import Secret
 from headgate.common.table import PluginUse
@@ -20,8 +21,6 @@ from headgate.gateway.plugins.built_in import BUILT_IN
 from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices
-
-ENTRY_POINT_GROUP = "headgate.plugins"
 
 Unseal = Callable[[SealedValue], Secret[bytes]]
 _Kind = type[Plugin[Any]]
@@ -60,7 +59,7 @@ class PluginRegistry:
             return kind
         if name in self._broken:
             raise PluginRefused(name, "", self._broken[name])
-        raise _refused(unknown_plugin(name, self.names))
+        raise _refused(unknown_plugin(name, self.names, "its package has to be installed beside every gateway"))
 
     def make(self, use: PluginUse, services: PluginServices, unseal: Unseal) -> Plugin[Any]:
         """Make the plugin of one use.

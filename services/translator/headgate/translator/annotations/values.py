@@ -15,8 +15,6 @@ from cryptography import x509
 from yaml.events import AliasEvent
 
 from headgate.common.patterns import compile_pattern
-from headgate.common.plugins.checking import check_use
-from headgate.common.plugins.errors import PluginFault
 from headgate.common.table import Compare, Condition, HashKey, Not, Operator, PluginUse, Subject
 from headgate.common.table.route import RetryCondition
 
@@ -296,7 +294,7 @@ _PLUGINS = "must be a YAML or JSON list of {name, config}, such as [{name: cors,
 
 
 def plugins(text: str) -> tuple[PluginUse, ...]:
-    """Read plugins and their configuration; that of a third-party plugin is checked by gateways only."""
+    """Read plugins and their configuration."""
     if len(text) > MAX_TEXT:
         raise ValueError(f"must be no longer than {MAX_TEXT} characters")
     try:
@@ -318,12 +316,7 @@ def _plugin(written: Any) -> PluginUse:
         raise ValueError(f"{_PLUGINS}; the config of {name} is no JSON object")
     if order is not None and type(order) is not int:
         raise ValueError(f"{_PLUGINS}; the order of {name} is no whole number")
-    use = PluginUse(name=name, config=config or {}, order=order)
-    try:
-        check_use(use, (name,))
-    except PluginFault as fault:
-        raise ValueError(f"must be plugins with what they take; {fault}") from None
-    return use
+    return PluginUse(name=name, config=config or {}, order=order)
 
 
 def _is_json(value: Any, depth: int) -> bool:

@@ -27,7 +27,7 @@ _ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class ClassSettings:
-    """Which classes are ours beside our own."""
+    """Which classes are ours beside our own, and what else the settings say of Ingresses."""
 
     controller_names: frozenset[str] = frozenset()
     """Controllers whose classes are adopted: `k8s.io/ingress-nginx`."""
@@ -35,6 +35,8 @@ class ClassSettings:
     """Names that count as ours where no IngressClass of that name exists."""
     watch_without_class: bool = False
     """Whether every object without a class is ours."""
+    plugin_names: frozenset[str] = frozenset()
+    """Third-party plugins that gateways have."""
 
     def owns(self, controller: str) -> bool:
         """Whether classes of a controller are ours."""

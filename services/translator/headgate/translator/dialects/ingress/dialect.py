@@ -50,7 +50,7 @@ class IngressDialect:
         manifest = document.decode()
         if not self.owns(manifest, lookups):
             return None
-        return translate_ingress(ref, manifest, lookups)
+        return translate_ingress(ref, manifest, lookups, self._classes.plugin_names)
 
     @staticmethod
     def _read(ref: ObjectRef, lookups: Lookups) -> IngressDocument | None:

@@ -1,9 +1,11 @@
 """What an Ingress' annotations say of its routes and hosts."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from headgate.common.plugins.checking import check_use
+from headgate.common.plugins.errors import PluginFault
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import (
@@ -62,20 +64,23 @@ _NOTHING_SAID = Policy(
 )
 
 
-def read_policy(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Policy:
-    """Read an Ingress' annotations; looks up the Secret of clients' authorities, where one is named."""
+def read_policy(ref: ObjectRef, manifest: JsonObject, lookups: Lookups, plugin_names: Collection[str]) -> Policy:
+    """Read an Ingress' annotations; looks up the Secret of clients' authorities, where one is named.
+
+    `plugin_names` are those of third-party plugins that gateways have.
+    """
     annotations = ours(manifest)
-    return _read(ref, annotations, lookups) if annotations else _NOTHING_SAID
+    return _read(ref, annotations, lookups, plugin_names) if annotations else _NOTHING_SAID
 
 
-def _read(ref: ObjectRef, annotations: JsonObject, lookups: Lookups) -> Policy:
+def _read(ref: ObjectRef, annotations: JsonObject, lookups: Lookups, plugin_names: Collection[str]) -> Policy:
     reading = read_annotations("Ingress", annotations)
     client_auth = _client_auth(reading, ref.namespace, lookups)
     tls = _tls(reading, client_auth)
     canary = read_canary(reading)
     if canary is not None:
         _refuse_what_the_main_decides(reading)
-    fields = reading.group() | _parts(reading)
+    fields = reading.group() | _parts(reading) | _plugins(reading, plugin_names)
     conditions = [condition for several in reading.group("when").values() for condition in several]
     if client_auth is not None and client_auth.mode == "required":
         conditions.append(_OVER_TLS)
@@ -120,6 +125,17 @@ def _parts(reading: Reading) -> dict[str, Any]:
         for name in reading.written("stickiness"):
             reading.refuse(name, "must be together with sticky-cookie")
     return parts
+
+
+def _plugins(reading: Reading, plugin_names: Collection[str]) -> dict[str, Any]:
+    """Leave the plugins out if one of them is not there, or does not take what it is told."""
+    try:
+        for use in reading.group().get("plugins", ()):
+            check_use(use, plugin_names)
+    except PluginFault as fault:
+        reading.refuse("plugins", f"must be plugins that gateways have, with what they take; {fault}")
+        return {"plugins": ()}
+    return {}
 
 
 def _client_auth(reading: Reading, namespace: str, lookups: Lookups) -> ClientAuth | None:

@@ -4,7 +4,7 @@ Services are not looked up here: what is wrong with a backend is known to its up
 from there. So neither a Service nor an endpoint ever runs this again.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from sys import intern
 
@@ -49,10 +49,12 @@ def identify(ref: ObjectRef, manifest: JsonObject) -> Identity:
     return Identity(ref, api_version, KIND, as_text(metadata(manifest).get("uid")), creation_time(manifest))
 
 
-def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Fragment:
-    """Return what an Ingress that is ours contributes."""
+def translate_ingress(
+    ref: ObjectRef, manifest: JsonObject, lookups: Lookups, plugin_names: Collection[str] = ()
+) -> Fragment:
+    """Return what an Ingress that is ours contributes; gateways have these third-party plugins."""
     legacy = is_legacy(manifest)
-    policy = read_policy(ref, manifest, lookups)
+    policy = read_policy(ref, manifest, lookups, plugin_names)
     problems: list[Problem] = []
     spec = parse_ingress(upgrade(manifest) if legacy else manifest, problems, policy.path_type)
     if legacy:
