@@ -243,6 +243,15 @@ def test_no_combination_of_annotations_is_an_error_of_ours(on_ingress: Any, on_s
     assert "InternalError" not in reasons
 
 
+def test_hashing_by_a_policy_that_does_not_hash_names_the_policy() -> None:
+    one = service()
+    one["metadata"]["annotations"] = {"headgate.dev/load-balance": "random", "headgate.dev/hash-by": "client"}
+    ((problem,),) = translate_all([applied(one)]).problems.values()
+    assert problem.field == "metadata.annotations[headgate.dev/hash-by]"
+    told = "must be together with load-balance ring-hash or rendezvous, but that is random; it is ignored"
+    assert problem.message == told
+
+
 def test_ciphers_that_openssl_does_not_know_are_refused() -> None:
     assert values.ciphers("ECDHE+AESGCM:@STRENGTH") == "ECDHE+AESGCM:@STRENGTH"
     with pytest.raises(ValueError, match="OpenSSL finds no cipher by this one"):

@@ -94,10 +94,12 @@ def _balancing(reading: Reading) -> Balancing | None:
     if policy in _HASHING and "hash" not in written:
         reading.refuse("load-balance", f"must be together with hash-by, as it is {policy}")
         policy = written["policy"] = Policy.ROUND_ROBIN
-    for name, field in (("hash-by", "hash"), ("hash-subset-size", "subset_size")):
-        if field in written and policy not in _HASHING:
-            reading.refuse(name, "must be together with hash-by and load-balance ring-hash or rendezvous")
-            del written[field]
+    if "hash" in written and policy not in _HASHING:
+        reading.refuse("hash-by", f"must be together with load-balance ring-hash or rendezvous, but that is {policy}")
+        del written["hash"]
+    if "subset_size" in written and policy not in _HASHING:
+        reading.refuse("hash-subset-size", "must be together with hash-by and load-balance ring-hash or rendezvous")
+        del written["subset_size"]
     return Balancing(**written | {"policy": policy}) if written else None
 
 
