@@ -12,6 +12,7 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import INGRESS_CLASS, NAMESPACE
 from headgate.common.stores.nats.encoding import decode_message
 from headgate.common.stores.nats.following import read_last
+from headgate.common.stores.nats.jetstream import Upkeep
 from headgate.common.stores.nats.log import delta_stream
 
 _DISPENSABLE = {(kind.group, kind.resource) for kind in (INGRESS_CLASS, NAMESPACE)}
@@ -52,7 +53,7 @@ async def read_kinds(bus: Bus) -> list[KindState]:
 
 async def _read(bus: Bus, pattern: str, wanted: type[M]) -> list[M]:
     found: list[M] = []
-    for message in await read_last(delta_stream(bus), pattern):
+    for message in await read_last(delta_stream(bus, Upkeep(makes_streams=False)), pattern):
         try:
             decoded = decode_message(message.subject, message.sequence, message.headers, message.data)
         except DecodeError:

@@ -17,7 +17,7 @@ from headgate.common.errors import NotFound, StoreUnavailable
 from headgate.common.settings import load_settings
 from headgate.common.snapshot import Manifest, Pointer, decode_chunk
 from headgate.common.stores import SnapshotStore
-from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.nats import NatsStores, Upkeep
 from headgate.common.stores.settings import StoreSettings
 from headgate.common.stores.tables import TableStores
 from headgate.common.table import TableEntry
@@ -107,7 +107,8 @@ async def _ask(place: _Place, question: Callable[[NatsStores], Awaitable[T]]) ->
         if not bus.is_connected:
             raise Unreachable(f"no NATS server answers at {bus.address}")
         async with asyncio.timeout(ANSWER_S):
-            stores = await NatsStores.open(bus)
+            stores = NatsStores(bus, upkeep=Upkeep(makes_streams=False))
+            await stores.ensure()
             async with _open_tables(settings, stores) as tables:
                 stores.snapshots, stores.heartbeats = tables
                 return await question(stores)

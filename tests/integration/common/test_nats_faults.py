@@ -26,7 +26,7 @@ from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Chunk, Manifest, Pointer, Version, digest_of
 from headgate.common.status import STATUS_STREAM, StatusUpdate
 from headgate.common.stores import LogReplay
-from headgate.common.stores.nats import NatsStores, boards
+from headgate.common.stores.nats import FOR_GATEWAYS, NatsStores, Upkeep, boards
 from headgate.common.stores.nats.following import SILENCE_S
 from headgate.common.stores.nats.log import delta_stream
 
@@ -226,7 +226,7 @@ async def test_a_follower_that_leaves_leaves_no_consumer_behind() -> None:
         stores = await NatsStores.open(bus)
         async with aclosing(stores.log_reader.follow()) as log:  # type: ignore[type-var]
             await anext(log)
-        async with asyncio.timeout(2):  # left alone it would stay for 5 s
+        async with asyncio.timeout(BOUND_S):
             while await bus.js.consumers_info("HEADGATE_DELTAS"):  # noqa: ASYNC110 - the server's state has no event
                 await asyncio.sleep(0.01)
 
@@ -263,12 +263,42 @@ async def test_a_server_without_batches_gets_messages_one_by_one() -> None:
         assert list(sequences) == list(range(1, 501))
 
 
-async def test_an_existing_stream_is_brought_to_our_configuration() -> None:
+async def test_an_existing_stream_is_brought_to_our_configuration_and_keeps_the_rest_of_its_own(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
     async with real_bus() as (_, bus):
-        await bus.js.add_stream(name="HEADGATE_DELTAS", subjects=["headgate.delta.>"])
-        await NatsStores.open(bus)
+        await bus.js.add_stream(name="HEADGATE_DELTAS", subjects=["headgate.delta.>"], max_bytes=10**9)
+        for _ in range(2):
+            await NatsStores.open(bus)
         info = await bus.js.stream_info("HEADGATE_DELTAS")
-        assert info.config.max_msgs_per_subject == 8
+        assert (info.config.max_msgs_per_subject, info.config.max_bytes) == (8, 10**9)
+    assert caplog.messages.count("a stream was changed") == 1
+
+
+async def test_a_stream_that_cannot_be_changed_serves_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    async with real_bus() as (_, bus):
+        await NatsStores.open(bus)
+        for _ in range(2):
+            stores = await NatsStores.open(bus, upkeep=Upkeep(replicas=3))
+        await stores.log_writer.append(delta("web"))
+        await stores.ensure()
+    [reason] = {getattr(one, "reason", "") for one in caplog.records if one.message.startswith("a stream keeps")}
+    assert "replicas > 1 not supported in non-clustered mode" in reason
+
+
+async def test_who_does_not_make_streams_waits_for_who_does(caplog: pytest.LogCaptureFixture) -> None:
+    async with real_bus() as (_, bus):
+        opening = asyncio.create_task(NatsStores.open(bus, upkeep=Upkeep(makes_streams=False), needs=FOR_GATEWAYS))
+        async with asyncio.timeout(BOUND_S):
+            while "waiting for JetStream" not in caplog.text:  # noqa: ASYNC110 - a log has no event
+                await asyncio.sleep(0.01)
+            await commit(await NatsStores.open(bus), Version(1, 1), None)
+            stores = await opening
+        assert await stores.snapshots.read_pointer("default") is not None
+    assert "stream KV_HEADGATE_TABLES is missing: the translator makes it" in [
+        getattr(one, "reason", "") for one in caplog.records
+    ]
 
 
 # --- snapshots
@@ -325,6 +355,18 @@ async def test_a_lost_store_is_made_again_by_the_next_commit() -> None:
         pointer = await stores.snapshots.read_pointer("default")
         assert pointer is not None
         assert pointer.version == Version(2, 1)
+
+
+async def test_a_damaged_pointer_is_found_again_by_its_manifest_and_mended_by_the_next_commit() -> None:
+    async with real_bus() as (_, bus):
+        stores = await NatsStores.open(bus)
+        first = await commit(stores, Version(1, 9), None)
+        second = await commit(stores, Version(1, 10), first)
+        await bus.js.publish("$KV.HEADGATE_TABLES.pointer.default", b'{"type": "something else"}')
+        assert await stores.snapshots.read_pointer("default") == second
+        third = await commit(stores, Version(1, 11), second)
+        async with aclosing(stores.snapshots.follow("default")) as pointers:  # type: ignore[type-var]
+            assert await anext(pointers) == third
 
 
 async def test_garbage_waits_for_a_grace_period() -> None:

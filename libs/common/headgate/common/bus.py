@@ -119,6 +119,11 @@ class Bus:
         """The servers as configured, without credentials."""
         return str(self._access)
 
+    @property
+    def cluster_size(self) -> int:
+        """How many servers there are, as far as the settings name them or they tell of each other; at least 1."""
+        return max(len(self._access.servers), len(self._client.discovered_servers))
+
     def readiness(self) -> str | None:
         """Readiness check for the admin site."""
         return None if self.is_connected else f"not connected to NATS at {self.address}"

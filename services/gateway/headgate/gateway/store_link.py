@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from headgate.common.bus import Bus
-from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.nats import FOR_GATEWAYS, NatsStores, Upkeep
 from headgate.common.stores.tables import TableStores
 from headgate.gateway.settings import GatewaySettings
 
@@ -28,7 +28,7 @@ async def _open_nats_tables(settings: GatewaySettings, name: str) -> AsyncIterat
     """Connect and make sure of the streams."""
     bus = await Bus.connect(settings.nats, name=name)
     try:
-        stores = await NatsStores.open(bus)
+        stores = await NatsStores.open(bus, upkeep=Upkeep(makes_streams=False), needs=FOR_GATEWAYS)
         yield TableStores(stores.snapshots, stores.heartbeats)
     finally:
         await bus.close()

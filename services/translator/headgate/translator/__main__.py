@@ -9,9 +9,10 @@ from headgate.common.bus import Bus
 from headgate.common.errors import SettingsError
 from headgate.common.service import ServiceContext, run_service
 from headgate.common.settings import load_settings
-from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.nats import NatsStores, Upkeep
 from headgate.common.stores.tables import TableStores
 from headgate.common.tasks import run_together
+from headgate.translator.housekeeping import keep_in_order
 from headgate.translator.loop import Stores, TranslatorLoop
 from headgate.translator.settings import TranslatorSettings
 
@@ -49,14 +50,14 @@ async def _work(context: ServiceContext, settings: TranslatorSettings) -> None:
     name = f"headgate translator {settings.instance}"
     bus = await Bus.connect(settings.nats, name=name)
     try:
-        stores = await NatsStores.open(bus)
+        stores = await NatsStores.open(bus, upkeep=Upkeep(replicas=settings.nats_replicas))
         context.admin.add_readiness("table", lambda: "not connected to the store of tables yet")
         async with _open_tables(settings, stores, name) as tables:
             loop = TranslatorLoop(
                 Stores(stores.log_reader, tables.snapshots, stores.statuses, tables.heartbeats), settings
             )
             context.admin.add_readiness("table", loop.readiness)
-            await loop.run()
+            await run_together(loop.run(), keep_in_order(stores, loop.clusters))
     finally:
         await bus.close()
 

@@ -89,6 +89,10 @@ class TranslatorLoop:
         """Readiness check: None once a table was published, or found to be current already."""
         return None if self._is_current else self._obstacle() or "no table is published yet"
 
+    def clusters(self) -> frozenset[str]:
+        """Return the clusters that the table is built from."""
+        return self._translation.active_clusters
+
     async def run(self) -> None:
         """Run until cancelled."""
         await self._read_store()

@@ -52,6 +52,13 @@ class TranslatorSettings(StoreSettings):
         le=36_500,
         description="Days after which a revision is dropped however few there are; 0, the default, drops none by age.",
     )
+    nats_replicas: int = Field(
+        default=0,
+        ge=0,
+        le=5,
+        description="NATS servers that keep each stream; 0, the default, is 3 in a cluster of three or more and 1 "
+        "elsewhere.",
+    )
     debounce_ms: int = Field(
         default=100,
         ge=0,

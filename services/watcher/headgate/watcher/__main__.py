@@ -13,7 +13,7 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject
 from headgate.common.service import ServiceContext, run_service
 from headgate.common.settings import load_settings
-from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.nats import FOR_WATCHERS, NatsStores, Upkeep
 from headgate.common.tasks import run_together
 from headgate.watcher.publisher import Publisher
 from headgate.watcher.recipients import wait_for_recipients
@@ -68,7 +68,7 @@ class Watcher:
         recipients = await wait_for_recipients(settings.sealing_public_keys, settings.data_dir)
         bus = await Bus.connect(settings.nats, name=f"headgate watcher {settings.cluster} {settings.instance}")
         try:
-            stores = await NatsStores.open(bus)
+            stores = await NatsStores.open(bus, upkeep=Upkeep(makes_streams=False), needs=FOR_WATCHERS)
             self._publisher = Publisher(
                 self._source,
                 stores.log_writer,

@@ -38,7 +38,6 @@ WINDOW = 64
 """Changes of different objects that are on their way to the log at once."""
 POSITION_S = 5.0
 """Between two looks at whether the log is still the same one."""
-PURGE_S = 3600.0
 _FIRST_WAIT_S, _LAST_WAIT_S = 0.05, 5.0
 _TOGETHER = 256
 
@@ -94,7 +93,7 @@ class Publisher:
 
     async def run(self) -> None:
         """Publish until cancelled."""
-        await run_together(self._take_in(), self._send_for_ever(), self._look_at_log(), self._purge())
+        await run_together(self._take_in(), self._send_for_ever(), self._look_at_log())
 
     def compare_with_log(self) -> None:
         """Read the log's state again and publish what it lacks; call it after every reconnection."""
@@ -382,14 +381,6 @@ class Publisher:
             known = position or known
             await asyncio.sleep(POSITION_S)
         await asyncio.Event().wait()
-
-    async def _purge(self) -> None:
-        while True:
-            await asyncio.sleep(PURGE_S)
-            try:
-                await self._log_writer.purge_tombstones(self._cluster)
-            except StoreError as error:
-                _log.debug("old tombstones stay for now", extra={"reason": str(error)})
 
 
 def _is_another(known: LogPosition, position: LogPosition) -> bool:

@@ -1,31 +1,46 @@
 """The stores on NATS JetStream (2.12 or newer).
 
-    bus = await Bus.connect(settings.nats_url, name="translator")
+    bus = await Bus.connect(settings.nats, name="headgate translator")
     stores = await NatsStores.open(bus)
     async for item in stores.log_reader.follow(): ...
 
-Every stream is made when it is absent, also when it disappears while running.
+The translator makes every stream that is absent, also when it disappears while running, and brings those that are there
+to the configuration of this release and these settings; everybody else waits for it (`Upkeep`).
 """
 
 import asyncio
 import logging
 import random
+from collections.abc import Collection
 
 from headgate.common.bus import Bus
+from headgate.common.deltas import STREAM
 from headgate.common.errors import StoreUnavailable
+from headgate.common.status import STATUS_STREAM
 from headgate.common.stores import DeltaLogReader, DeltaLogWriter, HeartbeatBoard, SnapshotStore, StatusBoard
 from headgate.common.stores.collecting import CHUNK_GRACE_S
-from headgate.common.stores.nats.boards import NatsHeartbeatBoard, NatsStatusBoard, gateways_stream, status_stream
+from headgate.common.stores.nats.boards import (
+    GATEWAYS_BUCKET,
+    NatsHeartbeatBoard,
+    NatsStatusBoard,
+    gateways_stream,
+    status_stream,
+)
+from headgate.common.stores.nats.jetstream import OURS, Upkeep
 from headgate.common.stores.nats.log import NatsDeltaLogReader, NatsDeltaLogWriter, delta_stream
-from headgate.common.stores.nats.snapshots import NatsSnapshotStore, tables_stream
+from headgate.common.stores.nats.snapshots import TABLES_BUCKET, NatsSnapshotStore, tables_stream
 
-__all__ = ["NatsStores"]
+__all__ = ["FOR_GATEWAYS", "FOR_WATCHERS", "NatsStores", "Upkeep"]
 
 _log = logging.getLogger(__name__)
 
+FOR_WATCHERS = (STREAM, STATUS_STREAM)
+FOR_GATEWAYS = (f"KV_{TABLES_BUCKET}", f"KV_{GATEWAYS_BUCKET}")
+"""The streams that each of them needs; the translator and those who ask need all."""
+
 
 class NatsStores:
-    """All stores on one bus. `NatsStores(bus)` alone does no I/O: what is missing is made on first use."""
+    """All stores on one bus. `NatsStores(bus)` alone does no I/O."""
 
     log_writer: DeltaLogWriter
     log_reader: DeltaLogReader
@@ -33,17 +48,17 @@ class NatsStores:
     statuses: StatusBoard
     heartbeats: HeartbeatBoard
 
-    def __init__(self, bus: Bus, *, replicas: int = 1, chunk_grace_s: float = CHUNK_GRACE_S) -> None:
+    def __init__(self, bus: Bus, *, upkeep: Upkeep = OURS, chunk_grace_s: float = CHUNK_GRACE_S) -> None:
         """Describe the stores.
 
         Args:
             bus: the connection.
-            replicas: servers that keep each stream; 3 in a cluster.
+            upkeep: whether we make the streams, and how they are kept.
             chunk_grace_s: how long a chunk that nothing names is kept.
         """
         self.bus = bus
-        log, tables = delta_stream(bus, replicas), tables_stream(bus, replicas)
-        statuses, gateways = status_stream(bus, replicas), gateways_stream(bus, replicas)
+        log, tables = delta_stream(bus, upkeep), tables_stream(bus, upkeep)
+        statuses, gateways = status_stream(bus, upkeep), gateways_stream(bus, upkeep)
         self._streams = (log, tables, statuses, gateways)
         self.log_writer = NatsDeltaLogWriter(log)
         self.log_reader = NatsDeltaLogReader(log)
@@ -52,27 +67,40 @@ class NatsStores:
         self.heartbeats = NatsHeartbeatBoard(gateways)
 
     @classmethod
-    async def open(cls, bus: Bus, *, replicas: int = 1, chunk_grace_s: float = CHUNK_GRACE_S) -> "NatsStores":
-        """Return the stores with all streams made; waits for JetStream as long as it takes."""
-        stores = cls(bus, replicas=replicas, chunk_grace_s=chunk_grace_s)
-        pause_s, is_told = 0.05, False
+    async def open(
+        cls, bus: Bus, *, upkeep: Upkeep = OURS, needs: Collection[str] = (), chunk_grace_s: float = CHUNK_GRACE_S
+    ) -> "NatsStores":
+        """Return the stores once their streams are there; waits for as long as it takes.
+
+        Args:
+            bus: the connection.
+            upkeep: whether we make the streams, and how they are kept.
+            needs: names of the streams that are waited for; all if there is none.
+            chunk_grace_s: how long a chunk that nothing names is kept.
+        """
+        stores = cls(bus, upkeep=upkeep, chunk_grace_s=chunk_grace_s)
+        pause_s, told = 0.05, ""
         while True:
             try:
-                await stores.ensure()
+                await stores.ensure(needs)
             except StoreUnavailable as error:
-                if not is_told:
-                    _log.warning("waiting for JetStream", extra={"nats": bus.address, "reason": str(error)})
-                is_told = True
+                if bus.is_connected and str(error) != told:
+                    told = str(error)
+                    _log.warning("waiting for JetStream", extra={"nats": bus.address, "reason": told})
             else:
                 return stores
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
             pause_s = min(2.0, pause_s * 1.6)
 
-    async def ensure(self) -> None:
-        """Make every stream that is missing.
+    async def ensure(self, needs: Collection[str] = ()) -> None:
+        """See to it that streams are there, as `Stream.ensure` does.
+
+        Args:
+            needs: their names; all if there is none.
 
         Raises:
             StoreUnavailable: not now.
         """
         for stream in self._streams:
-            await stream.ensure()
+            if not needs or stream.name in needs:
+                await stream.ensure()

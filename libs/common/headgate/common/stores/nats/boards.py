@@ -11,16 +11,17 @@ from headgate.common.resources import JsonObject
 from headgate.common.status import STATUS_PREFIX, STATUS_STREAM, StatusUpdate, status_subject
 from headgate.common.stores import FORGET_AFTER_S
 from headgate.common.stores.nats.following import Message, Restarted, follow, read_last
-from headgate.common.stores.nats.jetstream import Outgoing, Stream, StreamMissing
+from headgate.common.stores.nats.jetstream import Outgoing, Stream, Upkeep
 from headgate.common.stores.nats.snapshots import bucket_config
 
 _log = logging.getLogger(__name__)
 
 GATEWAYS_BUCKET = "HEADGATE_GATEWAYS"
 _NANO = 1_000_000_000
+_KEY_OPERATION, _DELETED = "KV-Operation", "DEL"
 
 
-def status_stream(bus: Bus, replicas: int = 1) -> Stream:
+def status_stream(bus: Bus, upkeep: Upkeep) -> Stream:
     """The stream of wanted statuses: the last of each object."""
     config: JsonObject = {
         "name": STATUS_STREAM,
@@ -28,18 +29,19 @@ def status_stream(bus: Bus, replicas: int = 1) -> Stream:
         "description": "What is wanted to be written to the objects of all clusters",
         "storage": "file",
         "discard": "old",
-        "num_replicas": replicas,
         "max_msgs_per_subject": 1,
         "allow_direct": True,
         "allow_msg_ttl": True,
     }
-    return Stream(bus, config)
+    return Stream(bus, config, upkeep)
 
 
-def gateways_stream(bus: Bus, replicas: int = 1) -> Stream:
+def gateways_stream(bus: Bus, upkeep: Upkeep) -> Stream:
     """The bucket of announcements; each expires `TTL_S` seconds after it was made."""
-    config = bucket_config(GATEWAYS_BUCKET, "Gateway workers and the revisions that they serve", replicas)
-    return Stream(bus, config | {"max_age": int(TTL_S * _NANO), "duplicate_window": int(TTL_S * _NANO)})
+    config = bucket_config(GATEWAYS_BUCKET, "Gateway workers and the revisions that they serve")
+    # Whoever may roll up one subject may empty the whole bucket.
+    config |= {"max_age": int(TTL_S * _NANO), "duplicate_window": int(TTL_S * _NANO), "allow_rollup_hdrs": False}
+    return Stream(bus, config, upkeep)
 
 
 class NatsStatusBoard:
@@ -88,16 +90,15 @@ class NatsHeartbeatBoard:
         await self._stream.publish(Outgoing(_key(heartbeat), heartbeat.model_dump_json().encode()))
 
     async def remove(self, heartbeat: Heartbeat) -> None:
-        """Take a worker's announcement back."""
-        try:
-            await self._stream.purge(_key(heartbeat))
-        except StreamMissing:
-            await self._stream.confirm_missing()
+        """Take a worker's announcement back, as a key is deleted (ADR-8); the right to purge would cover all others."""
+        await self._stream.publish(Outgoing(_key(heartbeat), b"", {_KEY_OPERATION: _DELETED}))
 
     async def live(self) -> Sequence[Heartbeat]:
         """Return the announcements that have not expired, sorted by replica and worker."""
         found = []
         for message in await read_last(self._stream, f"$KV.{GATEWAYS_BUCKET}.>"):
+            if message.headers.get(_KEY_OPERATION) == _DELETED:
+                continue
             try:
                 found.append(Heartbeat.model_validate_json(message.data))
             except ValueError as error:

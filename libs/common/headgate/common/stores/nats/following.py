@@ -41,6 +41,8 @@ _RENEWALS = Counter(
 
 HEARTBEAT_S = 1.0
 SILENCE_S = 2.5 * HEARTBEAT_S
+INACTIVE_S = 2
+"""A consumer that nobody listens to goes by itself: the right to delete it would be one to delete those of others."""
 BATCH = 256
 _NANO = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -197,7 +199,7 @@ class OrderedConsumer:
             self._subscription = await bus.subscribe(inbox, self._receive, messages=512 * 1024, size=256 * 1024 * 1024)
         except (nats.errors.Error, OSError) as error:
             raise StoreUnavailable(f"cannot subscribe: {error}") from error
-        info = await self._stream.create_consumer(self._name, self._config(inbox, after))
+        info = await self._stream.create_consumer(self._name, self._subjects, self._config(inbox, after))
         return int(info.get("num_pending", 0)) + int(info.get("delivered", {}).get("consumer_seq", 0))
 
     def _config(self, inbox: str, after: int | None) -> JsonObject:
@@ -208,11 +210,10 @@ class OrderedConsumer:
             "max_deliver": 1,
             "idle_heartbeat": int(HEARTBEAT_S * _NANO),
             "flow_control": True,
-            "inactive_threshold": 5 * _NANO,
+            "inactive_threshold": INACTIVE_S * _NANO,
             "mem_storage": True,
             "num_replicas": 1,
             "headers_only": self._headers_only,
-            "filter_subjects": self._subjects,
             "deliver_policy": "last_per_subject",
         }
         if after is not None:
@@ -291,7 +292,7 @@ class OrderedConsumer:
         self._arrived.set()
 
     async def close(self) -> None:
-        """Give the consumer back; harmless when it was never opened."""
+        """Listen no more; harmless when it was never opened."""
         self._undo()
         subscription, self._subscription = self._subscription, None
         if subscription is None:
@@ -300,4 +301,3 @@ class OrderedConsumer:
             await heed_cancellation(subscription.unsubscribe())
         except (nats.errors.Error, OSError) as error:
             _log.debug("the subscription was gone already", extra={"reason": str(error)})
-        await self._stream.forget_consumer(self._name)

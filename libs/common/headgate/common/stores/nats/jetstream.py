@@ -42,6 +42,10 @@ MESSAGE_ID = "Nats-Msg-Id"
 T = TypeVar("T")
 
 
+CLUSTER = 3
+"""Servers that keep each stream in a cluster of so many or more, unless the settings say another number."""
+
+
 class StreamMissing(StoreUnavailable):
     """The stream does not exist, or nothing answers for it."""
 
@@ -93,28 +97,89 @@ class StreamState(NamedTuple):
     last_sequence: int
 
 
+class Upkeep(NamedTuple):
+    """Who makes streams, and how they are kept."""
+
+    makes_streams: bool = True
+    """Whether we make and change streams. Whoever may do that can destroy what others wrote: in a cluster with users
+    it is the translator alone, and all others wait for it."""
+    replicas: int = 0
+    """Servers that keep each stream; 0: as many as `CLUSTER` if there are so many, else 1, and never fewer than now."""
+
+
+OURS = Upkeep()
+"""Streams that we make, with as many replicas as there can be."""
+
+
 class Stream:
     """One stream; made again when it is found missing by something that writes."""
 
-    def __init__(self, bus: Bus, config: JsonObject) -> None:
+    def __init__(self, bus: Bus, config: JsonObject, upkeep: Upkeep) -> None:
         """Describe a stream; `ensure` makes it.
 
         Args:
             bus: the connection.
-            config: as in the server's API, with durations in nanoseconds.
+            config: as in the server's API, with durations in nanoseconds and without replicas.
+            upkeep: whether and how we make it.
         """
         self.bus = bus
         self.name: str = config["name"]
         self._config = config
+        self._upkeep = upkeep
+        self._complaint = ""
 
-    async def ensure(self) -> None:
-        """Make the stream, or bring an existing one to our configuration."""
+    async def ensure(self) -> bool:
+        """See to it that the stream is there; make it and bring it to our configuration if that is up to us.
+
+        Returns:
+            Whether it was missing.
+
+        Raises:
+            StreamMissing: it is not there, and somebody else makes it.
+            StoreUnavailable: it cannot be made now.
+        """
         try:
-            await self._call(f"STREAM.CREATE.{self.name}", self._config)
-        except _ApiError as error:
-            if error.code != _NAME_IN_USE:
+            config = (await self._call(f"STREAM.INFO.{self.name}", {}))["config"]
+        except StreamMissing as error:
+            if not error.is_certain:
                 raise
-            await self._call(f"STREAM.UPDATE.{self.name}", self._config)
+            if not self._upkeep.makes_streams:
+                raise StreamMissing(f"stream {self.name} is missing: the translator makes it") from error
+            await self._create()
+            return True
+        if self._upkeep.makes_streams:
+            await self._adapt(config)
+        return False
+
+    async def _create(self) -> None:
+        try:
+            await self._call(f"STREAM.CREATE.{self.name}", self._config | {"num_replicas": self._replicas(1)})
+        except _ApiError as error:
+            if error.code != _NAME_IN_USE:  # by somebody who made it just now, with another configuration
+                raise StoreUnavailable(f"stream {self.name} cannot be made: {error}") from error
+
+    async def _adapt(self, config: JsonObject) -> None:
+        """Bring the stream to our configuration. Where that fails it serves as it is: the next `ensure` tries again."""
+        wanted = self._config | {"num_replicas": self._replicas(int(config["num_replicas"]))}
+        changes = {key: value for key, value in wanted.items() if config.get(key) != value}
+        if not changes:
+            return
+        names = ", ".join(sorted(changes))
+        try:
+            await self._call(f"STREAM.UPDATE.{self.name}", _without_notes(config) | changes)
+        except (_ApiError, StoreUnavailable) as error:
+            if str(error) != self._complaint:
+                self._complaint = str(error)
+                extra = {"stream": self.name, "changes": names, "reason": str(error)}
+                _log.warning("a stream keeps its configuration for now", extra=extra)
+        else:
+            self._complaint = ""
+            _log.info("a stream was changed", extra={"stream": self.name, "changes": names})
+
+    def _replicas(self, present: int) -> int:
+        if self._upkeep.replicas:
+            return self._upkeep.replicas
+        return max(present, CLUSTER if self.bus.cluster_size >= CLUSTER else 1)
 
     async def state(self) -> StreamState:
         """Return the stream's incarnation and progress.
@@ -260,8 +325,8 @@ class Stream:
         try:
             return await operation()
         except StreamMissing:
-            await self.ensure()
-            _log.info("a stream was missing and has been made", extra={"stream": self.name})
+            if await self.ensure():
+                _log.info("a stream was missing and has been made", extra={"stream": self.name})
             return await operation()
 
     def check_size(self, message: Outgoing) -> None:
@@ -275,19 +340,18 @@ class Stream:
         if message.size > limit:
             raise TooLarge(f"{message.subject}: {message.size:,} bytes, the bus takes at most {limit:,}")
 
-    async def create_consumer(self, name: str, config: JsonObject) -> JsonObject:
-        """Create an ephemeral consumer and return its info."""
-        return await self._call(
-            f"CONSUMER.CREATE.{self.name}.{name}", {"stream_name": self.name, "config": config, "action": "create"}
-        )
+    async def create_consumer(self, name: str, subjects: Sequence[str], config: JsonObject) -> JsonObject:
+        """Create an ephemeral consumer of some subjects and return its info.
 
-    async def forget_consumer(self, name: str) -> None:
-        """Delete a consumer without waiting; one that is not deleted expires by itself."""
-        try:
-            if self.bus.is_connected:
-                await self.bus.publish(f"$JS.API.CONSUMER.DELETE.{self.name}.{name}")
-        except (nats.errors.Error, OSError) as error:
-            _log.debug("a consumer is left to expire", extra={"consumer": name, "reason": str(error)})
+        A single subject stands in the subject of the request too, where rights can be bound to it.
+        """
+        operation = f"CONSUMER.CREATE.{self.name}.{name}"
+        if len(subjects) == 1 and subjects[0] != ">":
+            filters: JsonObject = {"filter_subject": subjects[0]}
+            operation += f".{subjects[0]}"
+        else:
+            filters = {"filter_subjects": list(subjects)}
+        return await self._call(operation, {"stream_name": self.name, "config": config | filters, "action": "create"})
 
     async def _call(self, operation: str, body: JsonObject) -> JsonObject:
         answer = await self._request(f"$JS.API.{operation}", msgspec.json.encode(body), None)
@@ -302,6 +366,12 @@ class Stream:
             raise StreamMissing(f"nothing answers for stream {self.name}") from error
         except (nats.errors.Error, OSError) as error:
             raise _unavailable(subject, error) from error
+
+
+def _without_notes(config: JsonObject) -> JsonObject:
+    """Return a configuration without what the server noted in it, and would refuse of us."""
+    metadata = {key: value for key, value in (config.get("metadata") or {}).items() if not key.startswith("_nats.")}
+    return config | {"metadata": metadata}
 
 
 class _ApiError(StoreError):

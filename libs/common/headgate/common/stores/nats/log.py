@@ -38,9 +38,11 @@ from headgate.common.stores.nats.jetstream import (
     BATCH_BYTES,
     BATCH_MESSAGES,
     Ack,
+    OURS,
     BatchRefused,
     Outgoing,
     Stream,
+    Upkeep,
 )
 
 _log = logging.getLogger(__name__)
@@ -51,7 +53,7 @@ _NANO = 1_000_000_000
 _REPEATS = 5
 
 
-def delta_stream(bus: Bus, replicas: int = 1) -> Stream:
+def delta_stream(bus: Bus, upkeep: Upkeep = OURS) -> Stream:
     """The log's stream."""
     config: JsonObject = {
         "name": STREAM,
@@ -60,13 +62,12 @@ def delta_stream(bus: Bus, replicas: int = 1) -> Stream:
         "storage": "file",
         "retention": "limits",
         "discard": "old",
-        "num_replicas": replicas,
         "max_msgs_per_subject": HISTORY,
         "duplicate_window": DUPLICATE_WINDOW_S * _NANO,
         "allow_direct": True,
         "allow_atomic": True,
     }
-    return Stream(bus, config)
+    return Stream(bus, config, upkeep)
 
 
 class _Group(NamedTuple):

@@ -39,6 +39,7 @@ from headgate.common.stores.nats.jetstream import (
     Stored,
     Stream,
     StreamMissing,
+    Upkeep,
 )
 from headgate.common.stores.pointers import Tell, decode_pointer, follow_pointer
 
@@ -50,7 +51,7 @@ _FEW = 16
 _PURGES = 64
 
 
-def bucket_config(bucket: str, description: str, replicas: int) -> JsonObject:
+def bucket_config(bucket: str, description: str) -> JsonObject:
     """A stream that every NATS tool shows as a key-value bucket (ADR-8), with one value for each key."""
     return {
         "name": f"KV_{bucket}",
@@ -58,7 +59,6 @@ def bucket_config(bucket: str, description: str, replicas: int) -> JsonObject:
         "description": description,
         "storage": "file",
         "discard": "new",
-        "num_replicas": replicas,
         "max_msgs_per_subject": 1,
         "allow_rollup_hdrs": True,
         "allow_direct": True,
@@ -66,9 +66,9 @@ def bucket_config(bucket: str, description: str, replicas: int) -> JsonObject:
     }
 
 
-def tables_stream(bus: Bus, replicas: int = 1) -> Stream:
+def tables_stream(bus: Bus, upkeep: Upkeep) -> Stream:
     """The bucket's stream."""
-    return Stream(bus, bucket_config(TABLES_BUCKET, "Route tables: chunks, manifests, pointers", replicas))
+    return Stream(bus, bucket_config(TABLES_BUCKET, "Route tables: chunks, manifests, pointers"), upkeep)
 
 
 class NatsSnapshotStore:
@@ -82,9 +82,29 @@ class NatsSnapshotStore:
         self._incarnation = ""
 
     async def read_pointer(self, table: str) -> Pointer | None:
-        """Return the pointer as the stream's leader has it; None if there is none."""
+        """Return the pointer as the stream's leader has it; None if there is none.
+
+        In place of one that cannot be read stands the newest manifest, which was stored together with it.
+        """
+        return (await self._present_pointer(table))[0]
+
+    async def _present_pointer(self, table: str) -> tuple[Pointer | None, int]:
+        """Return the pointer and the sequence of what stands for it; 0 for nothing."""
         stored = await self._stored_pointer(table)
-        return decode_pointer(stored.data) if stored else None
+        if stored is None:
+            return None, 0
+        try:
+            return decode_pointer(stored.data), stored.sequence
+        except DecodeError as error:
+            _log.error("a pointer cannot be read", extra={"table": table, "reason": str(error)})
+            return await self._pointer_of_newest(table), stored.sequence
+
+    async def _pointer_of_newest(self, table: str) -> Pointer | None:
+        for version in reversed(await self.versions(table)):
+            stored = await self._stream.last(_manifest_key(table, version))
+            if stored is not None:
+                return _pointer_to(Manifest.decode(stored.data), stored.data)
+        return None
 
     async def _stored_pointer(self, table: str) -> Stored | None:
         try:
@@ -131,19 +151,12 @@ class NatsSnapshotStore:
         A commit that was made but not confirmed may be repeated: it returns the pointer as it stands.
         """
         table, encoded = manifest.table, manifest.encode()
-        wanted = Pointer(
-            table=table,
-            version=manifest.version,
-            manifest_digest=digest_of(encoded),
-            committed_at=manifest.created_at,
-        )
-        stored = await self._stored_pointer(table)
-        current = decode_pointer(stored.data) if stored else None
+        wanted = _pointer_to(manifest, encoded)
+        current, sequence = await self._present_pointer(table)
         if current is not None and current == wanted:
             return current
         if current != expected:
             raise Conflict(f"table {table}: expected {_name(expected)}, found {_name(current)}")
-        sequence = stored.sequence if stored else 0
         try:
             await self._stream.publish_batch(
                 (
@@ -229,6 +242,15 @@ def _chunk_key(digest: str) -> str:
 def _version_of(subject: str) -> Version:
     epoch, revision = subject.rsplit(".", 2)[1:]
     return Version(int(epoch), int(revision))
+
+
+def _pointer_to(manifest: Manifest, encoded: bytes) -> Pointer:
+    return Pointer(
+        table=manifest.table,
+        version=manifest.version,
+        manifest_digest=digest_of(encoded),
+        committed_at=manifest.created_at,
+    )
 
 
 def _name(pointer: Pointer | None) -> str:
