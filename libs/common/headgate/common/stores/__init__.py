@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from headgate.common.deltas import ClusterAnnouncement, Delta, LogMessage, SyncMarker
 from headgate.common.heartbeats import Heartbeat
+from headgate.common.leases import Lease, StoredLease
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, Version
 from headgate.common.status import StatusUpdate
@@ -197,4 +198,39 @@ class HeartbeatBoard(Protocol):
 
     async def live(self) -> Sequence[Heartbeat]:
         """Return the announcements that have not expired."""
+        ...
+
+
+class LeaseBoard(Protocol):
+    """Which one of several processes does the work: a lease for each work, moved by compare-and-set.
+
+    The store judges nothing: a lease stays as it was written until somebody writes it anew, however old it is, and no
+    clock of the store matters. A lease that is lost with the store does no harm; one that comes back from a backup
+    neither, as nobody renews it.
+    """
+
+    async def read(self, name: str) -> StoredLease | None:
+        """Return a lease as the store's leader has it; None: there is none, or it was lost.
+
+        Args:
+            name: of the work, such as `translator.default`.
+
+        Raises:
+            StoreUnavailable: not now.
+        """
+        ...
+
+    async def write(self, name: str, lease: Lease, expected: str | None) -> StoredLease:
+        """Replace a lease if it is still the one that was read, or make the first; return it as it is stored.
+
+        Args:
+            name: of the work.
+            lease: what to write.
+            expected: version that was read; None: there was no lease.
+
+        Raises:
+            Conflict: it is another one by now, there is one already, or it is gone.
+            NotPermitted: we may not have leases here.
+            StoreUnavailable: not confirmed; it may or may not be written.
+        """
         ...

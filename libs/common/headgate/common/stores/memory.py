@@ -20,6 +20,7 @@ from headgate.common.deltas import (
 )
 from headgate.common.errors import Conflict, NotFound
 from headgate.common.heartbeats import TTL_S, Heartbeat
+from headgate.common.leases import Lease, StoredLease
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import (
     Chunk,
@@ -37,6 +38,7 @@ from headgate.common.stores import (
     DeltaLogReader,
     DeltaLogWriter,
     HeartbeatBoard,
+    LeaseBoard,
     LoggedObject,
     LogPosition,
     LogReplay,
@@ -56,6 +58,7 @@ class MemoryStores:
     snapshots: SnapshotStore
     statuses: StatusBoard
     heartbeats: HeartbeatBoard
+    leases: LeaseBoard
 
     def __init__(self, clock: Clock = time.time) -> None:
         """Make empty stores; `clock` (seconds) decides what is old."""
@@ -64,6 +67,7 @@ class MemoryStores:
         self.snapshots = MemorySnapshotStore()
         self.statuses = MemoryStatusBoard()
         self.heartbeats = MemoryHeartbeatBoard(clock)
+        self.leases = MemoryLeaseBoard()
 
 
 class _Changes:
@@ -342,3 +346,25 @@ class MemoryHeartbeatBoard:
         """Return the announcements that have not expired, sorted by replica and worker."""
         limit = self._clock() - TTL_S
         return [heartbeat for _, (at, heartbeat) in sorted(self._beats.items()) if at > limit]
+
+
+class MemoryLeaseBoard:
+    """`LeaseBoard` on a dictionary."""
+
+    def __init__(self) -> None:
+        self._leases: dict[str, StoredLease] = {}
+        self._writes = 0
+
+    async def read(self, name: str) -> StoredLease | None:
+        """Return a lease; None if there is none."""
+        return self._leases.get(name)
+
+    async def write(self, name: str, lease: Lease, expected: str | None) -> StoredLease:
+        """Replace a lease if it is still the one that was read."""
+        before = self._leases.get(name)
+        found = before.version if before else None
+        if found != expected:
+            raise Conflict(f"lease {name}: expected version {expected}, found {found}")
+        self._writes += 1
+        self._leases[name] = StoredLease(lease, str(self._writes))
+        return self._leases[name]

@@ -17,7 +17,14 @@ from headgate.common.bus import Bus
 from headgate.common.deltas import STREAM
 from headgate.common.errors import StoreUnavailable
 from headgate.common.status import STATUS_STREAM
-from headgate.common.stores import DeltaLogReader, DeltaLogWriter, HeartbeatBoard, SnapshotStore, StatusBoard
+from headgate.common.stores import (
+    DeltaLogReader,
+    DeltaLogWriter,
+    HeartbeatBoard,
+    LeaseBoard,
+    SnapshotStore,
+    StatusBoard,
+)
 from headgate.common.stores.collecting import CHUNK_GRACE_S
 from headgate.common.stores.nats.boards import (
     GATEWAYS_BUCKET,
@@ -27,6 +34,7 @@ from headgate.common.stores.nats.boards import (
     status_stream,
 )
 from headgate.common.stores.nats.jetstream import OURS, Upkeep
+from headgate.common.stores.nats.leases import NatsLeaseBoard
 from headgate.common.stores.nats.log import NatsDeltaLogReader, NatsDeltaLogWriter, delta_stream
 from headgate.common.stores.nats.snapshots import TABLES_BUCKET, NatsSnapshotStore, tables_stream
 
@@ -47,6 +55,7 @@ class NatsStores:
     snapshots: SnapshotStore
     statuses: StatusBoard
     heartbeats: HeartbeatBoard
+    leases: LeaseBoard
 
     def __init__(self, bus: Bus, *, upkeep: Upkeep = OURS, chunk_grace_s: float = CHUNK_GRACE_S) -> None:
         """Describe the stores.
@@ -65,6 +74,7 @@ class NatsStores:
         self.snapshots = NatsSnapshotStore(tables, chunk_grace_s)
         self.statuses = NatsStatusBoard(statuses)
         self.heartbeats = NatsHeartbeatBoard(gateways)
+        self.leases = NatsLeaseBoard(tables)
 
     @classmethod
     async def open(

@@ -1,0 +1,35 @@
+"""A lease: which one of several processes does the work, as it says itself; `election` says when to believe it."""
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Lease(BaseModel):
+    """What the holder wrote. Its times are of its own clock: for people to read, and never compared with another."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    holder: str
+    """Name of the process among its replicas; empty: given back."""
+    duration_s: float
+    """A lease that stands unchanged for this long, on the clock of whoever looks at it, may be taken."""
+    acquired_at: datetime
+    renewed_at: datetime
+    transitions: int = 0
+    """How often the lease was taken since it exists."""
+
+
+class StoredLease(NamedTuple):
+    """A lease as its store has it."""
+
+    lease: Lease
+    version: str
+    """Another one after every write; says nothing but that."""
+
+
+NOBODYS = Lease(
+    holder="", duration_s=0.0, acquired_at=datetime.fromtimestamp(0, UTC), renewed_at=datetime.fromtimestamp(0, UTC)
+)
+"""What a store takes a lease for that it cannot read: whoever wants it writes it anew."""
