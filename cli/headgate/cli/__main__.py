@@ -21,10 +21,19 @@ SECTIONS = {
     "Ask about manifests (nothing needs to run)": {
         "check": LazyCommand("headgate.cli.check:check", "Find mistakes in manifests: file, object, field and reason."),
     },
+    "Look back, go back, look ahead": {
+        "history": LazyCommand(
+            "headgate.cli.history:history", "List revisions: when, which objects, by whom, which hosts."
+        ),
+        "diff": LazyCommand("headgate.cli.diff:diff", "Say what differs between two revisions."),
+        "rollback": LazyCommand("headgate.cli.rollback:rollback", "Serve an old revision again, until `unpin`."),
+        "unpin": LazyCommand("headgate.cli.rollback:unpin", "Serve what the objects say now again."),
+        "plan": LazyCommand("headgate.cli.plan:plan", "Say what manifests would change, before they are applied."),
+        "events": LazyCommand("headgate.cli.events:events", "List what happened to objects, and follow it."),
+    },
     "Ask a running Headgate": {
         "explain": LazyCommand("headgate.cli.explain:explain", "Say which route takes a request and why."),
         "routes": LazyCommand("headgate.cli.routes:routes", "List what is served: hosts, paths, backends, sources."),
-        "history": LazyCommand("headgate.cli.history:history", "List the revisions of the table and their causes."),
         "status": LazyCommand("headgate.cli.status:status", "Say what runs, which revision is applied, what is wrong."),
     },
 }

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from headgate.cli.class_options import class_options, translator_flags
 from headgate.cli.errors import ExitCode
 from headgate.cli.group import TeachingCommand
 from headgate.cli.rendering import count_of, print_json
@@ -19,13 +20,7 @@ from headgate.cli.rendering import count_of, print_json
     read_more="docs/cli.md",
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path, exists=True))
-@click.option(
-    "--controller-names",
-    multiple=True,
-    metavar="NAME",
-    help="Adopt classes of this controller, such as k8s.io/ingress-nginx; repeatable.",
-)
-@click.option("--watch-without-class", is_flag=True, help="Adopt every Ingress without a class.")
+@class_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 def check(paths: tuple[Path, ...], controller_names: tuple[str, ...], watch_without_class: bool, as_json: bool) -> int:
     """Read manifests from files and folders and say what is wrong: file, line, object, field and reason.
@@ -36,8 +31,7 @@ def check(paths: tuple[Path, ...], controller_names: tuple[str, ...], watch_with
     """
     from headgate.cli.offline import translate_paths
 
-    flags = [f"--controller-names={name}" for name in controller_names]
-    table = translate_paths(paths, [*flags, "--watch-without-class"] if watch_without_class else flags)
+    table = translate_paths(paths, translator_flags(controller_names, watch_without_class))
     errors = sum(finding.is_error for finding in table.findings)
     warnings = len(table.findings) - errors
     if as_json:

@@ -1,62 +1,196 @@
-"""`headgate history`: the revisions of a table, newest first."""
+"""`headgate history`: the revisions of a table and what led to them."""
 
 import asyncio
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
+from headgate.cli.errors import UsageMistake
 from headgate.cli.group import TeachingCommand
-from headgate.cli.rendering import age, print_json, print_table
+from headgate.cli.moments import FORMS, parse_moment
+from headgate.cli.rendering import age, count_of, print_json, print_table
+from headgate.cli.revisions import find_revision, parse_name
 from headgate.cli.store import ask_stores, store_options
 from headgate.common.errors import NotFound
-from headgate.common.snapshot import Cause, Manifest, Version
+from headgate.common.snapshot import TABLE_KIND, Cause, ChangedEntries, Manifest, Version
+from headgate.common.stores import SnapshotStore
 from headgate.common.stores.nats import NatsStores
+from headgate.common.table import EntryKind
 
+SHOWN = 20
 SHOWN_CAUSES = 3
+SHOWN_HOSTS = 3
+READ_AT_ONCE = 16
+_NOUNS: Mapping[EntryKind, str] = {"upstreams": "upstream", "certificates": "certificate", "streams": "stream"}
+
+IsWanted = Callable[[Manifest], bool]
 
 
 @click.command(
     cls=TeachingCommand,
-    examples=["headgate history", "headgate history --limit 3 --json"],
-    read_more="docs/cli.md",
+    examples=[
+        "headgate history",
+        "headgate history --since 2h --host shop.example",
+        "headgate history --json-lines >> audit.jsonl",
+        "headgate history --json-lines --since 1767225600.57    # what came after that revision",
+    ],
+    read_more="docs/history.md",
 )
-@click.option("--limit", type=click.IntRange(1), metavar="N", default=20, help="How many revisions at most.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help=f"How many at most; {SHOWN}, or all as JSON lines.")
+@click.option(
+    "--since",
+    default="",
+    show_default=False,
+    metavar="WHEN",
+    help="Only what came after a revision (57, HEAD~5) or since a time (2h, 2026-01-31).",
+)
+@click.option("--host", default="", show_default=False, metavar="HOST", help="Only what changed this virtual host.")
+@click.option("--json-lines", is_flag=True, help="Print one JSON object for each revision, oldest first: for audits.")
 @store_options
-def history(limit: int, nats_url: str, data_dir: Path, table: str, as_json: bool) -> None:
-    """List the revisions of the route table: when each was published and which objects' changes caused it."""
-    manifests = ask_stores(nats_url, data_dir, lambda stores: _read(stores, table, limit))
+def history(
+    limit: int | None,
+    since: str,
+    host: str,
+    json_lines: bool,
+    nats_url: str,
+    data_dir: Path,
+    table: str,
+    as_json: bool,
+) -> None:
+    """List the revisions of the route table, newest first: when, which objects led to it, by whom, which hosts changed.
+
+    Who it was is the field manager of the object's last change, as Kubernetes keeps it, or the file that the object
+    stands in. Of deletions nobody tells. While the table is pinned, changes that wait are listed too.
+    """
+    if as_json and json_lines:
+        raise UsageMistake("--json and --json-lines exclude each other")
+    most = limit or (None if json_lines else SHOWN)
+    found = ask_stores(nats_url, data_dir, lambda stores: _read(stores, table, most, since, host))
     if as_json:
-        print_json([manifest.model_dump(mode="json", exclude={"chunks", "traceparent"}) for manifest in manifests])
-        return
-    print_table(
-        ("REVISION", "AGE", "PUBLISHED", "CAUSES"),
-        (
-            (manifest.version, age(manifest.created_at), f"{manifest.created_at:%Y-%m-%d %H:%M:%S}", describe(manifest))
-            for manifest in manifests
-        ),
-    )
+        print_json([as_document(manifest) for manifest in found])
+    elif json_lines:
+        for manifest in reversed(found):
+            click.echo(json.dumps(as_document(manifest)))
+    else:
+        _print(found)
 
 
-async def _read(stores: NatsStores, table: str, limit: int) -> list[Manifest]:
-    versions = [*await stores.snapshots.versions(table)][-limit:]
-    found = await asyncio.gather(*(_manifest(stores, table, version) for version in reversed(versions)))
-    return [manifest for manifest in found if manifest is not None]
+async def _read(stores: NatsStores, table: str, limit: int | None, since: str, host: str) -> list[Manifest]:
+    snapshots = stores.snapshots
+    after = await _parse_since(snapshots, table, since)
+    found: list[Manifest] = []
+    newest_first = [*reversed(await snapshots.versions(table))]
+    for start in range(0, len(newest_first), READ_AT_ONCE):
+        group = newest_first[start : start + READ_AT_ONCE]
+        for manifest in await asyncio.gather(*(_manifest(snapshots, table, version) for version in group)):
+            if manifest is None:
+                continue
+            if not after(manifest) or (limit is not None and len(found) == limit):
+                return found
+            if not host or host in changed_hosts(manifest):
+                found.append(manifest)
+    return found
 
 
-async def _manifest(stores: NatsStores, table: str, version: Version) -> Manifest | None:
+async def _parse_since(snapshots: SnapshotStore, table: str, text: str) -> IsWanted:
+    """Return whether a revision is late enough."""
+    if not text:
+        return lambda _: True
     try:
-        return await stores.snapshots.get_manifest(table, version)
+        parse_name(text)
+    except UsageMistake:
+        pass
+    else:
+        version = (await find_revision(snapshots, table, text)).version
+        return lambda manifest: manifest.version > version
+    try:
+        moment = parse_moment(text, datetime.now(UTC))
+    except UsageMistake:
+        raise UsageMistake(f"--since {text!r}: give a revision such as 57 or HEAD~5, or {FORMS}") from None
+    return lambda manifest: manifest.created_at >= moment
+
+
+async def _manifest(snapshots: SnapshotStore, table: str, version: Version) -> Manifest | None:
+    try:
+        return await snapshots.get_manifest(table, version)
     except NotFound:
         return None  # collected between the two questions
+
+
+def as_document(manifest: Manifest) -> dict[str, Any]:
+    """Return all that is known of a revision but its chunks, as JSON data."""
+    document = manifest.model_dump(mode="json", exclude={"chunks": True, "traceparent": True, "pin": {"live"}})
+    named = {"revision": str(manifest.version)} | document  # as it is typed, besides the two numbers
+    if manifest.pin:
+        named["pin"]["revision"] = str(manifest.pin.version)
+    return named
+
+
+def changed_hosts(manifest: Manifest) -> set[str]:
+    """Return the hosts that a revision changed, or would have without a pin."""
+    parts = [manifest.changed, manifest.pin.waiting if manifest.pin else {}]
+    return {name for changed in parts if "hosts" in changed for name in changed["hosts"].names}
+
+
+def _print(found: list[Manifest]) -> None:
+    print_table(
+        ("REVISION", "AGE", "PUBLISHED", "CHANGED", "CAUSES"),
+        (
+            (
+                manifest.version,
+                age(manifest.created_at),
+                f"{manifest.created_at:%Y-%m-%d %H:%M:%S}",
+                describe_changes(manifest),
+                describe(manifest),
+            )
+            for manifest in found
+        ),
+    )
+    if found and found[0].pin:
+        click.echo(f"pinned to {found[0].pin.version}: `headgate diff pinned live` shows what waits")
+
+
+def describe_changes(manifest: Manifest) -> str:
+    """Say in a few words what a revision changed, and what of it waits."""
+    served = _describe_entries(manifest.changed)
+    waiting = _describe_entries(manifest.pin.waiting) if manifest.pin else ""
+    return "; ".join([*filter(None, [served]), *([f"waits: {waiting}"] if waiting else [])]) or "-"
+
+
+def _describe_entries(changed: Mapping[EntryKind, ChangedEntries]) -> str:
+    return ", ".join(_parts(changed))
+
+
+def _parts(changed: Mapping[EntryKind, ChangedEntries]) -> Iterator[str]:
+    if hosts := changed.get("hosts"):
+        yield from hosts.names[:SHOWN_HOSTS]
+        if hosts.count > SHOWN_HOSTS:
+            yield f"{count_of(hosts.count - SHOWN_HOSTS, 'more host')}"
+    for kind, noun in _NOUNS.items():
+        if kind in changed:
+            yield count_of(changed[kind].count, noun)
 
 
 def describe(manifest: Manifest) -> str:
     """Say in a line what led to a revision."""
     shown = [_describe_cause(cause) for cause in manifest.causes[:SHOWN_CAUSES]]
     more = manifest.cause_count - len(shown)
-    return ", ".join([*shown, f"and {more} more"] if more > 0 else shown) or "-"
+    return ", ".join([*shown, f"and {more} more"] if more > 0 else shown) or "translated anew"
 
 
 def _describe_cause(cause: Cause) -> str:
+    by = f" by {shown_author(cause.by)}" if cause.by else ""
+    if cause.kind == TABLE_KIND:
+        return f"{cause.operation} {cause.note}{by}"
     name = "/".join(part for part in (cause.cluster, cause.namespace, cause.name) if part)
-    return f"{cause.operation} {cause.kind} {name}"
+    return f"{cause.operation} {cause.kind} {name}{by}"
+
+
+def shown_author(name: str) -> str:
+    """Files are named from here, where that is shorter."""
+    return min(name, os.path.relpath(name), key=len) if name.startswith("/") else name

@@ -12,6 +12,7 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject
 from headgate.common.settings import load_settings
 from headgate.common.table import TableEntry
+from headgate.translator.dialects.ingress import ClassSettings
 from headgate.translator.offline import Offline, translate_all
 from headgate.translator.settings import TranslatorSettings
 from headgate.watcher.objects import prepare
@@ -82,9 +83,8 @@ def translate_paths(paths: Sequence[Path], translator_flags: Sequence[str] = ())
     """
     read = read_paths(paths, cluster=CLUSTER)
     recipients = throwaway_recipients()
-    made = [delta for one in read.objects if (delta := _delta(one, recipients))]
-    settings = load_settings(TranslatorSettings, translator_flags, program="headgate translator", summary="")
-    offline = translate_all(made, settings.classes)
+    made = [delta for one in read.objects if (delta := delta_of(one, recipients))]
+    offline = translate_all(made, class_settings(translator_flags))
     findings = [Finding(one.file, one.line, one.object, one.problem) for one in read.problems]
     findings += _located(offline, read.objects)
     return OfflineTable(
@@ -96,7 +96,17 @@ def translate_paths(paths: Sequence[Path], translator_flags: Sequence[str] = ())
     )
 
 
-def _delta(one: FileObject, recipients: Sequence[PublicKey]) -> Delta | None:
+def class_settings(translator_flags: Sequence[str] = ()) -> ClassSettings:
+    """Return what decides which Ingresses are ours: by flags, environment and the TOML file.
+
+    Raises:
+        SettingsError: they cannot be used.
+    """
+    return load_settings(TranslatorSettings, translator_flags, program="headgate translator", summary="").classes
+
+
+def delta_of(one: FileObject, recipients: Sequence[PublicKey]) -> Delta | None:
+    """Return what a watcher would say of an object in a file; None if it would say nothing."""
     published = prepare(one.object, recipients)
     if published is None:
         return None
@@ -113,7 +123,7 @@ def _delta(one: FileObject, recipients: Sequence[PublicKey]) -> Delta | None:
 def _located(offline: Offline, objects: Sequence[FileObject]) -> list[Finding]:
     places = {one.ref: one for one in objects}
     return [
-        Finding(places[ref].file, places[ref].line, _name(places[ref]), problem)
+        Finding(places[ref].file, places[ref].line, object_name(places[ref]), problem)
         for ref, problems in offline.problems.items()
         for problem in problems
     ]
@@ -121,10 +131,13 @@ def _located(offline: Offline, objects: Sequence[FileObject]) -> list[Finding]:
 
 def _notes(offline: Offline, objects: Sequence[FileObject]) -> list[Note]:
     return [
-        Note(one.file, one.line, _name(one), offline.foreign[one.ref]) for one in objects if one.ref in offline.foreign
+        Note(one.file, one.line, object_name(one), offline.foreign[one.ref])
+        for one in objects
+        if one.ref in offline.foreign
     ]
 
 
-def _name(one: FileObject) -> str:
+def object_name(one: FileObject) -> str:
+    """Name an object as messages do: `Ingress default/web`."""
     where = f"{one.ref.namespace}/{one.ref.name}" if one.ref.namespace else one.ref.name
     return f"{one.kind.kind} {where}"

@@ -5,8 +5,9 @@ watchers, about kinds) and, for a stack of `up`, the admin sites of its services
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,18 @@ from headgate.cli.up.data_dir import UpState, read_state
 from headgate.common.deltas import SyncState
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
-from headgate.common.snapshot import Manifest
+from headgate.common.snapshot import Manifest, Pin
 from headgate.common.status import StatusUpdate
 from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.reading import read_entries
+from headgate.common.table import Certificate
 
 BOARD_QUIET_S = 0.5
 """The board replays what it has and then waits for news; this long without any is its end."""
+
+
+ENDING = timedelta(days=14)
+"""A certificate that ends before that should have been renewed by now, as most are 30 days before."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +52,14 @@ class Report:
     kinds: tuple[KindState, ...] = ()
     pages: tuple[ServicePage, ...] = ()
     """Of watcher and translator, if `up` runs them."""
+    certificates: tuple[Certificate, ...] = ()
+    """Of a pinned table."""
 
     @property
     def problems(self) -> list[tuple[str, Problem]]:
         """Everything that is wrong, each with what it is about: services, kinds, files, objects."""
         found = [*_stopped(self.up)] if self.up else []
+        found += _pinned(self.manifest, self.certificates) if self.manifest else []
         found += [complaint for page in self.pages for complaint in page.complaints]
         is_page_read = any(page.service == "watcher" and not page.is_away for page in self.pages)
         # The watcher's page names each refused object; markers tell of them where there is no page.
@@ -63,6 +73,36 @@ class Report:
             what = f"{update.kind} {update.ref.namespace}/{update.ref.name}"
             found += [(what, problem) for problem in update.problems]
         return found
+
+
+def _pinned(manifest: Manifest, certificates: Iterable[Certificate]) -> Iterator[tuple[str, Problem]]:
+    pin = manifest.pin
+    if pin is None:
+        return
+    message = f"{describe_pin(pin)}; changes of objects wait for `headgate unpin`"
+    yield f"table {manifest.table}", Problem(severity=Severity.WARNING, reason="Pinned", message=message)
+    for certificate in certificates:
+        if (left := _time_left(certificate)) is not None and left < ENDING:
+            ends = "has ended" if left < timedelta() else f"ends {certificate.not_after}"
+            message = f"{ends}, and one that was renewed since is not presented while the table is pinned"
+            severity = Severity.ERROR if left < timedelta() else Severity.WARNING
+            problem = Problem(severity=severity, reason="PinnedCertificateEnds", message=message)
+            yield f"certificate {certificate.key}", problem
+
+
+def _time_left(certificate: Certificate) -> timedelta | None:
+    try:
+        end = datetime.fromisoformat(certificate.not_after)
+    except ValueError:
+        return None
+    return (end if end.tzinfo else end.replace(tzinfo=UTC)) - datetime.now(UTC)
+
+
+def describe_pin(pin: Pin) -> str:
+    """Say what a table is pinned to, by whom, when and why."""
+    frozen = ", endpoints too" if pin.is_frozen else ""
+    by = f" by {pin.by}" if pin.by else ""
+    return f"pinned to {pin.version}{frozen} {age(pin.since)} ago{by}{f': {pin.reason}' if pin.reason else ''}"
 
 
 def _stopped(up: UpState) -> list[tuple[str, Problem]]:
@@ -97,6 +137,7 @@ async def _read(stores: NatsStores, table: str, up: UpState | None) -> Report:
     clusters = sorted({kind.cluster for kind in kinds}.union(manifest.inputs if manifest else ()))
     boards = await asyncio.gather(*(_problems(stores, cluster) for cluster in clusters))
     heartbeats = [beat for beat in await stores.heartbeats.live() if beat.table == table]
+    certificates = await _pinned_certificates(stores, manifest) if manifest and manifest.pin else ()
     return Report(
         table=table,
         manifest=manifest,
@@ -105,7 +146,13 @@ async def _read(stores: NatsStores, table: str, up: UpState | None) -> Report:
         up=up,
         kinds=tuple(kinds),
         pages=tuple(pages),
+        certificates=tuple(certificates),
     )
+
+
+async def _pinned_certificates(stores: NatsStores, manifest: Manifest) -> list[Certificate]:
+    names = [name for name in manifest.chunks if name.kind == "certificates"]
+    return [entry for entry in await read_entries(stores.snapshots, names) if isinstance(entry, Certificate)]
 
 
 async def _problems(stores: NatsStores, cluster: str) -> list[StatusUpdate]:
@@ -138,6 +185,7 @@ def as_document(report: Report) -> dict[str, Any]:
         "table": report.table,
         "published": manifest
         and manifest.model_dump(mode="json", include={"version", "created_at", "inputs", "cause_count"}),
+        "pin": manifest and manifest.pin and manifest.pin.model_dump(mode="json", exclude={"live", "waiting"}),
         "gateways": [beat.model_dump(mode="json") for beat in report.heartbeats],
         "objects": [update.model_dump(mode="json", include={"ref", "kind", "problems"}) for update in report.updates],
         "kinds": [kind.model_dump(mode="json") for kind in report.kinds],
@@ -153,6 +201,8 @@ def _print(report: Report) -> None:
         click.echo(f"table {report.table}: never published")
     else:
         click.echo(f"table {report.table}: revision {manifest.version}, published {age(manifest.created_at)} ago")
+        if manifest.pin:
+            click.echo(click.style(describe_pin(manifest.pin), bold=True))
         click.echo(f"clusters: {', '.join(sorted(manifest.inputs)) or 'none'}")
     if report.up:
         _section("services", ("SERVICE", "PROCESS", "RESTARTS"), _services(report.up))
@@ -191,4 +241,6 @@ def _applied(beat: Heartbeat, manifest: Manifest | None) -> str:
     if beat.version is None:
         return "nothing yet"
     behind = manifest.version.revision - beat.version.revision if manifest else 0
-    return str(beat.version) if behind <= 0 else f"{beat.version} ({count_of(behind, 'revision')} behind)"
+    notes = [f"{count_of(behind, 'revision')} behind"] if behind > 0 else []
+    notes += [f"pinned to {beat.pinned}"] if beat.pinned else []
+    return f"{beat.version} ({', '.join(notes)})" if notes else str(beat.version)

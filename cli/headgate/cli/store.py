@@ -60,15 +60,27 @@ def store_options(command: Command) -> Command:
     return command
 
 
-def ask_stores(nats_url: str, data_dir: Path, question: Callable[[NatsStores], Awaitable[T]]) -> T:
+def ask_stores(
+    nats_url: str,
+    data_dir: Path,
+    question: Callable[[NatsStores], Awaitable[T]],
+    *,
+    answer_s: float | None = ANSWER_S,
+) -> T:
     """Connect, ask, close, return the answer.
+
+    Args:
+        nats_url: of the flag; empty: as a running `up` says, or the settings.
+        data_dir: of an `up`.
+        question: what to ask.
+        answer_s: seconds that the answer may take; None: for ever.
 
     Raises:
         Unreachable: no server there, or no answer in time.
     """
     # What goes wrong is told in one line by the error; the bus would tell it in its own words before.
     logging.getLogger("headgate").setLevel(logging.CRITICAL)
-    return asyncio.run(_ask(_place(nats_url, data_dir), question))
+    return asyncio.run(_ask(_place(nats_url, data_dir), question, answer_s))
 
 
 class _Place(NamedTuple):
@@ -100,13 +112,13 @@ def _open_tables(settings: StoreSettings, stores: NatsStores) -> AbstractAsyncCo
     return open_tables(target, "headgate", wait_s=CONNECT_S)
 
 
-async def _ask(place: _Place, question: Callable[[NatsStores], Awaitable[T]]) -> T:
+async def _ask(place: _Place, question: Callable[[NatsStores], Awaitable[T]], answer_s: float | None) -> T:
     settings = place.settings
     bus = await Bus.connect(replace(settings.nats, url=place.nats_url), name="headgate", wait_s=CONNECT_S)
     try:
         if not bus.is_connected:
             raise Unreachable(f"no NATS server answers at {bus.address}")
-        async with asyncio.timeout(ANSWER_S):
+        async with asyncio.timeout(answer_s):
             stores = NatsStores(bus, upkeep=Upkeep(makes_streams=False))
             await stores.ensure()
             async with _open_tables(settings, stores) as tables:

@@ -10,7 +10,7 @@ import pytest
 
 from fakes.nats import real_stores
 from fakes.redis import real_tables
-from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, LogMessage, Operation, SyncMarker
+from headgate.common.deltas import Author, ClusterAnnouncement, Delta, KindName, LogMessage, Operation, SyncMarker
 from headgate.common.errors import Conflict, NotFound
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.resources import ObjectRef
@@ -19,7 +19,9 @@ from headgate.common.status import StatusUpdate
 from headgate.common.stores import (
     DeltaLogReader,
     DeltaLogWriter,
+    DeltaSelection,
     HeartbeatBoard,
+    LoggedDelta,
     LogReplay,
     SnapshotStore,
     StatusBoard,
@@ -239,6 +241,58 @@ async def test_a_replay_is_complete_also_when_the_last_message_was_purged(stores
     await stores.log_writer.append(delta("gone", deleted=True))
     await stores.log_writer.purge_tombstones("c1", older_than_s=-60)
     assert (await stores.log_reader.position()).last_sequence == there
+
+
+async def read_past(stores: Stores, selection: DeltaSelection, after: int = 0, **options: Any) -> list[LoggedDelta]:
+    async with asyncio.timeout(10), aclosing(stores.log_reader.read_after(selection, after, **options)) as batches:
+        return [event async for batch in batches for event in batch]
+
+
+async def test_the_past_is_read_in_order_and_ends(stores: Stores) -> None:
+    assert await read_past(stores, DeltaSelection()) == []
+    sequences = [await stores.log_writer.append(delta(name)) for name in ("a", "b", "c")]
+    found = await read_past(stores, DeltaSelection(), after=sequences[0])
+    assert [(event.delta.ref.name, event.delta.sequence) for event in found] == [
+        ("b", sequences[1]),
+        ("c", sequences[2]),
+    ]
+    assert abs((found[0].logged_at - datetime.now(UTC)).total_seconds()) < 60
+    assert found[0].delta.object == delta("b").object
+
+
+@pytest.mark.parametrize(
+    ("selection", "expected"),
+    [
+        (DeltaSelection(cluster="c2"), ["b"]),
+        (DeltaSelection(name="a"), ["a"]),
+        (DeltaSelection(namespace="ns.with=odd"), ["a", "b"]),
+        (DeltaSelection(namespace="other"), []),
+        (DeltaSelection(kinds=(("", "services"), ("x.io", "things"))), ["a", "b"]),
+        (DeltaSelection(kinds=(("x.io", "services"),)), []),
+    ],
+)
+async def test_the_past_is_read_of_what_is_selected(
+    stores: Stores, selection: DeltaSelection, expected: list[str]
+) -> None:
+    await stores.log_writer.append(delta("a"))
+    await stores.log_writer.append(delta("b", cluster="c2"))
+    assert [event.delta.ref.name for event in await read_past(stores, selection)] == expected
+
+
+async def test_the_past_comes_without_objects_where_they_are_not_wanted(stores: Stores) -> None:
+    written = delta("a", author=Author("kubectl", NOW))
+    await stores.log_writer.append(written)
+    [event] = await read_past(stores, DeltaSelection(), with_objects=False)
+    assert event.delta == written.model_copy(update={"object": None, "sequence": event.delta.sequence})
+
+
+async def test_a_tail_goes_on_with_what_comes(stores: Stores) -> None:
+    first = await stores.log_writer.append(delta("a"))
+    await stores.log_writer.append(delta("b"))
+    async with asyncio.timeout(10), aclosing(stores.log_reader.tail(DeltaSelection(), first)) as batches:
+        assert [event.delta.ref.name for event in await anext(batches)] == ["b"]
+        await stores.log_writer.append(delta("c"))
+        assert [event.delta.ref.name for event in await anext(batches)] == ["c"]
 
 
 # --- snapshots

@@ -1,10 +1,11 @@
 """How `routes`, `history`, `status` and the banner say what they know; the data comes from models, not from servers."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
-from headgate.cli.history import describe
+from headgate.cli.history import describe, describe_changes
 from headgate.cli.rendering import age, print_table
 from headgate.cli.routes import lines_of
 from headgate.cli.status import Report, as_document, is_well
@@ -12,10 +13,11 @@ from headgate.cli.up.banner import attempts, try_line
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
-from headgate.common.snapshot import Cause, Manifest, Version
+from headgate.common.snapshot import TABLE_KIND, Cause, ChangedEntries, Manifest, Pin, Version
 from headgate.common.status import StatusUpdate
 from headgate.common.table import (
     Endpoint,
+    EntryKind,
     PathMatch,
     PathType,
     Provenance,
@@ -81,7 +83,55 @@ def test_routes_show_weights_and_ready_endpoints_of_each_backend() -> None:
 def test_history_says_the_first_causes_with_their_clusters_and_how_many_more() -> None:
     assert describe(manifest(causes=1)) == "apply Ingress local/default/web"
     assert describe(manifest(causes=5)).endswith(", and 2 more")
-    assert describe(manifest()) == "-"
+    assert describe(manifest()) == "translated anew"
+
+
+def test_history_says_who_it_was_and_of_files_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    cause = manifest(causes=1).causes[0]
+    for by, told in (("kubectl-edit", "kubectl-edit"), (f"{tmp_path}/a/b.yaml", "a/b.yaml"), ("/x.yaml", "/x.yaml")):
+        made = manifest().model_copy(update={"causes": (cause.model_copy(update={"by": by}),), "cause_count": 1})
+        assert describe(made) == f"apply Ingress local/default/web by {told}"
+
+
+def test_history_says_what_people_did_to_the_table() -> None:
+    cause = Cause(
+        cluster="",
+        kind=TABLE_KIND,
+        namespace="",
+        name="t",
+        operation="rollback",
+        sequence=0,
+        by="ann",
+        note="to 1.5: no",
+    )
+    assert (
+        describe(manifest().model_copy(update={"causes": (cause,), "cause_count": 1})) == "rollback to 1.5: no by ann"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "waiting", "expected"),
+    [
+        ({"hosts": 2}, {}, "h0, h1"),
+        ({"hosts": 9, "upstreams": 1}, {}, "h0, h1, h2, 6 more hosts, 1 upstream"),
+        ({"certificates": 2, "streams": 1}, {}, "2 certificates, 1 stream"),
+        ({}, {"hosts": 1}, "waits: h0"),
+        ({"upstreams": 1}, {"hosts": 1, "upstreams": 1}, "1 upstream; waits: h0, 1 upstream"),
+        ({}, {}, "-"),
+    ],
+)
+def test_history_says_which_hosts_changed_and_how_much_else(
+    changed: dict[EntryKind, int], waiting: dict[EntryKind, int], expected: str
+) -> None:
+    def entries(counts: dict[EntryKind, int]) -> dict[EntryKind, ChangedEntries]:
+        return {
+            kind: ChangedEntries(count=count, names=tuple(f"{kind[0]}{number}" for number in range(count)))
+            for kind, count in counts.items()
+        }
+
+    pin = Pin(version=Version(1, 1), since=NOW, waiting=entries(waiting)) if waiting else None
+    assert describe_changes(manifest().model_copy(update={"changed": entries(changed), "pin": pin})) == expected
 
 
 @pytest.mark.parametrize(

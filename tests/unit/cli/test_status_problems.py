@@ -1,6 +1,7 @@
 """What `status` finds wrong: files, refused objects, kinds that are not read, and services that are not ready."""
 
-from datetime import UTC, datetime
+import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from aiohttp import web
@@ -14,8 +15,10 @@ from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker, Sy
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
-from headgate.common.snapshot import Manifest, Version
+from headgate.common.sealing import SealedValue
+from headgate.common.snapshot import Manifest, Pin, Version
 from headgate.common.status import StatusUpdate
+from headgate.common.table import Certificate, Provenance
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 REF = ObjectRef("local", "networking.k8s.io", "ingresses", "default", "web")
@@ -123,3 +126,40 @@ async def test_the_pages_of_the_services_are_read_and_absence_is_noted() -> None
     assert translator.is_away
     assert watcher.checks == {"published": "not yet"}
     assert [one.what for one in watcher.problems] == ["a.yaml:3"]
+
+
+PIN = Pin(version=Version(1, 3), since=NOW, by="ann", reason="404s", is_frozen=True)
+PINNED = MANIFEST.model_copy(update={"pin": PIN})
+
+
+def certificate(not_after: str) -> Certificate:
+    return Certificate(
+        key="local/default/tls",
+        server_names=("a.example",),
+        chain_pem="chain",
+        private_key=SealedValue(boxes={}),
+        fingerprint="f",
+        not_after=not_after,
+        provenance=Provenance(cluster="local", kind="Secret", namespace="default", name="tls"),
+    )
+
+
+def test_a_pin_is_a_warning_that_says_who_and_why() -> None:
+    found = Report("default", PINNED, (BEAT,), (), None)
+    [(what, problem)] = found.problems
+    assert (what, problem.severity, problem.reason) == ("table default", Severity.WARNING, "Pinned")
+    assert re.match(r"pinned to 1\.3, endpoints too \d+d ago by ann: 404s; changes of objects wait", problem.message)
+    assert is_well(found)
+    assert as_document(found)["pin"]["by"] == "ann"
+
+
+@pytest.mark.parametrize(("days", "severity"), [(-1, Severity.ERROR), (13, Severity.WARNING), (15, None)])
+def test_a_pinned_certificate_that_ends_is_told_of_in_time(days: int, severity: Severity | None) -> None:
+    end = (datetime.now(UTC) + timedelta(days=days)).isoformat()
+    found = Report("default", PINNED, (BEAT,), (), None, certificates=(certificate(end),))
+    told = [problem.severity for _, problem in found.problems if problem.reason == "PinnedCertificateEnds"]
+    assert told == ([severity] if severity else [])
+
+
+def test_a_pinned_certificate_whose_end_is_not_known_is_left_alone() -> None:
+    assert reasons(Report("default", PINNED, (BEAT,), (), None, certificates=(certificate(""),))) == ["Pinned"]

@@ -51,11 +51,14 @@ def translate_all(deltas: Iterable[Delta], classes: ClassSettings | None = None)
         problems={ref: condition.problems for ref, condition in conditions.items() if condition},
         accepted=frozenset(ref for ref, condition in conditions.items() if condition and condition.is_accepted),
         image=image,
-        foreign=_foreign(deltas, ours, classes or ClassSettings()),
+        foreign=foreign_ingresses(deltas, ours, classes or ClassSettings()),
     )
 
 
-def _foreign(deltas: Sequence[Delta], ours: Collection[ObjectRef], settings: ClassSettings) -> dict[ObjectRef, str]:
+def foreign_ingresses(
+    deltas: Iterable[Delta], ours: Collection[ObjectRef], settings: ClassSettings
+) -> dict[ObjectRef, str]:
+    """Say of the Ingresses among some objects that are not ours why they are not; all IngressClasses are among them."""
     present = [(delta.ref, delta.object) for delta in deltas if delta.object is not None]
     classes = [
         (ref.cluster, read_ingress_class(manifest))

@@ -89,19 +89,32 @@ class TablePins:
             Conflict: others commit all the time.
             StoreError: the store did not do it.
         """
-        entries = await read_chunks(self._store, target.chunks)
-        pin = Pin(version=target.version, since=wish.at, by=wish.by, reason=wish.reason, is_frozen=is_frozen)
         for _ in range(ATTEMPTS):
             publisher, current = await self._begin()
+            pin = Pin(version=target.version, since=wish.at, by=wish.by, reason=wish.reason, is_frozen=is_frozen)
             if _is_pinned_like(current.pin, pin):
                 raise NothingToDo(f"table {self._table} is pinned to {pin.version} already")
             live = await read_chunks(self._store, current.live)
-            table, unknown = _compose(pin, entries, [*await read_chunks(self._store, current.chunks), *live])
+            table, unknown = await self._compose(pin, target, current, live)
             cause = wish.as_cause(self._table, "rollback", f"to {target.version}")
             draft = _draft(current, cause, chunks=table.image.chunks(), pin=pin, live=live)
             if await self._commit(publisher, draft) and publisher.manifest is not None:
                 return Pinned(publisher.manifest, unknown)
         raise Conflict(f"table {self._table}: others commit all the time; try again")
+
+    async def preview(self, target: Manifest, wish: Wish, *, is_frozen: bool = False) -> list[Chunk]:
+        """Return what would be served; takes what `pin` takes, and raises what it does."""
+        _, current = await self._begin()
+        pin = Pin(version=target.version, since=wish.at, is_frozen=is_frozen)
+        live = await read_chunks(self._store, current.live)
+        return (await self._compose(pin, target, current, live))[0].image.chunks()
+
+    async def _compose(
+        self, pin: Pin, target: Manifest, current: Manifest, live: Sequence[Chunk]
+    ) -> tuple[PinnedTable, tuple[str, ...]]:
+        old = await read_chunks(self._store, target.chunks)
+        served = await read_chunks(self._store, (name for name in current.chunks if name.kind == "upstreams"))
+        return _compose(pin, old, [*served, *live])
 
     async def unpin(self, wish: Wish) -> Manifest:
         """Serve the live table again.
@@ -141,7 +154,7 @@ def _is_pinned_like(pin: Pin | None, other: Pin) -> bool:
     return pin is not None and (pin.version, pin.is_frozen) == (other.version, other.is_frozen)
 
 
-def _compose(pin: Pin, old: list[Chunk], current: list[Chunk]) -> tuple[PinnedTable, tuple[str, ...]]:
+def _compose(pin: Pin, old: Sequence[Chunk], current: Sequence[Chunk]) -> tuple[PinnedTable, tuple[str, ...]]:
     """Give the old entries the endpoints that the current ones have; name those that none of them has."""
     table = PinnedTable(pin, (entry for chunk in old for entry in decode_chunk(chunk.kind, chunk.content)))
     chunks = {chunk.digest: chunk for chunk in current if chunk.kind == "upstreams"}

@@ -5,7 +5,8 @@ Everything here is safe to call at any time: a store that cannot be reached rais
 iterators never end, never raise and reconnect for ever.
 """
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
+from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from headgate.common.deltas import ClusterAnnouncement, Delta, LogMessage, SyncMarker
@@ -103,11 +104,46 @@ class DeltaLogReader(Protocol):
         """
         ...
 
+    def read_after(
+        self, selection: "DeltaSelection", after: int, *, with_objects: bool = True
+    ) -> "AsyncGenerator[Sequence[LoggedDelta]]":
+        """Yield the deltas after a sequence that the log still has, in order, then end; 0 begins with the oldest.
+
+        Of each object the last few deltas are kept. Without objects the deltas come without contents, and faster.
+
+        Raises:
+            StoreUnavailable: interrupted; ask again.
+        """
+        ...
+
+    def tail(
+        self, selection: "DeltaSelection", after: int, *, with_objects: bool = True
+    ) -> "AsyncGenerator[Sequence[LoggedDelta]]":
+        """Yield the deltas after a sequence, then everything new, for ever; a log that was lost from its beginning."""
+        ...
+
 
 class LogReplay(NamedTuple):
     """The log starts anew after this; the replay is complete when `position.last_sequence` is reached."""
 
     position: LogPosition
+
+
+class DeltaSelection(NamedTuple):
+    """Which deltas are meant; what is empty selects all."""
+
+    cluster: str = ""
+    kinds: tuple[tuple[str, str], ...] = ()
+    """Groups and plurals."""
+    namespace: str = ""
+    name: str = ""
+
+
+class LoggedDelta(NamedTuple):
+    """A delta and when it was logged."""
+
+    delta: Delta
+    logged_at: datetime
 
 
 class SnapshotStore(Protocol):

@@ -6,7 +6,8 @@ is a reader of its own; all must be on one event loop.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
 
 from headgate.common.deltas import (
     ClusterAnnouncement,
@@ -37,8 +38,10 @@ from headgate.common.stores import (
     TOMBSTONE_AGE_S,
     DeltaLogReader,
     DeltaLogWriter,
+    DeltaSelection,
     HeartbeatBoard,
     LeaseBoard,
+    LoggedDelta,
     LoggedObject,
     LogPosition,
     LogReplay,
@@ -182,6 +185,42 @@ class MemoryDeltaLog:
         finally:
             self._changes.forget(changed)
 
+    async def read_after(
+        self, selection: DeltaSelection, after: int, *, with_objects: bool = True
+    ) -> AsyncGenerator[Sequence[LoggedDelta]]:
+        """Yield the deltas after a sequence; of each object there is but the last one here."""
+        if found := self._selected(selection, after, with_objects):
+            yield found
+
+    async def tail(
+        self, selection: DeltaSelection, after: int, *, with_objects: bool = True
+    ) -> AsyncGenerator[Sequence[LoggedDelta]]:
+        """Yield the deltas after a sequence, then everything new, for ever."""
+        changed = self._changes.listen()
+        incarnation = self._incarnation
+        try:
+            while True:
+                changed.clear()
+                if incarnation != self._incarnation or self._last_sequence < after:
+                    incarnation, after = self._incarnation, 0
+                found, after = self._selected(selection, after, with_objects), self._last_sequence
+                if found:
+                    yield found
+                else:
+                    await changed.wait()
+        finally:
+            self._changes.forget(changed)
+
+    def _selected(self, selection: DeltaSelection, after: int, with_objects: bool) -> list[LoggedDelta]:
+        return [
+            LoggedDelta(
+                message if with_objects else message.model_copy(update={"object": None}),
+                datetime.fromtimestamp(at, UTC),
+            )
+            for sequence, message, at in self._messages.values()
+            if sequence > after and isinstance(message, Delta) and _is_selected(message.ref, selection)
+        ]
+
     def _after(self, seen: int, incarnation: int) -> list[tuple[int, LogMessage]]:
         if incarnation != self._incarnation:
             return []
@@ -193,6 +232,12 @@ class MemoryDeltaLog:
             found.append((sequence, message))
         found.reverse()
         return found[:BATCH]
+
+
+def _is_selected(ref: ObjectRef, selection: DeltaSelection) -> bool:
+    wanted = ((selection.cluster, ref.cluster), (selection.namespace, ref.namespace), (selection.name, ref.name))
+    is_of_kind = not selection.kinds or (ref.group, ref.resource) in selection.kinds
+    return is_of_kind and all(part in ("", present) for part, present in wanted)
 
 
 def _is_deletion(delta: Delta) -> bool:

@@ -6,8 +6,9 @@ Eight messages of each subject are kept: the last is the state, those before it 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from headgate.common.bus import Bus
@@ -25,8 +26,16 @@ from headgate.common.deltas import (
 )
 from headgate.common.errors import Conflict, DecodeError, TooLarge
 from headgate.common.resources import JsonObject, ObjectRef
-from headgate.common.stores import TOMBSTONE_AGE_S, LoggedObject, LogPosition, LogReplay
+from headgate.common.stores import (
+    TOMBSTONE_AGE_S,
+    DeltaSelection,
+    LoggedDelta,
+    LoggedObject,
+    LogPosition,
+    LogReplay,
+)
 from headgate.common.stores.nats.encoding import (
+    decode_delta,
     decode_message,
     decode_state,
     encode_announcement,
@@ -37,13 +46,14 @@ from headgate.common.stores.nats.following import Message, Restarted, follow, re
 from headgate.common.stores.nats.jetstream import (
     BATCH_BYTES,
     BATCH_MESSAGES,
-    Ack,
     OURS,
+    Ack,
     BatchRefused,
     Outgoing,
     Stream,
     Upkeep,
 )
+from headgate.common.stores.nats.tailing import read_after, tail
 
 _log = logging.getLogger(__name__)
 
@@ -220,6 +230,43 @@ class NatsDeltaLogReader:
                     yield LogReplay(item.position)
                 elif messages := _decode(item):
                     yield messages
+
+    async def read_after(
+        self, selection: DeltaSelection, after: int, *, with_objects: bool = True
+    ) -> AsyncGenerator[Sequence[LoggedDelta]]:
+        """Yield the deltas after a sequence that the stream still has, then end; see `DeltaLogReader.read_after`."""
+        past = read_after(self._stream, _patterns(selection), after, headers_only=not with_objects)
+        async with aclosing(past) as batches:
+            async for batch in batches:
+                yield _decode_past(batch)
+
+    async def tail(
+        self, selection: DeltaSelection, after: int, *, with_objects: bool = True
+    ) -> AsyncGenerator[Sequence[LoggedDelta]]:
+        """Yield the deltas after a sequence, then everything new, for ever."""
+        news = tail(self._stream, _patterns(selection), after, headers_only=not with_objects)
+        async with aclosing(news) as batches:
+            async for batch in batches:
+                yield _decode_past(batch)
+
+
+def _patterns(selection: DeltaSelection) -> list[str]:
+    kinds = [".".join(map(escape_token, kind)) for kind in selection.kinds] or ["*.*"]
+    wanted = (selection.cluster, selection.namespace, selection.name)
+    cluster, namespace, name = (escape_token(part) if part else "*" for part in wanted)
+    return [f"{DELTA_PREFIX}.{cluster}.{kind}.{namespace}.{name}" for kind in kinds]
+
+
+def _decode_past(batch: Sequence[Message]) -> list[LoggedDelta]:
+    decoded = []
+    for message in batch:
+        try:
+            delta = decode_delta(message.subject, message.sequence, message.headers, message.data)
+        except DecodeError as error:
+            _log.error("a message of the log cannot be read", extra={"reason": str(error)})
+        else:
+            decoded.append(LoggedDelta(delta, datetime.fromtimestamp(message.time_us / 1_000_000, UTC)))
+    return decoded
 
 
 def _decode(batch: Sequence[Message]) -> list[LogMessage]:

@@ -1,0 +1,125 @@
+"""`headgate plan`: the difference that manifests would make, before they are applied."""
+
+from pathlib import Path
+
+import click
+
+from headgate.cli.class_options import class_options, translator_flags
+from headgate.cli.diff_text import print_diff
+from headgate.cli.errors import CommandError, ExitCode
+from headgate.cli.group import TeachingCommand
+from headgate.cli.offline import Finding, class_settings, translate_paths
+from headgate.cli.planning import Plan, choose_cluster, make_plan, read_world
+from headgate.cli.rendering import print_json
+from headgate.cli.store import ask_stores, current_manifest, store_options
+from headgate.common.stores.nats import NatsStores
+from headgate.common.table_diff import diff_tables
+from headgate.translator.dialects.ingress import ClassSettings
+from headgate.watcher.sources.manifest_files import read_paths
+
+ANSWER_S = 120.0
+"""The whole log is read and translated; 100,000 objects take some 15 seconds."""
+_paths = click.Path(path_type=Path, exists=True)
+
+
+@click.command(
+    cls=TeachingCommand,
+    examples=[
+        "headgate plan web.yaml",
+        "headgate plan manifests/ --prune",
+        "headgate plan shop/ --cluster east --json | jq '.counts'",
+        "headgate plan new/ --against old/       # needs no server",
+        "kubectl kustomize overlays/prod > prod.yaml; headgate plan prod.yaml",
+    ],
+    read_more="docs/history.md",
+)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=_paths)
+@click.option(
+    "--against", multiple=True, metavar="PATH", type=_paths, help="Compare with these manifests alone; repeatable."
+)
+@click.option("--cluster", default="", show_default=False, metavar="NAME", help="Which one they are for, of several.")
+@click.option(
+    "--prune",
+    is_flag=True,
+    help="Take for deleted what PATH lacks, of the kinds and in the namespaces of which it has something.",
+)
+@class_options
+@store_options
+def plan(
+    paths: tuple[Path, ...],
+    against: tuple[Path, ...],
+    cluster: str,
+    prune: bool,
+    controller_names: tuple[str, ...],
+    watch_without_class: bool,
+    nats_url: str,
+    data_dir: Path,
+    table: str,
+    as_json: bool,
+) -> int:
+    """Say what manifests would change in the live table if they were applied, and what is wrong with them.
+
+    Each object takes the place of the one of its name, as `kubectl replace` does; what only a cluster knows (age,
+    status) stays. What counts as ours is decided by these flags, HEADGATE_* variables and the TOML file in
+    HEADGATE_CONFIG.
+
+    Exit code 0: no difference; 1: a difference; 2: the manifests have errors; 3: no answer.
+    """
+    flags = translator_flags(controller_names, watch_without_class)
+    if against:
+        found = _offline(paths, against, flags)
+    else:
+        classes = class_settings(flags)
+        found = ask_stores(
+            nats_url,
+            data_dir,
+            lambda stores: _live(stores, table, paths, cluster, classes, prune=prune),
+            answer_s=ANSWER_S,
+        )
+    if as_json:
+        print_json(as_document(table, found))
+    else:
+        _print(found, "these manifests" if against else f"table {table}")
+    if any(finding.is_error for finding in found.findings):
+        return ExitCode.USAGE
+    return ExitCode.NEGATIVE if found.diff.changes else ExitCode.OK
+
+
+def _offline(paths: tuple[Path, ...], against: tuple[Path, ...], flags: list[str]) -> Plan:
+    before, after = translate_paths(against, flags), translate_paths(paths, flags)
+    return Plan(diff_tables(before.entries, after.entries, heeds_seals=False), after.findings, after.notes)
+
+
+async def _live(
+    stores: NatsStores, table: str, paths: tuple[Path, ...], cluster: str, classes: ClassSettings, *, prune: bool
+) -> Plan:
+    try:
+        _, published = await current_manifest(stores.snapshots, table)
+    except CommandError:
+        published = None
+    world = await read_world(stores.log_reader, classes)
+    chosen = choose_cluster(world, cluster)
+    read = read_paths(paths, cluster=chosen.cluster)
+    found = make_plan(world, chosen, read.objects, published, prune=prune)
+    unread = [Finding(one.file, one.line, one.object, one.problem) for one in read.problems]
+    return found._replace(findings=tuple(sorted([*unread, *found.findings], key=lambda one: (one.file, one.line))))
+
+
+def _print(found: Plan, before: str) -> None:
+    print_diff(found.diff, before, "with these manifests")
+    for remark in found.remarks:
+        click.echo(click.style(remark, bold=True))
+    for finding in (*found.findings, *found.notes):
+        click.echo(str(finding), err=True)
+
+
+def as_document(table: str, found: Plan) -> dict[str, object]:
+    """Return a plan as JSON data."""
+    return {
+        "table": table,
+        "counts": found.diff.counts,
+        "changes": [change.model_dump(mode="json", exclude_defaults=True) for change in found.diff.changes],
+        "findings": [finding.as_json() for finding in found.findings],
+        "notes": [note._asdict() for note in found.notes],
+        "remarks": [*found.remarks],
+    }

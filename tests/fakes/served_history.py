@@ -1,0 +1,152 @@
+"""A table with a history: a real NATS server, a translator on it, and the `headgate` command asking about it.
+
+async with served_history() as history:
+    await history.say(ingress("web", host="a.example"))
+    answer = await history.ask("history")
+"""
+
+import asyncio
+import io
+import json
+import logging
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fakes.deltas import applied, deleted
+from fakes.nats import real_bus
+from fakes.translator_loop import fill, running
+from headgate.cli.__main__ import main
+from headgate.common.deltas import Author, Delta
+from headgate.common.embedded_nats import EmbeddedNats
+from headgate.common.errors import StoreUnavailable
+from headgate.common.snapshot import Manifest, Version
+from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.reading import read_entries
+from headgate.common.table import TableEntry, entry_key
+
+BOUND_S = 20.0
+
+
+class Answer(NamedTuple):
+    """What the command said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def json_lines(self) -> list[Any]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+class History:
+    """The server's stores, and everything that a test does with them."""
+
+    def __init__(self, stores: NatsStores, url: str) -> None:
+        self.stores = stores
+        self.url = url
+
+    async def ask(self, *arguments: str, code: int | None = 0) -> Answer:
+        """Run the command in a thread, as it has an event loop of its own; `code` None takes any exit code."""
+        logger = logging.getLogger("headgate")
+        level, out, err = logger.level, io.StringIO(), io.StringIO()
+
+        def run() -> int:
+            with redirect_stdout(out), redirect_stderr(err):
+                return main([arguments[0], f"--nats-url={self.url}", *arguments[1:]])
+
+        try:
+            answer = Answer(await asyncio.to_thread(run), out.getvalue(), err.getvalue())
+        finally:
+            logger.setLevel(level)
+        assert code in (None, answer.code), answer
+        return answer
+
+    async def say(self, *manifests: Any, author: str = "", gone: Sequence[Any] = ()) -> Version:
+        """Append to the log, as a watcher does; return the revision that all of it is in."""
+        deltas = [applied(manifest) for manifest in manifests] + [deleted(manifest) for manifest in gone]
+        last = 0
+        for delta in deltas:
+            by = Author(author) if author and delta.object is not None else None
+            last = await self.stores.log_writer.append(delta.model_copy(update={"author": by}))
+        return (await self.until(lambda manifest: manifest.inputs.get("a", 0) >= last)).version
+
+    async def append(self, delta: Delta) -> int:
+        """Append one delta without waiting for a revision."""
+        return await self.stores.log_writer.append(delta)
+
+    async def insist(self, ask: Callable[[], Awaitable[Any]]) -> None:
+        """Do something that the server may not be ready for yet."""
+        async with asyncio.timeout(BOUND_S):
+            while True:
+                try:
+                    await ask()
+                except StoreUnavailable:
+                    await asyncio.sleep(0.05)
+                else:
+                    return
+
+    async def manifest(self) -> Manifest | None:
+        """Return the current revision."""
+        pointer = await self.stores.snapshots.read_pointer("default")
+        return await self.stores.snapshots.get_manifest("default", pointer.version) if pointer else None
+
+    async def until(self, is_reached: Any) -> Manifest:
+        """Return the first current revision that satisfies a condition."""
+        async with asyncio.timeout(BOUND_S):
+            while True:
+                with suppress(StoreUnavailable):  # a server that a test restarts
+                    manifest = await self.manifest()
+                    if manifest is not None and is_reached(manifest):
+                        return manifest
+                await asyncio.sleep(0.02)
+
+    async def until_served(self) -> None:
+        """Wait until a gateway has said that it is there."""
+        async with asyncio.timeout(BOUND_S):
+            while not await self.stores.heartbeats.live():  # noqa: ASYNC110 - the board has no event
+                await asyncio.sleep(0.02)
+
+    async def table(self) -> dict[str, TableEntry]:
+        """Return the entries that are served."""
+        manifest = await self.manifest()
+        assert manifest is not None
+        return {entry_key(entry): entry for entry in await read_entries(self.stores.snapshots, manifest.chunks)}
+
+
+@asynccontextmanager
+async def served_history(*manifests: Any, **settings: Any) -> AsyncIterator[History]:
+    """Serve the table that some objects of cluster `a` make."""
+    async with empty_history() as history:
+        await fill(history.stores, *manifests)
+        async with running(history.stores, **settings):
+            await history.until(lambda _: True)
+            yield history
+
+
+@asynccontextmanager
+async def empty_history() -> AsyncIterator[History]:
+    """Run a server on which nobody has said anything, without a translator."""
+    async with real_bus() as (server, bus):
+        yield History(await NatsStores.open(bus), server.url)
+
+
+@asynccontextmanager
+async def translator(server: EmbeddedNats, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run a translator as a process of its own."""
+    command = (sys.executable, "-m", "headgate.translator", f"--nats-url={server.url}", f"--data-dir={folder}")
+    with (folder / "translator.log").open("ab") as log:
+        process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()

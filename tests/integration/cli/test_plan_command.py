@@ -1,0 +1,163 @@
+"""`headgate plan` against the world of a real log, and offline."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.deltas import endpoint_slice, ingress, ingress_class, service
+from fakes.served_history import History, empty_history, served_history
+from fakes.translator_loop import KINDS, NOW, fill
+from headgate.common.deltas import ClusterAnnouncement
+
+BASE = (service(), endpoint_slice("web", "10.0.0.1"), ingress("web", host="a.example", created="2024-01-01T00:00:00Z"))
+
+
+def write(folder: Path, *manifests: Any, name: str = "planned.json") -> str:
+    path = folder / name
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)}))
+    return str(path)
+
+
+def stripped(manifest: Any) -> Any:
+    """A manifest as people write it."""
+    metadata = {name: held for name, held in manifest["metadata"].items() if name in ("name", "namespace", "labels")}
+    return {**manifest, "metadata": metadata}
+
+
+async def test_what_is_served_already_makes_no_difference(tmp_path: Path) -> None:
+    async with served_history(*BASE) as history:
+        answer = await history.ask("plan", write(tmp_path, *map(stripped, BASE)))
+        assert answer.out == "no difference between table default and with these manifests\n"
+        assert answer.err == ""
+
+
+async def test_a_change_is_shown_and_exit_code_1_and_nothing_is_changed(tmp_path: Path) -> None:
+    async with served_history(*BASE) as history:
+        before = await history.manifest()
+        changed = [stripped(ingress("web", host="a.example", path="/shop")), stripped(ingress("new", host="b.example"))]
+        shown = (await history.ask("plan", write(tmp_path, *changed), code=1)).out
+        assert "+ route /shop prefix  (Ingress a/default/web)" in shown
+        assert "- route / prefix  (Ingress a/default/web)" in shown
+        assert "+ host b.example" in shown
+        assert await history.manifest() == before
+
+
+async def test_backends_that_only_the_cluster_has_are_found(tmp_path: Path) -> None:
+    async with served_history(*BASE) as history:
+        answer = await history.ask("plan", "--json", write(tmp_path, ingress("new", host="b.example")), code=1)
+        assert answer.json["findings"] == []
+        assert answer.json["counts"] == {"host": {"added": 1}, "route": {"added": 1}}
+
+
+async def test_errors_are_named_with_their_place_and_exit_code_2(tmp_path: Path) -> None:
+    async with served_history(*BASE) as history:
+        path = write(tmp_path, ingress("new", host="b.example", service="gone"))
+        answer = await history.ask("plan", path, code=2)
+        assert f"{path}:1: error: Ingress default/new: spec.rules[0].http.paths[0].backend.service.name:" in answer.err
+        assert "+ host b.example" in answer.out
+
+
+async def test_an_object_of_another_class_is_named_with_the_reason(tmp_path: Path) -> None:
+    async with served_history(*BASE) as history:
+        answer = await history.ask("plan", write(tmp_path, ingress("new", host="b.example", class_name="nginx")))
+        assert "not ours" in answer.err
+        assert "no difference" in answer.out
+
+
+async def test_classes_of_the_cluster_count(tmp_path: Path) -> None:
+    async with served_history(*BASE, ingress_class("edge")) as history:
+        path = write(tmp_path, ingress("new", host="b.example", class_name="edge"))
+        assert "+ host b.example" in (await history.ask("plan", path, code=1)).out
+
+
+async def test_the_age_of_an_object_stays_so_that_it_wins_as_before(tmp_path: Path) -> None:
+    younger = ingress("younger", host="a.example", created="2025-01-01T00:00:00Z")
+    async with served_history(*BASE, younger) as history:
+        edited = {**stripped(ingress("web", host="a.example")), "kind": "Ingress"}
+        edited["metadata"]["annotations"] = {"headgate.dev/timeout": "5s"}
+        found = (await history.ask("plan", "--json", write(tmp_path, edited), code=None)).json
+        assert {change["source"] for change in found["changes"]} <= {"Ingress a/default/web"}
+
+
+async def test_a_new_object_is_the_youngest_in_a_cluster_and_the_oldest_in_a_folder(tmp_path: Path) -> None:
+    async with served_history(*BASE) as history:
+        path = write(tmp_path, stripped(ingress("aaa", host="a.example")))
+        found = (await history.ask("plan", "--json", path, code=None)).json
+        assert [change["source"] for change in found["changes"]] == ["Ingress a/default/aaa"]
+        await history.stores.log_writer.announce(
+            ClusterAnnouncement(cluster="a", source="kubernetes", instance="w", kinds=KINDS, announced_at=NOW)
+        )
+        found = (await history.ask("plan", "--json", path, code=2)).json
+        assert found["changes"] == []
+        assert found["findings"][0]["object"] == "Ingress default/aaa"
+
+
+async def test_pruning_takes_away_what_is_not_there(tmp_path: Path) -> None:
+    other = ingress("other", host="c.example", namespace="elsewhere")
+    async with served_history(*BASE, ingress("more", host="b.example"), other) as history:
+        path = write(tmp_path, stripped(ingress("web", host="a.example")))
+        assert (await history.ask("plan", "--json", path)).json["changes"] == []
+        found = (await history.ask("plan", "--json", "--prune", path, code=1)).json
+        assert [(change["operation"], change["name"]) for change in found["changes"] if change["kind"] == "host"] == [
+            ("removed", "b.example")
+        ]
+
+
+async def test_a_pinned_table_is_told_of_and_the_live_one_compared(tmp_path: Path) -> None:
+    async with served_history(*BASE) as history:
+        await history.say(ingress("more", host="b.example"))
+        await history.ask("rollback", "HEAD~1")
+        answer = await history.ask("plan", write(tmp_path, stripped(ingress("more", host="b.example"))))
+        assert "no difference" in answer.out
+        assert "is pinned to" in answer.out
+
+
+async def test_settings_unlike_the_translators_are_told_of(tmp_path: Path) -> None:
+    other = ingress("more", host="b.example", class_name="other")
+    async with served_history(*BASE, other, class_names=["other"]) as history:
+        answer = await history.ask("plan", write(tmp_path, stripped(service())))
+        assert "are its settings" in answer.out
+
+
+async def test_of_several_clusters_one_has_to_be_named(tmp_path: Path) -> None:
+    async with served_history(*BASE) as history:
+        await fill(history.stores, ingress("web", host="b.example"), cluster="b")
+        path = write(tmp_path, ingress("new", host="c.example"))
+        answer = await history.ask("plan", path, code=1)
+        assert answer.err == "headgate: say which cluster the manifests are for: --cluster a or --cluster b\n"
+        answer = await history.ask("plan", path, "--cluster=c", code=1)
+        assert answer.err == "headgate: there is no cluster 'c', but a, b\n"
+        found = (await history.ask("plan", path, "--cluster=b", "--json", code=None)).json
+        assert found["changes"][0]["name"] == "c.example"
+
+
+async def test_without_a_watcher_there_is_nothing_to_plan_for(tmp_path: Path) -> None:
+    async with empty_history() as history:
+        answer = await history.ask("plan", write(tmp_path, service()), code=1)
+        assert answer.err.startswith("headgate: no watcher has said anything yet")
+        assert answer.err.count("\n") == 1
+
+
+async def test_two_sets_of_manifests_are_compared_without_a_server(tmp_path: Path) -> None:
+    history = History(None, "nats://127.0.0.1:1")  # type: ignore[arg-type]
+    old = write(tmp_path, service(), ingress("web", host="a.example"), name="old.json")
+    new = write(tmp_path, service(), ingress("web", host="b.example"), name="new.json")
+    shown = (await history.ask("plan", new, f"--against={old}", code=1)).out
+    assert "+ host b.example" in shown
+    assert "- host a.example" in shown
+    assert (await history.ask("plan", old, f"--against={old}")).out.startswith("no difference")
+
+
+@pytest.mark.parametrize("flags", [["no-such-file.yaml"], []])
+async def test_wrong_paths_are_one_line(flags: list[str]) -> None:
+    history = History(None, "nats://127.0.0.1:1")  # type: ignore[arg-type]
+    answer = await history.ask("plan", *flags, code=2)
+    assert answer.err.count("\n") == 1
+
+
+async def test_no_server_is_one_line_with_exit_code_3(tmp_path: Path) -> None:
+    history = History(None, "nats://127.0.0.1:1")  # type: ignore[arg-type]
+    answer = await history.ask("plan", write(tmp_path, service()), code=3)
+    assert answer.err == "headgate: no NATS server answers at nats://127.0.0.1:1\n"
