@@ -26,7 +26,7 @@ def settings(**values: Any) -> TranslatorSettings:
 
 @asynccontextmanager
 async def running(stores: MemoryStores, **values: Any) -> AsyncIterator[TranslatorLoop]:
-    parts = Stores(stores.log_reader, stores.snapshots, stores.statuses, stores.heartbeats)
+    parts = Stores(stores.log_reader, stores.last_good, stores.snapshots, stores.statuses, stores.heartbeats)
     translator = TranslatorLoop(parts, settings(**values))
     task = asyncio.create_task(translator.run())
     try:

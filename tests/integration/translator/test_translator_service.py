@@ -13,15 +13,16 @@ from typing import Any, TypeVar
 import aiohttp
 import pytest
 
-from fakes.deltas import applied, endpoint_slice, ingress, service
+from fakes.deltas import applied, endpoint_slice, ingress, ref_of, service
 from fakes.nats import lose_store, real_bus
 from fakes.stack import free_ports
-from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker
+from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker, last_good_subject
 from headgate.common.embedded_nats import EmbeddedNats
 from headgate.common.errors import StoreError
 from headgate.common.snapshot import Manifest, Version, decode_chunk
 from headgate.common.stores.nats import NatsStores
-from headgate.common.table import entry_key
+from headgate.common.stores.nats.log import delta_stream
+from headgate.common.table import VirtualHost, entry_key
 
 BOUND_S = 30.0
 KIND = KindName(group="networking.k8s.io", resource="ingresses")
@@ -213,3 +214,35 @@ async def test_a_wrong_setting_ends_it_with_one_line(tmp_path: Path, broker: Bro
     lines = (tmp_path / "translator.log").read_text().splitlines()
     assert len(lines) == 1
     assert "keep_revisions" in lines[0]
+
+
+async def paths_of(stores: NatsStores, host: str) -> list[str]:
+    manifest = await manifest_of(stores)
+    names = manifest.chunks if manifest else ()
+    entries = [entry for name in names for entry in decode_chunk(name.kind, await stores.snapshots.get_chunk(name))]
+    found = next((entry for entry in entries if isinstance(entry, VirtualHost) and entry.host == host), None)
+    return [route.path.value for route in found.routes] if found else []
+
+
+async def test_a_translator_that_was_killed_finds_the_last_good_version_of_an_object_again(
+    tmp_path: Path, broker: Broker
+) -> None:
+    server, stores = broker
+    await say(stores, [ingress("web", host="a.example", path="/good")], everything=True)
+    async with translator(server, tmp_path):
+        await serves(stores, "a.example")
+        for number in range(12):
+            await say(stores, [ingress("web", host="a.example", path=f"bad{number}")])
+        await say(stores, [ingress("new", host="new.example")])
+        await serves(stores, "new.example")
+
+        async def is_written() -> bool:
+            record = await stream.last(last_good_subject(ref_of(ingress("web"))))
+            return record is not None and b"/good" in record.data
+
+        stream = delta_stream(stores.bus)
+        await eventually(is_written)
+    await say(stores, [ingress("web", host="a.example", path="worse"), ingress("newer", host="newer.example")])
+    async with translator(server, tmp_path):
+        await serves(stores, "newer.example")
+    assert await paths_of(stores, "a.example") == ["/good"]

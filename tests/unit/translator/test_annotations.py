@@ -205,7 +205,7 @@ def test_a_udp_port_and_the_proxy_protocol_exclude_each_other() -> None:
     assert problem.field == "metadata.annotations[headgate.dev/stream-protocol]"
     assert problem.message == (
         "must not be udp together with proxy-protocol, as only TCP connections begin with such a header; "
-        "until then its port stays closed"
+        "until then the last good version stays in force, or its port stays closed"
     )
     assert not [entry for entry in offline.entries if isinstance(entry, StreamRoute)]
 

@@ -66,6 +66,13 @@ def test_unreadable_authorities_are_told_from_absent_ones() -> None:
     assert (absent.authorities_pem, absent.revocations_pem) == (None, None)
 
 
+def test_empty_authorities_are_absent_and_an_empty_revocation_list_is_unreadable() -> None:
+    sealed = sealed_of(
+        seal_secret({**SECRET, "data": SECRET["data"] | {"ca.crt": "", "ca.crl": ""}}, throwaway_recipients())
+    )
+    assert (sealed.authorities_pem, sealed.revocations_pem) == (None, "")
+
+
 def test_what_is_public_stands_beside_the_sealed_values() -> None:
     certificate = sealed_of(seal_secret(SECRET, throwaway_recipients())).certificate
     assert certificate is not None

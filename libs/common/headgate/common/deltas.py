@@ -3,10 +3,11 @@
 One delta is one object: applied whole, or deleted. The last delta of each object is the state of the world, so the
 log is a compacted table with an order, and replaying the last value of every subject is enough to start.
 
-Two other messages travel in the same stream, so that they keep their place among the deltas:
+Other messages travel in the same stream, so that they keep their place among the deltas:
 
 - `ClusterAnnouncement`: a watcher says which kinds it is going to send for its cluster;
-- `SyncMarker`: the initial list of one kind is complete (or will never come: absent, forbidden).
+- `SyncMarker`: the initial list of one kind is complete (or will never come: absent, forbidden);
+- `LastGood`: a translator writes down which version of an object stands in for one that cannot be used.
 
 A table is built from a cluster only when every announced kind has its marker: nothing is ever built from half a
 cluster.
@@ -26,6 +27,7 @@ STREAM = "HEADGATE_DELTAS"
 DELTA_PREFIX = "headgate.delta"
 SYNC_PREFIX = "headgate.synced"
 CLUSTER_PREFIX = "headgate.cluster"
+LAST_GOOD_PREFIX = "headgate.lastgood"
 
 _EMPTY_TOKEN = "=-"
 _UNSAFE = re.compile(rb"[^A-Za-z0-9_/-]")
@@ -65,15 +67,33 @@ def delta_subject(ref: ObjectRef) -> str:
     return ".".join((DELTA_PREFIX, *map(escape_token, ref)))
 
 
+def last_good_subject(ref: ObjectRef) -> str:
+    """Subject of what is written down of an object's last good version."""
+    return ".".join((LAST_GOOD_PREFIX, *map(escape_token, ref)))
+
+
 def parse_delta_subject(subject: str) -> ObjectRef:
     """Return the object that a delta's subject names.
 
     Raises:
         DecodeError: the subject is not one of `delta_subject`.
     """
-    prefix, *tokens = subject.removeprefix(DELTA_PREFIX).split(".")
-    if prefix or len(tokens) != len(ObjectRef._fields) or not subject.startswith(DELTA_PREFIX):
-        raise DecodeError(f"{subject!r} is not the subject of a delta")
+    return _parse_subject(DELTA_PREFIX, subject)
+
+
+def parse_last_good_subject(subject: str) -> ObjectRef:
+    """Return the object that a record's subject names.
+
+    Raises:
+        DecodeError: the subject is not one of `last_good_subject`.
+    """
+    return _parse_subject(LAST_GOOD_PREFIX, subject)
+
+
+def _parse_subject(wanted: str, subject: str) -> ObjectRef:
+    prefix, *tokens = subject.removeprefix(wanted).split(".")
+    if prefix or len(tokens) != len(ObjectRef._fields) or not subject.startswith(wanted):
+        raise DecodeError(f"{subject!r} is not a subject of {wanted}")
     return ObjectRef(*map(unescape_token, tokens))
 
 
@@ -177,5 +197,35 @@ class SyncMarker(BaseModel):
     sequence: int = 0
 
 
-LogMessage = Delta | ClusterAnnouncement | SyncMarker
+class GoodVersion(BaseModel):
+    """A version of an object that had no errors of its own, as far as translation reads it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    uid: str
+    resource_version: str
+    object: JsonObject
+    sequence: int
+    """Of its delta."""
+
+
+class LastGood(BaseModel):
+    """What stands in for a version of an object that has errors of its own.
+
+    Written by translators, all of which come to the same: the log keeps a few versions of an object, and the last good
+    one may be older than that.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    ref: ObjectRef
+    refused: int
+    """Sequence of the delta whose version has errors; 0: the object has none any more, or is gone."""
+    good: GoodVersion | None = None
+    """The version that stands in for it; None: none was good."""
+    sequence: int = 0
+    """Position in the log; 0 until it is read from there."""
+
+
+LogMessage = Delta | ClusterAnnouncement | SyncMarker | LastGood
 """Everything that the delta log carries."""

@@ -54,7 +54,8 @@ async def _work(context: ServiceContext, settings: TranslatorSettings) -> None:
         context.admin.add_readiness("table", lambda: "not connected to the store of tables yet")
         async with _open_tables(settings, stores, name) as tables:
             loop = TranslatorLoop(
-                Stores(stores.log_reader, tables.snapshots, stores.statuses, tables.heartbeats), settings
+                Stores(stores.log_reader, stores.last_good, tables.snapshots, stores.statuses, tables.heartbeats),
+                settings,
             )
             context.admin.add_readiness("table", loop.readiness)
             await run_together(loop.run(), keep_in_order(stores, loop.clusters))

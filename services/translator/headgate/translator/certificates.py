@@ -1,9 +1,11 @@
 """Certificates from sealed Secrets of type kubernetes.io/tls. The translator sees what is public of them only."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from headgate.common.problems import Problem
 from headgate.common.resources import SECRET, JsonObject
 from headgate.common.sealing import SealedSecret
 from headgate.common.table import Certificate, Provenance
@@ -13,6 +15,7 @@ from headgate.translator.world import StoredKind
 
 TLS_TYPE = "kubernetes.io/tls"
 KEY_FIELD = "tls.key"
+PAIR, AUTHORITIES, REVOCATIONS = "data[tls.crt]", "data[ca.crt]", "data[ca.crl]"
 
 
 class TlsSecret(NamedTuple):
@@ -55,6 +58,43 @@ def _problem(sealed: SealedSecret) -> str | None:
     return None
 
 
+def restore_secret(secret: TlsSecret) -> JsonObject:
+    """Return a manifest of a usable Secret, still sealed."""
+    return {"type": TLS_TYPE, "sealed": secret.sealed.model_dump(mode="json") if secret.sealed else None}
+
+
+def check_secret(manifest: JsonObject, secret: TlsSecret) -> Iterator[Problem]:
+    """Yield what makes a Secret unusable. A pair, authorities and a revocation list are used apart from each other."""
+    if secret.problem:
+        yield Problem(reason="InvalidCertificate", field=PAIR, message=secret.problem)
+    if secret.authorities_pem == "":
+        message = "has no readable certificates under ca.crt"
+        yield Problem(reason="InvalidCertificate", field=AUTHORITIES, message=message)
+    if secret.revocations_pem == "":
+        message = "has a revocation list that cannot be read"
+        yield Problem(reason="InvalidCertificate", field=REVOCATIONS, message=message)
+
+
+def combine_secrets(present: TlsSecret, good: TlsSecret) -> TlsSecret:
+    """Return the present Secret with its unusable parts as they were last good."""
+    pair = good if present.problem else present
+    return TlsSecret(
+        pair.sealed,
+        pair.problem,
+        good.authorities_pem if present.authorities_pem == "" else present.authorities_pem,
+        good.revocations_pem if present.revocations_pem == "" else present.revocations_pem,
+    )
+
+
+def stand_in(lookups: Lookups, namespace: str, name: str, *fields: str) -> str | None:
+    """Say, where parts of a Secret cannot be used, which version's are; None where its own are."""
+    standing = lookups.standing(SECRETS, namespace, name)
+    if standing is None or standing.good is None:
+        return None
+    problem = next((error.message for error in standing.errors if error.field in fields), None)
+    return problem and f"{problem}; that of {standing.good.version} is used instead"
+
+
 def covers(pattern: str, name: str) -> bool:
     """Whether a certificate's name is valid for a server name; `*` stands for exactly one label (RFC 6125, 6.4.3)."""
     if pattern == name:
@@ -83,5 +123,5 @@ def _give_up(ref: CertificateRef, error: Exception) -> None:
     return None
 
 
-SECRETS = StoredKind(SECRET, read_secret)
+SECRETS = StoredKind(SECRET, read_secret, check=check_secret, restore=restore_secret, combine=combine_secrets)
 CERTIFICATE: Rule[CertificateRef, Certificate | None] = Rule("certificate", 2, read_certificate, _give_up)

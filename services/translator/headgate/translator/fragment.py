@@ -1,12 +1,13 @@
 """What one object contributes to the table: the dialects' common output and the assembly's input."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from headgate.common.problems import Problem
+from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
 from headgate.common.table import Canary, PathMatch, Route, StreamRoute, TlsPolicy
+from headgate.translator.standing import ObjectVersion, Standing
 
 
 class ServicePortRef(NamedTuple):
@@ -106,6 +107,8 @@ class Identity:
     kind: str
     uid: str
     created_at: str = ""
+    generation: int = 0
+    """`metadata.generation` of its present version; 0 where nobody counts."""
 
     @property
     def seniority(self) -> Seniority:
@@ -197,3 +200,33 @@ class Fragment:
     tls: tuple[TlsClaim, ...] = ()
     streams: tuple[StreamClaim, ...] = ()
     problems: tuple[Problem, ...] = ()
+    errors: tuple[Problem, ...] = ()
+    """Those of the problems that its present version has by itself."""
+    stand_in: ObjectVersion | None = None
+    """Version that all of this comes from, if it is not the present one."""
+
+
+def with_standing(fragment: Fragment, standing: Standing) -> Fragment:
+    """Return what an object contributes by the version that is served, with what has to be said of its present one."""
+    version, errors, good = standing.present.version, standing.errors, standing.good
+    identity = replace(fragment.identity, uid=version.uid, generation=version.generation)
+    if not errors:
+        return replace(fragment, identity=identity)
+    if good is None:
+        return replace(fragment, identity=identity, problems=_union(fragment.problems, errors), errors=errors)
+    kept = Problem(
+        severity=Severity.WARNING,
+        reason="LastGoodServed",
+        message=f"this version is not served; {good.version} goes on being served until it is mended or deleted",
+    )
+    return replace(
+        fragment,
+        identity=identity,
+        problems=_union((*errors, kept), fragment.problems),
+        errors=errors,
+        stand_in=good.version,
+    )
+
+
+def _union(*several: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    return tuple(dict.fromkeys(problem for problems in several for problem in problems))

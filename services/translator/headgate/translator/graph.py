@@ -11,12 +11,13 @@ The idea is that of build systems (Mokhov et al., "Build Systems a la Carte", 20
 Rejected: rebuilding everything after each change, as Contour does; at 10,000 Ingresses that takes seconds.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from headgate.common.resources import ObjectRef
 from headgate.translator.containment import contain
+from headgate.translator.standing import Standing
 from headgate.translator.world import IndexKey, StoredKind, World
 
 T = TypeVar("T")
@@ -43,7 +44,11 @@ class Lookups(Protocol):
         ...
 
     def get(self, stored: StoredKind[T], namespace: str, name: str) -> T | None:
-        """Return an object's stored form; None where there is none."""
+        """Return the stored form of what is served of an object; None where there is nothing."""
+        ...
+
+    def standing(self, stored: StoredKind[Any], namespace: str, name: str) -> Standing | None:
+        """Return how an object of a kind that is checked stands; None where there is none."""
         ...
 
     def find(self, stored: StoredKind[T], namespace: str, index: str) -> tuple[T, ...]:
@@ -119,6 +124,14 @@ class Graph:
         self._memos.pop(node, None)
         self._forget_asking(node, self._asked.pop(node, ()))
 
+    def askers(self, key: Hashable) -> Collection[Node]:
+        """Return the nodes that asked for an object, an index or a memo."""
+        return self._askers.get(key, ())
+
+    def is_settled(self, node: Node) -> bool:
+        """Whether a node has run and nothing that it asked for has changed since."""
+        return node in self._asked and node not in self._dirty[node.rule.level]
+
     def settle(self) -> Iterator[Output]:
         """Run what waits, lowest level first; yield the outputs.
 
@@ -173,6 +186,10 @@ class Graph:
         """Return an object of the world."""
         return self._world.get(ref)
 
+    def read_standing(self, ref: ObjectRef) -> Standing | None:
+        """Return how an object of the world stands."""
+        return self._world.standings.get(ref)
+
     def read_index(self, key: IndexKey) -> tuple[Any, ...]:
         """Return an index's objects."""
         return self._world.members(key)
@@ -199,6 +216,11 @@ class _Recorder:
         ref = stored.ref(self.cluster, namespace, name)
         self.asked[ref] = None
         return cast("T | None", self._graph.read_object(ref))
+
+    def standing(self, stored: StoredKind[Any], namespace: str, name: str) -> Standing | None:
+        ref = stored.ref(self.cluster, namespace, name)
+        self.asked[ref] = None
+        return self._graph.read_standing(ref)
 
     def find(self, stored: StoredKind[T], namespace: str, index: str) -> tuple[T, ...]:
         key = stored.index_key(self.cluster, namespace, index)

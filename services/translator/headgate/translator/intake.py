@@ -6,7 +6,7 @@ this incarnation of the log lasts, because from then on the log follows the clus
 
 from collections.abc import Iterable, Mapping
 
-from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, LogMessage, SyncMarker
+from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, LastGood, LogMessage, SyncMarker
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import MAX_CAUSES, Cause
 from headgate.common.stores import LogPosition
@@ -99,6 +99,8 @@ class Intake:
         match message:
             case Delta():
                 return self._apply(message, causes)
+            case LastGood():
+                return self._translation.remember(message) and message.ref.cluster in self._translation.active_clusters
             case ClusterAnnouncement():
                 self._announced[message.cluster] = frozenset(message.kinds)
             case SyncMarker():

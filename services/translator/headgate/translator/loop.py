@@ -15,7 +15,15 @@ from headgate.common.problems import Severity
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Manifest, Pin, Pointer, Version
 from headgate.common.status import LoadBalancerAddress
-from headgate.common.stores import DeltaLogReader, HeartbeatBoard, LogPosition, LogReplay, SnapshotStore, StatusBoard
+from headgate.common.stores import (
+    DeltaLogReader,
+    HeartbeatBoard,
+    LastGoodLog,
+    LogPosition,
+    LogReplay,
+    SnapshotStore,
+    StatusBoard,
+)
 from headgate.common.stores.reading import read_entries
 from headgate.common.tasks import run_together
 from headgate.common.telemetry import current_traceparent, span_from, tracer
@@ -23,6 +31,7 @@ from headgate.translator import metrics
 from headgate.translator.addresses import announced
 from headgate.translator.conditions import disown, judge, report
 from headgate.translator.intake import Causes, Intake
+from headgate.translator.keeping import LastGoodKeeper
 from headgate.translator.offline import make_dialects
 from headgate.translator.pinned_table import PinnedTable
 from headgate.translator.publisher import Draft, Publisher
@@ -53,6 +62,7 @@ class Stores(NamedTuple):
     """What the loop needs of the stores."""
 
     log: DeltaLogReader
+    last_good: LastGoodLog
     snapshots: SnapshotStore
     statuses: StatusBoard
     heartbeats: HeartbeatBoard
@@ -69,6 +79,7 @@ class TranslatorLoop:
         self._settings = settings
         self._publisher = Publisher(stores.snapshots, settings.table, settings.retention)
         self._poster = StatusPoster(stores.statuses, self._take_board)
+        self._keeper = LastGoodKeeper(stores.last_good)
         self._inbox: asyncio.Queue[Item] = asyncio.Queue(INBOX)
         self._addresses = settings.fixed_addresses or None
         self._required: frozenset[str] = frozenset()
@@ -97,7 +108,12 @@ class TranslatorLoop:
         """Run until cancelled."""
         await self._read_store()
         await run_together(
-            self._follow_log(), self._follow_pointer(), self._follow_surroundings(), self._poster.run(), self._work()
+            self._follow_log(),
+            self._follow_pointer(),
+            self._follow_surroundings(),
+            self._poster.run(),
+            self._keeper.run(),
+            self._work(),
         )
 
     async def _read_store(self) -> None:
@@ -175,6 +191,7 @@ class TranslatorLoop:
         if self._is_current:
             self._required |= self._translation.active_clusters
             logger.warning("the log begins anew; the published table stays until its clusters are listed again")
+        self._keeper.rest()
         self._translation = Translation(make_dialects(self._settings.classes))
         self._intake = Intake(position, self._translation)
         self._causes = self._new_causes()
@@ -237,6 +254,7 @@ class TranslatorLoop:
         self._published_at = time.monotonic()
         with span_from(self._causes.traceparent, "translate"):
             try:
+                await self._keeper.recall(self._translation)
                 await self._adopt_pin()
                 await self._translate()
                 await self._commit()
@@ -340,6 +358,7 @@ class TranslatorLoop:
         self._required = frozenset()
         self._recovering_since = None
         traceparent, self._causes = self._causes.traceparent, self._new_causes()
+        self._keeper.look_after(self._translation.world)
         self._measure()
         await self._post(traceparent)
         try:

@@ -1,14 +1,16 @@
 """Services in stored form, and which of their ports a reference means."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from headgate.common.problems import Problem
 from headgate.common.resources import SERVICE, JsonObject
 from headgate.translator.annotations.service import ServiceWishes, read_wishes
-from headgate.translator.manifest import as_list, as_object, as_text
+from headgate.translator.manifest import Place, as_list, as_object, as_text
 from headgate.translator.world import StoredKind
 
 EXTERNAL_NAME = "ExternalName"
+_PROTOCOLS = ("TCP", "UDP", "SCTP")
 
 
 class ServicePort(NamedTuple):
@@ -88,9 +90,63 @@ def _read_port(port: JsonObject) -> ServicePort:
     return ServicePort(as_text(port.get("name")), number, meant, as_text(port.get("protocol")) or "TCP")
 
 
+def restore_service(service: Service) -> JsonObject:
+    """Return a manifest of a Service without errors."""
+    spec: JsonObject = {
+        "type": service.type,
+        "ports": [*map(_restore_port, service.ports), *_restore_other_ports(service)],
+        "externalName": service.external_name,
+        "clusterIP": "None" if service.is_headless else "",
+        "ipFamilies": list(service.families),
+    }
+    wishes = service.wishes
+    if wishes is None:
+        return {"spec": spec}
+    annotated = {"uid": wishes.uid, "creationTimestamp": wishes.created_at, "annotations": wishes.written}
+    return {"metadata": annotated, "spec": spec}
+
+
+def _restore_port(port: ServicePort) -> JsonObject:
+    return {"name": port.name, "port": port.port, "targetPort": port.target, "protocol": port.protocol}
+
+
+def _restore_other_ports(service: Service) -> Iterator[JsonObject]:
+    udp = iter(service.udp_ports)
+    following = next(udp, None)
+    for number, name in zip(service.other_ports[::2], service.other_ports[1::2], strict=True):
+        if following is not None and (following.port, following.name) == (number, as_text(name)):
+            yield {**_restore_port(following), "name": name}
+            following = next(udp, None)
+        else:
+            yield {"name": name, "port": number, "protocol": "SCTP"}
+
+
+def check_service(manifest: JsonObject, service: Service) -> list[Problem]:
+    """Return what is wrong with a Service: what an API server refuses of the fields that are read, and annotations."""
+    problems: list[Problem] = []
+    spec = Place(manifest.get("spec"), "spec", problems)
+    if spec.is_object():
+        for port in spec["ports"].items():
+            _check_port(port)
+        if service.type == EXTERNAL_NAME and not service.external_name:
+            spec["externalName"].refuse("Required", "a Service of type ExternalName needs the name of a host")
+    elif not spec.is_present:
+        spec.refuse("Required", "a Service needs a spec")
+    return [*problems, *(service.wishes.problems if service.wishes else ())]
+
+
+def _check_port(port: Place) -> None:
+    if not port.is_object():
+        return
+    if not is_port(port["port"].value):
+        port["port"].refuse("InvalidPort", "must be a number from 1 to 65535")
+    if port["protocol"].is_present and port["protocol"].value not in _PROTOCOLS:
+        port["protocol"].refuse("InvalidPort", f"must be one of {', '.join(_PROTOCOLS)}")
+
+
 def is_port(value: Any) -> bool:
     """Whether a value is a port number."""
     return type(value) is int and 0 < value < 65536
 
 
-SERVICES = StoredKind(SERVICE, read_service)
+SERVICES = StoredKind(SERVICE, read_service, check=check_service, restore=restore_service)

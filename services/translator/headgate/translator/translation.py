@@ -4,17 +4,17 @@
 with an event loop can breathe in between. Equal inputs give equal bytes, in whatever order and portions they came.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
-from headgate.common.deltas import Delta
+from headgate.common.deltas import Delta, LastGood
 from headgate.common.resources import ObjectRef
 from headgate.translator.assembly import Assembly, Needs
 from headgate.translator.certificates import CERTIFICATE
 from headgate.translator.conditions import Condition, judge
 from headgate.translator.dialects import Dialect
 from headgate.translator.endpoints import ENDPOINT_SLICES, LEGACY_ENDPOINTS
-from headgate.translator.fragment import CertificateRef, Fragment, ServicePortRef, UpstreamRef
+from headgate.translator.fragment import CertificateRef, Fragment, ServicePortRef, UpstreamRef, with_standing
 from headgate.translator.graph import Graph, Lookups, Node, Output, Rule
 from headgate.translator.pinned_table import PINNED_UPSTREAM
 from headgate.translator.services import SERVICES
@@ -31,7 +31,7 @@ class Translation:
         kinds: list[StoredKind[Any]] = [*_TABLE_KINDS]
         for dialect in dialects:
             kinds += [*dialect.roots, *dialect.reads]
-        self.world = World(kinds)
+        self.world = World(kinds, {root.name: dialect.check for dialect in dialects for root in dialect.roots})
         self.graph = Graph(self.world)
         self.assembly = Assembly()
         self.pinned: dict[ServicePortRef, ResolvedUpstream] = {}
@@ -50,8 +50,10 @@ class Translation:
             return dialect.translate(ref, lookups)
 
         def refuse(ref: ObjectRef, error: Exception) -> Fragment | None:
-            stored = self.world.get(ref)
-            return None if stored is None else dialect.refuse(ref, stored, error)
+            stored, standing = self.world.get(ref), self.world.standings.get(ref)
+            if stored is None or standing is None:
+                return None
+            return with_standing(dialect.refuse(ref, stored, error), standing)
 
         return Rule(f"{dialect.name} fragment", 1, translate, refuse)
 
@@ -65,20 +67,42 @@ class Translation:
         if cluster in self._active:
             return
         self._active.add(cluster)
-        for ref in self.world.refs(cluster, self._roots):
+        for ref in self.world.standings.refs(cluster):
             self._demand_root(ref)
 
     def apply(self, delta: Delta) -> bool:
         """Take in one delta; return whether anything that translation reads changed by it."""
         changed = self.world.apply(delta)
+        return self._note(delta.ref, changed)
+
+    def recall(self, ref: ObjectRef, history: Sequence[Delta]) -> bool:
+        """Take the earlier versions of an object of which that is `unsure`; return whether anything changed by it."""
+        return self._note(ref, self.world.recall(ref, history))
+
+    def remember(self, said: LastGood) -> bool:
+        """Take what the log has written down of an object; return whether anything changed by it."""
+        return self._note(said.ref, self.world.remember(said))
+
+    def _note(self, ref: ObjectRef, changed: tuple[Hashable, ...]) -> bool:
         self.graph.touch(changed)
-        if changed and delta.ref.cluster in self._active:
-            self._demand_root(delta.ref)
+        if changed and ref.cluster in self._active:
+            self._demand_root(ref)
         return bool(changed)
+
+    def is_root(self, ref: ObjectRef) -> bool:
+        """Whether an object is of a kind that becomes fragments."""
+        return KindKey(ref.group, ref.resource) in self._roots
+
+    def translate(self, ref: ObjectRef, lookups: Lookups) -> Fragment | None:
+        """Return what an object of such a kind would contribute in another world; nothing of it is kept."""
+        return self._roots[KindKey(ref.group, ref.resource)][0].translate(ref, lookups)
 
     def _demand_root(self, ref: ObjectRef) -> None:
         root, stored = self._roots.get(KindKey(ref.group, ref.resource)), self.world.get(ref)
-        if root is not None and stored is not None and root[0].concerns(stored):
+        if root is None:
+            return
+        standing = self.world.standings.get(ref)
+        if (standing is not None and standing.errors) or (stored is not None and root[0].concerns(stored)):
             self.graph.demand(Node(root[1], ref))
 
     def pin(self, refs: frozenset[ServicePortRef]) -> None:
@@ -116,7 +140,7 @@ class Translation:
             self.assembly.put_certificate(argument, output.value)
         else:
             self._supply(self.assembly.put_fragment(argument, output.value))
-            if self.world.get(argument) is None:
+            if self.world.standings.get(argument) is None:
                 self.graph.release(output.node)
 
     def _supply(self, needs: Needs) -> None:

@@ -13,6 +13,7 @@ from headgate.translator.endpoints import ENDPOINT_SLICES, LEGACY_ENDPOINTS, Tar
 from headgate.translator.fragment import RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
 from headgate.translator.graph import Lookups, Rule
 from headgate.translator.services import EXTERNAL_NAME, SERVICES, Service, ServicePort, port_names
+from headgate.translator.standing import Standing
 
 
 class BackendFault(NamedTuple):
@@ -51,12 +52,27 @@ def resolve_upstream(lookups: Lookups, ref: UpstreamRef, *, heeds_wishes: bool =
     if service.wishes and service.wishes.refusal:
         message = f"{_name(ref)} refuses requests: its annotation {PREFIX}{service.wishes.refusal} cannot be followed"
         return _unavailable(ref, BackendFault("InvalidAnnotation", message))
+    resolved = _resolve_service(lookups, ref, service)
+    if resolved.fault is None and (standing := lookups.standing(SERVICES, ref.namespace, ref.service)):
+        return resolved._replace(fault=_stand_in(ref, standing))
+    return resolved
+
+
+def _resolve_service(lookups: Lookups, ref: ServicePortRef, service: Service) -> ResolvedUpstream:
     port = service.find_port(ref.port, is_udp=ref.stream == "udp")
     if port is None:
         return _unavailable(ref, BackendFault("PortNotFound", _missing_port(ref, service), is_about_port=True))
     if service.type == EXTERNAL_NAME:
         return _resolve_external(ref, service, port)
     return _resolve_endpoints(lookups, ref, service, port)
+
+
+def _stand_in(ref: ServicePortRef, standing: Standing) -> BackendFault | None:
+    """Say that a Service is used as it was before an update that cannot be."""
+    if standing.good is None:
+        return None
+    message = f"{_name(ref)} is used as of {standing.good.version}, as it cannot be used as it is: {standing.errors[0]}"
+    return BackendFault("InvalidService", message, Severity.WARNING)
 
 
 def unsupported_resource(ref: ResourceRef) -> str:

@@ -1,8 +1,11 @@
 """The world: every object of every cluster, stripped on entry to what translation reads.
 
-Each kind says how its objects are read (`StoredKind.read`, run once per delta) and by which value they are found
-together (`StoredKind.index`: EndpointSlices by Service). An object whose stripped form is as before has not changed,
-whatever its resourceVersion says: a status that we wrote ourselves never comes back as work.
+Each kind says how its objects are read (`StoredKind.read`, run once per delta), what is wrong with one by itself
+(`StoredKind.check`) and by which value they are found together (`StoredKind.index`: EndpointSlices by Service). An
+object whose stripped form is as before has not changed, whatever its resourceVersion says: a status that we wrote
+ourselves never comes back as work.
+
+A version with errors of its own does not take the place of the last good one (`standing`, `standings`).
 
 Rejected: keeping the decoded manifests. A dict forest costs several times the memory of what is needed of it, and
 comparing forests is slow.
@@ -11,13 +14,17 @@ comparing forests is slow.
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from headgate.common.deltas import Delta, Operation
+from headgate.common.deltas import Delta, GoodVersion, LastGood, Operation
+from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject, ObjectRef, ResourceKind
 from headgate.translator.containment import contain
+from headgate.translator.manifest import metadata
+from headgate.translator.standing import Judged, ObjectVersion, Standing
+from headgate.translator.standings import Standings
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +40,13 @@ class StoredKind(Generic[T]):
     """Manifest to compact form. Total: what is malformed is kept as such or read as absent. Compared with `==`."""
     index: Callable[[T], str | None] | None = None
     """Value by which objects of one namespace are found together; None leaves an object out."""
+    check: Callable[[JsonObject, T], Iterable[Problem]] | None = None
+    """What is wrong with an object by itself; a version with errors leaves the last good one in force. None: every
+    version is taken as it comes."""
+    restore: Callable[[T], JsonObject] | None = None
+    """Undoes `read`: a manifest that reads as this form, for kinds that are checked."""
+    combine: Callable[[T, T], T] = lambda _, good: good
+    """Of a version with errors and the last good one, what is served; by default the good one, whole."""
 
     @property
     def name(self) -> "KindKey":
@@ -65,14 +79,34 @@ class IndexKey(NamedTuple):
     value: str
 
 
+Check = Callable[[ObjectRef, JsonObject, Any], Iterable[Problem]]
+
+
+class Inspected(NamedTuple):
+    """A version of an object that is not in the world."""
+
+    judged: Judged
+    problems: frozenset[Problem]
+    """All that is wrong with it by itself, warnings too."""
+
+
 class World:
     """Objects by reference and by index."""
 
-    def __init__(self, kinds: Iterable[StoredKind[Any]]) -> None:
+    def __init__(self, kinds: Iterable[StoredKind[Any]], checks: Mapping[KindKey, Check] | None = None) -> None:
+        """Make an empty world.
+
+        Args:
+            kinds: what is kept.
+            checks: further checks, for some kinds.
+        """
         self._kinds: Mapping[KindKey, StoredKind[Any]] = {stored.name: stored for stored in kinds}
+        self._checks = dict(checks or {})
         self._objects: dict[ObjectRef, Any] = {}
         self._indexes: dict[IndexKey, dict[ObjectRef, Any]] = {}
         self._counts: Counter[str] = Counter()
+        self.standings = Standings()
+        """Of the kinds that are checked."""
 
     def apply(self, delta: Delta) -> tuple[Hashable, ...]:
         """Take in one delta; return the keys (`ObjectRef`, `IndexKey`) whose content changed by it."""
@@ -80,22 +114,101 @@ class World:
         if stored is None:
             return ()
         ref = ObjectRef(*map(sys.intern, delta.ref))
-        value = None
-        if delta.operation is Operation.APPLY and delta.object is not None:
-            manifest = delta.object
-            value = contain(lambda: stored.read(manifest), lambda _: None, f"reading {ref}")
-        old = self._objects.get(ref)
-        if old == value:
-            return ()
-        self._replace(ref, old, value)
-        return (ref, *self._reindex(stored, ref, old, value))
+        is_present = delta.operation is Operation.APPLY and delta.object is not None
+        if stored.check is None and stored.name not in self._checks:
+            return self._serve(stored, ref, _read(stored, ref, delta.object or {}) if is_present else None)
+        before = self.standings.get(ref)
+        after = self.standings.follow(ref, self._judge(stored, ref, delta) if is_present else None)
+        return self._stand(stored, ref, before, after)
 
-    def _replace(self, ref: ObjectRef, old: Any, value: Any) -> None:
-        if value is None:
+    def recall(self, ref: ObjectRef, history: Iterable[Delta]) -> tuple[Hashable, ...]:
+        """Take an object's earlier versions, oldest first; return the keys whose content changed by it."""
+        stored, before = self._kinds[KindKey(ref.group, ref.resource)], self.standings.get(ref)
+        after = self.standings.recall(ref, history, lambda delta: self._judge(stored, ref, delta))
+        return self._stand(stored, ref, before, after)
+
+    def remember(self, said: LastGood) -> tuple[Hashable, ...]:
+        """Take what the log has written down of an object's last good version; return the keys that changed by it."""
+        stored = self._kinds.get(KindKey(said.ref.group, said.ref.resource))
+        if stored is None:
+            return ()
+        ref = ObjectRef(*map(sys.intern, said.ref))
+        before = self.standings.get(ref)
+        after = self.standings.remember(ref, said, lambda good: self._judge(stored, ref, good))
+        return self._stand(stored, ref, before, after)
+
+    def record(self, ref: ObjectRef) -> LastGood | None:
+        """Return what ought to be written down of an object; None while that is not known."""
+        record, standing = self.standings.record(ref), self.standings.get(ref)
+        if record is None:
+            return None
+        good = standing.good if standing else None
+        stored = self._kinds[KindKey(ref.group, ref.resource)]
+        if good is None or stored.restore is None:
+            return LastGood(ref=ref, refused=record.refused)
+        manifest, version = stored.restore(good.form), good.version
+        counted = {"generation": version.generation} if version.generation else {}
+        restored = GoodVersion(
+            uid=version.uid,
+            resource_version=version.resource_version,
+            object={**manifest, "metadata": {**metadata(manifest), **counted}},
+            sequence=version.sequence,
+        )
+        return LastGood(ref=ref, refused=record.refused, good=restored)
+
+    def _judge(self, stored: StoredKind[Any], ref: ObjectRef, told: Delta | GoodVersion) -> Judged:
+        manifest = told.object or {}
+        generation = metadata(manifest).get("generation")
+        counted = generation if isinstance(generation, int) else 0
+        version = ObjectVersion(told.uid, told.resource_version, counted, told.sequence)
+        form = _read(stored, ref, manifest)
+        if form is None:
+            return Judged(None, version, (_FAILURE,))
+        return Judged(
+            form, version, contain(lambda: self._errors(stored, ref, manifest, form), _fail, f"checking {ref}")
+        )
+
+    def _errors(self, stored: StoredKind[Any], ref: ObjectRef, manifest: JsonObject, form: Any) -> tuple[Problem, ...]:
+        return _only_errors(self._problems(stored, ref, manifest, form))
+
+    def _problems(self, stored: StoredKind[Any], ref: ObjectRef, manifest: JsonObject, form: Any) -> list[Problem]:
+        further = self._checks.get(stored.name)
+        problems = [*(stored.check(manifest, form) if stored.check else ())]
+        return [*problems, *(further(ref, manifest, form) if further else ())]
+
+    def inspect(self, ref: ObjectRef, manifest: JsonObject) -> "Inspected | None":
+        """Return what would be taken in of an object, without doing so; None where its kind is none of ours.
+
+        A mistake of ours raises here: there is no other object to protect from it.
+        """
+        stored = self._kinds.get(KindKey(ref.group, ref.resource))
+        if stored is None:
+            return None
+        form = stored.read(manifest)
+        problems = self._problems(stored, ref, manifest, form)
+        generation = metadata(manifest).get("generation")
+        version = ObjectVersion("", "", generation if isinstance(generation, int) else 0, 0)
+        return Inspected(Judged(form, version, _only_errors(problems)), frozenset(problems))
+
+    def _stand(
+        self, stored: StoredKind[Any], ref: ObjectRef, before: Standing | None, after: Standing | None
+    ) -> tuple[Hashable, ...]:
+        form = _served(stored, after)
+        changed = self._serve(stored, ref, form)
+        if not changed and form is not None:
+            self._objects[ref] = form  # equal, and the one that the standing holds: nothing is kept twice
+        return changed or ((ref,) if _look(before) != _look(after) else ())
+
+    def _serve(self, stored: StoredKind[Any], ref: ObjectRef, form: Any | None) -> tuple[Hashable, ...]:
+        old = self._objects.get(ref)
+        if old == form:
+            return ()
+        if form is None:
             del self._objects[ref]
         else:
-            self._objects[ref] = value
-        self._counts[ref.resource] += (value is not None) - (old is not None)
+            self._objects[ref] = form
+        self._counts[ref.resource] += (form is not None) - (old is not None)
+        return (ref, *self._reindex(stored, ref, old, form))
 
     def _reindex(self, stored: StoredKind[Any], ref: ObjectRef, old: Any, value: Any) -> Iterable[IndexKey]:
         if stored.index is None:
@@ -119,17 +232,13 @@ class World:
         return None if found is None else stored.index_key(ref.cluster, ref.namespace, found)
 
     def get(self, ref: ObjectRef) -> Any | None:
-        """Return an object's stored form; None where there is none."""
+        """Return the stored form of what is served of an object; None where there is nothing."""
         return self._objects.get(ref)
 
     def members(self, key: IndexKey) -> tuple[Any, ...]:
         """Return the stored forms of an index key's objects, in order of their names."""
         members = self._indexes.get(key)
         return tuple(members[ref] for ref in sorted(members)) if members else ()
-
-    def refs(self, cluster: str, kinds: Container[KindKey]) -> list[ObjectRef]:
-        """Return the objects of some kinds in one cluster."""
-        return [ref for ref in self._objects if ref.cluster == cluster and KindKey(ref.group, ref.resource) in kinds]
 
     def kind_of(self, ref: ObjectRef) -> ResourceKind | None:
         """Return the kind of an object; None if its kind is of no interest here."""
@@ -140,3 +249,37 @@ class World:
     def counts(self) -> Mapping[str, int]:
         """Number of objects by plural."""
         return self._counts
+
+
+def _only_errors(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    return tuple(dict.fromkeys(problem for problem in problems if problem.severity is Severity.ERROR))
+
+
+def _read(stored: StoredKind[Any], ref: ObjectRef, manifest: JsonObject) -> Any:
+    return contain(lambda: stored.read(manifest), lambda _: None, f"reading {ref}")
+
+
+def _served(stored: StoredKind[Any], standing: Standing | None) -> Any | None:
+    if standing is None:
+        return None
+    present, good = standing
+    if good is None:
+        return present.form
+    return good.form if present.form is None else stored.combine(present.form, good.form)
+
+
+def _look(standing: Standing | None) -> tuple[Any, ...]:
+    """What of a standing can be told to others, beside the form that is served."""
+    if standing is None:
+        return ()
+    present, good = standing
+    version = present.version
+    return version.uid, version.generation, present.errors, present.errors and present.form, good and good.version
+
+
+_FAILURE = Problem(reason="InternalError", message="Headgate failed to read this object; its log has the details")
+
+
+def _fail(error: Exception) -> tuple[Problem, ...]:
+    message = f"Headgate failed on this object ({type(error).__name__}); its log has the details"
+    return (Problem(reason="InternalError", message=message),)

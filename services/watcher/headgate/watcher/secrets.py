@@ -34,7 +34,9 @@ def seal_secret(secret: JsonObject, recipients: Sequence[PublicKey]) -> JsonObje
         certificate=read_certificate_facts(values.get(CERTIFICATE_KEY, b""), values.get(PRIVATE_KEY_KEY, b""))
         if secret.get("type") == TLS_TYPE
         else None,
-        authorities_pem=_public(read_authorities, values.get(AUTHORITIES_KEY)),
+        # Issuers that have no authority to name leave ca.crt empty: as good as absent. An empty list of revocations is
+        # none that can be read: taken for absent it would let everybody in again.
+        authorities_pem=_public(read_authorities, values.get(AUTHORITIES_KEY) or None),
         revocations_pem=_public(
             read_revocations, next((values[key] for key in REVOCATIONS_KEYS if key in values), None)
         ),

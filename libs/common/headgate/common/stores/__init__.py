@@ -5,11 +5,10 @@ Everything here is safe to call at any time: a store that cannot be reached rais
 iterators never end, never raise and reconnect for ever.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
-from datetime import datetime
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from headgate.common.deltas import ClusterAnnouncement, Delta, LogMessage, SyncMarker
+from headgate.common.deltas import ClusterAnnouncement, Delta, LastGood, LogMessage, SyncMarker
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.leases import Lease, StoredLease
 from headgate.common.resources import ObjectRef
@@ -104,22 +103,21 @@ class DeltaLogReader(Protocol):
         """
         ...
 
-    def read_after(
-        self, selection: "DeltaSelection", after: int, *, with_objects: bool = True
-    ) -> "AsyncGenerator[Sequence[LoggedDelta]]":
-        """Yield the deltas after a sequence that the log still has, in order, then end; 0 begins with the oldest.
 
-        Of each object the last few deltas are kept. Without objects the deltas come without contents, and faster.
+class LastGoodLog(Protocol):
+    """What is written down of last good versions, in the log; whoever follows the log reads it there."""
 
-        Raises:
-            StoreUnavailable: interrupted; ask again.
-        """
+    async def histories(self, refs: Sequence[ObjectRef]) -> Mapping[ObjectRef, Sequence[Delta]]:
+        """Return the deltas of objects that are still in the log, oldest first, the last one included."""
         ...
 
-    def tail(
-        self, selection: "DeltaSelection", after: int, *, with_objects: bool = True
-    ) -> "AsyncGenerator[Sequence[LoggedDelta]]":
-        """Yield the deltas after a sequence, then everything new, for ever; a log that was lost from its beginning."""
+    async def write(self, record: LastGood) -> None:
+        """Write down what stands in for a version that has errors, in place of what was written down before.
+
+        Raises:
+            TooLarge: the log does not take a record of this size.
+            StoreUnavailable: not confirmed; it may or may not be written.
+        """
         ...
 
 

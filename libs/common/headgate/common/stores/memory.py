@@ -6,17 +6,19 @@ is a reader of its own; all must be on one event loop.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 
 from headgate.common.deltas import (
     ClusterAnnouncement,
     Delta,
+    LastGood,
     LogMessage,
     Operation,
     SyncMarker,
     cluster_subject,
     delta_subject,
+    last_good_subject,
     sync_subject,
 )
 from headgate.common.errors import Conflict, NotFound
@@ -38,10 +40,9 @@ from headgate.common.stores import (
     TOMBSTONE_AGE_S,
     DeltaLogReader,
     DeltaLogWriter,
-    DeltaSelection,
     HeartbeatBoard,
+    LastGoodLog,
     LeaseBoard,
-    LoggedDelta,
     LoggedObject,
     LogPosition,
     LogReplay,
@@ -50,6 +51,7 @@ from headgate.common.stores import (
 )
 
 BATCH = 256
+HISTORY = 8
 Clock = Callable[[], float]
 
 
@@ -58,6 +60,7 @@ class MemoryStores:
 
     log_writer: DeltaLogWriter
     log_reader: DeltaLogReader
+    last_good: LastGoodLog
     snapshots: SnapshotStore
     statuses: StatusBoard
     heartbeats: HeartbeatBoard
@@ -66,7 +69,7 @@ class MemoryStores:
     def __init__(self, clock: Clock = time.time) -> None:
         """Make empty stores; `clock` (seconds) decides what is old."""
         self.log = MemoryDeltaLog(clock)
-        self.log_writer = self.log_reader = self.log
+        self.log_writer = self.log_reader = self.last_good = self.log
         self.snapshots = MemorySnapshotStore()
         self.statuses = MemoryStatusBoard()
         self.heartbeats = MemoryHeartbeatBoard(clock)
@@ -93,7 +96,7 @@ class _Changes:
 
 
 class MemoryDeltaLog:
-    """`DeltaLogWriter` and `DeltaLogReader` on a dictionary of the last message of each subject."""
+    """`DeltaLogWriter`, `DeltaLogReader` and `LastGoodLog` on a dictionary of the last message of each subject."""
 
     def __init__(self, clock: Clock = time.time) -> None:
         self._clock = clock
@@ -106,6 +109,7 @@ class MemoryDeltaLog:
         self._last_sequence = 0
         self._messages: dict[str, tuple[int, LogMessage, float]] = {}
         """Subject to sequence, message, time; in order of sequence."""
+        self._histories: dict[ObjectRef, deque[Delta]] = {}
 
     def lose(self) -> None:
         """Lose everything, as a server does whose disk was replaced: readers see a replay."""
@@ -147,6 +151,8 @@ class MemoryDeltaLog:
         message = message.model_copy(update={"sequence": sequence})
         self._messages.pop(subject, None)
         self._messages[subject] = (sequence, message, self._clock())
+        if isinstance(message, Delta):
+            self._histories.setdefault(message.ref, deque(maxlen=HISTORY)).append(message)
         self._changes.tell()
         return sequence
 
@@ -159,8 +165,18 @@ class MemoryDeltaLog:
             if isinstance(message, Delta) and _is_deletion(message) and message.ref.cluster == cluster and at < limit
         ]
         for subject in old:
-            del self._messages[subject]
+            _, message, _ = self._messages.pop(subject)
+            if isinstance(message, Delta):
+                del self._histories[message.ref]
         return len(old)
+
+    async def histories(self, refs: Sequence[ObjectRef]) -> Mapping[ObjectRef, Sequence[Delta]]:
+        """Return the last deltas of objects, oldest first."""
+        return {ref: tuple(self._histories.get(ref, ())) for ref in refs}
+
+    async def write(self, record: LastGood) -> None:
+        """Write down what stands in for a version."""
+        self._store(last_good_subject(record.ref), record)
 
     async def position(self) -> LogPosition:
         """Return where the log stands."""

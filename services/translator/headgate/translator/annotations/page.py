@@ -29,8 +29,10 @@ need quotes.
 
     metadata.annotations[headgate.dev/connect-timeout]: must be a time such as 500ms, 5s or 1m30s; it is ignored
 
-- An annotation that keeps requests out (marked **guard** below) is never ignored. On an Ingress its requests are
-  answered with 503 until it is mended; on a Service those of all its ports; a stream port is not opened.
+- An annotation that keeps requests out (marked **guard** below) is never ignored. An update that makes one unreadable
+  is not served: the object's last good version stays in force, with the restriction that it had. Where there is none,
+  the requests of an Ingress are answered with 503 until it is mended; of a Service those of all its ports; a stream
+  port is not opened.
 - Another one is ignored, with a warning (`InvalidAnnotation`).
 - One that does not exist, or belongs on the other kind of object, is ignored with a warning that names the nearest one
   (`UnknownAnnotation`).

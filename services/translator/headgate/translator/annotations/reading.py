@@ -59,7 +59,8 @@ class Reading:
         if annotation.guards and name not in self.unreadable:
             self.unreadable.append(name)
         closed = "its port stays closed" if annotation.sets.startswith("stream.") else "every request is refused"
-        consequence = f"until then {closed}" if annotation.guards else "it is ignored"
+        guarded = f"until then the last good version stays in force, or {closed}"
+        consequence = guarded if annotation.guards else "it is ignored"
         written = self._written.get(name)
         self.problems.append(
             Problem(

@@ -38,6 +38,8 @@ class ServiceWishes(NamedTuple):
 
     uid: str
     created_at: str
+    written: JsonObject
+    """The annotations as they were written."""
     upstream: JsonObject
     """Fields of the `Upstream`s of all its ports."""
     refusal: str | None
@@ -58,6 +60,7 @@ def read_wishes(manifest: JsonObject) -> ServiceWishes | None:
     return ServiceWishes(
         uid=as_text(metadata(manifest).get("uid")),
         created_at=creation_time(manifest),
+        written=annotations,
         upstream=upstream,
         refusal=refused[0] if refused else None,
         stream=stream,

@@ -5,10 +5,11 @@ function from an object to a `Fragment`. None imports another; what two need goe
 this folder.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from headgate.common.resources import ObjectRef
+from headgate.common.problems import Problem
+from headgate.common.resources import JsonObject, ObjectRef
 from headgate.translator.fragment import Fragment
 from headgate.translator.graph import Lookups
 from headgate.translator.world import StoredKind
@@ -32,6 +33,13 @@ class Dialect(Protocol):
         """Kinds that are looked up beside those that every table needs (Services and their endpoints)."""
         ...
 
+    def check(self, ref: ObjectRef, manifest: JsonObject, stored: Any) -> Iterable[Problem]:
+        """Return what is wrong with an object of `roots` by itself, with everything that it refers to in place.
+
+        A version with errors leaves the last good one in force; see `standing`.
+        """
+        ...
+
     def concerns(self, stored: Any) -> bool:
         """Whether an object may contribute anything at all: a quick look, so that others cost nothing."""
         ...
@@ -39,7 +47,8 @@ class Dialect(Protocol):
     def translate(self, ref: ObjectRef, lookups: Lookups) -> Fragment | None:
         """Return what an object contributes; None where it is gone or another controller's.
 
-        Pure: what it depends on is looked up through `lookups`, so that a change of any of it runs this again.
+        Pure: what it depends on is looked up through `lookups`, so that a change of any of it runs this again. Which
+        version of the object is translated, and what is said of the present one, goes by its `lookups.standing`.
         """
         ...
 

@@ -21,6 +21,7 @@ from headgate.common.stores import (
     DeltaLogReader,
     DeltaLogWriter,
     HeartbeatBoard,
+    LastGoodLog,
     LeaseBoard,
     SnapshotStore,
     StatusBoard,
@@ -34,6 +35,7 @@ from headgate.common.stores.nats.boards import (
     status_stream,
 )
 from headgate.common.stores.nats.jetstream import OURS, Upkeep
+from headgate.common.stores.nats.last_good import NatsLastGoodLog
 from headgate.common.stores.nats.leases import NatsLeaseBoard
 from headgate.common.stores.nats.log import NatsDeltaLogReader, NatsDeltaLogWriter, delta_stream
 from headgate.common.stores.nats.snapshots import TABLES_BUCKET, NatsSnapshotStore, tables_stream
@@ -52,6 +54,7 @@ class NatsStores:
 
     log_writer: DeltaLogWriter
     log_reader: DeltaLogReader
+    last_good: LastGoodLog
     snapshots: SnapshotStore
     statuses: StatusBoard
     heartbeats: HeartbeatBoard
@@ -71,6 +74,7 @@ class NatsStores:
         self._streams = (log, tables, statuses, gateways)
         self.log_writer = NatsDeltaLogWriter(log)
         self.log_reader = NatsDeltaLogReader(log)
+        self.last_good = NatsLastGoodLog(log)
         self.snapshots = NatsSnapshotStore(tables, chunk_grace_s)
         self.statuses = NatsStatusBoard(statuses)
         self.heartbeats = NatsHeartbeatBoard(gateways)

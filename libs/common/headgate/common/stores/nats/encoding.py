@@ -12,28 +12,33 @@ import msgspec
 from headgate.common.deltas import (
     CLUSTER_PREFIX,
     DELTA_PREFIX,
+    LAST_GOOD_PREFIX,
     SYNC_PREFIX,
     Author,
     ClusterAnnouncement,
     Delta,
+    LastGood,
     LogMessage,
     Operation,
     SyncMarker,
     cluster_subject,
     delta_subject,
     escape_token,
+    last_good_subject,
     parse_delta_subject,
+    parse_last_good_subject,
     sync_subject,
     unescape_token,
 )
 from headgate.common.errors import DecodeError
-from headgate.common.stores import LoggedObject
+from headgate.common.stores import TOMBSTONE_AGE_S, LoggedObject
 from headgate.common.stores.nats.jetstream import EXPECTED_LAST, MESSAGE_ID, Outgoing
 from headgate.common.telemetry import TRACEPARENT
 
 _UID, _RESOURCE_VERSION = "Headgate-Uid", "Headgate-Resource-Version"
 _OPERATION, _OBSERVED_AT = "Headgate-Operation", "Headgate-Observed-At"
 _AUTHOR, _AUTHORED_AT = "Headgate-Author", "Headgate-Authored-At"
+_TTL = "Nats-TTL"
 _OPERATIONS: Mapping[str, Operation] = {operation.value: operation for operation in Operation}
 _decode_object = msgspec.json.Decoder(dict[str, object]).decode
 
@@ -123,6 +128,30 @@ def encode_marker(marker: SyncMarker) -> Outgoing:
     return Outgoing(subject, marker.model_dump_json(exclude={"sequence"}).encode())
 
 
+def encode_last_good(record: LastGood) -> Outgoing:
+    """Encode a record."""
+    good = record.good.sequence if record.good else 0
+    headers = {MESSAGE_ID: f"{record.ref}/{record.refused}/{good}"}
+    if not record.refused:
+        # No message id: what is said again after something else is no repetition. It goes by itself later.
+        headers = {_TTL: f"{TOMBSTONE_AGE_S:.0f}s"}
+    payload = msgspec.json.encode(record.model_dump(exclude={"ref", "sequence"}))
+    return Outgoing(last_good_subject(record.ref), payload, headers)
+
+
+def decode_last_good(subject: str, sequence: int, data: bytes) -> LastGood:
+    """Decode a record.
+
+    Raises:
+        DecodeError: not what `encode_last_good` makes.
+    """
+    try:
+        content = _decode_object(data)
+        return LastGood.model_validate({**content, "ref": parse_last_good_subject(subject), "sequence": sequence})
+    except (msgspec.DecodeError, ValueError) as error:
+        raise DecodeError(f"message {sequence} on {subject} is not a record: {error}") from error
+
+
 def decode_message(subject: str, sequence: int, headers: Mapping[str, str], data: bytes) -> LogMessage:
     """Decode any message of the log.
 
@@ -131,6 +160,8 @@ def decode_message(subject: str, sequence: int, headers: Mapping[str, str], data
     """
     if subject.startswith(DELTA_PREFIX):
         return decode_delta(subject, sequence, headers, data)
+    if subject.startswith(LAST_GOOD_PREFIX):
+        return decode_last_good(subject, sequence, data)
     try:
         if subject.startswith(SYNC_PREFIX):
             return SyncMarker.model_validate_json(data).model_copy(update={"sequence": sequence})

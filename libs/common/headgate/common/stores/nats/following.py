@@ -110,10 +110,22 @@ async def read_last(stream: Stream, subject: str, *, headers_only: bool = False)
     Raises:
         StoreUnavailable: interrupted; ask again.
     """
-    consumer = OrderedConsumer(stream, [subject], headers_only=headers_only)
+    return await _read(OrderedConsumer(stream, [subject], headers_only=headers_only), after=None)
+
+
+async def read_all(stream: Stream, subjects: Sequence[str]) -> list[Message]:
+    """Return everything that a stream has of some subjects, in order; nothing if the stream is missing.
+
+    Raises:
+        StoreUnavailable: interrupted; ask again.
+    """
+    return await _read(OrderedConsumer(stream, subjects), after=0)
+
+
+async def _read(consumer: "OrderedConsumer", after: int | None) -> list[Message]:
     found: list[Message] = []
     try:
-        remaining = await consumer.open(after=None)
+        remaining = await consumer.open(after)
         while len(found) < remaining:
             found += await consumer.next_batch()
     except StreamMissing as error:
@@ -121,7 +133,7 @@ async def read_last(stream: Stream, subject: str, *, headers_only: bool = False)
             return []
         raise
     except _Interrupted as error:
-        raise StoreUnavailable(f"reading {subject} was interrupted: {error}") from error
+        raise StoreUnavailable(f"reading {', '.join(consumer.subjects[:3])} was interrupted: {error}") from error
     finally:
         await consumer.close()
     return found
@@ -173,7 +185,7 @@ class OrderedConsumer:
 
     def __init__(self, stream: Stream, subjects: Sequence[str], *, headers_only: bool = False) -> None:
         self._stream = stream
-        self._subjects = list(subjects)
+        self.subjects = list(subjects)
         self._headers_only = headers_only
         self._queue: deque[Message | str] = deque()
         """Messages, and between them the reply subjects of flow control requests."""
@@ -199,7 +211,7 @@ class OrderedConsumer:
             self._subscription = await bus.subscribe(inbox, self._receive, messages=512 * 1024, size=256 * 1024 * 1024)
         except (nats.errors.Error, OSError) as error:
             raise StoreUnavailable(f"cannot subscribe: {error}") from error
-        info = await self._stream.create_consumer(self._name, self._subjects, self._config(inbox, after))
+        info = await self._stream.create_consumer(self._name, self.subjects, self._config(inbox, after))
         return int(info.get("num_pending", 0)) + int(info.get("delivered", {}).get("consumer_seq", 0))
 
     def _config(self, inbox: str, after: int | None) -> JsonObject:

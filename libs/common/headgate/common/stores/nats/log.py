@@ -15,6 +15,7 @@ from headgate.common.bus import Bus
 from headgate.common.deltas import (
     CLUSTER_PREFIX,
     DELTA_PREFIX,
+    LAST_GOOD_PREFIX,
     STREAM,
     SYNC_PREFIX,
     ClusterAnnouncement,
@@ -67,7 +68,7 @@ def delta_stream(bus: Bus, upkeep: Upkeep = OURS) -> Stream:
     """The log's stream."""
     config: JsonObject = {
         "name": STREAM,
-        "subjects": [f"{DELTA_PREFIX}.>", f"{SYNC_PREFIX}.>", f"{CLUSTER_PREFIX}.>"],
+        "subjects": [f"{prefix}.>" for prefix in (DELTA_PREFIX, SYNC_PREFIX, CLUSTER_PREFIX, LAST_GOOD_PREFIX)],
         "description": "What happened to the objects of all clusters",
         "storage": "file",
         "retention": "limits",
@@ -76,6 +77,7 @@ def delta_stream(bus: Bus, upkeep: Upkeep = OURS) -> Stream:
         "duplicate_window": DUPLICATE_WINDOW_S * _NANO,
         "allow_direct": True,
         "allow_atomic": True,
+        "allow_msg_ttl": True,
     }
     return Stream(bus, config, upkeep)
 

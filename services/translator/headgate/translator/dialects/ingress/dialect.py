@@ -1,5 +1,7 @@
 """The dialect's interface: what it needs, which objects are ours, and their translation."""
 
+from collections.abc import Iterable
+
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.translator.certificates import SECRETS
@@ -15,10 +17,12 @@ from headgate.translator.dialects.ingress.document import (
     LEGACY_INGRESSES,
     IngressDocument,
 )
+from headgate.translator.dialects.ingress.in_place import ALL_IN_PLACE
 from headgate.translator.dialects.ingress.translate import identify, translate_ingress
-from headgate.translator.fragment import Fragment
+from headgate.translator.fragment import Fragment, with_standing
 from headgate.translator.graph import Lookups
-from headgate.translator.manifest import as_object, as_text, metadata
+from headgate.translator.manifest import as_list, as_object, as_text, metadata
+from headgate.translator.standing import Standing
 
 
 def class_name(manifest: JsonObject) -> str | None:
@@ -42,30 +46,49 @@ class IngressDialect:
         """Whether an Ingress may contribute: its class is looked up later, as it may change without the object."""
         return True
 
+    def check(self, ref: ObjectRef, manifest: JsonObject, document: IngressDocument) -> Iterable[Problem]:
+        """Return what is wrong with an Ingress by itself: what its translation says while everything else is there."""
+        return translate_ingress(ref, manifest, ALL_IN_PLACE, self._classes.plugin_names).problems
+
     def translate(self, ref: ObjectRef, lookups: Lookups) -> Fragment | None:
-        """Return an Ingress' contribution; None where it is gone or of another class."""
-        document = self._read(ref, lookups)
-        if document is None:
+        """Return an Ingress' contribution; None where it is gone or of another class.
+
+        The class is that of the present version: one that was given to another controller is not kept. Nor does a
+        version stand in that was another controller's.
+        """
+        standing = self._standing(ref, lookups)
+        if standing is None:
             return None
-        manifest = document.decode()
-        if not self.owns(manifest, lookups):
+        present, good = (version and version.form and version.form.decode() for version in standing)
+        if present is not None and not self.owns(present, lookups):
             return None
-        return translate_ingress(ref, manifest, lookups, self._classes.plugin_names)
+        if good is not None and not self.owns(good, lookups):
+            good, standing = None, Standing(standing.present)
+        served = present if good is None else good
+        if served is None:
+            return None
+        return with_standing(translate_ingress(ref, served, lookups, self._classes.plugin_names), standing)
 
     @staticmethod
-    def _read(ref: ObjectRef, lookups: Lookups) -> IngressDocument | None:
+    def _standing(ref: ObjectRef, lookups: Lookups) -> Standing | None:
         """Servers of 1.14 to 1.21 serve one object in both API groups; it counts in the younger group only."""
         if ref.group == INGRESSES.kind.group:
-            return lookups.get(INGRESSES, ref.namespace, ref.name)
-        if lookups.get(INGRESSES, ref.namespace, ref.name) is not None:
+            return lookups.standing(INGRESSES, ref.namespace, ref.name)
+        if lookups.standing(INGRESSES, ref.namespace, ref.name) is not None:
             return None
-        return lookups.get(LEGACY_INGRESSES, ref.namespace, ref.name)
+        return lookups.standing(LEGACY_INGRESSES, ref.namespace, ref.name)
 
     def owns(self, manifest: JsonObject, lookups: Lookups) -> bool:
         """Whether an Ingress is ours by its class; see `classes`."""
         return lookups.derive(CLASS_IS_OURS, ClassQuestion(lookups.cluster, class_name(manifest), self._classes))
 
     def refuse(self, ref: ObjectRef, document: IngressDocument, error: Exception) -> Fragment:
-        """Stand in for an Ingress that made us fail."""
+        """Stand in for an Ingress that made us fail. Its hosts stay its own, lest others take its requests."""
         message = f"Headgate failed on this object ({type(error).__name__}); its log has the details"
-        return Fragment(identify(ref, document.decode()), problems=(Problem(reason="InternalError", message=message),))
+        manifest = document.decode()
+        rules = map(as_object, as_list(as_object(manifest.get("spec")).get("rules")))
+        return Fragment(
+            identify(ref, manifest),
+            hosts=tuple(dict.fromkeys(host for rule in rules if (host := as_text(rule.get("host"))))),
+            problems=(Problem(reason="InternalError", message=message),),
+        )

@@ -37,5 +37,5 @@ def read_ingress(manifest: JsonObject) -> IngressDocument:
     return IngressDocument(json.dumps(content, separators=(",", ":"), default=str).encode())
 
 
-INGRESSES = StoredKind(INGRESS, read_ingress)
-LEGACY_INGRESSES = StoredKind(LEGACY_INGRESS, read_ingress)
+INGRESSES = StoredKind(INGRESS, read_ingress, restore=IngressDocument.decode)
+LEGACY_INGRESSES = StoredKind(LEGACY_INGRESS, read_ingress, restore=IngressDocument.decode)

@@ -23,9 +23,10 @@ from headgate.common.table import (
 )
 from headgate.translator.annotations import PREFIX, Reading, ours, read_annotations
 from headgate.translator.annotations.reading import field_of
-from headgate.translator.certificates import SECRETS
+from headgate.translator.certificates import AUTHORITIES, REVOCATIONS, SECRETS, stand_in
 from headgate.translator.dialects.ingress.canary import read_canary
 from headgate.translator.graph import Lookups
+from headgate.translator.manifest import shown
 
 _OVER_TLS = Compare(subject=Subject.SCHEME, values=("https",))
 _VERSIONS = ("1.0", "1.1", "1.2", "1.3")
@@ -164,6 +165,10 @@ def _authorities(reading: Reading, namespace: str, name: str, lookups: Lookups) 
     if secret is None or fault:
         reading.refuse("client-auth-secret", f"Secret {namespace}/{name} {fault}")
         return {}
+    if instead := stand_in(lookups, namespace, name, AUTHORITIES, REVOCATIONS):
+        message = f"Secret {namespace}/{name} {instead}"
+        field = field_of("client-auth-secret")
+        reading.problems.append(Problem(reason="InvalidCertificate", field=field, value=shown(name), message=message))
     return {"ca_pem": secret.authorities_pem, "crl_pem": secret.revocations_pem or ""}
 
 

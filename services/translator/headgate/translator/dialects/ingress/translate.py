@@ -11,7 +11,7 @@ from sys import intern
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import ANY_HOST, Canary, PathMatch, PathType, Provenance, Route, WeightedBackend
-from headgate.translator.certificates import SECRETS, covers
+from headgate.translator.certificates import PAIR, SECRETS, covers, stand_in
 from headgate.translator.dialects.ingress.canary import narrow
 from headgate.translator.dialects.ingress.legacy import is_legacy, restore_field, restore_problems, upgrade
 from headgate.translator.dialects.ingress.parse import (
@@ -186,6 +186,9 @@ def _claim_names(ref: ObjectRef, entry: TlsRule, lookups: Lookups, problems: lis
         message = f"Secret {ref.namespace}/{entry.secret} {fault}; the fallback certificate is presented instead"
         problems.append(Problem(reason=reason, field=field, value=shown(entry.secret), message=message))
         return
+    if instead := stand_in(lookups, ref.namespace, entry.secret, PAIR):
+        message = f"Secret {ref.namespace}/{entry.secret} {instead}"
+        problems.append(Problem(reason="InvalidCertificate", field=field, value=shown(entry.secret), message=message))
     certificate = CertificateRef(ref.cluster, ref.namespace, entry.secret)
     if entry.names_all:
         yield from (NameClaim(name, certificate, field) for name in secret.names)

@@ -3,14 +3,22 @@
 What annotations say of the Service's endpoints goes into its upstreams, wherever those are referred to.
 """
 
+from collections.abc import Iterable
 from typing import Literal
 
 from headgate.common.problems import Problem
-from headgate.common.resources import SERVICE, ObjectRef
+from headgate.common.resources import SERVICE, JsonObject, ObjectRef
 from headgate.common.table import BackendProtocol, Provenance, StreamRoute, WeightedBackend
 from headgate.translator.annotations.reading import field_of
 from headgate.translator.annotations.service import ServiceWishes, StreamWish
-from headgate.translator.fragment import BackendUse, Fragment, Identity, ServicePortRef, StreamClaim
+from headgate.translator.fragment import (
+    BackendUse,
+    Fragment,
+    Identity,
+    ServicePortRef,
+    StreamClaim,
+    with_standing,
+)
 from headgate.translator.graph import Lookups
 from headgate.translator.services import SERVICES, Service, port_names
 
@@ -26,16 +34,25 @@ class ServicesDialect:
     roots = (SERVICES,)
     reads = ()
 
+    def check(self, ref: ObjectRef, manifest: JsonObject, service: Service) -> Iterable[Problem]:
+        """Return what is wrong with a Service's annotations, beside what every Service is checked for."""
+        return translate_service(_identify(ref, service.wishes), service).problems
+
     def concerns(self, service: Service) -> bool:
         """Whether a Service has annotations of ours."""
         return service.wishes is not None
 
     def translate(self, ref: ObjectRef, lookups: Lookups) -> Fragment | None:
-        """Return a Service's contribution; None where it is gone or has no annotations of ours."""
+        """Return a Service's contribution; None where it is gone or has no annotations of ours.
+
+        One whose present version cannot be used is told so whatever it has.
+        """
         service = lookups.get(SERVICES, ref.namespace, ref.name)
-        if service is None or service.wishes is None:
+        standing = lookups.standing(SERVICES, ref.namespace, ref.name)
+        if standing is None or not (standing.errors or (service and service.wishes)):
             return None
-        return translate_service(ref, service, service.wishes)
+        identity = _identify(ref, service.wishes if service else None)
+        return with_standing(translate_service(identity, service) if service else Fragment(identity), standing)
 
     def refuse(self, ref: ObjectRef, service: Service, error: Exception) -> Fragment:
         """Stand in for a Service that made us fail."""
@@ -43,9 +60,12 @@ class ServicesDialect:
         return Fragment(_identify(ref, service.wishes), problems=(Problem(reason="InternalError", message=message),))
 
 
-def translate_service(ref: ObjectRef, service: Service, wishes: ServiceWishes) -> Fragment:
-    """Return what a Service with annotations contributes."""
-    identity, problems = _identify(ref, wishes), list(wishes.problems)
+def translate_service(identity: Identity, service: Service) -> Fragment:
+    """Return what a Service contributes by its annotations."""
+    ref, wishes = identity.ref, service.wishes
+    if wishes is None:
+        return Fragment(identity)
+    problems = list(wishes.problems)
     backend = _backend(ref, service, wishes, problems) if wishes.stream else None
     if wishes.stream is None or backend is None:
         return Fragment(identity, problems=tuple(problems))
@@ -75,7 +95,8 @@ def _backend(ref: ObjectRef, service: Service, wishes: ServiceWishes, problems: 
         number = ports[0].port if len(ports) == 1 else next(iter(same), None if ports else wish.port or HTTPS_PORT)
     if number is None:
         message = (
-            f"must name the Service's port that gets the connections, of {port_names(ports)}; its port stays closed"
+            f"must name the Service's port that gets the connections, of {port_names(ports)}; "
+            "until then the last good version stays in force, or its port stays closed"
         )
         problems.append(Problem(reason="Required", field=field_of("stream-backend-port"), message=message))
         return None
