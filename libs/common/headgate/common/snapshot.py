@@ -317,7 +317,11 @@ class TableImage:
 
     def put(self, entry: TableEntry) -> bool:
         """Add an entry, or replace the one with its key; return whether anything changed by it."""
-        return self._tries[entry_kind(entry)].put(entry_key(entry), encode_entry(entry))
+        return self.put_encoded(entry_kind(entry), entry_key(entry), encode_entry(entry))
+
+    def put_encoded(self, kind: EntryKind, key: str, content: bytes) -> bool:
+        """Put an entry as `entry_contents` gives it, without reading it."""
+        return self._tries[kind].put(key, content)
 
     def discard(self, kind: EntryKind, key: str) -> bool:
         """Remove an entry; return whether it was there."""

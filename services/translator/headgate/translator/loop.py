@@ -5,8 +5,9 @@ import logging
 import random
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 from headgate.common.deltas import LogMessage
@@ -24,7 +25,7 @@ from headgate.common.stores import (
     SnapshotStore,
     StatusBoard,
 )
-from headgate.common.stores.reading import read_entries
+from headgate.common.stores.reading import read_chunks
 from headgate.common.tasks import run_together
 from headgate.common.telemetry import current_traceparent, span_from, tracer
 from headgate.translator import metrics
@@ -291,18 +292,18 @@ class TranslatorLoop:
 
     async def _read_pinned(self, current: Manifest, pin: Pin) -> PinnedTable:
         try:
-            entries = await read_entries(self._stores.snapshots, current.chunks)
+            chunks = await read_chunks(self._stores.snapshots, current.chunks)
         except (NotFound, DecodeError) as error:
             raise StoreError(f"the table is pinned to {pin.version} and cannot be read: {error}") from error
         self._translation.pin(frozenset())  # so that everything that the new pin follows is handed out
         self._translation.pinned.clear()
         logger.warning("the table is pinned", extra={"pinned": str(pin.version), "by": pin.by, "reason": pin.reason})
-        return PinnedTable(pin, entries)
+        return PinnedTable(pin, chunks)
 
     async def _translate(self) -> None:
         started = breath = time.perf_counter()
         runs = self._translation.graph.runs
-        for _ in self._translation.settle():
+        for _ in chain(self._translation.settle(), self._refresh_pinned()):
             if time.perf_counter() - breath > SLICE_S:
                 await asyncio.sleep(0)
                 breath = time.perf_counter()
@@ -313,6 +314,14 @@ class TranslatorLoop:
         assembly.changed.clear()
         metrics.NODES_RUN.inc(self._translation.graph.runs - runs)
         metrics.TRANSLATE_SECONDS.observe(time.perf_counter() - started)
+
+    def _refresh_pinned(self) -> Iterator[None]:
+        """Bring a pinned table's endpoints up to date; yields after each upstream."""
+        while self._translation.pinned:
+            ref, resolved = self._translation.pinned.popitem()
+            if self._pinned is not None:
+                self._pinned.refresh(ref, resolved.entry)
+            yield
 
     async def _commit(self) -> None:
         started = time.perf_counter()
@@ -338,9 +347,6 @@ class TranslatorLoop:
         )
         if self._pinned is None:
             return draft
-        for ref, resolved in self._translation.pinned.items():
-            self._pinned.refresh(ref, resolved.entry)
-        self._translation.pinned.clear()
         return replace(draft, chunks=self._pinned.image.chunks(), live=draft.chunks, pin=self._pinned.pin)
 
     async def _stand_back(self) -> None:

@@ -10,31 +10,33 @@ What is needed to go on after a restart stands in the current revision itself: f
 
 from collections.abc import Iterable
 
-from headgate.common.snapshot import Pin, TableImage
-from headgate.common.table import TableEntry, Upstream
+from headgate.common.snapshot import Chunk, Pin, TableImage, entry_contents
+from headgate.common.table import Upstream
 from headgate.translator.fragment import ServicePortRef, parse_service_port
 from headgate.translator.graph import Lookups, Rule
 from headgate.translator.upstreams import UPSTREAM, ResolvedUpstream, resolve_upstream
 
 
 class PinnedTable:
-    """A pinned table's entries."""
+    """A pinned table's entries, kept encoded: most of them are never looked at."""
 
-    def __init__(self, pin: Pin, entries: Iterable[TableEntry]) -> None:
-        """Begin with the entries of the current revision."""
+    def __init__(self, pin: Pin, chunks: Iterable[Chunk]) -> None:
+        """Begin with the chunks of the current revision."""
         self.pin = pin
         self.image = TableImage()
-        self._policies: dict[ServicePortRef, Upstream] = {}
-        for entry in entries:
-            self.image.put(entry)
-            if isinstance(entry, Upstream) and not pin.is_frozen and (ref := parse_service_port(entry.key)):
-                self._policies[ref] = entry.model_copy(update={"endpoints": (), "unavailable": None})
+        self._policies: dict[ServicePortRef, bytes] = {}
+        for chunk in chunks:
+            for key, content in entry_contents(chunk.content).items():
+                self.image.put_encoded(chunk.kind, key, content)
+                if chunk.kind == "upstreams" and not pin.is_frozen and (ref := parse_service_port(key)):
+                    self._policies[ref] = content
         self.follows = frozenset(self._policies)
         """Upstreams whose endpoints are those of today."""
 
     def refresh(self, ref: ServicePortRef, current: Upstream) -> None:
         """Take the endpoints that an upstream has now, or the reason why it has none."""
-        if policy := self._policies.get(ref):
+        if content := self._policies.get(ref):
+            policy = Upstream.model_validate_json(content)
             endpoints, unavailable = current.endpoints, current.unavailable
             self.image.put(policy.model_copy(update={"endpoints": endpoints, "unavailable": unavailable}))
 

@@ -156,7 +156,7 @@ def _is_pinned_like(pin: Pin | None, other: Pin) -> bool:
 
 def _compose(pin: Pin, old: Sequence[Chunk], current: Sequence[Chunk]) -> tuple[PinnedTable, tuple[str, ...]]:
     """Give the old entries the endpoints that the current ones have; name those that none of them has."""
-    table = PinnedTable(pin, (entry for chunk in old for entry in decode_chunk(chunk.kind, chunk.content)))
+    table = PinnedTable(pin, old)
     chunks = {chunk.digest: chunk for chunk in current if chunk.kind == "upstreams"}
     known = {
         entry.key: entry
