@@ -39,6 +39,11 @@ class Endpoint(Entry):
     serving: bool = True
     """May still answer although not ready, as a terminating pod that drains."""
     terminating: bool = False
+    is_local: bool = False
+    """Only gateways of the endpoint's own cluster reach it."""
+    hop: Literal["", "http", "https"] = ""
+    """Set: this is a gateway of its cluster and speaks that; gateways of other clusters ask it for endpoints that they
+    cannot reach."""
 
 
 class Policy(StrEnum):

@@ -1,0 +1,88 @@
+"""How a cluster takes part in the table, as people decide it: its weight, its rank, whether it is drained.
+
+Such a decision is an object of the delta log like any other, `Cluster` of `headgate.dev`, one for each cluster; no API
+server knows it. So it takes effect as any change does, stands in the history with its author, and is undone by the next.
+"""
+
+import re
+from datetime import datetime
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from headgate.common.resources import CLUSTER, JsonObject, ObjectRef
+
+MAX_WEIGHT = 100
+
+_GATEWAY = re.compile(r"(https?)://(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9.-]+):([0-9]{1,5})")
+
+
+class Gateway(BaseModel):
+    """Where a cluster's own gateways can be reached from other clusters."""
+
+    model_config = ConfigDict(frozen=True)
+
+    scheme: str
+    address: str
+    port: int
+
+    @classmethod
+    def parse(cls, url: str) -> Self:
+        """Read `http://203.0.113.7:80`.
+
+        Raises:
+            ValueError: it is not of that form.
+        """
+        found = _GATEWAY.fullmatch(url)
+        if found is None or not 0 < int(found[3]) < 65536:
+            raise ValueError(f"{url!r} is not of the form http://ADDRESS:PORT or https://ADDRESS:PORT")
+        return cls(scheme=found[1], address=found[2].strip("[]").lower(), port=int(found[3]))
+
+
+def _check_gateway(url: str) -> str:
+    Gateway.parse(url)
+    return url
+
+
+class Drain(BaseModel):
+    """Why a cluster gets no new requests."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    by: str
+    at: datetime
+    reason: str = ""
+
+
+class ClusterSettings(BaseModel):
+    """The `spec` of a `Cluster`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    weight: int | None = Field(default=None, ge=0, le=MAX_WEIGHT)
+    """Share of the requests of Services that several clusters have, relative to those of the others; None: as many
+    endpoints as it has, so many shares."""
+    priority: int = Field(default=0, ge=0, le=127)
+    """Clusters of a greater number get requests when too few endpoints of the smaller ones are healthy."""
+    gateways: tuple[Annotated[str, AfterValidator(_check_gateway)], ...] = ()
+    """The cluster's pods cannot be reached from elsewhere: gateways of other clusters ask these instead."""
+    drained: Drain | None = None
+
+
+def cluster_ref(cluster: str) -> ObjectRef:
+    """Return the object that holds a cluster's settings."""
+    return ObjectRef(cluster, CLUSTER.group, CLUSTER.resource, "", cluster)
+
+
+def as_object(cluster: str, settings: ClusterSettings) -> JsonObject:
+    """Return the settings as the object that goes into the log."""
+    spec = settings.model_dump(mode="json", exclude_defaults=True)
+    return {"apiVersion": f"{CLUSTER.group}/v1", "kind": CLUSTER.kind, "metadata": {"name": cluster}, "spec": spec}
+
+
+def read_settings(manifest: JsonObject) -> ClusterSettings:
+    """Read an object of the log; what cannot be read, as from a later release, is as if nobody had decided anything."""
+    try:
+        return ClusterSettings.model_validate(manifest.get("spec") or {})
+    except ValidationError:
+        return ClusterSettings()
