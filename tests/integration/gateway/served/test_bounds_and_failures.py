@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fakes.http2 import http2_client, request
+from fakes.http2 import Http2Origin, answer_with, http2_client, request
 from fakes.proxied import OK, Conversation, Origin, answering
 from fakes.served import HOST, asking, at, closed_port, named, origins, ports, read_answer, served, site, to
 from fakes.waiting import until
@@ -274,6 +274,19 @@ async def test_connection_that_rests_makes_room_for_one_to_another_endpoint() ->
         circuit = proxy.health.state("up").circuit
         assert circuit is not None
         assert circuit.connections == 1
+
+
+async def test_http2_connection_that_rests_makes_room_for_one_to_another_endpoint() -> None:
+    servers = [Http2Origin(answer_with(name)) for name in (b"one", b"two")]
+    for server in servers:
+        await server.start()
+    try:
+        upstream = at(*(server.port for server in servers), protocol="h2c", circuit_breaker={"max_connections": 1})
+        async with served(site(), upstream) as proxy:
+            assert sorted(await proxy.bodies(6)) == ["one"] * 3 + ["two"] * 3
+    finally:
+        for server in servers:
+            await server.stop()
 
 
 async def test_client_that_leaves_before_its_connection_is_begun_frees_the_bound() -> None:

@@ -379,6 +379,7 @@ class UpstreamLink(Link):
             stream.lose()
         circuit, self.circuit = self.circuit, None
         if circuit is not None:
+            circuit.unrest(self)
             circuit.release_connection()
 
     def writing_changed(self) -> None:
@@ -480,6 +481,8 @@ class UpstreamLink(Link):
         self.requests += 1
         self.streams[stream_id] = stream
         self.open(stream_id)
+        if self.circuit is not None:
+            self.circuit.unrest(self)
         return stream_id
 
     def finished(self, stream_id: int, flow: Flow) -> None:
@@ -491,12 +494,22 @@ class UpstreamLink(Link):
 
     def rest(self) -> None:
         """Note that a stream has ended: there is room, or nothing left to do."""
-        if not self.flows and not self.streams and not self.closed:
+        is_idle = not self.flows and not self.streams and not self.closed
+        if is_idle:
             self.idle_since = time.monotonic()
             if self.leaving or self.requests >= self.max_requests:
                 self.leave()
-        if self.circuit is not None:
-            self.circuit.wake()
+        circuit = self.circuit
+        if circuit is not None:
+            if is_idle and not self.closed:
+                circuit.rest(self)
+            else:
+                circuit.wake()
+
+    def make_room(self) -> None:
+        """Close, as a connection to somebody else is wanted more than one that rests, which takes its place."""
+        self.circuit = None
+        self.leave()
 
     def leave(self) -> None:
         """Open no more streams, and close behind the last."""
