@@ -26,7 +26,7 @@ class StoredLease(NamedTuple):
 
     lease: Lease
     version: str
-    """Another one after every write; says nothing but that."""
+    """Another one after every change; says nothing but that."""
 
 
 NOBODYS = Lease(
