@@ -1,0 +1,115 @@
+"""Pinning and unpinning, and what is kept meanwhile, on every kind of store."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime
+
+import pytest
+
+from fakes.nats import real_stores
+from fakes.redis import real_tables
+from headgate.common.snapshot import Manifest, TableImage, Version
+from headgate.common.stores import SnapshotStore
+from headgate.common.stores.memory import MemorySnapshotStore
+from headgate.common.stores.reading import read_entries
+from headgate.common.table import Endpoint, Provenance, Upstream, VirtualHost
+from headgate.translator.pinning import TablePins, Wish
+from headgate.translator.publisher import Draft, Publisher
+from headgate.translator.retention import Retention
+
+WISH = Wish("ann", datetime(2026, 1, 1, tzinfo=UTC))
+SERVICE = Provenance(cluster="a", kind="Service", namespace="default", name="web")
+
+
+@asynccontextmanager
+async def memory() -> AsyncIterator[SnapshotStore]:
+    yield MemorySnapshotStore()
+
+
+@asynccontextmanager
+async def nats() -> AsyncIterator[SnapshotStore]:
+    async with real_stores(chunk_grace_s=0) as stores:
+        yield stores.snapshots
+
+
+@asynccontextmanager
+async def redis() -> AsyncIterator[SnapshotStore]:
+    async with real_tables(chunk_grace_s=0) as tables:
+        yield tables.snapshots
+
+
+STORES: dict[str, Callable[[], AbstractAsyncContextManager[SnapshotStore]]] = {
+    "memory": memory,
+    "nats": nats,
+    "redis": redis,
+}
+
+
+@pytest.fixture(params=STORES)
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[SnapshotStore]:
+    async with STORES[request.param]() as opened:
+        yield opened
+
+
+def draft(host: str, address: str) -> Draft:
+    endpoints = (Endpoint(address=address, port=80),)
+    upstream = Upstream(key="a/default/web:80", endpoints=endpoints, provenance=SERVICE)
+    return Draft(TableImage([VirtualHost(host=host, routes=()), upstream]).chunks())
+
+
+async def publish(store: SnapshotStore, *drafts: Draft) -> list[Version]:
+    publisher = Publisher(store, "default", Retention())
+    return [version for each in drafts if (version := await publisher.publish(each))]
+
+
+async def shown(store: SnapshotStore, manifest: Manifest) -> tuple[str, str]:
+    """Host and address of a table."""
+    entries = await read_entries(store, manifest.chunks)
+    [host] = [entry.host for entry in entries if isinstance(entry, VirtualHost)]
+    [address] = [entry.endpoints[0].address for entry in entries if isinstance(entry, Upstream)]
+    return host, address
+
+
+async def test_a_table_goes_back_and_forward(store: SnapshotStore) -> None:
+    first, _ = await publish(store, draft("old.example", "10.0.0.1"), draft("new.example", "10.0.0.2"))
+    pins = TablePins(store, "default", None)
+    pinned = (await pins.pin(await store.get_manifest("default", first), WISH)).manifest
+    assert await shown(store, pinned) == ("old.example", "10.0.0.2")
+    assert pinned.changed["hosts"].names == ("new.example", "old.example")
+    assert await shown(store, await pins.unpin(WISH)) == ("new.example", "10.0.0.2")
+
+
+async def test_chunks_of_the_live_table_outlive_every_revision_that_served_them(store: SnapshotStore) -> None:
+    first, second = await publish(store, draft("old.example", "10.0.0.1"), draft("new.example", "10.0.0.2"))
+    pins = TablePins(store, "default", None)
+    await pins.pin(await store.get_manifest("default", first), WISH)
+    for _ in range(2):  # what is unused goes when it is found so for the second time
+        await store.collect_garbage("default", [first, second])
+    assert await store.versions("default") == [Version(first.epoch, 3)]
+    assert await shown(store, await pins.unpin(WISH)) == ("new.example", "10.0.0.2")
+
+
+async def test_a_pin_wins_against_a_commit_at_the_same_time(store: SnapshotStore) -> None:
+    first, _ = await publish(store, draft("old.example", "10.0.0.1"), draft("new.example", "10.0.0.2"))
+    target = await store.get_manifest("default", first)
+    publisher = Publisher(store, "default", Retention())
+    await publisher.read()
+
+    class Busy(TablePins):
+        """Another commit comes between reading and writing, once."""
+
+        is_late = False
+
+        async def _begin(self) -> tuple[Publisher, Manifest]:
+            begun = await super()._begin()
+            if not self.is_late:
+                self.is_late = True
+                await publisher.publish(draft("newer.example", "10.0.0.3"))
+            return begun
+
+    pinned = (await Busy(store, "default", None).pin(target, WISH)).manifest
+    assert pinned.version == Version(first.epoch, 4)
+    assert await shown(store, pinned) == ("old.example", "10.0.0.3")
+    assert [name.digest for name in pinned.live if name.kind == "hosts"] == [
+        chunk.digest for chunk in draft("newer.example", "10.0.0.3").chunks if chunk.kind == "hosts"
+    ]
