@@ -22,6 +22,7 @@ from headgate.translator.dialects.ingress.parse import (
     parse_ingress,
 )
 from headgate.translator.dialects.ingress.policy import Policy, read_policy
+from headgate.translator.dialects.ingress.unknown_fields import find_unknown_fields
 from headgate.translator.fragment import (
     BackendUse,
     CanaryClaim,
@@ -59,7 +60,7 @@ def translate_ingress(
     spec = parse_ingress(upgrade(manifest) if legacy else manifest, problems, policy.path_type)
     if legacy:
         problems = restore_problems(problems)
-    problems = [*policy.problems, *problems]
+    problems = [*policy.problems, *problems, *find_unknown_fields(manifest)]
     written: Callable[[str], str] = restore_field if legacy else str
     routes = [*_rule_routes(ref, spec, problems), *_default_routes(ref, spec, written)]
     hosts = tuple(dict.fromkeys(rule.host for rule in spec.rules))
