@@ -4,6 +4,7 @@ HeadgateError                    anything that we raise on purpose
 ├── SettingsError                settings that cannot be used; the message says which and what would be right
 ├── DecodeError                  bytes from the log or the store that are not what the contract says
 ├── SealingError                 a value that cannot be sealed or opened
+├── NoAnswer                     nobody answered a question on the bus, or nobody in time
 └── StoreError                   the log or the snapshot store did not do what was asked
     ├── StoreUnavailable         not now: retry later, keep the last good state
     │   └── NotPermitted         the store does not allow it to our user, until somebody changes its rights
@@ -31,6 +32,10 @@ class DecodeError(HeadgateError):
 
 class SealingError(HeadgateError):
     """A value that cannot be sealed or opened."""
+
+
+class NoAnswer(HeadgateError):
+    """Nobody answered a question on the bus in time."""
 
 
 class StoreError(HeadgateError):

@@ -327,6 +327,10 @@ class TableImage:
         """Remove an entry; return whether it was there."""
         return self._tries[kind].discard(key)
 
+    def size_of(self, kind: EntryKind, key: str) -> int:
+        """Return the bytes of an entry; 0 where there is none."""
+        return self._tries[kind].size_of(key)
+
     def chunks(self) -> list[Chunk]:
         """Return all chunks in a fixed order: by kind, then by prefix. Empty leaves have none."""
         return [chunk for trie in self._tries.values() for chunk in trie.chunks()]
@@ -372,6 +376,9 @@ class _Trie:
         while bits[:depth] in self._forks:
             depth += 1
         return bits[:depth]
+
+    def size_of(self, key: str) -> int:
+        return len(self._leaves[self._locate(key)].entries.get(key, b""))
 
     def put(self, key: str, content: bytes) -> bool:
         prefix = self._locate(key)

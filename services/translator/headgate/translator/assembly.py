@@ -11,12 +11,26 @@ from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import TableImage
 from headgate.common.table import Certificate, EntryKind, TableEntry, VirtualHost, entry_key, entry_kind
-from headgate.translator.conflicts import award_name, merge_host
-from headgate.translator.fragment import CertificateRef, Fragment, StreamPort, UpstreamRef
+from headgate.translator.conflicts import award_name, merge_host, outgrow
+from headgate.translator.fragment import BackendUse, CertificateRef, Fragment, StreamPort, UpstreamRef
 from headgate.translator.streams import award_port
 from headgate.translator.upstreams import BackendFault, ResolvedUpstream
 
 K = TypeVar("K", bound=Hashable)
+
+
+class Spot(NamedTuple):
+    """What of a host objects can contend for."""
+
+    host: str
+    path: str
+    """Empty for its TLS."""
+
+
+Place = tuple[str, str]
+"""`host`, `name` or `port`, and which one."""
+Losses = Mapping[Place, Mapping[ObjectRef, tuple[Problem, ...]]]
+"""What objects claim in vain, by what it is about."""
 
 
 class ChangedEntry(NamedTuple):
@@ -73,6 +87,7 @@ class Assembly:
         """Objects whose conditions may have changed since the caller last cleared this."""
         self._fragments: dict[ObjectRef, Fragment] = {}
         self._host_users: Users[str] = Users()
+        self._spot_users: Users[Spot] = Users()
         self._name_users: Users[str] = Users()
         self._port_users: Users[StreamPort] = Users()
         self._upstream_users: Users[UpstreamRef] = Users()
@@ -81,7 +96,7 @@ class Assembly:
         self._certificates: dict[CertificateRef, Certificate] = {}
         self._names: dict[str, CertificateRef] = {}
         self._won: dict[CertificateRef, set[str]] = {}
-        self._lost: dict[tuple[str, str], Mapping[ObjectRef, tuple[Problem, ...]]] = {}
+        self._lost: dict[Place, Mapping[ObjectRef, tuple[Problem, ...]]] = {}
         self._streams: dict[StreamPort, frozenset[str]] = {}
         self._dirty_hosts: dict[str, None] = {}
         self._dirty_ports: dict[StreamPort, None] = {}
@@ -111,6 +126,7 @@ class Assembly:
         names_before, names_now = _names(old), _names(new)
         ports_before, ports_now = _ports(old), _ports(new)
         self._host_users.replace(ref, hosts_before, hosts_now)
+        self._spot_users.replace(ref, _spots(old), _spots(new))
         self._name_users.replace(ref, names_before, names_now)
         self._port_users.replace(ref, ports_before, ports_now)
         self._dirty_hosts.update(hosts_before | hosts_now)
@@ -215,7 +231,7 @@ class Assembly:
         if self.image.discard(kind, key):
             self.changed[ChangedEntry(kind, key)] = None
 
-    def _set_lost(self, where: tuple[str, str], lost: Mapping[ObjectRef, tuple[Problem, ...]]) -> None:
+    def _set_lost(self, where: Place, lost: Mapping[ObjectRef, tuple[Problem, ...]]) -> None:
         before = self._lost.get(where, {})
         self.touched.update({ref: None for ref in before.keys() | lost.keys() if before.get(ref) != lost.get(ref)})
         if lost:
@@ -223,20 +239,68 @@ class Assembly:
         else:
             self._lost.pop(where, None)
 
-    def lost_by(self, fragment: Fragment) -> Iterator[Problem]:
-        """Yield what an object claimed in vain, in order of its claims."""
-        ref = fragment.identity.ref
+    @property
+    def losses(self) -> "Losses":
+        """Who has lost what, by the host, server name or port that it is about."""
+        return self._lost
+
+    def rehearse(self, ref: ObjectRef, fragment: Fragment) -> "Losses":
+        """Return who would lose what where an object contributed this instead of what it does; nothing is kept."""
+        before = self._fragments.get(ref)
+        lost: dict[Place, Mapping[ObjectRef, tuple[Problem, ...]]] = {}
+        for host, rivals in self._rivals(before, fragment).items():
+            lost["host", host] = self._rehearse_host(host, rivals, before, fragment)
+        for name in _names(before) | _names(fragment):
+            lost["name", name] = award_name(name, [*self._others(self._name_users.of(name), ref), fragment]).lost
+        for port in _ports(before) | _ports(fragment):
+            lost["port", str(port)] = award_port(port, [*self._others(self._port_users.of(port), ref), fragment]).lost
+        return lost
+
+    def _rivals(self, *versions: Fragment | None) -> dict[str, dict[ObjectRef, None]]:
+        """Return, by host, those who claim the same as an object: few, where a host has thousands of users."""
+        rivals: dict[str, dict[ObjectRef, None]] = {}
+        for spot in (spot for version in versions for spot in _spots(version)):
+            rivals.setdefault(spot.host, {}).update(dict.fromkeys(self._spot_users.of(spot)))
+        return rivals
+
+    def _rehearse_host(
+        self, host: str, rivals: Iterable[ObjectRef], before: Fragment | None, after: Fragment
+    ) -> Mapping[ObjectRef, tuple[Problem, ...]]:
+        ref = after.identity.ref
+        lost = merge_host(host, [*self._others(rivals, ref), after]).lost
+        outgrown = tuple(outgrow(host, self.image.size_of("hosts", host), before, after))
+        return {**lost, ref: (*lost.get(ref, ()), *outgrown)} if outgrown else lost
+
+    def _others(self, users: Iterable[ObjectRef], ref: ObjectRef) -> Iterator[Fragment]:
+        return (self._fragments[user] for user in users if user != ref)
+
+    def lost_by(self, fragment: Fragment, losses: "Losses | None" = None) -> Iterator[Problem]:
+        """Yield what an object claimed in vain, in order of its claims; `losses` are those of now by default."""
+        ref, losses = fragment.identity.ref, self._lost if losses is None else losses
         hosts, names, ports = _hosts(fragment), _names(fragment), map(str, _ports(fragment))
         claimed = (("host", hosts), ("name", names), ("port", ports))
         for where in ((kind, one) for kind, several in claimed for one in several):
-            yield from self._lost.get(where, {}).get(ref, ())
+            yield from losses.get(where, {}).get(ref, ())
+
+    def users_of(self, upstream: UpstreamRef) -> Iterable[ObjectRef]:
+        """Return the objects that refer to an upstream."""
+        return self._upstream_users.of(upstream)
+
+    def fault_of(self, upstream: UpstreamRef) -> BackendFault | None:
+        """Return what is wrong with an upstream that is in use."""
+        return self._faults.get(upstream)
 
     def faults_of(self, fragment: Fragment) -> Iterator[tuple[str, UpstreamRef, BackendFault]]:
         """Yield what is wrong with an object's backends, each with the field that is at fault."""
         for use in fragment.backends:
             fault = self._faults.get(use.upstream)
             if fault is not None:
-                yield (use.port_field if fault.is_about_port else use.name_field), use.upstream, fault
+                yield field_at_fault(use, fault), use.upstream, fault
+
+
+def field_at_fault(use: BackendUse, fault: BackendFault) -> str:
+    """Return the field of a reference that a fault is about."""
+    return use.port_field if fault.is_about_port else use.name_field
 
 
 def _take(waiting: dict[K, None]) -> Iterator[K]:
@@ -252,6 +316,14 @@ def _hosts(fragment: Fragment | None) -> dict[str, None]:
     claimed = (claim.host for claim in fragment.routes)
     canaried = (claim.host for claim in fragment.canaries)
     return dict.fromkeys((*fragment.hosts, *claimed, *canaried))
+
+
+def _spots(fragment: Fragment | None) -> dict[Spot, None]:
+    if fragment is None:
+        return {}
+    routed = (Spot(claim.host, claim.route.path.value) for claim in fragment.routes)
+    canaried = (Spot(claim.host, claim.path.value) for claim in fragment.canaries)
+    return dict.fromkeys((*routed, *canaried, *(Spot(claim.host, "") for claim in fragment.tls)))
 
 
 def _names(fragment: Fragment | None) -> dict[str, None]:

@@ -11,6 +11,7 @@ from headgate.common.status import EventNote, LoadBalancerAddress, StatusUpdate
 from headgate.translator.assembly import Assembly
 from headgate.translator.fragment import Fragment, Identity, ServicePortRef, UpstreamRef
 from headgate.translator.manifest import shown
+from headgate.translator.upstreams import BackendFault
 
 NOTE_CHARACTERS = 1024
 MAX_EVENTS = 10
@@ -32,17 +33,18 @@ class Condition:
 def judge(fragment: Fragment, assembly: Assembly) -> Condition:
     """Return how an object stands, from its fragment and from what became of it."""
     lost = tuple(assembly.lost_by(fragment))
-    faults = (
-        Problem(
-            severity=fault.severity, reason=fault.reason, field=field, value=_value(field, ref), message=fault.message
-        )
-        for field, ref, fault in assembly.faults_of(fragment)
-    )
+    faults = (say_fault(field, ref, fault) for field, ref, fault in assembly.faults_of(fragment))
     claimed = len(fragment.routes) + len(fragment.canaries) + len(fragment.streams)
     claims_lost = sum(problem.reason in _LOST for problem in lost)
     problems = (*fragment.problems, *lost, *faults)
     has_errors = any(problem.severity is Severity.ERROR for problem in problems)
     return Condition(claimed > claims_lost or not has_errors, tuple(dict.fromkeys(problems)))
+
+
+def say_fault(field: str, ref: UpstreamRef, fault: BackendFault) -> Problem:
+    """Return what is wrong with a backend, as the author of the object that refers to it is told."""
+    value = _value(field, ref)
+    return Problem(severity=fault.severity, reason=fault.reason, field=field, value=value, message=fault.message)
 
 
 def _value(field: str, ref: UpstreamRef) -> str:

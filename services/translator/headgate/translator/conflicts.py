@@ -141,17 +141,35 @@ def _lost_canary(host: str, claim: CanaryClaim) -> Problem:
     return Problem(reason="CanaryWithoutMain", field=claim.field, value=shown(claim.path.value), message=message)
 
 
+def outgrow(host: str, size: int, before: Fragment | None, after: Fragment) -> Iterator[Problem]:
+    """Yield what is wrong where an object's routes would no longer fit into a host that takes `size` bytes now."""
+    growth = _size_at(host, after) - (_size_at(host, before) if before else 0)
+    if growth > 0 and size + growth > HOST_LIMIT:
+        yield next(_too_large(host, claim) for claim in after.routes if claim.host == host)
+
+
+def _size_at(host: str, fragment: Fragment) -> int:
+    return sum(_size_of(claim) for claim in fragment.routes if claim.host == host)
+
+
+def _size_of(claim: RouteClaim) -> int:
+    return len(claim.route.model_dump_json(exclude_defaults=True).encode()) + 1
+
+
 def _fit(host: str, room: int, winners: Collection[Won], lost: Lost) -> Iterator[Route]:
     """Yield the routes that fit into one entry, the oldest objects' first: readers refuse a table with a larger one."""
     size, is_small = 0, len(winners) <= SURELY_FITTING and not any(map(_may_be_large, winners))
     for claim, identity in winners:
-        size += 0 if is_small else len(claim.route.model_dump_json(exclude_defaults=True).encode()) + 1
+        size += 0 if is_small else _size_of(claim)
         if size <= room:
             yield claim.route
         else:
-            message = f"host {host} has more routes than one host can have; spread them over several hosts"
-            problem = Problem(reason="HostTooLarge", field=claim.field, value=shown(host), message=message)
-            lost.setdefault(identity.ref, []).append(problem)
+            lost.setdefault(identity.ref, []).append(_too_large(host, claim))
+
+
+def _too_large(host: str, claim: RouteClaim) -> Problem:
+    message = f"host {host} has more routes than one host can have; spread them over several hosts"
+    return Problem(reason="HostTooLarge", field=claim.field, value=shown(host), message=message)
 
 
 def _may_be_large(won: Won) -> bool:

@@ -12,6 +12,9 @@ NODES_RUN = Counter("headgate_translator_nodes_run", "Derived values computed.")
 ENTRIES_CHANGED = Counter("headgate_translator_entries_changed", "Table entries put or discarded.")
 REVISIONS = Counter("headgate_translator_revisions", "Revisions committed by this process.")
 CONFLICTS = Counter("headgate_translator_conflicts", "Commits that lost against another writer.")
+ADMISSION_SECONDS = Histogram(
+    "headgate_translator_admission_seconds", "Judging one proposed object.", ["outcome"], buckets=_FAST
+)
 STORE_FAILURES = Counter("headgate_translator_store_failures", "Commits that failed and are tried again.")
 EPOCH = Gauge("headgate_translator_epoch", "Epoch of the current revision.")
 REVISION = Gauge("headgate_translator_revision", "Number of the current revision within its epoch.")

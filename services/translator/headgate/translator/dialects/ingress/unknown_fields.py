@@ -13,7 +13,7 @@ from headgate.translator.dialects.ingress.legacy import is_legacy
 from headgate.translator.manifest import shown
 
 Shape = Mapping[str, "Shape"]
-"""Fields of an object, and of those in it; for a list, of its elements. Nothing is said of what a value itself holds."""
+"""Fields of an object, and of those in it; for a list, of its elements. An empty one says nothing of what is inside."""
 
 _VALUE: Shape = {}
 _RESOURCE: Shape = {"apiGroup": _VALUE, "kind": _VALUE, "name": _VALUE}

@@ -1,0 +1,52 @@
+"""The live world, with one object as it is proposed.
+
+Nothing is copied: look-ups of all other objects go to the world itself. Nothing is kept either: look-ups are not
+recorded, and memos are computed anew, so that the translation goes on as if nobody had asked.
+"""
+
+from typing import Any, TypeVar, cast
+
+from headgate.common.resources import ObjectRef
+from headgate.translator.graph import Argument, Rule
+from headgate.translator.standing import Judged, Standing
+from headgate.translator.world import StoredKind, World
+
+T = TypeVar("T")
+A = TypeVar("A", bound=Argument)
+
+
+class DryWorld:
+    """`Lookups` of a world in which one object is another version of itself."""
+
+    def __init__(self, world: World, ref: ObjectRef, version: Judged) -> None:
+        """Look at a world.
+
+        Args:
+            world: read, and left as it is.
+            ref: the object; of a kind without an index.
+            version: how it is instead. No last good version stands in for it: it is judged as it is.
+        """
+        self._world, self._ref, self._version = world, ref, version
+
+    @property
+    def cluster(self) -> str:
+        """Cluster of the looked up objects."""
+        return self._ref.cluster
+
+    def get(self, stored: StoredKind[T], namespace: str, name: str) -> T | None:
+        """Return the stored form of an object."""
+        ref = stored.ref(self.cluster, namespace, name)
+        return cast("T | None", self._version.form if ref == self._ref else self._world.get(ref))
+
+    def standing(self, stored: StoredKind[Any], namespace: str, name: str) -> Standing | None:
+        """Return how an object stands."""
+        ref = stored.ref(self.cluster, namespace, name)
+        return Standing(self._version) if ref == self._ref else self._world.standings.get(ref)
+
+    def find(self, stored: StoredKind[T], namespace: str, index: str) -> tuple[T, ...]:
+        """Return the objects of a namespace with an index value."""
+        return self._world.members(stored.index_key(self.cluster, namespace, index))
+
+    def derive(self, rule: Rule[A, T], argument: A) -> T:
+        """Compute a memo's value."""
+        return rule.compute(self, argument)
