@@ -5,7 +5,8 @@ Everything here is safe to call at any time: a store that cannot be reached rais
 iterators never end, never raise and reconnect for ever.
 """
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
+from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from headgate.common.deltas import ClusterAnnouncement, Delta, LastGood, LogMessage, SyncMarker
@@ -101,6 +102,24 @@ class DeltaLogReader(Protocol):
         Messages come in batches of at most a few hundred, in order of sequence. A `LogReplay` comes first, and again
         whenever the log was lost, recreated or a gap was found: what follows starts from the beginning.
         """
+        ...
+
+    def read_after(
+        self, selection: "DeltaSelection", after: int, *, with_objects: bool = True
+    ) -> "AsyncGenerator[Sequence[LoggedDelta]]":
+        """Yield the deltas after a sequence that the log still has, in order, then end; 0 begins with the oldest.
+
+        Of each object the last few deltas are kept. Without objects the deltas come without contents, and faster.
+
+        Raises:
+            StoreUnavailable: interrupted; ask again.
+        """
+        ...
+
+    def tail(
+        self, selection: "DeltaSelection", after: int, *, with_objects: bool = True
+    ) -> "AsyncGenerator[Sequence[LoggedDelta]]":
+        """Yield the deltas after a sequence, then everything new, for ever; a log that was lost from its beginning."""
         ...
 
 

@@ -7,7 +7,8 @@ is a reader of its own; all must be on one event loop.
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
 
 from headgate.common.deltas import (
     ClusterAnnouncement,
@@ -40,9 +41,11 @@ from headgate.common.stores import (
     TOMBSTONE_AGE_S,
     DeltaLogReader,
     DeltaLogWriter,
+    DeltaSelection,
     HeartbeatBoard,
     LastGoodLog,
     LeaseBoard,
+    LoggedDelta,
     LoggedObject,
     LogPosition,
     LogReplay,
