@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 
 from headgate.common.bus import Bus
+from headgate.common.bus_admission import Answering
 from headgate.common.errors import SettingsError
 from headgate.common.service import ServiceContext, run_service
 from headgate.common.settings import load_settings
 from headgate.common.stores.nats import NatsStores, Upkeep
 from headgate.common.stores.tables import TableStores
 from headgate.common.tasks import run_together
+from headgate.translator.admission.desk import AdmissionDesk
 from headgate.translator.housekeeping import keep_in_order
 from headgate.translator.loop import Stores, TranslatorLoop
 from headgate.translator.settings import TranslatorSettings
@@ -58,7 +60,8 @@ async def _work(context: ServiceContext, settings: TranslatorSettings) -> None:
                 settings,
             )
             context.admin.add_readiness("table", loop.readiness)
-            await run_together(loop.run(), keep_in_order(stores, loop.clusters))
+            answering = Answering(bus, AdmissionDesk(loop).judge)
+            await run_together(loop.run(), keep_in_order(stores, loop.clusters), answering.run())
     finally:
         await bus.close()
 
