@@ -35,6 +35,7 @@ IsWanted = Callable[[Manifest], bool]
     cls=TeachingCommand,
     examples=[
         "headgate history",
+        "headgate history --no-endpoints",
         "headgate history --since 2h --host shop.example",
         "headgate history --json-lines >> audit.jsonl",
         "headgate history --json-lines --since 1767225600.57    # what came after that revision",
@@ -50,12 +51,14 @@ IsWanted = Callable[[Manifest], bool]
     help="Only what came after a revision (57, HEAD~5) or since a time (2h, 2026-01-31).",
 )
 @click.option("--host", default="", show_default=False, metavar="HOST", help="Only what changed this virtual host.")
+@click.option("--no-endpoints", is_flag=True, help="Leave out revisions to which nothing but endpoints led.")
 @click.option("--json-lines", is_flag=True, help="Print one JSON object for each revision, oldest first: for audits.")
 @store_options
 def history(
     limit: int | None,
     since: str,
     host: str,
+    no_endpoints: bool,
     json_lines: bool,
     nats_url: str,
     data_dir: Path,
@@ -70,7 +73,11 @@ def history(
     if as_json and json_lines:
         raise UsageMistake("--json and --json-lines exclude each other")
     most = limit or (None if json_lines else SHOWN)
-    found = ask_stores(nats_url, data_dir, lambda stores: _read(stores, table, most, since, host))
+
+    def is_wanted(manifest: Manifest) -> bool:
+        return not (no_endpoints and manifest.is_routine) and (not host or host in changed_hosts(manifest))
+
+    found = ask_stores(nats_url, data_dir, lambda stores: _read(stores, table, most, since, is_wanted))
     if as_json:
         print_json([as_document(manifest) for manifest in found])
     elif json_lines:
@@ -80,7 +87,7 @@ def history(
         _print(found)
 
 
-async def _read(stores: NatsStores, table: str, limit: int | None, since: str, host: str) -> list[Manifest]:
+async def _read(stores: NatsStores, table: str, limit: int | None, since: str, is_wanted: IsWanted) -> list[Manifest]:
     snapshots = stores.snapshots
     after = await _parse_since(snapshots, table, since)
     found: list[Manifest] = []
@@ -92,7 +99,7 @@ async def _read(stores: NatsStores, table: str, limit: int | None, since: str, h
                 continue
             if not after(manifest) or (limit is not None and len(found) == limit):
                 return found
-            if not host or host in changed_hosts(manifest):
+            if is_wanted(manifest):
                 found.append(manifest)
     return found
 

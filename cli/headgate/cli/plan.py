@@ -18,7 +18,7 @@ from headgate.translator.dialects.ingress import ClassSettings
 from headgate.watcher.sources.manifest_files import read_paths
 
 ANSWER_S = 120.0
-"""The whole log is read and translated; 100,000 objects take some 15 seconds."""
+"""The whole log is read and translated: some ten seconds for 10,000 Ingresses with 100,000 endpoints."""
 _paths = click.Path(path_type=Path, exists=True)
 
 

@@ -63,6 +63,8 @@ async def test_history_is_filtered_by_host_revision_time_and_number() -> None:
         assert await shown("--since=HEAD~1") == [last.revision]
         assert await shown("--since=1h", "--limit=1") == [last.revision]
         assert await shown("--since=2100-01-01") == []
+        await history.say(endpoint_slice("new", "10.0.0.7"))
+        assert await shown("--no-endpoints", "--limit=1") == [last.revision]
 
 
 async def test_json_lines_are_all_that_is_kept_oldest_first() -> None:
