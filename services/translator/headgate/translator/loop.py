@@ -11,8 +11,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from headgate.common.deltas import LogMessage
-from headgate.common.errors import Conflict, DecodeError, NotFound, StoreError
-from headgate.common.leadership import Leadership, run_while_leading
+from headgate.common.errors import Conflict, DecodeError, NotFound, StoreError, StoreUnavailable
 from headgate.common.problems import Severity
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Manifest, Pin, Pointer, Version
@@ -34,7 +33,6 @@ from headgate.translator.addresses import announced
 from headgate.translator.conditions import disown, judge, report
 from headgate.translator.intake import Causes, Intake
 from headgate.translator.keeping import LastGoodKeeper
-from headgate.translator.leadership import CatchUp, Turn
 from headgate.translator.offline import make_dialects
 from headgate.translator.pinned_table import PinnedTable
 from headgate.translator.publisher import Draft, Publisher
@@ -71,27 +69,22 @@ class Stores(NamedTuple):
     heartbeats: HeartbeatBoard
 
 
-Item = LogReplay | Sequence[LogMessage] | Surroundings | Pointer | Turn
+Item = LogReplay | Sequence[LogMessage] | Surroundings | Pointer
 
 
 class TranslatorLoop:
-    """Follows the log and keeps one table up to date, and while it leads the stored table and the statuses too."""
+    """Follows the log and keeps one table and the statuses up to date."""
 
-    def __init__(self, stores: Stores, settings: TranslatorSettings, leadership: Leadership) -> None:
+    def __init__(self, stores: Stores, settings: TranslatorSettings) -> None:
         self._stores = stores
         self._settings = settings
-        self._leadership = leadership
-        self._term = 0
-        """Of the last turn that was taken."""
-        self._publisher = Publisher(
-            stores.snapshots, settings.table, settings.retention, may_commit=lambda: leadership.is_leader
-        )
-        self._poster = self._new_poster()
+        self._publisher = Publisher(stores.snapshots, settings.table, settings.retention)
+        self._poster = StatusPoster(stores.statuses, self._take_board)
         self._keeper = LastGoodKeeper(stores.last_good)
         self._inbox: asyncio.Queue[Item] = asyncio.Queue(INBOX)
         self._addresses = settings.fixed_addresses or None
         self._required: frozenset[str] = frozenset()
-        self._catch_up = CatchUp(stores.log)
+        self._hold_sequence = 0
         self._due: float | None = None
         self._published_at = float("-inf")
         self._recovering_since: float | None = None
@@ -106,7 +99,7 @@ class TranslatorLoop:
         self._known: frozenset[str] = frozenset()
 
     def readiness(self) -> str | None:
-        """Readiness check: None once a table was published, found to be current already, or would be if we led."""
+        """Readiness check: None once a table was published, or found to be current already."""
         return None if self._is_current else self._obstacle() or "no table is published yet"
 
     def clusters(self) -> frozenset[str]:
@@ -129,17 +122,10 @@ class TranslatorLoop:
             self._follow_log(),
             self._follow_pointer(),
             self._follow_surroundings(),
-            run_while_leading(self._leadership, self._lead),
+            self._poster.run(),
+            self._keeper.run(),
             self._work(),
         )
-
-    async def _lead(self) -> None:
-        self._poster = self._new_poster()  # what another posted meanwhile is read from the board
-        await self._inbox.put(Turn())
-        await run_together(self._poster.run(), self._keeper.run())
-
-    def _new_poster(self) -> StatusPoster:
-        return StatusPoster(self._stores.statuses, self._take_board, lambda: self._leadership.is_leader)
 
     async def _read_store(self) -> None:
         while True:
@@ -185,8 +171,7 @@ class TranslatorLoop:
         #   2. messages of the log: into the world; the first change is due at once, further ones after the debounce;
         #   3. news of gateways and store: addresses for statuses; a store that was lost or went back is due at once;
         #   4. somebody else moved the pointer: another translator, or a person who pins or unpins the table;
-        #   5. it is our turn to commit and to post: nothing that was known of the store counts any more;
-        #   6. something is due: translate and, if we lead, commit, then post; what fails is due again after a pause.
+        #   5. something is due: translate, commit, then post statuses; what fails is due again after a pause.
         while True:
             item = await self._next_item()
             match item:
@@ -197,11 +182,9 @@ class TranslatorLoop:
                 case Surroundings():
                     self._take_surroundings(item)
                 case Pointer():
-                    self._take_pointer(item)
-                case Turn():
-                    self._take_turn()
+                    await self._take_pointer(item)
                 case _:
-                    if self._intake.receive(item, self._causes) or self._catch_up.is_waiting:
+                    if self._intake.receive(item, self._causes) or self._hold_sequence:
                         self._schedule()
 
     async def _next_item(self) -> Item | None:
@@ -223,7 +206,7 @@ class TranslatorLoop:
         self._translation = Translation(make_dialects(self._settings.classes))
         self._intake = Intake(position, self._translation)
         self._causes = self._new_causes()
-        self._catch_up.end()
+        self._hold_sequence = 0
         self._due = None
         self._severities.clear()
         self._known = frozenset()
@@ -244,29 +227,16 @@ class TranslatorLoop:
             self._addresses = addresses
             self._unposted.update(dict.fromkeys(self._translation.assembly.fragments))
             self._schedule()
-        if self._catch_up.is_waiting:
-            self._catch_up.look()
+        if self._hold_sequence:
+            self._hold_sequence = 0  # what the other has read more of cannot be read, or is gone
             self._schedule()
-        if self._publisher.is_behind or not self._leads:
+        if self._publisher.is_behind:
             self._schedule()
 
-    def _take_pointer(self, pointer: Pointer) -> None:
-        # Who follows looks at the pointer now and then, and anew when its turn comes.
-        if self._leads and pointer.version != self._publisher.version:
+    async def _take_pointer(self, pointer: Pointer) -> None:
+        if pointer.version != self._publisher.version:
             self._publisher.observe(pointer, None)
-            self._stand_back()
-
-    @property
-    def _leads(self) -> bool:
-        """Whether it is our turn now, and we have begun it."""
-        return self._leadership.is_leader and self._term == self._leadership.term
-
-    def _take_turn(self) -> None:
-        self._term = self._leadership.term
-        self._publisher.distrust()
-        self._catch_up.begin()
-        self._unposted = dict.fromkeys(self._translation.assembly.fragments)
-        self._due = time.monotonic()
+            await self._stand_back()
 
     def _obstacle(self) -> str | None:
         """Say what must happen before a table may be published."""
@@ -280,41 +250,35 @@ class TranslatorLoop:
                 f"{cluster}: {', '.join(kinds)}" for cluster, kinds in self._intake.incomplete().items()
             )
             return f"no cluster is completely listed yet ({waiting or 'none is announced'})"
-        if self._leads and not self._catch_up.is_done(self._intake.sequence):
+        if self._intake.sequence < self._hold_sequence:
             return "another translator has read more of the log"
         return None
 
     async def _publish_if_possible(self) -> None:
         self._due = None
-        try:
-            if self._leads and self._catch_up.must_ask:
-                await self._catch_up.ask(self._intake.incarnation)
-            if (obstacle := self._obstacle()) is not None:
-                logger.debug("not published", extra={"reason": obstacle})
-            elif (wait_s := self._recovery_wait()) > 0:
-                self._schedule(not_before=time.monotonic() + wait_s)
-            else:
-                await self._publish()
-        except Conflict:
-            metrics.CONFLICTS.inc()
-            self._stand_back()
-        except StoreError as error:
-            metrics.STORE_FAILURES.inc()
-            logger.warning("a revision waits for the store", extra={"reason": str(error)})
-            self._schedule(not_before=time.monotonic() + self._next_pause())
-
-    async def _publish(self) -> None:
+        if (obstacle := self._obstacle()) is not None:
+            logger.debug("not published", extra={"reason": obstacle})
+            return
+        if (wait_s := self._recovery_wait()) > 0:
+            self._schedule(not_before=time.monotonic() + wait_s)
+            return
+        self._hold_sequence = 0
         self._published_at = time.monotonic()
         with span_from(self._causes.traceparent, "translate"):
-            await self._keeper.recall(self._translation)
-            await self._adopt_pin()
-            await self._translate()
-            if self._leads:
-                self._catch_up.end()
+            try:
+                await self._keeper.recall(self._translation)
+                await self._adopt_pin()
+                await self._translate()
                 await self._commit()
-                await self._settled()
+            except Conflict:
+                metrics.CONFLICTS.inc()
+                await self._stand_back()
+            except StoreError as error:
+                metrics.STORE_FAILURES.inc()
+                logger.warning("a revision waits for the store", extra={"reason": str(error)})
+                self._schedule(not_before=time.monotonic() + self._next_pause())
             else:
-                self._stay_warm()
+                await self._settled()
 
     def _recovery_wait(self) -> float:
         """Seconds to wait for clusters that may be there besides: nothing is known of the table that gateways serve."""
@@ -397,31 +361,23 @@ class TranslatorLoop:
             return draft
         return replace(draft, chunks=self._pinned.image.chunks(), live=draft.chunks, pin=self._pinned.pin)
 
-    def _stand_back(self) -> None:
+    async def _stand_back(self) -> None:
         """Somebody else committed: go on only when we have read of the log what they may have read."""
-        self._catch_up.begin()
+        try:
+            position = await self._stores.log.position()
+        except StoreUnavailable:
+            position = _NEVER
+        if position.incarnation == self._intake.incarnation:
+            self._hold_sequence = position.last_sequence
         self._schedule(not_before=time.monotonic() + random.uniform(0.0, 0.05))  # noqa: S311 - not a secret
 
-    def _stay_warm(self) -> None:
-        """Have the table encoded, and know what is new in it, for when our turn comes."""
-        self._draft()
-        current = self._publisher.manifest
-        if current is not None and current.log == self._intake.incarnation:
-            self._causes.forget(current.inputs)
-        self._unposted.clear()
-        self._pause_s = _FIRST_PAUSE_S
-        self._note_current()
-
-    def _note_current(self) -> None:
+    async def _settled(self) -> None:
         self._is_current = True
         self._required = frozenset()
         self._recovering_since = None
-        self._measure()
-
-    async def _settled(self) -> None:
-        self._note_current()
         traceparent, self._causes = self._causes.traceparent, self._new_causes()
         self._keeper.look_after(self._translation.world)
+        self._measure()
         await self._post(traceparent)
         try:
             await self._publisher.collect_garbage()
