@@ -38,7 +38,13 @@ class Outbox:
         waiting, self._waiting = self._waiting, []
         self.turn += 1
         for transport in waiting:
-            transport.flush()
+            try:
+                transport.flush()
+            except Exception as error:
+                # It costs this connection. The others must not wait for bytes that nobody sends any more.
+                transport.abort()
+                told = {"message": "what was written to a connection cannot be sent", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(told)
 
 
 class OutboxTransport:
