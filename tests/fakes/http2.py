@@ -258,8 +258,8 @@ class Http2Origin:
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def start(self, tls: ssl.SSLContext | None = None) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port, ssl=tls)
+    async def start(self, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> None:
+        self._server = await asyncio.start_server(self._accept, host, self.port, ssl=tls)
         self.port = self._server.sockets[0].getsockname()[1]
 
     def stop_listening(self) -> None:

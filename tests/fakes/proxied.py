@@ -87,8 +87,8 @@ class Origin:
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def start(self) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port, ssl=self.tls)
+    async def start(self, host: str = "127.0.0.1") -> None:
+        self._server = await asyncio.start_server(self._accept, host, self.port, ssl=self.tls)
         self.port = self._server.sockets[0].getsockname()[1]
 
     def stop_listening(self) -> None:

@@ -2,16 +2,18 @@
 
 import asyncio
 import ssl
+from ipaddress import IPv6Address
 from pathlib import Path
 
 import pytest
 from cryptography import x509
 
-from fakes.proxied import OK, Conversation, Script, answering
+from fakes.http2 import Http2Origin, answer_with
+from fakes.proxied import OK, Conversation, Origin, Script, answering
 from fakes.served import asking, at, origins, read_answer, sealed, served, site
 from fakes.tls import Authority
 from fakes.waiting import until
-from headgate.common.table import BackendTls
+from headgate.common.table import BackendTls, Endpoint
 from headgate.gateway.proxy.config import ProxyConfig
 
 
@@ -89,6 +91,34 @@ async def test_host_that_the_upstream_wants_is_sent(host: str | None, sent: byte
         await proxy.get()
         assert b"\r\nHost: %b\r\n" % (sent % origin.port if b"%" in sent else sent) in origin.heads[0]
         assert b"\r\nX-Forwarded-Host: a.example\r\n" in origin.heads[0]
+
+
+@pytest.mark.parametrize("protocol", ["http", "https"])
+async def test_an_endpoint_with_an_ipv6_address_is_connected_to_and_named_in_brackets(
+    protocol: str, tmp_path: Path
+) -> None:
+    authority, address = Authority(), x509.IPAddress(IPv6Address("::1"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.issue("web", address).write(tmp_path))
+    origin = Origin(answering(OK), context if protocol == "https" else None)
+    await origin.start("::1")
+    tls = BackendTls(verify=True, ca_pem=authority.pem.decode()) if protocol == "https" else None
+    upstream = at(Endpoint(address="::1", port=origin.port), protocol=protocol, tls=tls, host="")
+    async with served(site(), upstream) as proxy:
+        assert await proxy.bodies(2) == ["ok", "ok"]
+        assert b"\r\nHost: [::1]:%d\r\n" % origin.port in origin.heads[0]
+        assert proxy.log.records[0][12] == f"[::1]:{origin.port}"
+        assert len(origin.conversations) == 1
+    await origin.stop()
+
+
+async def test_an_endpoint_with_an_ipv6_address_is_spoken_to_in_http2() -> None:
+    origin = Http2Origin(answer_with())
+    await origin.start(host="::1")
+    async with served(site(), at(Endpoint(address="::1", port=origin.port), protocol="h2c", host="")) as proxy:
+        assert (await proxy.get()).body == b"ok"
+        assert origin.requests[0].headers[b":authority"] == b"[::1]:%d" % origin.port
+    await origin.stop()
 
 
 def after_header(headers: list[bytes], size: int | None) -> Script:
