@@ -106,7 +106,7 @@ def _place(nats_url: str, data_dir: Path) -> _Place:
 def _open_tables(settings: StoreSettings, stores: NatsStores) -> AbstractAsyncContextManager[TableStores]:
     target = settings.redis
     if target is None:
-        return nullcontext(TableStores(stores.snapshots, stores.heartbeats))
+        return nullcontext(TableStores(stores.snapshots, stores.heartbeats, stores.leases))
     from headgate.common.stores.redis.stores import open_tables  # 0.15 s, for those who need it
 
     return open_tables(target, "headgate", wait_s=CONNECT_S)
@@ -122,7 +122,7 @@ async def _ask(place: _Place, question: Callable[[NatsStores], Awaitable[T]], an
             stores = NatsStores(bus, upkeep=Upkeep(makes_streams=False))
             await stores.ensure()
             async with _open_tables(settings, stores) as tables:
-                stores.snapshots, stores.heartbeats = tables
+                stores.snapshots, stores.heartbeats, stores.leases = tables
                 return await question(stores)
     except (StoreUnavailable, TimeoutError) as error:
         raise Unreachable(f"no answer from the stores (NATS at {bus.address}): {error or 'timeout'}") from error

@@ -11,6 +11,7 @@ import pytest
 
 from fakes.kubernetes_api import FakeKubernetes
 from fakes.nats import lose_store, real_bus, real_stores
+from fakes.redis import linked, real_redis, real_tables
 from headgate.common.errors import Conflict, StoreUnavailable
 from headgate.common.leases import NOBODYS, Lease
 from headgate.common.stores import LeaseBoard
@@ -18,6 +19,7 @@ from headgate.common.stores.memory import MemoryStores
 from headgate.common.stores.nats import NatsStores
 from headgate.common.stores.nats.jetstream import Outgoing, Stream, Upkeep
 from headgate.common.stores.nats.snapshots import tables_stream
+from headgate.common.stores.redis.leases import RedisLeaseBoard
 from headgate.watcher.lease import KubernetesLeaseBoard
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 
@@ -46,9 +48,16 @@ async def kubernetes() -> AsyncIterator[LeaseBoard]:
                 await transport.close()
 
 
+@asynccontextmanager
+async def redis() -> AsyncIterator[LeaseBoard]:
+    async with real_tables() as tables:
+        yield tables.leases
+
+
 PLACES: dict[str, Callable[[], AbstractAsyncContextManager[LeaseBoard]]] = {
     "memory": memory,
     "nats": nats,
+    "redis": redis,
     "kubernetes": kubernetes,
 }
 
@@ -133,3 +142,24 @@ async def test_a_lease_that_cannot_be_read_is_nobodys() -> None:
         assert found is not None
         assert found.lease == NOBODYS
         assert (await leases.write("l", lease(), found.version)).lease == lease()
+
+
+async def test_a_lease_that_was_lost_with_redis_cannot_be_renewed() -> None:
+    async with real_redis() as server, linked(server.target) as link:
+        leases = RedisLeaseBoard(link)
+        first = await leases.write("l", lease(), None)
+        await server.ask("FLUSHALL")
+        with pytest.raises(Conflict):
+            await leases.write("l", lease(seconds=1), first.version)
+        assert await leases.read("l") is None
+
+
+async def test_a_lease_of_redis_that_cannot_be_read_is_nobodys() -> None:
+    async with real_redis() as server, linked(server.target) as link:
+        leases = RedisLeaseBoard(link)
+        await leases.write("l", lease(), None)
+        await server.ask("HSET", "{headgate}:lease:l", "json", "not a lease")
+        found = await leases.read("l")
+        assert found is not None
+        assert found.lease == NOBODYS
+        assert (await leases.write("l", lease("two"), found.version)).lease == lease("two")

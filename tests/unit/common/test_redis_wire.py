@@ -10,7 +10,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 
 from fakes.waiting import until
-from headgate.common.errors import StoreError, StoreUnavailable
+from headgate.common.errors import NotPermitted, StoreError, StoreUnavailable
 from headgate.common.stores.redis import wire
 from headgate.common.stores.redis.wire import Pipe, Word, refusal
 from headgate.common.tasks import cancel
@@ -145,5 +145,6 @@ def test_what_is_about_the_servers_state_passes(code: str) -> None:
 
 def test_what_is_about_the_command_does_not_pass() -> None:
     found = refusal(ResponseError("this user has no permissions", status_code="NOPERM"))
-    assert type(found) is StoreError
+    assert isinstance(found, NotPermitted)
     assert "NOPERM this user" in str(found)
+    assert type(refusal(ResponseError("WRONGTYPE of key"))) is StoreError

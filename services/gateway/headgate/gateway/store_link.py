@@ -29,6 +29,6 @@ async def _open_nats_tables(settings: GatewaySettings, name: str) -> AsyncIterat
     bus = await Bus.connect(settings.nats, name=name)
     try:
         stores = await NatsStores.open(bus, upkeep=Upkeep(makes_streams=False), needs=FOR_GATEWAYS)
-        yield TableStores(stores.snapshots, stores.heartbeats)
+        yield TableStores(stores.snapshots, stores.heartbeats, stores.leases)
     finally:
         await bus.close()

@@ -71,7 +71,7 @@ def _open_tables(
 ) -> AbstractAsyncContextManager[TableStores]:
     target = settings.redis
     if target is None:
-        return nullcontext(TableStores(stores.snapshots, stores.heartbeats))
+        return nullcontext(TableStores(stores.snapshots, stores.heartbeats, stores.leases))
     from headgate.common.stores.redis.stores import open_tables  # 24 MB, for those who need it
 
     return open_tables(target, name)

@@ -2,11 +2,12 @@
 
 from typing import NamedTuple
 
-from headgate.common.stores import HeartbeatBoard, SnapshotStore
+from headgate.common.stores import HeartbeatBoard, LeaseBoard, SnapshotStore
 
 
 class TableStores(NamedTuple):
-    """The tables, and who serves which revision of them."""
+    """The tables, who serves which revision of them, and who may publish."""
 
     snapshots: SnapshotStore
     heartbeats: HeartbeatBoard
+    leases: LeaseBoard

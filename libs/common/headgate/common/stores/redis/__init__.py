@@ -1,4 +1,4 @@
-"""The snapshot store and the heartbeats on Redis 7 or newer, or Valkey: one server, or a primary with Sentinels.
+"""The snapshot store, heartbeats and leases on Redis 7 or newer, or Valkey: one server, or a primary with Sentinels.
 
 The delta log and the statuses stay on NATS: between watchers and translators it is there anyway, and a gateway needs
 neither. So a gateway with this store needs no NATS at all.

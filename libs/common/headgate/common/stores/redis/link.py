@@ -16,7 +16,7 @@ from typing import Any
 from prometheus_client import Counter, Gauge
 from redis.exceptions import NoScriptError, ReadOnlyError, ResponseError
 
-from headgate.common.errors import StoreError, StoreUnavailable
+from headgate.common.errors import NotPermitted, StoreError, StoreUnavailable
 from headgate.common.stores.redis.sentinels import Sentinels
 from headgate.common.stores.redis.target import RedisTarget, Server
 from headgate.common.stores.redis.wire import Pipe, Wire, Word, dial, refusal
@@ -59,6 +59,8 @@ class RedisLink:
         self._lost_because = "not connected yet"
         self._is_outage_told = False
         self._demoted = asyncio.Event()
+        self._told: set[str] = set()
+        """What was said to be not permitted."""
         self.session = 0
         """Counts connections: whoever keeps one of its own gives it up when this changes."""
         self.history = ""
@@ -145,7 +147,11 @@ class RedisLink:
     def _refused(self, error: ResponseError) -> StoreError:
         if isinstance(error, ReadOnlyError):
             self._demoted.set()
-        return refusal(error)
+        refused = refusal(error)
+        if isinstance(refused, NotPermitted) and str(refused) not in self._told:
+            self._told.add(str(refused))  # few: what is asked is always the same
+            _log.error("Redis does not permit what is needed", extra={"redis": self.address, "reason": str(refused)})
+        return refused
 
     async def dial(self) -> Wire:
         """Open a further connection to the primary of now, for commands that block; the caller hangs up.

@@ -27,6 +27,7 @@ from headgate.common.errors import (
     DecodeError,
     HistoryBroken,
     NotFound,
+    NotPermitted,
     StoreError,
     StoreUnavailable,
     TooLarge,
@@ -264,12 +265,11 @@ class RedisSnapshotStore:
             try:
                 await self._listen(table, tell)
                 pause_s, refused = _FIRST_PAUSE_S, ""
-            except StoreUnavailable as error:
-                _log.debug("listening anew", extra={"table": table, "reason": str(error)})
             except StoreError as error:
-                if refused != str(error):
-                    _log.warning("notices are not heard, reading instead", extra={"table": table, "reason": str(error)})
-                refused = str(error)
+                is_lasting = isinstance(error, NotPermitted) or not isinstance(error, StoreUnavailable)
+                if is_lasting and refused != str(error):
+                    refused = str(error)
+                    _log.warning("notices are not heard, reading instead", extra={"table": table, "reason": refused})
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
             pause_s = min(_LAST_PAUSE_S, pause_s * 2)
 

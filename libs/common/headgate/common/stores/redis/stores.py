@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from headgate.common.errors import StoreUnavailable
 from headgate.common.stores.collecting import CHUNK_GRACE_S
 from headgate.common.stores.redis.heartbeats import RedisHeartbeatBoard
+from headgate.common.stores.redis.leases import RedisLeaseBoard
 from headgate.common.stores.redis.link import RedisLink
 from headgate.common.stores.redis.snapshots import RedisSnapshotStore
 from headgate.common.stores.redis.target import RedisTarget
@@ -23,7 +24,7 @@ def tables_on(link: RedisLink, *, chunk_grace_s: float = CHUNK_GRACE_S) -> Table
         link: the connection.
         chunk_grace_s: how long a chunk that nothing names is kept.
     """
-    return TableStores(RedisSnapshotStore(link, chunk_grace_s), RedisHeartbeatBoard(link))
+    return TableStores(RedisSnapshotStore(link, chunk_grace_s), RedisHeartbeatBoard(link), RedisLeaseBoard(link))
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ Of redis-py this takes the connection itself: sockets, TLS, authentication and t
 
 import asyncio
 import logging
+import os
 from collections import deque
 from collections.abc import Iterable
 from typing import Any, Protocol, cast
@@ -18,7 +19,7 @@ from typing import Any, Protocol, cast
 from redis.asyncio.connection import Connection, SSLConnection
 from redis.exceptions import RedisError, ResponseError
 
-from headgate.common.errors import StoreError, StoreUnavailable
+from headgate.common.errors import NotPermitted, StoreError, StoreUnavailable
 from headgate.common.stores.redis.target import Login, RedisTarget, Server
 from headgate.common.tasks import run_together
 
@@ -66,8 +67,7 @@ async def dial(target: RedisTarget, server: Server, login: Login, *, name: str =
     """
     options: dict[str, Any] = {"username": login.user or None, "password": login.password or None}
     if target.is_tls:
-        files = (("ca_certs", target.ca_file), ("certfile", target.certificate_file), ("keyfile", target.key_file))
-        options |= {f"ssl_{option}": str(path) for option, path in files if path is not None}
+        options |= _tls_files(target)
     make = SSLConnection if target.is_tls else Connection
     # Time is kept here and not by redis-py, which would start a task for every write. Nor does it say what library this
     # is: that would be one more command that a user of few rights must be allowed.
@@ -95,6 +95,19 @@ async def dial(target: RedisTarget, server: Server, login: Login, *, name: str =
         await wire.disconnect(nowait=True)
         raise
     return wire
+
+
+def _tls_files(target: RedisTarget) -> dict[str, str]:
+    named = {
+        "ssl_ca_certs": target.ca_file,
+        "ssl_certfile": target.certificate_file,
+        "ssl_keyfile": target.key_file,
+    }
+    files = {option: str(path) for option, path in named.items() if path is not None}
+    for path in files.values():
+        if not os.access(path, os.R_OK):  # the error of `ssl` does not say which file it is about
+            raise StoreUnavailable(f"{path} for TLS to Redis cannot be read")
+    return files
 
 
 async def hang_up(wire: Wire) -> None:
@@ -130,6 +143,8 @@ def refusal(error: ResponseError) -> StoreError:
     text = f"{error.status_code} {error}" if error.status_code else str(error)
     if text.split(" ", 1)[0] in _PASSING:
         return StoreUnavailable(f"Redis refuses for now: {text}")
+    if text.startswith("NOPERM") or "ACL failure in script" in text:
+        return NotPermitted(f"Redis does not permit it to our user: {text}")
     return StoreError(f"Redis refuses: {text}")
 
 
