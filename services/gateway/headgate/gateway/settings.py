@@ -119,8 +119,8 @@ class GatewaySettings(StoreSettings):
     min_body_rate: int = Field(
         default=_PROXY.min_body_rate,
         ge=0,
-        description="Bytes per second, over each body_timeout_s, at which a body of known length has to come; 240 as "
-        "in IIS and Kestrel, 0 is no limit.",
+        description="Bytes per second, over each body_timeout_s, at which a body of known length has to come, and an "
+        "answer to be taken by its client; 240 as in IIS and Kestrel, 0 is no limit.",
     )
     tls_handshake_timeout_s: float = Field(
         default=_PROXY.tls_handshake_timeout_s,

@@ -120,7 +120,7 @@ def read_to_the_end(connected: socket.socket) -> None:
 
 async def test_client_that_does_not_read_costs_neither_us_nor_the_kernel() -> None:
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n" + bytes(60_000)
-    async with proxied(answering(answer), config=ProxyConfig(idle_timeout_s=0.3)) as proxy:
+    async with proxied(answering(answer), config=ProxyConfig(idle_timeout_s=0.3, body_timeout_s=0.3)) as proxy:
         reader = slow_reader(proxy.port)
         reader.sendall(GET)
         await until(lambda: len(proxy.log.records) == 1)

@@ -2,7 +2,9 @@
 
 import asyncio
 
-from fakes.http2 import http2_client, request
+import pytest
+
+from fakes.http2 import Peer, http2_client, request
 from fakes.proxied import Conversation, proxied
 from fakes.waiting import until
 from headgate.gateway.proxy.config import ProxyConfig
@@ -103,6 +105,32 @@ async def test_an_answer_that_stalls_is_dropped_with_its_upstream() -> None:
         answer = await client.answer(client.open(request()))
         assert answer.reset == 8
         await asyncio.wait_for(gone.wait(), 5)
+
+
+@pytest.mark.parametrize("size", [40_000, LARGE], ids=["given", "under way"])
+@pytest.mark.parametrize(("increment", "is_dropped"), [(5, True), (200, False)])
+async def test_a_client_has_to_open_its_window_fast_enough(size: int, increment: int, is_dropped: bool) -> None:
+    async def pour(conversation: Conversation) -> None:
+        await conversation.head()
+        await conversation.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
+
+    async def open_window(client: Peer, stream_id: int) -> None:
+        while True:
+            await asyncio.sleep(0.02)
+            client.h2.increment_flow_control_window(increment, stream_id)
+            client.flush()
+
+    # 400 bytes in 0.4 seconds, in which 100 come, or 4,000.
+    config = ProxyConfig(body_timeout_s=0.4, idle_timeout_s=0.2, min_body_rate=1000)
+    async with (
+        proxied(pour, config=config) as proxy,
+        http2_client(proxy.port, settings={4: 0}, returns_windows=False) as client,
+    ):
+        stream_id = client.open(request())
+        opening = asyncio.create_task(open_window(client, stream_id))
+        await asyncio.sleep(1.2)
+        assert client.is_over(stream_id) is is_dropped
+        opening.cancel()
 
 
 async def test_a_client_whose_socket_is_full_pauses_its_origins() -> None:

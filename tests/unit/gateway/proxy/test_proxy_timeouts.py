@@ -1,10 +1,11 @@
 """Who is waited for, how long, and what is said when the time is over."""
 
 import asyncio
+import socket
 
 import pytest
 
-from fakes.proxied import OK, Conversation, answering, proxied
+from fakes.proxied import OK, Conversation, Script, answering, proxied
 from fakes.waiting import until
 from headgate.gateway.proxy.config import ProxyConfig
 
@@ -125,7 +126,60 @@ async def test_client_that_takes_no_answer_is_dropped() -> None:
         await client.send(GET)
         await until(lambda: proxy.server.connections == 1)
         await until(lambda: proxy.server.connections == 0)
-        assert proxy.log.records[0][-1] == "client took nothing of the answer in time"
+        assert proxy.log.records[0][-1] == "client took too little of the answer in time"
+
+
+LARGE = 50_000_000
+"""Bytes of an answer that is under way for as long as its client is slow."""
+SMALL = 400_000
+"""That the kernel takes, so that only the client has yet to get it."""
+
+
+def sized(size: int) -> Script:
+    return answering(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (size, bytes(size)))
+
+
+async def read_slowly(port: int, piece: int, pause_s: float, within_s: float) -> int:
+    """Ask with little room in the kernel, and read a piece at a time; gives what came. Raises as sockets do."""
+    loop, received = asyncio.get_running_loop(), 0
+    with socket.socket() as plain:
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+        plain.setblocking(False)
+        await loop.sock_connect(plain, ("127.0.0.1", port))
+        await loop.sock_sendall(plain, GET)
+        ends = loop.time() + within_s
+        while loop.time() < ends:
+            received += len(await loop.sock_recv(plain, piece))
+            await asyncio.sleep(pause_s)
+    return received
+
+
+@pytest.mark.parametrize("size", [LARGE, SMALL])
+async def test_a_client_that_takes_a_trickle_is_reset(size: int) -> None:
+    # 32 KiB in 0.5 seconds, in which it takes 20,000 bytes.
+    config = ProxyConfig(body_timeout_s=0.5, idle_timeout_s=0.2, min_body_rate=100_000)
+    async with proxied(sized(size), config=config) as proxy:
+        with pytest.raises(ConnectionResetError):
+            await read_slowly(proxy.port, 2000, 0.05, 8)
+        await until(lambda: proxy.server.connections == 0)
+        assert proxy.log.records[0][-1] == ("client took too little of the answer in time" if size == LARGE else "")
+
+
+@pytest.mark.parametrize("size", [LARGE, SMALL])
+async def test_a_client_that_is_slow_and_steady_gets_its_answer(size: int) -> None:
+    # 5,000 bytes in 0.5 seconds, in which it takes 100,000.
+    config = ProxyConfig(body_timeout_s=0.5, idle_timeout_s=0.2, min_body_rate=10_000)
+    async with proxied(sized(size), config=config) as proxy:
+        assert await read_slowly(proxy.port, 4000, 0.02, 1.5) > 100_000
+
+
+async def test_without_a_rate_a_client_has_to_take_something_of_an_answers_end() -> None:
+    config = ProxyConfig(body_timeout_s=0.3, idle_timeout_s=0.2, min_body_rate=0)
+    async with proxied(sized(SMALL), config=config) as proxy:
+        reading = asyncio.create_task(read_slowly(proxy.port, 1, 3, 3))
+        await until(lambda: proxy.server.connections == 1)
+        await until(lambda: proxy.server.connections == 0, within_s=2)
+        await reading
 
 
 async def test_connection_that_does_not_open_is_a_504(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,8 +37,8 @@ class ProxyConfig:
     tls_handshake_timeout_s: float = 15.0
     """How long a TLS handshake may take; as long as a head."""
     min_body_rate: int = 240
-    """Bytes per second, in each period of `body_timeout_s`, at which a body of known length has to come (408); 0 is no
-    limit. Kestrel's and IIS's number."""
+    """Bytes per second, in each period of `body_timeout_s`, at which a body of known length has to come (408), and at
+    which a client has to take what waits for it (reset); 0 is no limit. Kestrel's and IIS's number."""
 
     max_head: int = DEFAULT_MAX_HEAD
     """Longest head of a request (431) or an answer (502)."""
@@ -62,7 +62,7 @@ class ProxyConfig:
     idle_timeout_s: float = 75.0
     """How long a client's connection may rest between two requests."""
     body_timeout_s: float = 60.0
-    """Between two reads of a request's body (408), and between two successful writes to a client."""
+    """Between two reads of a request's body (408); a client that takes nothing for so long is reset."""
     keep_alive_requests: int = 100_000
     """Requests on one client connection before it is closed."""
 
@@ -82,6 +82,14 @@ class ProxyConfig:
     nginx's `keepalive_min_timeout`. A request that comes is answered with `Connection: close`."""
     lingering_s: float = 2.0
     """How long what a refused client still sends is read and dropped, so that it can read our answer."""
+
+    @property
+    def min_taken(self) -> int:
+        """Bytes that a client has to take in each `body_timeout_s` of what waits for it.
+
+        At most half of what makes it wait: who took that may have caught up since.
+        """
+        return max(1, min(int(self.min_body_rate * self.body_timeout_s), self.buffer_high // 2))
 
     @property
     def tick_s(self) -> float:

@@ -4,6 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 from headgate.gateway.proxy.context import ProxyContext
+from headgate.gateway.proxy.pace import Pace
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.exchange import Exchange
@@ -12,17 +13,22 @@ if TYPE_CHECKING:
 class Deadlines:
     """Sets the deadline of one exchange's client, which the tick of the clock compares with the time."""
 
-    __slots__ = ("_clock", "_config", "_exchange", "_pace_began", "_paced", "expires")
+    __slots__ = ("_answer_pace", "_body_pace", "_clock", "_config", "_exchange", "expires")
 
     def __init__(self, exchange: "Exchange", context: ProxyContext) -> None:
         self._exchange = exchange
         self._clock = context.clock
         self._config = context.config
+        self._body_pace: Pace | None = None
+        """At which the body comes; None: nobody has waited for more of it yet."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin with a request."""
         self.expires = math.inf
         """When the whole request has to be over."""
-        self._pace_began = 0.0
-        self._paced = 0
-        """What had come of the body when the period began in which enough more has to come."""
+        self._answer_pace: Pace | None = None
+        """At which the client takes the answer; None: nothing has waited for it yet."""
 
     def allow(self, seconds: float) -> None:
         """Bound the time for the whole request, if it is not shorter already."""
@@ -47,12 +53,12 @@ class Deadlines:
         client, route, upstream = exchange.client, exchange.route, exchange.upstream
         if exchange.tunnel:
             timeout_s = self._tunnel_idle_s()
-        elif client.write_paused or route is None or not exchange.request_done:
-            timeout_s = config.body_timeout_s if exchange.request_done else self._body_timeout_s()
-            if route is not None and upstream is not None and upstream.write_paused:
-                timeout_s = route.send_timeout_s or config.send_timeout_s
         elif upstream is not None and upstream.write_paused:
-            timeout_s = route.send_timeout_s or config.send_timeout_s
+            timeout_s = (route.send_timeout_s if route is not None else None) or config.send_timeout_s
+        elif client.write_paused:
+            timeout_s = self._answer_timeout_s()
+        elif route is None or not exchange.request_done:
+            timeout_s = self._body_timeout_s()
         else:
             timeout_s = route.read_timeout_s or config.read_timeout_s
             policies = route.policies
@@ -62,21 +68,28 @@ class Deadlines:
 
     def restart_pace(self) -> None:
         """Begin a period in which enough of the body has to come."""
-        self._paced = self._exchange.body.received
-        self._pace_began = self._clock.now
+        self._body_pace = Pace(self._exchange.body.received, self._clock.now)
 
     def _body_timeout_s(self) -> float:
         """How long to wait for more of the body: until the end of the period in which too little of it came.
 
         One of unknown length may be a stream of messages, and so may one that is being answered already.
         """
-        exchange, config = self._exchange, self._config
+        exchange, config, pace = self._exchange, self._config, self._body_pace
         timeout_s = config.body_timeout_s
-        if exchange.fields.content_length < 0 or exchange.answer_begun or not config.min_body_rate:
+        if pace is None or exchange.fields.content_length < 0 or exchange.answer_begun or not config.min_body_rate:
             return timeout_s
-        if exchange.body.received - self._paced >= config.min_body_rate * timeout_s:
-            self.restart_pace()
-        return self._pace_began + timeout_s - self._clock.now
+        now = self._clock.now
+        return pace.ends(exchange.body.received, int(config.min_body_rate * timeout_s), timeout_s, now) - now
+
+    def _answer_timeout_s(self) -> float:
+        """How long to wait for a client that takes the answer slowly: until the end of the period in which too little
+        of it was taken. The client may catch up meanwhile; then it has taken enough.
+        """
+        config, now, taken = self._config, self._clock.now, self._exchange.client.taken()
+        if self._answer_pace is None:
+            self._answer_pace = Pace(taken, now)
+        return self._answer_pace.ends(taken, config.min_taken, config.body_timeout_s, now) - now
 
     def _tunnel_idle_s(self) -> float:
         route = self._exchange.route
@@ -97,8 +110,10 @@ class Deadlines:
             exchange.refuse(504, "a plugin of the route took too long")
         elif exchange.attempts.is_waiting:
             exchange.refuse(503, "no connection to the upstream was free in time")
+        elif exchange.client.write_paused and self._answer_timeout_s() > 0.0:
+            self.set()
         elif exchange.client.write_paused:
-            exchange.reason = "client took nothing of the answer in time"
+            exchange.reason = "client took too little of the answer in time"
             exchange.client.abort()
         elif not exchange.request_done and not (upstream is not None and upstream.write_paused):
             exchange.refuse(408, "the rest of the body did not come in time")

@@ -15,6 +15,7 @@ from headgate.gateway.proxy.framing import encode_chunk, last_chunk
 from headgate.gateway.proxy.head import AnswerHead, RequestFields
 from headgate.gateway.proxy.http2.server import Http2Connection
 from headgate.gateway.proxy.outbox import OutboxTransport
+from headgate.gateway.proxy.pace import Pace
 from headgate.gateway.proxy.request_reader import HAS_BEGUN, HTTP2, REQUEST, RequestReader
 from headgate.gateway.proxy.sides import ClientSide
 from headgate.gateway.streams.proxy_protocol import Addresses
@@ -25,7 +26,6 @@ _JOIN_LIMIT: Final = 16 * 1024
 _ALLOWED: Final = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
 _REFUSED_METHODS: Final = frozenset({b"CONNECT", b"TRACE"})
 _QUESTION_MARK: Final = 0x3F
-_UNKNOWN: Final = 1 << 60
 _BURST: Final = 32
 """Pipelined requests taken in a row before other connections get their turn."""
 _NO_FIELDS: Final = RequestFields()
@@ -51,6 +51,7 @@ class ClientConnection(ClientSide):
         "_client",
         "_closing",
         "_context",
+        "_delivery",
         "_eof",
         "_exchange",
         "_minor",
@@ -60,7 +61,6 @@ class ClientConnection(ClientSide):
         "_reading_paused",
         "_requests",
         "_scheme",
-        "_unsent",
         "_until_close",
         "_wants_close",
         "state",
@@ -79,8 +79,8 @@ class ClientConnection(ClientSide):
         self._processing = False
         self._reading_paused = False
         self._eof = False
-        self._unsent = _UNKNOWN
-        """What waited for the client when it was last looked at."""
+        self._delivery: Pace | None = None
+        """How the client takes the end of the last answer; None: it was not looked at yet."""
         self.state: int = _HEAD
         self._minor = 1
         self._wants_close = False
@@ -341,7 +341,7 @@ class ClientConnection(ClientSide):
     def _close_transport(self) -> None:
         """Close once everything is sent, which the client has some time to take."""
         self.state = _CLOSED
-        self._unsent = _UNKNOWN
+        self._delivery = None
         self.deadline = self._context.clock.now + self._context.config.body_timeout_s
         self.transport.close()
 
@@ -355,7 +355,7 @@ class ClientConnection(ClientSide):
             return
         self.state = _HEAD
         self.deadline = self._context.clock.now + self._context.config.idle_timeout_s
-        self._unsent = _UNKNOWN
+        self._delivery = None
         if self._reading_paused:
             self.update_reading()
         if self._requests.pending or self._eof:
@@ -368,6 +368,10 @@ class ClientConnection(ClientSide):
             self.transport.reset()
         else:
             self._close_transport()
+
+    def taken(self) -> int:
+        """Count what the client has acknowledged, with heads and whatever else was around the bodies."""
+        return self.transport.delivered()
 
     def unsent(self) -> int:
         """Count what waits for the client to read."""
@@ -385,14 +389,19 @@ class ClientConnection(ClientSide):
             self._refuse(LimitExceeded("the rest of the head did not come in time", 408))
         elif self._is_about_to_read():
             return
-        elif 0 < self.unsent() < self._unsent:
-            # Still reading what it was sent last.
-            self._unsent = self.unsent()
-            self.deadline = self._context.clock.now + self._context.config.body_timeout_s
-        elif self.transport.undelivered():
-            self.transport.reset()
+        elif self.unsent() or self.transport.undelivered():
+            self._await_delivery()
         else:
             self.transport.abort()
+
+    def _await_delivery(self) -> None:
+        """Wait for a client that has yet to take what it was sent last, as long as it takes enough of it."""
+        config, now, taken = self._context.config, self._context.clock.now, self.taken()
+        if self._delivery is None:
+            self._delivery = Pace(taken, now)
+        self.deadline = self._delivery.ends(taken, config.min_taken, config.body_timeout_s, now)
+        if self.deadline <= now:
+            self.transport.reset()
 
     def drain(self) -> None:
         """Close if nothing is under way; otherwise the answer will close."""

@@ -79,7 +79,7 @@ class Exchange:
         self.books = Books(self, context)
         self.path = b""
         """That routes are asked for; empty for the gateway's own requests."""
-        self._early = b""
+        self._early: list[bytes] = []
         """What the client said to an upstream that has not switched to its protocol yet."""
         self._early_end = False
         """And that it has nothing more to say."""
@@ -115,7 +115,7 @@ class Exchange:
         self.body.begin()
         self.attempts.begin()
         self.books.begin()
-        self.deadlines.expires = math.inf
+        self.deadlines.begin()
         self.began = time.monotonic()
 
     def facts(self) -> RequestFacts:
@@ -180,7 +180,7 @@ class Exchange:
         """Take more of the request's body."""
         if self.upgrade and not self.tunnel:
             # Not a byte of it may pass for a request before the upstream has switched.
-            self._early += payload
+            self._early.append(payload)
             self._early_end |= done
             return
         self.request_done = done
@@ -373,10 +373,10 @@ class Exchange:
         self.bytes_sent = len(payload)
         self.request_done = False
         self.deadlines.expires = math.inf
-        early, self._early = self._early, b""
+        early, self._early = self._early, []
         self.client.open_tunnel(answer, payload)
         if early and self.upstream is not None:
-            self.upstream.send_data(early, done=False, trailers=b"")
+            self.upstream.send_data(b"".join(early), done=False, trailers=b"")
         if self._early_end:
             self.end_tunnel()
         self.client.update_reading()
@@ -482,6 +482,7 @@ class Exchange:
         self.attempts.close()
         self.route = None
         self.body.drop()
-        self._early = b""
+        if self._early:
+            self._early = []
         self._early_end = False
         self._facts = None

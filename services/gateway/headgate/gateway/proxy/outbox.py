@@ -14,6 +14,9 @@ import termios
 from typing import Any, Final
 
 _NO_BYTES: Final = bytes(4)
+_BYTES_ACKED: Final = struct.Struct("=Q")
+_BYTES_ACKED_AT: Final = 120
+"""Where Linux has the number in `tcp_info`."""
 _AT_ONCE: Final = struct.pack("ii", 1, 0)
 """Linger for no time."""
 
@@ -115,6 +118,14 @@ class OutboxTransport:
     def undelivered(self) -> bool:
         """Tell whether the peer has not taken everything, by what the kernel knows."""
         return self._asks_kernel(termios.TIOCOUTQ)
+
+    def delivered(self) -> int:
+        """Count the bytes that the peer has acknowledged, by what the kernel knows; 0 where it does not."""
+        connected = self.get_extra_info("socket")
+        if connected is None or connected.fileno() < 0:
+            return 0
+        known = connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_ACKED.size + _BYTES_ACKED_AT)
+        return int(_BYTES_ACKED.unpack_from(known, _BYTES_ACKED_AT)[0])
 
     def has_unread(self) -> bool:
         """Tell whether the peer has sent something that was not read yet, by what the kernel knows."""

@@ -61,6 +61,10 @@ class ClientSide:
         """End in the middle of an answer, in a way that cannot be taken for its end."""
         raise NotImplementedError
 
+    def taken(self) -> int:
+        """Count the bytes of answers that the client has taken, from any beginning."""
+        raise NotImplementedError
+
     def unsent(self) -> int:
         """Count the bytes of the answer that wait for the client."""
         raise NotImplementedError

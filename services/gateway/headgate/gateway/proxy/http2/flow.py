@@ -1,6 +1,7 @@
 """One stream of an HTTP/2 connection, as far as both ends of it are concerned."""
 
 from headgate.gateway.proxy.http2.frames import STREAM_WINDOW
+from headgate.gateway.proxy.pace import Pace
 
 
 class Flow:
@@ -11,8 +12,8 @@ class Flow:
         "ended",
         "has_head",
         "is_over",
-        "moved_at",
         "offset",
+        "pace",
         "peer_done",
         "pieces",
         "room",
@@ -43,7 +44,7 @@ class Flow:
         """The end was sent, or the stream was reset."""
         self.unreturned = 0
         """Bytes received and passed on, for which the window was not opened again yet."""
-        self.moved_at = 0.0
-        """Monotonic time at which the peer last took something, while something waits."""
+        self.pace: Pace | None = None
+        """At which the peer takes the rest of an answer that is given; None: it was not looked at yet."""
         self.drops_rest = False
         """Whatever the peer may still send is not wanted."""

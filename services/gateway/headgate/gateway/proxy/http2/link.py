@@ -5,7 +5,6 @@ came is passed on, so a stream whose taker is slow holds at most its own window,
 """
 
 import asyncio
-import time
 from typing import cast
 
 from headgate.gateway.proxy.config import ProxyConfig
@@ -177,8 +176,6 @@ class Link(Session):
         while pieces:
             room = min(flow.window, self.window, FRAME_SIZE)
             if room <= 0 or self.write_paused:
-                if not flow.moved_at:
-                    flow.moved_at = time.monotonic()
                 return
             offset = flow.offset
             piece = pieces[0]
@@ -191,7 +188,6 @@ class Link(Session):
                     flow.offset = 0
                 del pieces[0]
             flow.size -= len(piece)
-            flow.moved_at = 0.0
             is_last = flow.ended and not pieces and not flow.trailers
             self.write_data(stream_id, flow, piece, end=is_last)
             self.frames += 1

@@ -25,6 +25,7 @@ from headgate.gateway.proxy.http2.frames import (
 )
 from headgate.gateway.proxy.http2.heads import RequestHead, answer_block, grpc_answer, lines_of, read_request
 from headgate.gateway.proxy.http2.link import Link
+from headgate.gateway.proxy.pace import Pace
 from headgate.gateway.proxy.sides import ClientSide
 
 _REFUSED_METHODS: Final = frozenset({b"TRACE"})
@@ -130,6 +131,10 @@ class Stream(ClientSide):
     def cut_off(self) -> None:
         """Reset the stream."""
         self._connection.drop(self, INTERNAL_ERROR)
+
+    def taken(self) -> int:
+        """Count what the client's windows let through."""
+        return self.exchange.bytes_sent - self._flow.size
 
     def unsent(self) -> int:
         """Count what waits for the client's windows."""
@@ -426,7 +431,7 @@ class Http2Connection(Link):
         now = time.monotonic()
         for stream in [each for each in self._streams.values() if each.deadline < now]:
             stream.exchange.timed_out()
-        self._drop_stuck(now - self.config.body_timeout_s)
+        self._drop_stuck()
         if self.is_closed():
             return
         if self._streams or self.flows:
@@ -436,11 +441,15 @@ class Http2Connection(Link):
         else:
             self.deadline = self._quiet_until
 
-    def _drop_stuck(self, before: float) -> None:
-        """Reset streams whose answers are given and not taken."""
+    def _drop_stuck(self) -> None:
+        """Reset streams whose answers are given and taken too slowly."""
+        config, now = self.config, self._context.clock.now
         for stream_id, flow in list(self.flows.items()):
-            if stream_id not in self._streams and 0.0 < flow.moved_at < before:
-                self.reset(stream_id, CANCEL)
+            if stream_id not in self._streams and flow.pieces:
+                if flow.pace is None:
+                    flow.pace = Pace(-flow.size, now)
+                if flow.pace.ends(-flow.size, config.min_taken, config.body_timeout_s, now) <= now:
+                    self.reset(stream_id, CANCEL)
         self._close_if_done()
 
     def announce_drain(self) -> None:
