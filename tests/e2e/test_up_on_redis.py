@@ -12,7 +12,7 @@ from fakes.echo import EchoServer
 from fakes.gateway_process import GatewayProcess, commit
 from fakes.gateway_table import host, upstream
 from fakes.manifests import ingress, service, write
-from fakes.redis import linked, real_redis
+from fakes.redis import RedisServer, eventually, linked, real_redis
 from fakes.stack import Stack
 from headgate.common.snapshot import TableImage
 from headgate.common.stores.redis.stores import tables_on
@@ -59,6 +59,14 @@ async def test_changes_reach_traffic_over_redis_and_outlast_its_restart(tmp_path
             assert [beat["replica"] for beat in report["gateways"]]
             # The tables of NATS are others, and empty.
             assert (await status_of(stack, "--store=nats"))["published"] is None
+            await redis.ask("FLUSHALL")
+            await eventually(lambda: is_published_after(redis, report["published"]["version"]))
+            assert (await stack.get(HOST, "/")).json["name"] == "blue"
+
+
+async def is_published_after(redis: RedisServer, version: list[int]) -> bool:
+    stored = await redis.ask("HGET", "{headgate}:pointer:default", "version")
+    return stored is not None and [int(part) for part in stored.split(b".")] > version
 
 
 async def test_a_store_that_is_none_is_refused_before_anything_starts(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What the stores on Redis survive: restarts, lost data, a server that hangs, callers that leave, odd contents."""
 
 import asyncio
+import itertools
 import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -9,6 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from fakes.cancelling import Moment, NotReached, cancelled_at
 from fakes.redis import RedisServer, linked, real_redis, real_tables
 from fakes.waiting import until
 from headgate.common.errors import (
@@ -27,7 +29,8 @@ from headgate.common.stores.redis import heartbeats, wire
 from headgate.common.stores.redis.link import RedisLink
 from headgate.common.stores.redis.snapshots import RedisSnapshotStore
 from headgate.common.stores.redis.stores import tables_on
-from headgate.common.stores.redis.target import RedisTarget, parse_redis_url
+from headgate.common.stores.redis.target import RedisTarget, Server, parse_redis_url
+from headgate.common.tasks import cancel
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BOUND_S = 20.0
@@ -244,6 +247,63 @@ async def test_a_commit_whose_caller_left_is_made_as_a_whole() -> None:
         assert await store.read_pointer("default") == second
 
 
+async def read_and_commit(store: RedisSnapshotStore) -> None:
+    await store.missing([chunk("a").digest])
+    await store.put_chunks([chunk("a"), chunk("b")])
+    expected = await store.read_pointer("default")
+    revision = expected.version.revision + 1 if expected else 1
+    await store.commit(manifest(Version(1, revision), chunk("a")), expected)
+    async with aclosing(store.follow("default")) as pointers:  # type: ignore[type-var]
+        assert (await anext(pointers)).version >= Version(1, revision)
+
+
+@pytest.mark.parametrize("moment", Moment)
+async def test_a_caller_that_is_cancelled_at_any_await_leaves_everything_in_order(moment: Moment) -> None:
+    async with running() as (server, link, store):
+        await store.put_chunks([chunk("kept")])
+        session = link.session
+        for number in itertools.count(1):
+            task = asyncio.create_task(cancelled_at(number, moment, read_and_commit(store)))
+            [outcome] = await asyncio.gather(task, return_exceptions=True)
+            assert await store.get_chunk(name_of(chunk("kept"))) == chunk("kept").content
+            if isinstance(outcome, NotReached):
+                break
+            assert isinstance(outcome, asyncio.CancelledError)
+        assert number > 5
+        assert link.session == session, "a cancellation cost the connection"
+        async with asyncio.timeout(BOUND_S):
+            while (await server.ask("CLIENT", "LIST")).count(b"name=test") > 1:  # noqa: ASYNC110 - has no event
+                await asyncio.sleep(0.01)
+
+
+async def commit_always(store: RedisSnapshotStore) -> None:
+    pointer = None
+    for revision in itertools.count(1):
+        pointer = await store.commit(manifest(Version(1, revision)), pointer)
+
+
+async def listen(target: RedisTarget) -> None:
+    link = await RedisLink.connect(target, name="listening")
+    try:
+        await RedisSnapshotStore(link)._watch("default", lambda _: None)
+    finally:
+        await link.close()
+
+
+@pytest.mark.parametrize("moment", Moment)
+async def test_a_cancellation_at_any_await_ends_a_listener(moment: Moment) -> None:
+    async with running() as (server, _, store):
+        committing = asyncio.create_task(commit_always(store))
+        for number in range(1, 30):
+            task = asyncio.create_task(cancelled_at(number, moment, listen(server.target)))
+            await asyncio.wait([task], timeout=BOUND_S)
+            assert task.cancelled(), f"await {number}: {task}"
+        await cancel(committing)
+        async with asyncio.timeout(BOUND_S):
+            while b"name=listening" in await server.ask("CLIENT", "LIST"):  # noqa: ASYNC110 - has no event
+                await asyncio.sleep(0.01)
+
+
 # --- the link
 
 
@@ -351,6 +411,32 @@ async def test_a_wrong_password_is_named_and_tried_again(caplog: pytest.LogCaptu
             assert "wrong@" not in caplog.text
             await server.ask("ACL", "SETUSER", "somebody", "on", ">wrong", "~*", "+@all")
             await until(lambda: link.is_connected)
+        finally:
+            await link.close()
+
+
+async def test_a_mistake_of_ours_is_not_the_end_of_reconnecting(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    locate, mistakes = RedisLink._locate, ["a mistake"]
+
+    async def mistaken(self: RedisLink) -> Server:
+        if mistakes:
+            raise ZeroDivisionError(mistakes.pop())
+        return await locate(self)
+
+    monkeypatch.setattr(RedisLink, "_locate", mistaken)
+    async with running() as (_, link, _):
+        assert link.is_connected
+    assert "not foreseen" in caplog.text
+
+
+async def test_a_process_may_have_any_name() -> None:
+    async with real_redis() as server:
+        link = await RedisLink.connect(server.target, name="gätewáy\nof the house", wait_s=5)
+        try:
+            assert link.is_connected
+            assert b"name=g-tew-y-of-the-house" in await server.ask("CLIENT", "LIST")
         finally:
             await link.close()
 

@@ -19,7 +19,7 @@ from redis.exceptions import NoScriptError, ReadOnlyError, ResponseError
 from headgate.common.errors import NotPermitted, StoreError, StoreUnavailable
 from headgate.common.stores.redis.sentinels import Sentinels
 from headgate.common.stores.redis.target import RedisTarget, Server
-from headgate.common.stores.redis.wire import Pipe, Wire, Word, dial, refusal
+from headgate.common.stores.redis.wire import Pipe, Wire, Word, dial, reason_of, refusal
 from headgate.common.tasks import cancel, run_together
 
 _log = logging.getLogger(__name__)
@@ -180,6 +180,10 @@ class RedisLink:
                 await self._serve()
             except StoreError as error:
                 self._on_lost(str(error))
+            except Exception as error:
+                # A mistake of ours or of redis-py must not be the end of reconnecting.
+                _log.exception("the link to Redis failed in a way that was not foreseen")
+                self._on_lost(reason_of(error))
             await asyncio.sleep(self._wait_s * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
             self._wait_s = min(_LAST_WAIT_S, self._wait_s * 1.6)
 

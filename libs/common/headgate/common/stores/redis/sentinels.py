@@ -15,6 +15,7 @@ from headgate.common.stores.redis.target import RedisTarget, Server
 from headgate.common.stores.redis.wire import Wire, ask_alone, dial, hang_up
 
 ANSWER_S = 1.0
+"""For one that is not reached, too: it must not keep the others from being heard."""
 
 
 class _View(NamedTuple):
@@ -63,9 +64,13 @@ class _Peer:
 
     async def ask(self, service: str) -> _View:
         try:
-            if self._wire is None:
-                self._wire = await dial(self._target, self._server, self._target.sentinel_login)
-            return _read_view(await ask_alone(self._wire, ANSWER_S, "SENTINEL", "MASTER", service))
+            async with asyncio.timeout(ANSWER_S):
+                if self._wire is None:
+                    self._wire = await dial(self._target, self._server, self._target.sentinel_login)
+                return _read_view(await ask_alone(self._wire, ANSWER_S, "SENTINEL", "MASTER", service))
+        except TimeoutError as error:
+            await self.close()
+            raise StoreUnavailable(f"{self._server} does not answer") from error
         except BaseException:
             await self.close()
             raise

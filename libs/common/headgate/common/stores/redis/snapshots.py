@@ -118,8 +118,8 @@ class RedisSnapshotStore:
         self._named: dict[tuple[str, str], frozenset[str]] = {}
         """Table and version to the chunks that its manifest names, in one history of the server."""
         self._history = ""
-        self._last: tuple[str, frozenset[str]] = ("", frozenset())
-        """Digest of the manifest that was last committed or read, and the chunks that it names."""
+        self._last: tuple[str, Manifest] | None = None
+        """The manifest that was last committed or read, and its digest."""
 
     async def read_pointer(self, table: str) -> Pointer | None:
         """Return the pointer as the primary has it; None if there is none."""
@@ -188,14 +188,15 @@ class RedisSnapshotStore:
             *(manifest.digests - self._digests_of(expected)),
         )
         if outcome == b"done":
-            self._last = wanted.manifest_digest, manifest.digests
+            self._last = wanted.manifest_digest, manifest
             return decode_pointer(detail)
         raise _refusal(table, expected, outcome, detail.decode())
 
     def _digests_of(self, pointer: Pointer | None) -> frozenset[str]:
         """The chunks that are certainly there, as the manifest that is in force names them."""
-        digest, digests = self._last
-        return digests if pointer is not None and pointer.manifest_digest == digest else frozenset()
+        if pointer is None or self._last is None or self._last[0] != pointer.manifest_digest:
+            return frozenset()
+        return self._last[1].digests
 
     async def get_manifest(self, table: str, version: Version) -> Manifest:
         """Return the manifest of a revision."""
@@ -203,7 +204,7 @@ class RedisSnapshotStore:
         if stored is None:
             raise NotFound(f"table {table} has no revision {version}: never committed, or collected since")
         manifest = Manifest.decode(stored)
-        self._last = digest_of(stored), manifest.digests
+        self._last = digest_of(stored), manifest
         return manifest
 
     async def versions(self, table: str) -> Sequence[Version]:

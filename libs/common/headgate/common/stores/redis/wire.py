@@ -12,6 +12,7 @@ Of redis-py this takes the connection itself: sockets, TLS, authentication and t
 import asyncio
 import logging
 import os
+import re
 from collections import deque
 from collections.abc import Iterable
 from typing import Any, Protocol, cast
@@ -31,6 +32,8 @@ SILENCE_S = 5.0
 _LOOK_S = 0.25
 _PASSING = {"BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "READONLY", "TRYAGAIN"}
 """Codes of errors that are about the server's state and not about the command."""
+_UNNAMEABLE = re.compile(r"[^!-~]")
+"""What `CLIENT SETNAME` refuses."""
 
 Word = str | bytes | int
 
@@ -78,7 +81,7 @@ async def dial(target: RedisTarget, server: Server, login: Login, *, name: str =
             port=server.port,
             db=database,
             protocol=2,
-            client_name=name.replace(" ", "-") or None,
+            client_name=_UNNAMEABLE.sub("-", name) or None,
             socket_timeout=None,
             socket_connect_timeout=CONNECT_S,
             driver_info=None,
