@@ -1,12 +1,13 @@
 """How a cluster takes part in the table, as people decide it: its weight, its rank, whether it is drained.
 
 Such a decision is an object of the delta log like any other, `Cluster` of `headgate.dev`, one for each cluster; no API
-server knows it. So it takes effect as any change does, stands in the history with its author, and is undone by the next.
+server knows it. So it takes effect as any change does, stands in the history with its author, and is undone by the
+next.
 """
 
 import re
 from datetime import datetime
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -22,7 +23,7 @@ class Gateway(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    scheme: str
+    scheme: Literal["http", "https"]
     address: str
     port: int
 
@@ -36,7 +37,9 @@ class Gateway(BaseModel):
         found = _GATEWAY.fullmatch(url)
         if found is None or not 0 < int(found[3]) < 65536:
             raise ValueError(f"{url!r} is not of the form http://ADDRESS:PORT or https://ADDRESS:PORT")
-        return cls(scheme=found[1], address=found[2].strip("[]").lower(), port=int(found[3]))
+        return cls(
+            scheme="https" if found[1] == "https" else "http", address=found[2].strip("[]").lower(), port=int(found[3])
+        )
 
 
 def _check_gateway(url: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 from headgate.common.resources import ObjectRef
 from headgate.translator.containment import contain
 from headgate.translator.standing import Standing
-from headgate.translator.world import IndexKey, StoredKind, World
+from headgate.translator.world import IndexKey, SharedKey, StoredKind, World
 
 T = TypeVar("T")
 A = TypeVar("A", bound="Argument")
@@ -36,7 +36,7 @@ class Argument(Protocol):
 
 
 class Lookups(Protocol):
-    """The world as one node sees it: objects of its cluster, each look-up recorded."""
+    """The world as one node sees it: objects of a cluster, its own unless said otherwise, each look-up recorded."""
 
     @property
     def cluster(self) -> str:
@@ -57,6 +57,14 @@ class Lookups(Protocol):
 
     def derive(self, rule: "Rule[A, T]", argument: A) -> T:
         """Return a memo's value, computed now if it is not known yet."""
+        ...
+
+    def sharers(self, stored: StoredKind[Any], namespace: str, name: str) -> tuple[str, ...]:
+        """Return the complete clusters that share an object of this name, in order of their names."""
+        ...
+
+    def elsewhere(self, cluster: str) -> "Lookups":
+        """Return the world as the same node sees it in another cluster."""
         ...
 
 
@@ -87,6 +95,12 @@ class Output(NamedTuple):
     value: Any
 
 
+class Completeness(NamedTuple):
+    """Key of what is asked about a cluster as such: whether all of its objects are here."""
+
+    cluster: str
+
+
 LEVELS = 3
 
 
@@ -99,6 +113,7 @@ class Graph:
         self._askers: dict[Hashable, set[Node]] = {}
         self._memos: dict[Node, Any] = {}
         self._dirty: tuple[dict[Node, None], ...] = tuple({} for _ in range(LEVELS))
+        self._complete: set[str] = set()
         self.runs = 0
         """Nodes run so far."""
 
@@ -112,6 +127,15 @@ class Graph:
         for key in keys:
             for node in self._askers.get(key, ()):
                 self._dirty[node.rule.level][node] = None
+
+    def complete(self, cluster: str) -> None:
+        """Say that all objects of a cluster are here, so that others may see what it shares."""
+        self._complete.add(cluster)
+        self.touch((Completeness(cluster),))
+
+    def is_complete(self, cluster: str) -> bool:
+        """Whether all objects of a cluster are here."""
+        return cluster in self._complete
 
     def demand(self, node: Node) -> None:
         """Keep an output from now on."""
@@ -194,6 +218,10 @@ class Graph:
         """Return an index's objects."""
         return self._world.members(key)
 
+    def read_sharers(self, key: SharedKey) -> tuple[str, ...]:
+        """Return the clusters that share an object, complete or not."""
+        return self._world.sharers(key)
+
     def read_memo(self, node: Node) -> Any:
         """Return a memo's value, computing it if need be."""
         if node in self._memos and node not in self._dirty[node.rule.level]:
@@ -207,10 +235,20 @@ class _Recorder:
 
     __slots__ = ("_graph", "asked", "cluster")
 
-    def __init__(self, graph: Graph, cluster: str) -> None:
+    def __init__(self, graph: Graph, cluster: str, asked: dict[Hashable, None] | None = None) -> None:
         self._graph = graph
         self.cluster = cluster
-        self.asked: dict[Hashable, None] = {}
+        self.asked: dict[Hashable, None] = {} if asked is None else asked
+
+    def elsewhere(self, cluster: str) -> "_Recorder":
+        return self if cluster == self.cluster else _Recorder(self._graph, cluster, self.asked)
+
+    def sharers(self, stored: StoredKind[Any], namespace: str, name: str) -> tuple[str, ...]:
+        key = stored.shared_key(namespace, name)
+        self.asked[key] = None
+        found = self._graph.read_sharers(key)
+        self.asked |= {Completeness(each): None for each in found if not self._graph.is_complete(each)}
+        return tuple(each for each in found if self._graph.is_complete(each))
 
     def get(self, stored: StoredKind[T], namespace: str, name: str) -> T | None:
         ref = stored.ref(self.cluster, namespace, name)

@@ -149,4 +149,9 @@ def is_port(value: Any) -> bool:
     return type(value) is int and 0 < value < 65536
 
 
-SERVICES = StoredKind(SERVICE, read_service, check=check_service, restore=restore_service)
+def is_global(service: Service) -> bool:
+    """Whether an annotation exports it to all clusters."""
+    return service.wishes is not None and service.wishes.is_global
+
+
+SERVICES = StoredKind(SERVICE, read_service, check=check_service, restore=restore_service, is_shared=is_global)

@@ -18,10 +18,11 @@ from headgate.translator.fragment import CertificateRef, Fragment, ServicePortRe
 from headgate.translator.graph import Graph, Lookups, Node, Output, Rule
 from headgate.translator.pinned_table import PINNED_UPSTREAM
 from headgate.translator.services import SERVICES
+from headgate.translator.sharing import CLUSTERS, SERVICE_EXPORTS
 from headgate.translator.upstreams import UPSTREAM, ResolvedUpstream
 from headgate.translator.world import KindKey, StoredKind, World
 
-_TABLE_KINDS = (SERVICES, ENDPOINT_SLICES, LEGACY_ENDPOINTS)
+_TABLE_KINDS = (SERVICES, ENDPOINT_SLICES, LEGACY_ENDPOINTS, SERVICE_EXPORTS, CLUSTERS)
 
 
 class Translation:
@@ -67,6 +68,7 @@ class Translation:
         if cluster in self._active:
             return
         self._active.add(cluster)
+        self.graph.complete(cluster)
         for ref in self.world.standings.refs(cluster):
             self._demand_root(ref)
 

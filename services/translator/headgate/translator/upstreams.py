@@ -4,15 +4,18 @@ What is wrong with a backend is decided here once, and told twice: in the entry,
 condition for the objects that refer to it.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from headgate.common.problems import Severity
+from headgate.common.resources import SERVICE_EXPORT
 from headgate.common.table import BackendProtocol, Endpoint, Provenance, Upstream
 from headgate.translator.annotations import PREFIX
 from headgate.translator.endpoints import ENDPOINT_SLICES, LEGACY_ENDPOINTS, Target, targets
 from headgate.translator.fragment import RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
 from headgate.translator.graph import Lookups, Rule
 from headgate.translator.services import EXTERNAL_NAME, SERVICES, Service, ServicePort, port_names
+from headgate.translator.sharing import Part, exporters, join, settings_of, sharers
 from headgate.translator.standing import Standing
 
 
@@ -36,35 +39,61 @@ class ResolvedUpstream(NamedTuple):
 def resolve_upstream(lookups: Lookups, ref: UpstreamRef, *, heeds_wishes: bool = True) -> ResolvedUpstream:
     """Find the endpoints of a reference.
 
-    Looks up the Service, then its EndpointSlices; the Endpoints object only where there are no slices. The policies
-    that the Service's annotations wish for are left out unless `heeds_wishes`.
+    Looks up the Service, in other clusters too where it is shared, then its EndpointSlices; the Endpoints object only
+    where there are no slices. The policies that the Service's annotations wish for are left out unless `heeds_wishes`.
     """
     if isinstance(ref, ResourceRef):
-        return _unavailable(ref, BackendFault("UnsupportedResourceBackend", unsupported_resource(ref)))
+        return _resolve_resource(lookups, ref)
     if isinstance(ref, RefusalRef):
         entry = Upstream(key=ref.key, unavailable=ref.reason, provenance=_provenance(ref))
         return ResolvedUpstream(entry, None)  # its object has said so itself
-    service = lookups.get(SERVICES, ref.namespace, ref.service)
-    if service is None:
+    clusters = sharers(lookups, ref.namespace, ref.service)
+    if not clusters:
         return _unavailable(ref, BackendFault("ServiceNotFound", f"{_name(ref)} not found"))
+    service = lookups.elsewhere(clusters[0]).get(SERVICES, ref.namespace, ref.service)
+    assert service is not None, clusters
     if not heeds_wishes:
         service = service._replace(wishes=None)
     if service.wishes and service.wishes.refusal:
         message = f"{_name(ref)} refuses requests: its annotation {PREFIX}{service.wishes.refusal} cannot be followed"
         return _unavailable(ref, BackendFault("InvalidAnnotation", message))
-    resolved = _resolve_service(lookups, ref, service)
+    resolved = _resolve_service(lookups, ref, service, clusters)
     if resolved.fault is None and (standing := lookups.standing(SERVICES, ref.namespace, ref.service)):
         return resolved._replace(fault=_stand_in(ref, standing))
     return resolved
 
 
-def _resolve_service(lookups: Lookups, ref: ServicePortRef, service: Service) -> ResolvedUpstream:
+def _resolve_resource(lookups: Lookups, ref: ResourceRef) -> ResolvedUpstream:
+    """Resolve what is no Service: a ServiceImport stands for all Services of its name that are exported.
+
+    It need not exist as an object: whoever has all clusters' objects has what a controller would write into it.
+    """
+    if (ref.api_group, ref.kind) != (SERVICE_EXPORT.group, "ServiceImport"):
+        return _unavailable(ref, BackendFault("UnsupportedResourceBackend", unsupported_resource(ref)))
+    what = f"ServiceImport {ref.namespace}/{ref.name}"
+    clusters = tuple(exporters(lookups, ref.namespace, ref.name))
+    if not clusters:
+        message = f"{what}: no cluster exports a Service of that name, by {PREFIX}global or a ServiceExport"
+        return _unavailable(ref, BackendFault("ServiceNotFound", message))
+    service = lookups.elsewhere(clusters[0]).get(SERVICES, ref.namespace, ref.name)
+    assert service is not None, clusters
+    if len(service.ports) != 1:
+        message = f"{what} must have one port to be a backend without one; it has {port_names(service.ports)}"
+        return _unavailable(ref, BackendFault("PortNotFound", message))
+    wanted = ServicePortRef(lookups.cluster, ref.namespace, ref.name, service.ports[0].port)
+    resolved = _resolve_service(lookups, wanted, service, clusters)
+    return resolved._replace(entry=resolved.entry.model_copy(update={"key": ref.key, "provenance": _provenance(ref)}))
+
+
+def _resolve_service(
+    lookups: Lookups, ref: ServicePortRef, service: Service, clusters: Sequence[str]
+) -> ResolvedUpstream:
     port = service.find_port(ref.port, is_udp=ref.stream == "udp")
     if port is None:
         return _unavailable(ref, BackendFault("PortNotFound", _missing_port(ref, service), is_about_port=True))
     if service.type == EXTERNAL_NAME:
         return _resolve_external(ref, service, port)
-    return _resolve_endpoints(lookups, ref, service, port)
+    return _resolve_endpoints(lookups, ref, service, clusters)
 
 
 def _stand_in(ref: ServicePortRef, standing: Standing) -> BackendFault | None:
@@ -97,17 +126,35 @@ def _resolve_external(ref: ServicePortRef, service: Service, port: ServicePort) 
     return ResolvedUpstream(_entry(ref, service, (endpoint,)), None)
 
 
-def _resolve_endpoints(lookups: Lookups, ref: ServicePortRef, service: Service, port: ServicePort) -> ResolvedUpstream:
+def _resolve_endpoints(
+    lookups: Lookups, ref: ServicePortRef, service: Service, clusters: Sequence[str]
+) -> ResolvedUpstream:
+    parts = [_part(lookups.elsewhere(cluster), ref) for cluster in clusters]
+    endpoints = join(parts)
+    found = [endpoint for part in parts for endpoint in part.endpoints]
+    if any(endpoint.ready or endpoint.serving for endpoint in found):
+        return ResolvedUpstream(_entry(ref, service, endpoints), None)
+    what = f"no ready endpoint among {len(found)}" if found else "no endpoints"
+    where = f" in clusters {', '.join(clusters)}" if len(clusters) > 1 else ""
+    fault = BackendFault("NoReadyEndpoints", f"{_name(ref)} has {what}{where}", Severity.WARNING)
+    return ResolvedUpstream(_entry(ref, service, endpoints, unavailable=fault.message), fault)
+
+
+def _part(lookups: Lookups, ref: ServicePortRef) -> Part:
+    """Return what a cluster has of a Service; nothing where its Service has no such port."""
+    return Part(lookups.cluster, settings_of(lookups), tuple(_endpoints(lookups, ref)))
+
+
+def _endpoints(lookups: Lookups, ref: ServicePortRef) -> Iterator[Endpoint]:
+    service = lookups.get(SERVICES, ref.namespace, ref.service)
+    port = service.find_port(ref.port, is_udp=ref.stream == "udp") if service is not None else None
+    if service is None or port is None:
+        return
     slices = lookups.find(ENDPOINT_SLICES, ref.namespace, ref.service)
     if not slices:
         slices = lookups.get(LEGACY_ENDPOINTS, ref.namespace, ref.service) or ()
-    found = targets(slices, port, service.families)
-    endpoints = tuple(_endpoint(target, ref.cluster) for target in found)
-    if any(target.is_ready or target.is_serving for target in found):
-        return ResolvedUpstream(_entry(ref, service, endpoints), None)
-    what = f"no ready endpoint among {len(found)}" if found else "no endpoints"
-    fault = BackendFault("NoReadyEndpoints", f"{_name(ref)} has {what}", Severity.WARNING)
-    return ResolvedUpstream(_entry(ref, service, endpoints, unavailable=fault.message), fault)
+    for target in targets(slices, port, service.families):
+        yield _endpoint(target, lookups.cluster)
 
 
 def _entry(ref: ServicePortRef, service: Service, endpoints: tuple[Endpoint, ...], **fields: Any) -> Upstream:

@@ -48,6 +48,9 @@ class StoredKind(Generic[T]):
     combine: Callable[[T, T], T] = lambda _, good: good
     """Of a version with errors and the last good one, what is served; by default the good one, whole."""
 
+    is_shared: Callable[[T], bool] | None = None
+    """Whether other clusters may look for an object by its namespace and name; None: of no object."""
+
     @property
     def name(self) -> "KindKey":
         """Key of the kind, as deltas name it."""
@@ -60,6 +63,10 @@ class StoredKind(Generic[T]):
     def index_key(self, cluster: str, namespace: str, value: str) -> "IndexKey":
         """Return the key under which objects with one index value are found."""
         return IndexKey(cluster, self.kind.group, self.kind.resource, namespace, value)
+
+    def shared_key(self, namespace: str, name: str) -> "SharedKey":
+        """Return the key under which the namesakes of all clusters are found."""
+        return SharedKey(self.kind.group, self.kind.resource, namespace, name)
 
 
 class KindKey(NamedTuple):
@@ -77,6 +84,15 @@ class IndexKey(NamedTuple):
     resource: str
     namespace: str
     value: str
+
+
+class SharedKey(NamedTuple):
+    """All shared objects of a kind with one namespace and name, whatever their cluster."""
+
+    group: str
+    resource: str
+    namespace: str
+    name: str
 
 
 Check = Callable[[ObjectRef, JsonObject, Any], Iterable[Problem]]
@@ -104,12 +120,13 @@ class World:
         self._checks = dict(checks or {})
         self._objects: dict[ObjectRef, Any] = {}
         self._indexes: dict[IndexKey, dict[ObjectRef, Any]] = {}
+        self._shared: dict[SharedKey, set[str]] = {}
         self._counts: Counter[str] = Counter()
         self.standings = Standings()
         """Of the kinds that are checked."""
 
     def apply(self, delta: Delta) -> tuple[Hashable, ...]:
-        """Take in one delta; return the keys (`ObjectRef`, `IndexKey`) whose content changed by it."""
+        """Take in one delta; return the keys (`ObjectRef`, `IndexKey`, `SharedKey`) whose content changed by it."""
         stored = self._kinds.get(KindKey(delta.ref.group, delta.ref.resource))
         if stored is None:
             return ()
@@ -208,7 +225,24 @@ class World:
         else:
             self._objects[ref] = form
         self._counts[ref.resource] += (form is not None) - (old is not None)
-        return (ref, *self._reindex(stored, ref, old, form))
+        return (ref, *self._reindex(stored, ref, old, form), *self._share(stored, ref, old, form))
+
+    def _share(self, stored: StoredKind[Any], ref: ObjectRef, old: Any, value: Any) -> Iterable[SharedKey]:
+        if stored.is_shared is None:
+            return ()
+        before = old is not None and stored.is_shared(old)
+        after = value is not None and stored.is_shared(value)
+        if before == after:
+            return ()
+        key = stored.shared_key(ref.namespace, ref.name)
+        clusters = self._shared.setdefault(key, set())
+        if after:
+            clusters.add(ref.cluster)
+        else:
+            clusters.discard(ref.cluster)
+            if not clusters:
+                del self._shared[key]
+        return (key,)
 
     def _reindex(self, stored: StoredKind[Any], ref: ObjectRef, old: Any, value: Any) -> Iterable[IndexKey]:
         if stored.index is None:
@@ -234,6 +268,10 @@ class World:
     def get(self, ref: ObjectRef) -> Any | None:
         """Return the stored form of what is served of an object; None where there is nothing."""
         return self._objects.get(ref)
+
+    def sharers(self, key: SharedKey) -> tuple[str, ...]:
+        """Return the clusters that share an object, in order of their names."""
+        return tuple(sorted(self._shared.get(key, ())))
 
     def members(self, key: IndexKey) -> tuple[Any, ...]:
         """Return the stored forms of an index key's objects, in order of their names."""

@@ -16,6 +16,18 @@ _PROTOCOLS = {
     "grpcs": BackendProtocol.H2,
 }
 
+_SHARING = (
+    Annotation(
+        name="global",
+        sets="sharing.is_global",
+        read=values.boolean,
+        value="`true`, `false`",
+        default="false",
+        does="Make this Service one with those of its namespace and name that other clusters export, as a "
+        "ServiceExport does ([clusters.md](clusters.md)).",
+        example="true",
+    ),
+)
 _CONNECTING = (
     Annotation(
         name="backend-protocol",
@@ -312,4 +324,4 @@ _STREAMS = (
     ),
 )
 
-SERVICE_ANNOTATIONS = (*_CONNECTING, *_BALANCING, *_HEALTH, *_LIMITS, *_STREAMS)
+SERVICE_ANNOTATIONS = (*_SHARING, *_CONNECTING, *_BALANCING, *_HEALTH, *_LIMITS, *_STREAMS)

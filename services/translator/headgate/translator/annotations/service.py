@@ -45,6 +45,8 @@ class ServiceWishes(NamedTuple):
     refusal: str | None
     """Why none of its ports may get requests: an annotation's name."""
     stream: StreamWish | None
+    is_global: bool
+    """It is one with the Services of its namespace and name that other clusters export."""
     problems: tuple[Problem, ...]
 
 
@@ -64,6 +66,7 @@ def read_wishes(manifest: JsonObject) -> ServiceWishes | None:
         upstream=upstream,
         refusal=refused[0] if refused else None,
         stream=stream,
+        is_global=reading.group("sharing").get("is_global", False),
         problems=tuple(reading.problems),
     )
 

@@ -32,5 +32,11 @@ class _InPlace:
     def derive(self, rule: Rule[A, T], argument: A) -> T:
         raise NotImplementedError(rule.name)
 
+    def sharers(self, stored: StoredKind[Any], namespace: str, name: str) -> tuple[str, ...]:
+        return ()
+
+    def elsewhere(self, cluster: str) -> Lookups:
+        return self
+
 
 ALL_IN_PLACE: Final[Lookups] = _InPlace()
