@@ -109,6 +109,15 @@ def endpoint_slice(
     }
 
 
+def service_export(name: str = "web", *, namespace: str = "default") -> Any:
+    """Return a ServiceExport."""
+    return {
+        "apiVersion": "multicluster.x-k8s.io/v1beta1",
+        "kind": "ServiceExport",
+        "metadata": {"name": name, "namespace": namespace},
+    }
+
+
 def ingress_class(name: str, controller: str = "headgate.dev/ingress-controller", **metadata: Any) -> Any:
     """Return an IngressClass; `metadata` goes into its metadata."""
     return {

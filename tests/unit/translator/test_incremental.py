@@ -7,8 +7,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fakes.deltas import applied, deleted, endpoint_slice, ingress, ingress_class, ref_of, service, tls_secret
+from fakes.deltas import (
+    EPOCH,
+    applied,
+    deleted,
+    endpoint_slice,
+    ingress,
+    ingress_class,
+    ref_of,
+    service,
+    service_export,
+    tls_secret,
+)
 from fakes.translating import Follower, ListedLog
+from headgate.common.clusters import ClusterSettings, Drain, as_object
 from headgate.common.resources import ObjectRef
 from headgate.translator.offline import make_dialects
 from headgate.translator.translation import Translation
@@ -26,6 +38,7 @@ ANNOTATIONS: tuple[dict[str, str], ...] = (
 SERVICE_ANNOTATIONS: tuple[dict[str, str], ...] = (
     {},
     {"headgate.dev/load-balance": "random"},
+    {"headgate.dev/global": "true"},
     {"headgate.dev/backend-tls-verify": "perhaps"},
     {"headgate.dev/stream-port": "5432"},
     {"headgate.dev/stream-port": "5433", "headgate.dev/stream-protocol": "tls-terminate"},
@@ -90,7 +103,19 @@ classes = st.builds(
     st.sampled_from(("headgate.dev/ingress-controller", "example.com/other")),
     st.sampled_from(("true", "false")),
 )
-MANIFESTS = st.one_of(ingresses(), services, slices, secrets, classes)
+exports = st.builds(service_export, st.sampled_from(NAMES))
+decisions = st.builds(
+    as_object,
+    st.sampled_from(("a", "b")),
+    st.builds(
+        ClusterSettings,
+        weight=st.sampled_from((None, 0, 3)),
+        priority=st.integers(0, 1),
+        gateways=st.sampled_from(((), ("http://192.0.2.1:80",))),
+        drained=st.sampled_from((None, Drain(by="somebody", at=EPOCH))),
+    ),
+)
+MANIFESTS = st.one_of(ingresses(), services, slices, secrets, classes, exports, decisions)
 STEPS = st.tuples(MANIFESTS, st.sampled_from(("a", "b")), st.sampled_from(("apply", "apply", "delete")), st.booleans())
 
 
@@ -175,8 +200,8 @@ def test_a_change_runs_only_what_asked_for_it(history: list[Any], last: tuple[An
     settle(translation)
     ran, kind = translation.graph.runs - before, last[0]["kind"]
     if kind in ("Service", "EndpointSlice"):
-        # the upstreams of its ports, itself, and the upstream of its stream port
-        assert ran <= len(PORTS) + 2
+        # the upstreams of its ports in both clusters, itself, and the upstream of its stream port
+        assert ran <= 2 * len(PORTS) + 2
     elif kind == "Ingress":
         # itself, its twin of the other group, a class, and the upstreams and certificate that it needs
         assert ran <= 2 + 1 + 3

@@ -27,11 +27,18 @@ class DryWorld:
             version: how it is instead. No last good version stands in for it: it is judged as it is.
         """
         self._world, self._ref, self._version = world, ref, version
+        self.cluster = ref.cluster
+        """Of the looked up objects."""
 
-    @property
-    def cluster(self) -> str:
-        """Cluster of the looked up objects."""
-        return self._ref.cluster
+    def elsewhere(self, cluster: str) -> "DryWorld":
+        """Look at another cluster of the same world."""
+        other = DryWorld(self._world, self._ref, self._version)
+        other.cluster = cluster
+        return other
+
+    def sharers(self, stored: StoredKind[Any], namespace: str, name: str) -> tuple[str, ...]:
+        """Return the clusters that share an object of this name, complete or not."""
+        return self._world.sharers(stored.shared_key(namespace, name))
 
     def get(self, stored: StoredKind[T], namespace: str, name: str) -> T | None:
         """Return the stored form of an object."""
