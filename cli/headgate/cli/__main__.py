@@ -31,6 +31,14 @@ SECTIONS = {
         "plan": LazyCommand("headgate.cli.plan:plan", "Say what manifests would change, before they are applied."),
         "events": LazyCommand("headgate.cli.events:events", "List what happened to objects, and follow it."),
     },
+    "Decide what clusters get": {
+        "clusters": LazyCommand(
+            "headgate.cli.clusters:clusters", "List clusters: share, rank, drained by whom, last change."
+        ),
+        "drain": LazyCommand("headgate.cli.clusters:drain", "Give a cluster no new requests."),
+        "undrain": LazyCommand("headgate.cli.clusters:undrain", "Give it requests again."),
+        "set-cluster": LazyCommand("headgate.cli.clusters:set_cluster", "Set a cluster's weight, rank and gateways."),
+    },
     "Ask a running Headgate": {
         "explain": LazyCommand("headgate.cli.explain:explain", "Say which route takes a request and why."),
         "routes": LazyCommand("headgate.cli.routes:routes", "List what is served: hosts, paths, backends, sources."),

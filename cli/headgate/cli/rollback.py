@@ -1,9 +1,6 @@
 """`headgate rollback` and `headgate unpin`: back to an old revision, and forward again."""
 
 import asyncio
-import getpass
-import os
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,6 +13,7 @@ from headgate.cli.diff import compare_images
 from headgate.cli.diff_text import print_diff, summary
 from headgate.cli.errors import CommandError, ExitCode
 from headgate.cli.group import TeachingCommand
+from headgate.cli.people import current_user
 from headgate.cli.rendering import count_of, print_json
 from headgate.cli.revisions import Image, find_image, find_revision
 from headgate.cli.store import ask_stores, store_options
@@ -158,14 +156,7 @@ async def _pins(stores: NatsStores, table: str) -> TablePins:
 
 
 def _wish(by: str, reason: str) -> Wish:
-    return Wish(by or f"{_user()}@{socket.gethostname()}", datetime.now(UTC), reason)
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # no such user, as in a container
-        return str(os.getuid())
+    return Wish(by or current_user(), datetime.now(UTC), reason)
 
 
 async def _compare(stores: NatsStores, served: Image, chunks: Sequence[Chunk]) -> TableDiff:

@@ -1,0 +1,108 @@
+"""`headgate clusters`, `drain`, `undrain` and `set-cluster` on a real log, with a translator behind it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from fakes.deltas import applied, endpoint_slice, ingress, service
+from fakes.served_history import History, served_history
+from fakes.translator_loop import fill
+from headgate.common.table import Endpoint, Upstream
+
+KEY = "a/default/web:80"
+
+
+def shared() -> Any:
+    made = service()
+    made["metadata"]["annotations"] = {"headgate.dev/global": "true"}
+    return made
+
+
+@asynccontextmanager
+async def two_clusters() -> AsyncIterator[History]:
+    web = ingress("web", host="shop.example")
+    async with served_history(web, shared(), endpoint_slice("web", "10.1.0.1")) as history:
+        await fill(history.stores, shared(), endpoint_slice("web", "10.2.0.1", "10.2.0.2"), cluster="b")
+        await history.until(lambda manifest: "b" in manifest.inputs)
+        await endpoints(history, lambda found: len(found) == 3)
+        yield history
+
+
+async def endpoints(history: History, are_as_wanted: Any) -> dict[str, Endpoint]:
+    """Wait for the endpoints of the Service to be as wanted."""
+    async with asyncio.timeout(10):
+        while True:
+            upstream = (await history.table())[KEY]
+            assert isinstance(upstream, Upstream)
+            found = {endpoint.address: endpoint for endpoint in upstream.endpoints}
+            if are_as_wanted(found):
+                return found
+            await asyncio.sleep(0.02)
+
+
+async def test_a_drained_cluster_gets_no_new_requests_until_it_is_undrained() -> None:
+    async with two_clusters() as history:
+        said = await history.ask("drain", "b", "--by=ada", "--reason=upgrade")
+        assert said.out == "cluster b: drained by ada, weighted by its endpoints, priority 0, reached directly\n"
+        found = await endpoints(history, lambda found: found["10.2.0.1"].terminating)
+        assert [found[address].ready for address in sorted(found)] == [True, False, False]
+        listed = (await history.ask("clusters")).out.splitlines()
+        assert listed[1].startswith("a        served ")
+        assert "drained by ada, 0s ago: upgrade" in listed[2]
+        assert "apply Cluster b/b by ada" in (await history.ask("history", "--limit=1")).out
+        await history.ask("undrain", "b")
+        await endpoints(history, lambda found: found["10.2.0.1"].ready)
+
+
+async def test_settings_are_changed_one_by_one() -> None:
+    async with two_clusters() as history:
+        await history.ask("set-cluster", "b", "--weight=3")
+        await history.ask("drain", "b", "--by=ada")
+        await history.ask("set-cluster", "b", "--priority=1", "--gateway=http://192.0.2.1:80")
+        listed = (await history.ask("clusters", "--json")).json[1]
+        assert (listed["cluster"], listed["weight"], listed["priority"]) == ("b", 3, 1)
+        assert (listed["gateways"], listed["drained"]["by"]) == (["http://192.0.2.1:80"], "ada")
+        found = await endpoints(history, lambda found: "192.0.2.1" in found)
+        assert found["192.0.2.1"].hop == "http"
+        said = await history.ask("set-cluster", "b", "--by-endpoints", "--direct", "--json")
+        assert (said.json["weight"], said.json["gateways"], said.json["priority"]) == (None, [], 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["drain", "west"], 1, "no cluster 'west' in table 'default'; it has a, b"),
+        (["set-cluster", "b"], 2, "nothing to set: give --weight"),
+        (["set-cluster", "b", "--weight=101"], 2, "101 is not in the range 0<=x<=100"),
+        (["set-cluster", "b", "--weight=1", "--by-endpoints"], 2, "exclude each other"),
+        (["set-cluster", "b", "--gateway=192.0.2.1"], 2, "'192.0.2.1' is not of the form http://ADDRESS:PORT"),
+    ],
+)
+async def test_what_cannot_be_is_told_in_one_line(arguments: list[str], code: int, told: str) -> None:
+    async with two_clusters() as history:
+        answer = await history.ask(*arguments, code=code)
+        assert told in answer.err
+        assert len(answer.err.splitlines()) == 1
+
+
+async def test_two_who_decide_at_once_do_not_undo_each_other() -> None:
+    async with two_clusters() as history:
+        await asyncio.gather(
+            history.ask("set-cluster", "b", "--weight=7"),
+            history.ask("set-cluster", "b", "--priority=3"),
+            history.ask("drain", "b"),
+        )
+        listed = (await history.ask("clusters", "--json")).json[1]
+        assert (listed["weight"], listed["priority"]) == (7, 3)
+        assert listed["drained"]
+
+
+async def test_a_cluster_is_not_drained_by_what_it_lists_itself() -> None:
+    async with two_clusters() as history:
+        await history.ask("drain", "b")
+        await history.stores.log_writer.append(applied(endpoint_slice("web", "10.2.0.7"), "b"))
+        found = await endpoints(history, lambda found: "10.2.0.7" in found)
+        assert not found["10.2.0.7"].ready
