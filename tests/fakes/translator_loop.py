@@ -8,6 +8,7 @@ from typing import Any
 
 from fakes.deltas import applied
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker
+from headgate.common.leadership import Leadership
 from headgate.common.snapshot import Manifest, Version
 from headgate.common.stores.memory import MemorySnapshotStore, MemoryStores
 from headgate.common.stores.reading import read_entries
@@ -25,9 +26,11 @@ def settings(**values: Any) -> TranslatorSettings:
 
 
 @asynccontextmanager
-async def running(stores: MemoryStores, **values: Any) -> AsyncIterator[TranslatorLoop]:
+async def running(
+    stores: MemoryStores, *, leadership: Leadership | None = None, **values: Any
+) -> AsyncIterator[TranslatorLoop]:
     parts = Stores(stores.log_reader, stores.last_good, stores.snapshots, stores.statuses, stores.heartbeats)
-    translator = TranslatorLoop(parts, settings(**values))
+    translator = TranslatorLoop(parts, settings(**values), leadership)
     task = asyncio.create_task(translator.run())
     try:
         yield translator

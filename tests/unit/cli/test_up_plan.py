@@ -44,6 +44,10 @@ def test_the_gateway_gets_ports_workers_and_log() -> None:
     assert wanted <= set(command)
 
 
+def test_one_that_is_the_only_one_waits_for_no_lease() -> None:
+    assert "--no-leader-election" in make_plan(OPTIONS, URL, BROKER).translator.command
+
+
 def test_the_gateway_ends_first_and_the_broker_last() -> None:
     options = UpOptions(manifests=(Path("a"),), demo_backends=(DemoBackend("red", 9101),))
     groups = [[spec.name for spec in group] for group in make_plan(options, URL, BROKER).stop_groups]

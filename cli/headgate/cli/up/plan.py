@@ -13,6 +13,8 @@ DRAIN_S = 10.0
 """Seconds that requests in flight get when `up` ends: someone waits at the terminal."""
 FINISH_S = 3.0
 """Seconds that the other services get; each has little to finish."""
+ALONE = "--no-leader-election"
+"""One of each service runs: a restarted one must not wait for its own lease."""
 KILL_AFTER_S = 3.0
 """Seconds that a service may overstay."""
 
@@ -60,7 +62,7 @@ def make_plan(options: UpOptions, nats_url: str, broker: ProcessSpec | None) -> 
     """
     admin_ports = {"watcher": AdminPort(), "translator": AdminPort()}
     watcher = _service("watcher", options, nats_url, FINISH_S, _watcher_flags(options))
-    translator = _service("translator", options, nats_url, FINISH_S, _store_flags(options))
+    translator = _service("translator", options, nats_url, FINISH_S, [*_store_flags(options), ALONE])
     return Plan(
         broker=broker,
         watcher=replace(watcher, prepare=admin_ports["watcher"].choose),

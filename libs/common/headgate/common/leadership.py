@@ -37,9 +37,24 @@ _BREATH_S = 0.01
 class Leadership(Protocol):
     """Whether this process does the work."""
 
+    async def run(self) -> None:
+        """Want to lead, for ever."""
+        ...
+
+    async def release(self) -> None:
+        """Give way to another process at once; call it when the work has stopped."""
+        ...
+
     @property
     def is_leader(self) -> bool:
         """Whether it does so now."""
+        ...
+
+    @property
+    def term(self) -> int:
+        """How often it began to; what was begun in an earlier term has to be begun anew, as others may have led since.
+
+        """
         ...
 
     async def until_leading(self) -> None:
@@ -55,9 +70,17 @@ class Sole:
     """The leadership of a process that is the only one of its kind."""
 
     is_leader = True
+    term = 1
 
     def __init__(self) -> None:
         _LEADER.set(1)
+
+    async def run(self) -> None:
+        """Wait for ever."""
+        await asyncio.Event().wait()
+
+    async def release(self) -> None:
+        """There is nobody to give way to."""
 
     async def until_leading(self) -> None:
         """Return at once."""
@@ -100,6 +123,7 @@ class Elector:
         self._must_read = True
         self._is_unguarded = False
         self._complaint = ""
+        self._term = 0
         self._leading, self._following = asyncio.Event(), asyncio.Event()
         self._following.set()
         _LEADER.set(0)
@@ -108,6 +132,11 @@ class Elector:
     def is_leader(self) -> bool:
         """Whether this process may act as the leader at this very moment."""
         return self._is_unguarded or self._election.is_leader(self._clock())
+
+    @property
+    def term(self) -> int:
+        """How often this process began to lead."""
+        return self._term
 
     async def until_leading(self) -> None:
         """Wait until this process leads."""
@@ -149,6 +178,7 @@ class Elector:
     async def _take_or_renew(self) -> None:
         if self._must_read or not self._election.is_ours:
             self._election.observe(await self._board.read(self._name), self._clock())
+            self._tell()  # that it was lost, even if it is free and ours again in a moment
         self._must_read = True  # unless it is known how the next write ends
         began_at, stored = self._clock(), self._election.stored
         lease = self._election.bid(began_at, datetime.now(UTC), is_ready=self._is_ready())
@@ -177,6 +207,7 @@ class Elector:
         (self._leading if is_leader else self._following).set()
         (self._following if is_leader else self._leading).clear()
         if is_leader:
+            self._term += 1
             _TAKEOVERS.inc()
         text = "leading from now on" if is_leader else "no longer leading"
         _log.info(text, extra={"lease": self._name, "as": self._identity})

@@ -25,10 +25,10 @@ class LeaseSettings(ServiceSettings):
     lease_renew_deadline_s: float = Field(
         default=1.4,
         gt=0,
-        description="Seconds without a renewal after which the holder stops working; 1.4 is four attempts.",
+        description="Seconds without a renewal after which the holder stops working; 1.4 is three attempts.",
     )
     lease_retry_s: float = Field(
-        default=0.3, gt=0, description="Seconds between two attempts to take or renew the lease; 0.3 by default."
+        default=0.4, gt=0, description="Seconds between two attempts to take or renew the lease; 0.4 by default."
     )
 
     @model_validator(mode="after")

@@ -2,25 +2,28 @@
 
 import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 
 from headgate.common.bus import Bus
 from headgate.common.bus_admission import Answering
 from headgate.common.errors import SettingsError
+from headgate.common.leadership import Elector, Leadership, Sole, run_while_leading
 from headgate.common.service import ServiceContext, run_service
 from headgate.common.settings import load_settings
+from headgate.common.stores import LeaseBoard
 from headgate.common.stores.nats import NatsStores, Upkeep
 from headgate.common.stores.tables import TableStores
 from headgate.common.tasks import run_together
 from headgate.translator.admission.desk import AdmissionDesk
 from headgate.translator.housekeeping import keep_in_order
+from headgate.translator.leadership import lease_name
 from headgate.translator.loop import Stores, TranslatorLoop
 from headgate.translator.settings import TranslatorSettings
 
 SUMMARY = (
     "Translate the routing resources of all clusters into one versioned route table. "
-    "Several translators may run at once: equal input gives equal tables, and only one of them commits each revision."
+    "Run a pair for each table: one commits and the other follows, ready to go on where that one ends."
 )
 
 COLLECTION = (50_000, 20, 100)
@@ -55,15 +58,28 @@ async def _work(context: ServiceContext, settings: TranslatorSettings) -> None:
         stores = await NatsStores.open(bus, upkeep=Upkeep(replicas=settings.nats_replicas))
         context.admin.add_readiness("table", lambda: "not connected to the store of tables yet")
         async with _open_tables(settings, stores, name) as tables:
-            loop = TranslatorLoop(
-                Stores(stores.log_reader, stores.last_good, tables.snapshots, stores.statuses, tables.heartbeats),
-                settings,
-            )
+            parts = Stores(stores.log_reader, stores.last_good, tables.snapshots, stores.statuses, tables.heartbeats)
+            leadership = _leadership(settings, stores.leases, lambda: loop.readiness() is None)
+            loop = TranslatorLoop(parts, settings, leadership)
             context.admin.add_readiness("table", loop.readiness)
             answering = Answering(bus, AdmissionDesk(loop).judge)
-            await run_together(loop.run(), keep_in_order(stores, loop.clusters), answering.run())
+            try:
+                await run_together(
+                    loop.run(),
+                    leadership.run(),
+                    run_while_leading(leadership, lambda: keep_in_order(stores, loop.clusters)),
+                    answering.run(),
+                )
+            finally:
+                await leadership.release()
     finally:
         await bus.close()
+
+
+def _leadership(settings: TranslatorSettings, leases: LeaseBoard, is_ready: Callable[[], bool]) -> Leadership:
+    if not settings.leader_election:
+        return Sole()
+    return Elector(leases, lease_name(settings.table), settings.instance, settings.timing, is_ready=is_ready)
 
 
 def _open_tables(

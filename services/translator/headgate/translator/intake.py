@@ -5,8 +5,20 @@ this incarnation of the log lasts, because from then on the log follows the clus
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
+from itertools import islice
+from typing import NamedTuple
 
-from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, LastGood, LogMessage, SyncMarker
+from headgate.common.deltas import (
+    Author,
+    ClusterAnnouncement,
+    Delta,
+    KindName,
+    LastGood,
+    LogMessage,
+    Operation,
+    SyncMarker,
+)
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import MAX_CAUSES, Cause
 from headgate.common.stores import LogPosition
@@ -23,36 +35,56 @@ class Causes:
             published: cluster to the sequence up to which its deltas led to earlier revisions, as after a restart.
         """
         self._published = published or {}
-        self._places: dict[ObjectRef, int] = {}
-        self.named: list[Cause] = []
-        self.count = 0
+        self._changes: dict[ObjectRef, _Change] = {}
         self.traceparent: str | None = None
         """Trace of the first change that had one."""
 
     def add(self, delta: Delta, kind: str) -> None:
         """Note a change."""
         self.traceparent = self.traceparent or delta.traceparent
-        if delta.sequence <= self._published.get(delta.ref.cluster, 0):
-            return
-        place = self._places.get(delta.ref)
-        if place is None:
-            place = self._places[delta.ref] = self.count
-            self.count += 1
-        if place < MAX_CAUSES:
-            self.named[place : place + 1] = [_cause(delta, kind)]
+        if delta.sequence > self._published.get(delta.ref.cluster, 0):
+            self._changes[delta.ref] = _Change(kind, delta.operation, delta.sequence, delta.author, delta.observed_at)
+
+    def forget(self, published: Mapping[str, int]) -> None:
+        """Forget what led to a revision by now; `published` is as at the beginning."""
+        self._published = published
+        changes = self._changes.items()
+        self._changes = {ref: one for ref, one in changes if one.sequence > published.get(ref.cluster, 0)}
+        if not self._changes:
+            self.traceparent = None
+
+    @property
+    def count(self) -> int:
+        """How many objects have changed."""
+        return len(self._changes)
+
+    @property
+    def named(self) -> list[Cause]:
+        """The first `MAX_CAUSES` of them, each with its last change."""
+        return [_cause(ref, change) for ref, change in islice(self._changes.items(), MAX_CAUSES)]
 
 
-def _cause(delta: Delta, kind: str) -> Cause:
-    author = delta.author
+class _Change(NamedTuple):
+    """What is kept of a delta: much less than a `Cause` is."""
+
+    kind: str
+    operation: Operation
+    sequence: int
+    author: Author | None
+    observed_at: datetime
+
+
+def _cause(ref: ObjectRef, change: _Change) -> Cause:
+    author = change.author
     return Cause(
-        cluster=delta.ref.cluster,
-        kind=kind,
-        namespace=delta.ref.namespace,
-        name=delta.ref.name,
-        operation=delta.operation,
-        sequence=delta.sequence,
+        cluster=ref.cluster,
+        kind=change.kind,
+        namespace=ref.namespace,
+        name=ref.name,
+        operation=change.operation,
+        sequence=change.sequence,
         by=author.name if author else "",
-        at=(author.at if author else None) or delta.observed_at,
+        at=(author.at if author else None) or change.observed_at,
     )
 
 

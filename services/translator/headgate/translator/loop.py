@@ -11,7 +11,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from headgate.common.deltas import LogMessage
-from headgate.common.errors import Conflict, DecodeError, NotFound, StoreError, StoreUnavailable
+from headgate.common.errors import Conflict, DecodeError, NotFound, StoreError
+from headgate.common.leadership import Leadership, Sole, run_while_leading
 from headgate.common.problems import Severity
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Manifest, Pin, Pointer, Version
@@ -33,6 +34,7 @@ from headgate.translator.addresses import announced
 from headgate.translator.conditions import disown, judge, report
 from headgate.translator.intake import Causes, Intake
 from headgate.translator.keeping import LastGoodKeeper
+from headgate.translator.leadership import CatchUp, Turn
 from headgate.translator.offline import make_dialects
 from headgate.translator.pinned_table import PinnedTable
 from headgate.translator.publisher import Draft, Publisher
@@ -69,22 +71,28 @@ class Stores(NamedTuple):
     heartbeats: HeartbeatBoard
 
 
-Item = LogReplay | Sequence[LogMessage] | Surroundings | Pointer
+Item = LogReplay | Sequence[LogMessage] | Surroundings | Pointer | Turn
 
 
 class TranslatorLoop:
-    """Follows the log and keeps one table and the statuses up to date."""
+    """Follows the log and keeps one table up to date, and while it leads the stored table and the statuses too."""
 
-    def __init__(self, stores: Stores, settings: TranslatorSettings) -> None:
+    def __init__(self, stores: Stores, settings: TranslatorSettings, leadership: Leadership | None = None) -> None:
+        """Prepare; without a leadership this translator is the only one."""
         self._stores = stores
         self._settings = settings
-        self._publisher = Publisher(stores.snapshots, settings.table, settings.retention)
-        self._poster = StatusPoster(stores.statuses, self._take_board)
+        self._leadership = leadership = leadership or Sole()
+        self._term = leadership.term if leadership.is_leader else 0
+        """Of the last turn that was taken."""
+        self._publisher = Publisher(
+            stores.snapshots, settings.table, settings.retention, may_commit=lambda: leadership.is_leader
+        )
+        self._poster = StatusPoster(stores.statuses, self._take_board, lambda: leadership.is_leader)
         self._keeper = LastGoodKeeper(stores.last_good)
         self._inbox: asyncio.Queue[Item] = asyncio.Queue(INBOX)
         self._addresses = settings.fixed_addresses or None
         self._required: frozenset[str] = frozenset()
-        self._hold_sequence = 0
+        self._catch_up = CatchUp(stores.log)
         self._due: float | None = None
         self._published_at = float("-inf")
         self._recovering_since: float | None = None
@@ -99,7 +107,7 @@ class TranslatorLoop:
         self._known: frozenset[str] = frozenset()
 
     def readiness(self) -> str | None:
-        """Readiness check: None once a table was published, or found to be current already."""
+        """Readiness check: None once a table was published, found to be current already, or would be if we led."""
         return None if self._is_current else self._obstacle() or "no table is published yet"
 
     def clusters(self) -> frozenset[str]:
@@ -123,9 +131,16 @@ class TranslatorLoop:
             self._follow_pointer(),
             self._follow_surroundings(),
             self._poster.run(),
-            self._keeper.run(),
+            run_while_leading(self._leadership, self._lead),
             self._work(),
         )
+
+    async def _lead(self) -> None:
+        await self._inbox.put(Turn())
+        try:
+            await self._keeper.run()
+        finally:
+            self._poster.give_up()
 
     async def _read_store(self) -> None:
         while True:
@@ -171,7 +186,8 @@ class TranslatorLoop:
         #   2. messages of the log: into the world; the first change is due at once, further ones after the debounce;
         #   3. news of gateways and store: addresses for statuses; a store that was lost or went back is due at once;
         #   4. somebody else moved the pointer: another translator, or a person who pins or unpins the table;
-        #   5. something is due: translate, commit, then post statuses; what fails is due again after a pause.
+        #   5. it is our turn to commit and to post: nothing that was known of the store counts any more;
+        #   6. something is due: translate and, if we lead, commit, then post; what fails is due again after a pause.
         while True:
             item = await self._next_item()
             match item:
@@ -182,9 +198,11 @@ class TranslatorLoop:
                 case Surroundings():
                     self._take_surroundings(item)
                 case Pointer():
-                    await self._take_pointer(item)
+                    self._take_pointer(item)
+                case Turn():
+                    self._take_turn()
                 case _:
-                    if self._intake.receive(item, self._causes) or self._hold_sequence:
+                    if self._intake.receive(item, self._causes) or self._catch_up.is_waiting:
                         self._schedule()
 
     async def _next_item(self) -> Item | None:
@@ -206,7 +224,7 @@ class TranslatorLoop:
         self._translation = Translation(make_dialects(self._settings.classes))
         self._intake = Intake(position, self._translation)
         self._causes = self._new_causes()
-        self._hold_sequence = 0
+        self._catch_up.end()
         self._due = None
         self._severities.clear()
         self._known = frozenset()
@@ -227,16 +245,31 @@ class TranslatorLoop:
             self._addresses = addresses
             self._unposted.update(dict.fromkeys(self._translation.assembly.fragments))
             self._schedule()
-        if self._hold_sequence:
-            self._hold_sequence = 0  # what the other has read more of cannot be read, or is gone
+        if self._catch_up.is_waiting:
+            self._catch_up.look()
             self._schedule()
-        if self._publisher.is_behind:
+        if self._publisher.is_behind or not self._leads:
             self._schedule()
 
-    async def _take_pointer(self, pointer: Pointer) -> None:
-        if pointer.version != self._publisher.version:
+    def _take_pointer(self, pointer: Pointer) -> None:
+        # Who follows looks at the pointer now and then, and anew when its turn comes.
+        if self._leads and pointer.version != self._publisher.version:
             self._publisher.observe(pointer, None)
-            await self._stand_back()
+            self._stand_back()
+
+    @property
+    def _leads(self) -> bool:
+        """Whether it is our turn now, and we have begun it."""
+        return self._leadership.is_leader and self._term == self._leadership.term
+
+    def _take_turn(self) -> None:
+        if self._term == self._leadership.term:
+            return
+        self._term = self._leadership.term
+        self._publisher.distrust()
+        self._catch_up.begin()
+        self._unposted = dict.fromkeys(self._translation.assembly.fragments)
+        self._due = time.monotonic()
 
     def _obstacle(self) -> str | None:
         """Say what must happen before a table may be published."""
@@ -250,35 +283,41 @@ class TranslatorLoop:
                 f"{cluster}: {', '.join(kinds)}" for cluster, kinds in self._intake.incomplete().items()
             )
             return f"no cluster is completely listed yet ({waiting or 'none is announced'})"
-        if self._intake.sequence < self._hold_sequence:
+        if self._leads and not self._catch_up.is_done(self._intake.sequence):
             return "another translator has read more of the log"
         return None
 
     async def _publish_if_possible(self) -> None:
         self._due = None
-        if (obstacle := self._obstacle()) is not None:
-            logger.debug("not published", extra={"reason": obstacle})
-            return
-        if (wait_s := self._recovery_wait()) > 0:
-            self._schedule(not_before=time.monotonic() + wait_s)
-            return
-        self._hold_sequence = 0
+        try:
+            if self._leads and self._catch_up.must_ask:
+                await self._catch_up.ask(self._intake.incarnation)
+            if (obstacle := self._obstacle()) is not None:
+                logger.debug("not published", extra={"reason": obstacle})
+            elif (wait_s := self._recovery_wait()) > 0:
+                self._schedule(not_before=time.monotonic() + wait_s)
+            else:
+                await self._publish()
+        except Conflict:
+            metrics.CONFLICTS.inc()
+            self._stand_back()
+        except StoreError as error:
+            metrics.STORE_FAILURES.inc()
+            logger.warning("a revision waits for the store", extra={"reason": str(error)})
+            self._schedule(not_before=time.monotonic() + self._next_pause())
+
+    async def _publish(self) -> None:
         self._published_at = time.monotonic()
         with span_from(self._causes.traceparent, "translate"):
-            try:
-                await self._keeper.recall(self._translation)
-                await self._adopt_pin()
-                await self._translate()
+            await self._keeper.recall(self._translation)
+            await self._adopt_pin()
+            await self._translate()
+            if self._leads:
+                self._catch_up.end()
                 await self._commit()
-            except Conflict:
-                metrics.CONFLICTS.inc()
-                await self._stand_back()
-            except StoreError as error:
-                metrics.STORE_FAILURES.inc()
-                logger.warning("a revision waits for the store", extra={"reason": str(error)})
-                self._schedule(not_before=time.monotonic() + self._next_pause())
-            else:
                 await self._settled()
+            else:
+                self._stay_warm()
 
     def _recovery_wait(self) -> float:
         """Seconds to wait for clusters that may be there besides: nothing is known of the table that gateways serve."""
@@ -361,23 +400,31 @@ class TranslatorLoop:
             return draft
         return replace(draft, chunks=self._pinned.image.chunks(), live=draft.chunks, pin=self._pinned.pin)
 
-    async def _stand_back(self) -> None:
+    def _stand_back(self) -> None:
         """Somebody else committed: go on only when we have read of the log what they may have read."""
-        try:
-            position = await self._stores.log.position()
-        except StoreUnavailable:
-            position = _NEVER
-        if position.incarnation == self._intake.incarnation:
-            self._hold_sequence = position.last_sequence
+        self._catch_up.begin()
         self._schedule(not_before=time.monotonic() + random.uniform(0.0, 0.05))  # noqa: S311 - not a secret
 
-    async def _settled(self) -> None:
+    def _stay_warm(self) -> None:
+        """Have the table encoded, and know what is new in it, for when our turn comes."""
+        self._draft()
+        current = self._publisher.manifest
+        if current is not None and current.log == self._intake.incarnation:
+            self._causes.forget(current.inputs)
+        self._unposted.clear()
+        self._pause_s = _FIRST_PAUSE_S
+        self._note_current()
+
+    def _note_current(self) -> None:
         self._is_current = True
         self._required = frozenset()
         self._recovering_since = None
+        self._measure()
+
+    async def _settled(self) -> None:
+        self._note_current()
         traceparent, self._causes = self._causes.traceparent, self._new_causes()
         self._keeper.look_after(self._translation.world)
-        self._measure()
         await self._post(traceparent)
         try:
             await self._publisher.collect_garbage()

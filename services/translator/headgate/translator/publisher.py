@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from headgate.common.errors import DecodeError, HistoryBroken, NotFound
+from headgate.common.errors import Conflict, DecodeError, HistoryBroken, NotFound
 from headgate.common.snapshot import (
     Cause,
     ChangedEntries,
@@ -64,7 +64,16 @@ def _names(chunks: Iterable[Chunk]) -> tuple[ChunkName, ...]:
 class Publisher:
     """The writing side of one table. Not safe for concurrent calls."""
 
-    def __init__(self, store: SnapshotStore, table: str, retention: Retention, clock: Clock = time.time) -> None:
+    def __init__(
+        self,
+        store: SnapshotStore,
+        table: str,
+        retention: Retention,
+        clock: Clock = time.time,
+        may_commit: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Prepare; `may_commit` is asked at the last moment before each commit."""
+        self._may_commit = may_commit
         self._store = store
         self._table = table
         self._retention = retention
@@ -116,6 +125,10 @@ class Publisher:
         self._move(pointer)
         self._served = max(filter(None, (served, self._served)), default=None)
 
+    def distrust(self) -> None:
+        """Read pointer and manifest anew before anything is made of them."""
+        self._is_known = False
+
     def _move(self, pointer: Pointer | None) -> None:
         """Take a pointer as read; a lesser one than before is one that went back, whoever wrote that."""
         self._served = max(filter(None, (self.version, self._served)), default=None)
@@ -149,7 +162,8 @@ class Publisher:
         """Make a draft the current revision; return its version, or None where it is that already.
 
         Raises:
-            Conflict: somebody else committed in between; look at the log again before the next attempt.
+            Conflict: somebody else committed in between, or is the one to do so by now; look at the log again before
+                the next attempt.
             StoreUnavailable: not now. The commit may have happened; publishing again finds out.
             TooLarge: an entry is larger than the store takes.
         """
@@ -161,6 +175,8 @@ class Publisher:
         self._is_known = False
         await self._put_missing(draft)
         manifest = await self._next(draft)
+        if not self._may_commit():
+            raise Conflict("another one commits by now")
         try:
             self._pointer = await self._store.commit(manifest, self._pointer)
         except HistoryBroken:

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from pydantic import Field, field_validator
 
+from headgate.common.lease_settings import LeaseSettings
 from headgate.common.plugins.third_party import installed_names
 from headgate.common.status import LoadBalancerAddress, is_address
 from headgate.common.stores.settings import StoreSettings
@@ -13,7 +14,7 @@ from headgate.translator.dialects.ingress import ClassSettings
 from headgate.translator.retention import Retention
 
 
-class TranslatorSettings(StoreSettings):
+class TranslatorSettings(LeaseSettings, StoreSettings):
     """What the translator can be told."""
 
     table: str = Field(default=DEFAULT_TABLE, description="Name of the table that is built; one for all by default.")

@@ -28,14 +28,18 @@ Wish = Callable[[Wanted | None], Wanted | None]
 class StatusPoster:
     """The writing side of the status board."""
 
-    def __init__(self, board: StatusBoard, on_board: Callable[[Iterable[ObjectRef]], None]) -> None:
+    def __init__(
+        self, board: StatusBoard, on_board: Callable[[Iterable[ObjectRef]], None], may_post: Callable[[], bool] = lambda: True
+    ) -> None:
         """Prepare.
 
         Args:
             board: where wishes go.
             on_board: told of every object that has something posted already, once per cluster.
+            may_post: asked at the last moment before wishes are posted.
         """
         self._board = board
+        self._may_post = may_post
         self._on_board = on_board
         self._read_boards: set[str] = set()
         self._posted: dict[ObjectRef, Wanted] = {}
@@ -64,6 +68,13 @@ class StatusPoster:
         self._wishes[ref] = (wish, traceparent)
         self._waiting.set()
 
+    def give_up(self) -> None:
+        """Forget wishes and what was posted: another one posts from now on."""
+        self._wishes.clear()
+        self._posted.clear()
+        self._clusters.clear()
+        self._read_boards.clear()
+
     async def _read_board(self, cluster: str) -> None:
         """Learn what was posted for a cluster's objects before this process began."""
         updates = self._board.follow(cluster)
@@ -89,8 +100,8 @@ class StatusPoster:
                 while self._clusters:
                     cluster = next(iter(self._clusters))
                     await self._read_board(cluster)
-                    del self._clusters[cluster]
-                while self._wishes:
+                    self._clusters.pop(cluster, None)
+                while self._wishes and self._may_post():
                     await self._post_some()
                     pause_s = _FIRST_PAUSE_S
             except StoreError as error:
@@ -107,7 +118,9 @@ class StatusPoster:
                 raise result
 
     async def _post(self, ref: ObjectRef) -> None:
-        entry = self._wishes[ref]
+        entry = self._wishes.get(ref)
+        if entry is None:
+            return
         wish, traceparent = entry
         before = self._posted.get(ref)
         wanted = wish(before)

@@ -1,0 +1,72 @@
+"""One translator commits and posts, others follow the log beside it: what a turn begins with.
+
+The lease says who should commit. What must not happen is kept from happening by the compare-and-set of the pointer,
+and by this: whoever begins to commit first reads as much of the log as anybody may have read before. So no table is
+followed by one that knows less.
+"""
+
+import sys
+from typing import NamedTuple
+
+from headgate.common.stores import DeltaLogReader
+
+PATIENCE = 2
+"""Looks at the surroundings after which what could not be read is gone on without."""
+
+
+def lease_name(table: str) -> str:
+    """Return the name of the lease of whoever commits a table."""
+    return f"translator.{table}"
+
+
+class Turn(NamedTuple):
+    """This process leads from now on."""
+
+
+class CatchUp:
+    """How far the log has to be read before the next commit."""
+
+    def __init__(self, log: DeltaLogReader) -> None:
+        """Begin with nothing to wait for."""
+        self._log = log
+        self._target = 0
+        self._looks = 0
+        self.must_ask = False
+        """Whether it is to be found out first where the log ends."""
+
+    def begin(self) -> None:
+        """Somebody else committed, or may have: go on when as much was read as they may have read."""
+        self.must_ask, self._target, self._looks = True, 0, 0
+
+    async def ask(self, incarnation: str) -> None:
+        """Find out where the log ends; `incarnation` is that of the log that is being read.
+
+        Raises:
+            StoreUnavailable: not now.
+        """
+        position = await self._log.position()
+        self.must_ask = False
+        # A log that was made anew is read from its beginning in a moment.
+        self._target = position.last_sequence if position.incarnation == incarnation else sys.maxsize
+
+    def is_done(self, sequence: int) -> bool:
+        """Whether enough was read, as far as `sequence`."""
+        return not self.must_ask and sequence >= self._target
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether anything is waited for."""
+        return self.must_ask or self._target > 0
+
+    def look(self) -> None:
+        """Some seconds have passed; what is not there by now cannot be read, or is gone.
+
+        Looks are counted and not seconds: a process that stood still has not read meanwhile.
+        """
+        self._looks += 1
+        if self._looks >= PATIENCE:
+            self.end()
+
+    def end(self) -> None:
+        """Wait for nothing any more."""
+        self.must_ask, self._target = False, 0
