@@ -27,6 +27,7 @@ from headgate.common.table import (
     WeightedBackend,
 )
 from headgate.gateway.balancing.endpoints import EndpointDirectory, EndpointSlot
+from headgate.gateway.balancing.levels import Place
 from headgate.gateway.health.resolve import Query, Resolver
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.upstreams import UpstreamHealth
@@ -140,7 +141,7 @@ def asking(path: str = "/", method: str = "GET", host: str = HOST, body: bytes |
 class Served:
     """A running proxy and the table behind it."""
 
-    def __init__(self, config: ProxyConfig, query: Query | None) -> None:
+    def __init__(self, config: ProxyConfig, query: Query | None, cluster: str) -> None:
         self.stats = ProxyStats()
         self.log = RecordedLog()
         self.pools = PoolRegistry(config)
@@ -154,6 +155,7 @@ class Served:
             health=self.health,
             make_chain=self.plugins.make_chain,
             resolver=self.resolver,
+            place=Place(cluster=cluster),
         )
         self.holder = RouterHolder()
         self.certificates = CertificateStore(alpn=("h2", "http/1.1"))
@@ -243,10 +245,10 @@ def _unseal(value: SealedValue) -> Secret[bytes]:
 
 @contextlib.asynccontextmanager
 async def served(
-    *entries: TableEntry, config: ProxyConfig | None = None, query: Query | None = None
+    *entries: TableEntry, config: ProxyConfig | None = None, query: Query | None = None, cluster: str = ""
 ) -> AsyncIterator[Served]:
-    """Serve entries over HTTP and HTTPS; `query` asks for the addresses of names."""
-    running = Served(config or ProxyConfig(), query)
+    """Serve entries over HTTP and HTTPS, in a cluster; `query` asks for the addresses of names."""
+    running = Served(config or ProxyConfig(), query, cluster)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(asyncio.sleep, 0.01)
         if running.resolver is not None:

@@ -24,9 +24,9 @@ class Standing:
 
     __slots__ = ("rank", "ready", "serving", "terminating", "weight")
 
-    def __init__(self, endpoint: Endpoint, rank: Rank) -> None:
-        self.ready = endpoint.ready
-        self.serving = endpoint.serving
+    def __init__(self, endpoint: Endpoint, rank: Rank, *, is_reached: bool = True) -> None:
+        self.ready = endpoint.ready and is_reached
+        self.serving = endpoint.serving and is_reached
         self.terminating = endpoint.terminating
         self.weight = endpoint.weight
         self.rank = rank
@@ -39,8 +39,13 @@ class Standing:
 
 Seat = tuple[EndpointSlot, Standing]
 """One endpoint of one upstream."""
-_FACTS = attrgetter("ready", "serving", "terminating", "weight", "priority")
-_FACTS_AND_PLACE = attrgetter("ready", "serving", "terminating", "weight", "priority", "zone", "cluster")
+_FACTS = attrgetter("ready", "serving", "terminating", "weight", "priority", "is_local", "hop")
+_FACTS_AND_PLACE = attrgetter(
+    "ready", "serving", "terminating", "weight", "priority", "is_local", "hop", "zone", "cluster"
+)
+
+
+HOPS: Mapping[str, ConnectionSpec] = {"http": ConnectionSpec(is_hop=True)}
 
 
 class Seating:
@@ -52,6 +57,7 @@ class Seating:
         place: where this gateway is.
         spec: how its endpoints are connected to.
         named: the same for those that have a DNS name, by address and port.
+        hops: the same for gateways of other clusters, by what they speak.
     """
 
     def __init__(
@@ -61,6 +67,7 @@ class Seating:
         place: Place,
         spec: ConnectionSpec,
         named: Mapping[tuple[str, int], ConnectionSpec] | None = None,
+        hops: Mapping[str, ConnectionSpec] = HOPS,
     ) -> None:
         self._locality = balancing.locality
         self._facts_of = _FACTS if balancing.locality == "none" else _FACTS_AND_PLACE
@@ -68,6 +75,7 @@ class Seating:
         self._place = place
         self._spec = spec
         self._named = named or {}
+        self._hops = hops
         self._standings: dict[tuple[object, ...], Standing] = {}
 
     def seat(self, endpoints: Iterable[Endpoint]) -> list[Seat]:
@@ -76,14 +84,26 @@ class Seating:
         seats: list[Seat] = []
         for endpoint in endpoints:
             facts = facts_of(endpoint)
+            if endpoint.is_local or endpoint.hop:
+                facts = (*facts, endpoint.cluster)
             standing = standings.get(facts)
             if standing is None:
-                standing = standings[facts] = Standing(endpoint, self._rank(endpoint))
+                is_reached = self._is_reached(endpoint)
+                standing = standings[facts] = Standing(endpoint, self._rank(endpoint), is_reached=is_reached)
             seats.append((self._slot(endpoint), standing))
         return seats
 
+    def _is_reached(self, endpoint: Endpoint) -> bool:
+        """Whether this gateway may ask an endpoint: pods that are local to a cluster there, its gateways elsewhere."""
+        is_own = bool(endpoint.cluster) and endpoint.cluster == self._place.cluster
+        if endpoint.hop:
+            return not is_own
+        return is_own or not endpoint.is_local
+
     def _slot(self, endpoint: Endpoint) -> EndpointSlot:
         address, port = endpoint.address, endpoint.port
+        if endpoint.hop:
+            return self._directory.slot(address, port, self._hops[endpoint.hop])
         spec = self._named.get((address, port), self._spec) if self._named else self._spec
         return self._directory.slot(address, port, spec)
 

@@ -29,7 +29,8 @@ class PluginRun:
     def __init__(self, chain: PluginChain, exchange: "Exchange") -> None:
         self._chain = chain
         self._exchange = exchange
-        self._original = (exchange.method, exchange.target)
+        self.original = exchange.method, exchange.target, exchange.fields.host_line
+        """Method, target and host as they came."""
         self._request = _request_of(exchange, self)
         self._request_filter: BodyFilter | None = None
         self._answer_filter: BodyFilter | None = None
@@ -325,7 +326,7 @@ class PluginRun:
             self._timer.cancel()
             self._timer = None
         self._held = []
-        self._exchange.method, self._exchange.target = self._original
+        self._exchange.method, self._exchange.target, _ = self.original
         self._chain.on_finish(self._request, status, duration_s)
 
     def _await(self, pending: Awaitable[Response | None], then: Callable[[Response | None], None]) -> None:

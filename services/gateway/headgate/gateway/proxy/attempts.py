@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from headgate.gateway.health.circuit import Circuit
 from headgate.gateway.health.ejection import LocalError
 from headgate.gateway.proxy.context import ProxyContext
+from headgate.gateway.proxy.forward import came_by_hop
 from headgate.gateway.proxy.policies import RetryPolicy
 from headgate.gateway.proxy.pool import EndpointPool
 from headgate.gateway.proxy.seam import RouteTarget, UpstreamState
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _IDEMPOTENT: Final = frozenset({b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE"})
 _DEFAULT_RETRIES: Final = RetryPolicy()
 _NO_POOLS: Final[tuple[EndpointPool, ...]] = ()
+_NO_SECOND_HOP: Final = "it came from a gateway of another cluster, and no endpoint of this cluster takes it"
 
 
 class Attempts:
@@ -82,11 +84,21 @@ class Attempts:
 
     def choose(self, route: RouteTarget) -> None:
         """Send the request to an endpoint of a route, or answer why that cannot be."""
-        pool = route.choose(self._tried, self._exchange)
+        pool = self._choose(route)
         if pool is None:
-            self._exchange.refuse(503, route.unavailable)
+            self._exchange.refuse(503, route.unavailable or _NO_SECOND_HOP)
         elif self.state is None or self._is_within_bounds(self.state):
             self._send_to(pool)
+
+    def _choose(self, route: RouteTarget) -> EndpointPool | None:
+        """Choose an endpoint; what came from another cluster's gateway goes to no other one."""
+        pool = route.choose(self._tried, self._exchange)
+        while pool is not None and pool.is_hop and came_by_hop(self._exchange.fields):
+            if pool in self._tried:
+                return None
+            self._tried = (*self._tried, pool)
+            pool = route.choose(self._tried, self._exchange)
+        return pool
 
     # The upstream's bounds
 
@@ -271,7 +283,7 @@ class Attempts:
         if retries.total_s is not None and time.monotonic() - exchange.began > retries.total_s:
             return False
         self._tried = (*self._tried, pool)
-        other = route.choose(self._tried, exchange)
+        other = self._choose(route)
         if other is None or (other in self._tried and (must_have_other or never_began)):
             return False
         if self.state is not None and not self._is_within_budget(self.state, retries.budget):

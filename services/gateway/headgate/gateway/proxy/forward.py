@@ -88,6 +88,10 @@ class Peer:
         """What every request of the connection says of it, unless a trusted client has said it before."""
 
 
+HOP_LINE: Final = b"Headgate-Hop: 1\r\n"
+"""Tells a gateway of another cluster that it must send the request no further than to its own cluster."""
+
+
 def forwarded_lines(fields: RequestFields, origin: Peer, peer: Peer) -> bytes:
     """Build the header lines towards an upstream, but for Host, X-Request-ID and framing.
 
@@ -103,6 +107,14 @@ def forwarded_lines(fields: RequestFields, origin: Peer, peer: Peer) -> bytes:
 def request_head(exchange: "Exchange", pool: "EndpointPool") -> bytes:
     """Build the head of a request in HTTP/1.1, empty line included."""
     fields = exchange.fields
+    method, target, lines = exchange.method, exchange.target, exchange.lines
+    if pool.is_hop:
+        method, target, host = _as_it_came(exchange)
+        lines += HOP_LINE
+    elif pool.spec.host is None and fields.host_line:
+        host = fields.host_line
+    else:
+        host = authority(exchange, pool)
     if fields.chunked:
         framing = CHUNKED_LINE
     elif fields.content_length >= 0:
@@ -112,13 +124,25 @@ def request_head(exchange: "Exchange", pool: "EndpointPool") -> bytes:
     else:
         framing = b""
     return b"%b %b HTTP/1.1\r\nHost: %b\r\n%b%bX-Request-ID: %b\r\n\r\n" % (
-        exchange.method,
-        exchange.target,
-        fields.host_line if pool.spec.host is None and fields.host_line else authority(exchange, pool),
-        exchange.lines,
+        method,
+        target,
+        host,
+        lines,
         framing,
         exchange.request_id,
     )
+
+
+def _as_it_came(exchange: "Exchange") -> tuple[bytes, bytes, bytes]:
+    """Return method, target and host for a gateway that has the same routes and will change them as we did."""
+    if exchange.run is None:
+        return exchange.method, exchange.target, exchange.fields.host_line
+    return exchange.run.original
+
+
+def came_by_hop(fields: RequestFields) -> bool:
+    """Whether a gateway of another cluster sent a request. Who pretends to be one is kept from other clusters."""
+    return b"\nheadgate-hop:" in b"\n" + fields.lines.lower()
 
 
 def authority(exchange: "Exchange", pool: "EndpointPool") -> bytes:

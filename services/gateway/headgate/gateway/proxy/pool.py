@@ -38,6 +38,7 @@ class EndpointPool:
         "config",
         "connects",
         "in_flight",
+        "is_hop",
         "label",
         "latency",
         "max_requests",
@@ -54,6 +55,7 @@ class EndpointPool:
         self.config = config
         self.outbox = outbox
         self.label = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        self.is_hop = spec.is_hop
         self.in_flight = 0
         """Requests that are under way on connections of this pool."""
         self.connects = 0

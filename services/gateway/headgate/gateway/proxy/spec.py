@@ -26,6 +26,8 @@ class ConnectionSpec(NamedTuple):
     """Of one connection."""
     name: str = ""
     """DNS name that the endpoint's address was found under."""
+    is_hop: bool = False
+    """A gateway of another cluster, which gets requests as they came."""
 
 
 PLAIN = ConnectionSpec()

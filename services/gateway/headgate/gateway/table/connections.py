@@ -1,12 +1,25 @@
 """How connections to an upstream's endpoints are opened, compiled from its entry."""
 
-from headgate.common.table import BackendProtocol, Upstream
+from collections.abc import Mapping
+
+from headgate.common.table import BackendProtocol, Provenance, Upstream
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.proxy.grammar import HOST
 from headgate.gateway.proxy.spec import PLAIN, ConnectionSpec
 from headgate.gateway.tls.backend import BackendContexts
 
+_NOBODY = Provenance(cluster="", kind="", namespace="", name="")
 NO_HEADERS_IN_UDP = "the PROXY protocol is for TCP, datagrams have no header"
+
+
+def hop_specs(contexts: BackendContexts) -> Mapping[str, ConnectionSpec]:
+    """Return how gateways of other clusters are connected to, by what they speak."""
+    tls = contexts.backend_context(Upstream(key="", protocol=BackendProtocol.HTTPS, provenance=_NOBODY))
+    assert tls is not None
+    return {
+        "http": ConnectionSpec(is_hop=True),
+        "https": ConnectionSpec("https", tls.context, tls.server_hostname, is_hop=True),
+    }
 
 
 def connection_spec(upstream: Upstream, contexts: BackendContexts) -> ConnectionSpec:

@@ -19,7 +19,7 @@ from headgate.gateway.proxy.spec import PLAIN, ConnectionSpec
 from headgate.gateway.steps import Steps
 from headgate.gateway.table.chunks import FindPrevious, Previous, decode_entry
 from headgate.gateway.table.compile import UpstreamHolders
-from headgate.gateway.table.connections import connection_spec
+from headgate.gateway.table.connections import connection_spec, hop_specs
 from headgate.gateway.table.encoded_upstream import SMALL, EncodedUpstream, decode_endpoints, split_upstream
 from headgate.gateway.table.names import NamedUpstream, NameFollower, is_name, named_upstream
 from headgate.gateway.tls.backend import BackendContexts
@@ -83,6 +83,7 @@ class UpstreamCompiler:
         self._place = place
         self._next_offset = next_offset
         self._names = names
+        self._hops = hop_specs(contexts)
 
     def bind(self, raw: bytes, find_previous: FindPrevious[BoundUpstream]) -> Steps[tuple[str, BoundUpstream]]:
         """Compile an encoded upstream in steps.
@@ -115,7 +116,7 @@ class UpstreamCompiler:
         return upstream.key, self._bound(upstream, balancer, spec, seats=seats if encoded is not None else ())
 
     def _seating(self, upstream: Upstream, spec: ConnectionSpec) -> Seating:
-        return Seating(upstream.balancing, self._directory, self._place, spec)
+        return Seating(upstream.balancing, self._directory, self._place, spec, hops=self._hops)
 
     def _seat_large(
         self,
