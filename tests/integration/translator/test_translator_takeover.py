@@ -1,4 +1,4 @@
-"""A pair of translators as processes on a real NATS server: killed, stopped, asked to end."""
+"""A pair of translators as processes on a real NATS server, with tables there and in Redis: killed, stopped, ended."""
 
 import asyncio
 import signal
@@ -13,9 +13,13 @@ import pytest
 
 from fakes.deltas import applied, endpoint_slice, ingress, service
 from fakes.nats import real_bus
+from fakes.redis import linked, real_redis
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker
 from headgate.common.snapshot import Manifest, Version
 from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.redis.stores import tables_on
+from headgate.common.stores.settings import ON_NATS
+from headgate.common.stores.tables import TableStores
 from headgate.translator.leadership import lease_name
 
 BOUND_S = 30.0
@@ -25,11 +29,14 @@ T = TypeVar("T")
 
 class Pair(NamedTuple):
     stores: NatsStores
+    tables: TableStores
+    store: str
+    """As a flag says where tables are."""
     processes: dict[str, asyncio.subprocess.Process]
 
     async def leader(self) -> str:
         """Return the name in the lease; empty if nobody has it."""
-        stored = await self.stores.leases.read(lease_name("default"))
+        stored = await self.tables.leases.read(lease_name("default"))
         return stored.lease.holder if stored else ""
 
     async def until_led_by_another(self, than: str = "") -> str:
@@ -44,8 +51,8 @@ class Pair(NamedTuple):
             await self.stores.log_writer.append(applied(manifest))
 
     async def manifest(self) -> Manifest | None:
-        pointer = await self.stores.snapshots.read_pointer("default")
-        return await self.stores.snapshots.get_manifest("default", pointer.version) if pointer else None
+        pointer = await self.tables.snapshots.read_pointer("default")
+        return await self.tables.snapshots.get_manifest("default", pointer.version) if pointer else None
 
     async def published(self, after: Version | None = None) -> Manifest:
         """Wait for a revision after another one."""
@@ -65,8 +72,8 @@ async def eventually(ask: Callable[[], Awaitable[T | None]]) -> T:
 
 
 @asynccontextmanager
-async def translator(url: str, name: str, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    flags = (f"--nats-url={url}", f"--instance={name}", f"--data-dir={folder}", "--debounce-ms=0")
+async def translator(url: str, store: str, name: str, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    flags = (f"--nats-url={url}", f"--store={store}", f"--instance={name}", f"--data-dir={folder}", "--debounce-ms=0")
     with (folder / f"{name}.log").open("ab") as log:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "headgate.translator", *flags, stdout=log, stderr=log
@@ -80,13 +87,26 @@ async def translator(url: str, name: str, folder: Path) -> AsyncIterator[asyncio
             print((folder / f"{name}.log").read_text())
 
 
-@pytest.fixture
-async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
+@asynccontextmanager
+async def tables_in(place: str, stores: NatsStores) -> AsyncIterator[tuple[str, TableStores]]:
+    """The stores of tables, and the flag that says where they are."""
+    if place == "nats":
+        yield ON_NATS, TableStores(stores.snapshots, stores.heartbeats, stores.leases)
+    else:
+        async with real_redis() as redis, linked(redis.target) as link:
+            yield redis.url, tables_on(link)
+
+
+@pytest.fixture(params=["nats", "redis"])
+async def pair(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Pair]:
     """Two translators that have published a table."""
     async with real_bus() as (server, bus), AsyncExitStack() as stack:
         stores = await NatsStores.open(bus)
-        processes = {name: await stack.enter_async_context(translator(server.url, name, tmp_path)) for name in "ab"}
-        both = Pair(stores, processes)
+        store, tables = await stack.enter_async_context(tables_in(request.param, stores))
+        processes = {
+            name: await stack.enter_async_context(translator(server.url, store, name, tmp_path)) for name in "ab"
+        }
+        both = Pair(stores, tables, store, processes)
         now = datetime.now(UTC)
         await stores.log_writer.announce(
             ClusterAnnouncement(cluster="a", source="manifests", instance="w", kinds=(KIND,), announced_at=now)
@@ -123,7 +143,7 @@ async def test_one_that_is_asked_to_end_gives_the_lease_back(pair: Pair) -> None
     pair.processes[leader].terminate()
     assert await pair.processes[leader].wait() == 0
     successor = await pair.until_led_by_another(leader)
-    stored = await pair.stores.leases.read(lease_name("default"))
+    stored = await pair.tables.leases.read(lease_name("default"))
     assert (stored and stored.lease.transitions, {leader, successor}) == (1, {"a", "b"})
 
 
@@ -154,7 +174,7 @@ async def test_leading_passes_on_when_the_first_comes_back(pair: Pair, tmp_path:
     pair.processes[leader].kill()
     await pair.processes[leader].wait()
     successor = await pair.until_led_by_another(leader)
-    async with translator(pair.stores.bus.address, leader, tmp_path):
+    async with translator(pair.stores.bus.address, pair.store, leader, tmp_path):
         await pair.say(ingress("new", host="new.example"))
         second = await pair.published(before.version)
         await asyncio.sleep(2.0)

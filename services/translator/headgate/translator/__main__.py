@@ -59,7 +59,7 @@ async def _work(context: ServiceContext, settings: TranslatorSettings) -> None:
         context.admin.add_readiness("table", lambda: "not connected to the store of tables yet")
         async with _open_tables(settings, stores, name) as tables:
             parts = Stores(stores.log_reader, stores.last_good, tables.snapshots, stores.statuses, tables.heartbeats)
-            leadership = _leadership(settings, stores.leases, lambda: loop.readiness() is None)
+            leadership = _leadership(settings, tables.leases, lambda: loop.readiness() is None)
             loop = TranslatorLoop(parts, settings, leadership)
             context.admin.add_readiness("table", loop.readiness)
             answering = Answering(bus, AdmissionDesk(loop).judge)
