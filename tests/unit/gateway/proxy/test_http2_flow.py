@@ -1,6 +1,7 @@
 """Flow control both ways: slow ends hold what windows and buffers allow, and nobody else up."""
 
 import asyncio
+import socket
 
 import pytest
 
@@ -131,6 +132,40 @@ async def test_a_client_has_to_open_its_window_fast_enough(size: int, increment:
         await asyncio.sleep(1.2)
         assert client.is_over(stream_id) is is_dropped
         opening.cancel()
+
+
+async def test_a_connection_is_kept_for_a_client_that_still_takes_what_it_was_sent() -> None:
+    async def pour(conversation: Conversation) -> None:
+        await conversation.head()
+        await conversation.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + bytes(size))
+
+    async def read_slowly(client: Peer) -> None:
+        transport = client.writer.transport
+        while True:
+            transport.pause_reading()
+            await asyncio.sleep(0.15)
+            transport.resume_reading()
+            await asyncio.sleep(0.002)
+
+    size = 250_000
+    config = ProxyConfig(idle_timeout_s=0.1, lingering_s=0.05, body_timeout_s=1)
+    with socket.socket() as narrow:
+        narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        narrow.setblocking(False)
+        async with proxied(pour, config=config) as proxy:
+            await asyncio.get_running_loop().sock_connect(narrow, ("127.0.0.1", proxy.port))
+            client = Peer(*await asyncio.open_connection(sock=narrow), client_side=True, settings={4: 2**20})
+            client.start()
+            client.h2.increment_flow_control_window(2**20)
+            client.flush()
+            await until(lambda: proxy.server.connections == 1)
+            (connection,) = proxy.server._context.connections
+            connection.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+            reading = asyncio.create_task(read_slowly(client))
+            answer = await client.answer(client.open(request()))
+            assert (answer.ended, len(answer.body)) == (True, size)
+            reading.cancel()
+            await client.close()
 
 
 async def test_a_client_whose_socket_is_full_pauses_its_origins() -> None:

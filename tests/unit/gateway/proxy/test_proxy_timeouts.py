@@ -182,6 +182,23 @@ async def test_without_a_rate_a_client_has_to_take_something_of_an_answers_end()
         await reading
 
 
+async def test_the_end_of_an_answer_is_looked_at_long_before_its_connection_has_rested_for_too_long() -> None:
+    async with proxied(sized(SMALL), config=ProxyConfig(body_timeout_s=0.4, idle_timeout_s=30)) as proxy:
+        reading = asyncio.create_task(read_slowly(proxy.port, 1, 3, 3))
+        await until(lambda: proxy.server.connections == 1)
+        await until(lambda: proxy.server.connections == 0, within_s=3)
+        await reading
+
+
+async def test_a_connection_whose_client_has_taken_everything_rests_on() -> None:
+    async with proxied(answering(OK, OK), config=ProxyConfig(body_timeout_s=0.1, idle_timeout_s=30)) as proxy:
+        client = await proxy.connect()
+        for _ in range(2):
+            await client.send(GET)
+            assert (await client.answer())[1] == b"ok"
+            await asyncio.sleep(0.5)
+
+
 async def test_connection_that_does_not_open_is_a_504(monkeypatch: pytest.MonkeyPatch) -> None:
     async with proxied(config=ProxyConfig(connect_timeout_s=SHORT_S)) as proxy:
 

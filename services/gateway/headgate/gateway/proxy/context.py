@@ -41,11 +41,14 @@ class ProxyContext:
     """None: there are none."""
     limits: ConnectionLimits | None = None
     """None: there are none."""
+    first_look_s: float = field(init=False)
+    """How long after an answer a connection that rests is looked at, whether its client has taken everything."""
     rules: RequestRules = field(init=False)
     """What requests' headers are special."""
 
     def __post_init__(self) -> None:
         config = self.config
+        self.first_look_s = min(config.idle_timeout_s, config.body_timeout_s) / 4
         self.rules = RequestRules(config.underscore_names, config.real_ip_header)
         if config.trust_forwarded or config.trusted_proxies:
             self.trusted = TrustedPeers(config)

@@ -15,7 +15,6 @@ from headgate.gateway.proxy.framing import encode_chunk, last_chunk
 from headgate.gateway.proxy.head import AnswerHead, RequestFields
 from headgate.gateway.proxy.http2.server import Http2Connection
 from headgate.gateway.proxy.outbox import OutboxTransport
-from headgate.gateway.proxy.pace import Pace
 from headgate.gateway.proxy.request_reader import HAS_BEGUN, HTTP2, REQUEST, RequestReader
 from headgate.gateway.proxy.sides import ClientSide
 from headgate.gateway.streams.proxy_protocol import Addresses
@@ -51,9 +50,9 @@ class ClientConnection(ClientSide):
         "_client",
         "_closing",
         "_context",
-        "_delivery",
         "_eof",
         "_exchange",
+        "_idle_until",
         "_minor",
         "_port",
         "_processing",
@@ -79,8 +78,8 @@ class ClientConnection(ClientSide):
         self._processing = False
         self._reading_paused = False
         self._eof = False
-        self._delivery: Pace | None = None
-        """How the client takes the end of the last answer; None: it was not looked at yet."""
+        self._idle_until = 0.0
+        """When the connection has rested for too long."""
         self.state: int = _HEAD
         self._minor = 1
         self._wants_close = False
@@ -341,7 +340,7 @@ class ClientConnection(ClientSide):
     def _close_transport(self) -> None:
         """Close once everything is sent, which the client has some time to take."""
         self.state = _CLOSED
-        self._delivery = None
+        self.transport.delivery = None
         self.deadline = self._context.clock.now + self._context.config.body_timeout_s
         self.transport.close()
 
@@ -354,8 +353,10 @@ class ClientConnection(ClientSide):
             self._close()
             return
         self.state = _HEAD
-        self.deadline = self._context.clock.now + self._context.config.idle_timeout_s
-        self._delivery = None
+        context = self._context
+        self.deadline = context.clock.now + context.first_look_s
+        self._idle_until = context.clock.now + context.config.idle_timeout_s
+        self.transport.delivery = None
         if self._reading_paused:
             self.update_reading()
         if self._requests.pending or self._eof:
@@ -389,19 +390,22 @@ class ClientConnection(ClientSide):
             self._refuse(LimitExceeded("the rest of the head did not come in time", 408))
         elif self._is_about_to_read():
             return
-        elif self.unsent() or self.transport.undelivered():
-            self._await_delivery()
+        else:
+            self._look()
+
+    def _look(self) -> None:
+        """Look at a connection that rests, or closes: its client has to take what it was sent, and may then rest."""
+        config, now = self._context.config, self._context.clock.now
+        ends = self.transport.delivery_ends(config, now)
+        if ends > now:
+            self.deadline = ends
+            self._idle_until = now + config.idle_timeout_s
+        elif ends:
+            self.transport.reset()
+        elif self.state == _HEAD and self._idle_until > now:
+            self.deadline = self._idle_until
         else:
             self.transport.abort()
-
-    def _await_delivery(self) -> None:
-        """Wait for a client that has yet to take what it was sent last, as long as it takes enough of it."""
-        config, now, taken = self._context.config, self._context.clock.now, self.taken()
-        if self._delivery is None:
-            self._delivery = Pace(taken, now)
-        self.deadline = self._delivery.ends(taken, config.min_taken, config.body_timeout_s, now)
-        if self.deadline <= now:
-            self.transport.reset()
 
     def drain(self) -> None:
         """Close if nothing is under way; otherwise the answer will close."""

@@ -13,6 +13,9 @@ import struct
 import termios
 from typing import Any, Final
 
+from headgate.gateway.proxy.config import ProxyConfig
+from headgate.gateway.proxy.pace import Pace
+
 _NO_BYTES: Final = bytes(4)
 _BYTES_ACKED: Final = struct.Struct("=Q")
 _BYTES_ACKED_AT: Final = 120
@@ -60,6 +63,7 @@ class OutboxTransport:
         "_size",
         "_transport",
         "can_write_eof",
+        "delivery",
         "get_extra_info",
         "is_closing",
         "pause_reading",
@@ -74,6 +78,8 @@ class OutboxTransport:
         self._high = high
         self._pieces: list[bytes] = []
         self._size = 0
+        self.delivery: Pace | None = None
+        """At which the peer takes what was written last; None: nobody has waited for that yet."""
         self.can_write_eof = transport.can_write_eof
         self.get_extra_info: Any = transport.get_extra_info
         self.is_closing = transport.is_closing
@@ -126,6 +132,19 @@ class OutboxTransport:
             return 0
         known = connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_ACKED.size + _BYTES_ACKED_AT)
         return int(_BYTES_ACKED.unpack_from(known, _BYTES_ACKED_AT)[0])
+
+    def delivery_ends(self, config: ProxyConfig, now: float) -> float:
+        """Say until when to wait for a client that has yet to take what was written: 0 if it has taken everything.
+
+        The time is over for one that took too little in the period before `now`.
+        """
+        if not (self.get_write_buffer_size() or self.undelivered()):
+            self.delivery = None
+            return 0.0
+        taken = self.delivered()
+        if self.delivery is None:
+            self.delivery = Pace(taken, now)
+        return self.delivery.ends(taken, config.min_taken, config.body_timeout_s, now)
 
     def has_unread(self) -> bool:
         """Tell whether the peer has sent something that was not read yet, by what the kernel knows."""

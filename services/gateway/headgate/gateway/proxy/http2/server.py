@@ -395,6 +395,7 @@ class Http2Connection(Link):
         """Let go of a stream whose answer is given; its window may yet hold back some of it."""
         self._streams.pop(stream.id, None)
         self._quiet_until = self._context.clock.now + self.config.idle_timeout_s
+        self.transport.delivery = None
         flow = self.flows.get(stream.id)
         if flow is not None:
             flow.drops_rest = not stream.ended
@@ -437,9 +438,18 @@ class Http2Connection(Link):
         if self._streams or self.flows:
             self.deadline = 0.0
         elif self._quiet_until < now:
-            self._end(NO_ERROR)
+            self._end_rest()
         else:
             self.deadline = self._quiet_until
+
+    def _end_rest(self) -> None:
+        """End a connection that has rested for too long, unless its client still takes what it was sent."""
+        now = self._context.clock.now
+        ends = self.transport.delivery_ends(self.config, now)
+        if ends > now:
+            self.deadline = self._quiet_until = ends
+        else:
+            self._end(NO_ERROR)
 
     def _drop_stuck(self) -> None:
         """Reset streams whose answers are given and taken too slowly."""
