@@ -54,6 +54,7 @@ def test_any_delta_survives_the_way_through_a_message(
         resource_version=resource_version,
         observed_at=NOW,
         object=body,
+        digest="" if body is None else "0a1b",
         author=author,
         traceparent=f"00-{'a' * 32}-{'b' * 16}-01",
     )
@@ -69,6 +70,11 @@ def delta(**changes: Any) -> Delta:
 def test_headers_alone_tell_the_state() -> None:
     message = encode_delta(delta(operation="delete", object=None))
     assert decode_state(3, message.headers) == LoggedObject("u.1", "7", is_deleted=True, sequence=3)
+
+
+def test_headers_alone_tell_the_content_apart() -> None:
+    assert decode_state(3, encode_delta(delta(digest="0a1b")).headers).digest == "0a1b"
+    assert decode_state(3, encode_delta(delta()).headers).digest == ""
 
 
 def test_the_expected_sequence_is_part_of_the_message_id() -> None:

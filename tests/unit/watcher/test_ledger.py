@@ -62,6 +62,16 @@ def test_a_log_that_lost_anything_is_told() -> None:
     assert ledger.load({})
 
 
+def test_a_version_that_differs_in_nothing_is_not_published_again() -> None:
+    ledger = Ledger([SERVICE])
+    known = LoggedObject("u", "1", False, 5, wanted("1", content="same").logged_digest)
+    ledger.load({ref("x"): known})
+    ledger.want(ref("x"), wanted("2", content="same"))
+    assert ledger.delta(ref("x")) is None
+    ledger.want(ref("x"), wanted("3", uid="v", content="same"))
+    assert ledger.delta(ref("x")) is not None
+
+
 def test_yielding_lasts_until_the_next_report() -> None:
     ledger = Ledger([SERVICE])
     ledger.want(ref("x"), wanted("7"))

@@ -113,6 +113,29 @@ async def test_only_the_difference_of_a_list_is_published() -> None:
         assert sorted(log.shown()) == ["apply changed 2", "apply new 3", "delete gone 1"]
 
 
+async def test_a_restart_after_only_statuses_have_changed_publishes_nothing() -> None:
+    log = ObservedLog()
+    ingress: dict[str, Any] = {**service("i", "1"), "kind": "Ingress", "apiVersion": "networking.k8s.io/v1"}
+    later = {**ingress, "metadata": {**ingress["metadata"], "resourceVersion": "2"}, "status": {"loadBalancer": {}}}
+    for manifest in (ingress, later):
+        async with publishing(log) as one:
+            one.source.say(Listed(SERVICE, ()), Listed(SECRET, ()), Listed(INGRESS, (manifest,)))
+            await one.until_ready()
+    assert log.shown() == ["apply i 1"]
+
+
+async def test_no_digest_of_a_secret_goes_to_the_log() -> None:
+    secret = SelfSigned("a.example").secret("default", "tls")
+    secret["metadata"] |= {"uid": "u", "resourceVersion": "7"}
+    async with publishing() as one:
+        one.source.apply(secret, SECRET)
+        one.source.apply(service("x", "1"))
+        await until(lambda: len(one.log.appended) == 2)
+        digests = {delta.ref.resource: delta.digest for delta in one.log.appended}
+    assert digests["secrets"] == ""
+    assert digests["services"] != ""
+
+
 async def test_a_second_list_publishes_its_difference() -> None:
     async with publishing() as one:
         one.source.list(service("x", "1"), service("z", "1"))

@@ -137,6 +137,9 @@ class Delta(BaseModel):
     """When the watcher saw the change."""
     object: JsonObject | None = None
     """The whole object, without managedFields and last-applied; None for a deletion."""
+    digest: str = ""
+    """Of the content without its version: tells a version that differs in nothing. Empty for a deletion, and for what
+    is secret."""
     author: Author | None = None
     """None for deletions, of which nobody tells who made them."""
     sequence: int = 0

@@ -52,9 +52,7 @@ class Leadership(Protocol):
 
     @property
     def term(self) -> int:
-        """How often it began to; what was begun in an earlier term has to be begun anew, as others may have led since.
-
-        """
+        """How often it began to: what it knew of others' work in an earlier term may be out of date."""
         ...
 
     async def until_leading(self) -> None:

@@ -30,6 +30,12 @@ class Wanted:
     observed_at: datetime
     traceparent: str | None = None
     author: Author | None = None
+    is_secret: bool = False
+
+    @property
+    def logged_digest(self) -> str:
+        """The digest as the log has it; empty for what is secret, so that no guess at it can be tried."""
+        return "" if self.is_secret else self.digest.hex()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +140,7 @@ class Ledger:
             return None
         if wanted is None:
             return self._tombstone(ref, known)
-        if known and not known.is_deleted and (known.uid, known.resource_version) == (wanted.uid, wanted.version):
+        if known and _says(known, wanted):
             return None
         return Delta.model_construct(
             ref=ref,
@@ -143,6 +149,7 @@ class Ledger:
             resource_version=wanted.version,
             observed_at=wanted.observed_at,
             object=msgspec.json.decode(wanted.body),
+            digest=wanted.logged_digest,
             author=wanted.author,
             traceparent=wanted.traceparent,
         )
@@ -167,7 +174,7 @@ class Ledger:
     def confirm(self, delta: Delta, sequence: int) -> None:
         """Note that a delta is in the log."""
         is_deleted = delta.operation is Operation.DELETE
-        self._known[delta.ref] = LoggedObject(delta.uid, delta.resource_version, is_deleted, sequence)
+        self._known[delta.ref] = LoggedObject(delta.uid, delta.resource_version, is_deleted, sequence, delta.digest)
         if is_deleted:
             self._gone.pop(delta.ref, None)
 
@@ -188,6 +195,13 @@ class Ledger:
             return False
         self._yielded[delta.ref] = known.sequence
         return True
+
+
+def _says(known: LoggedObject, wanted: Wanted) -> bool:
+    """Whether the log has what is wanted: this version, or one that differs in nothing but its number."""
+    if known.is_deleted or known.uid != wanted.uid:
+        return False
+    return known.resource_version == wanted.version or (known.digest != "" and known.digest == wanted.logged_digest)
 
 
 def _number(version: str) -> int | None:

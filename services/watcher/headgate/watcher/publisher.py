@@ -167,7 +167,8 @@ class Publisher:
         if body is not None:
             version = self._version(kind, manifest)
             author = self._author_of(ref, manifest)
-            self._ledger.want(ref, Wanted(uid, version, digest, body, _now(), traceparent, author))
+            wanted = Wanted(uid, version, digest, body, _now(), traceparent, author, is_secret=kind == SECRET)
+            self._ledger.want(ref, wanted)
         return True
 
     def _encode(self, ref: ObjectRef, stripped: JsonObject) -> bytes | None:

@@ -30,6 +30,8 @@ class LoggedObject(NamedTuple):
     resource_version: str
     is_deleted: bool
     sequence: int
+    digest: str = ""
+    """As in `Delta`."""
 
 
 class LogPosition(NamedTuple):

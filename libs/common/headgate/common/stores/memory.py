@@ -122,7 +122,7 @@ class MemoryDeltaLog:
     async def read_state(self, cluster: str) -> Mapping[ObjectRef, LoggedObject]:
         """Return the last delta of every object of a cluster, tombstones included."""
         return {
-            delta.ref: LoggedObject(delta.uid, delta.resource_version, _is_deletion(delta), sequence)
+            delta.ref: LoggedObject(delta.uid, delta.resource_version, _is_deletion(delta), sequence, delta.digest)
             for sequence, delta, _ in self._messages.values()
             if isinstance(delta, Delta) and delta.ref.cluster == cluster
         }

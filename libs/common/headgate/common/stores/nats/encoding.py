@@ -37,6 +37,7 @@ from headgate.common.telemetry import TRACEPARENT
 
 _UID, _RESOURCE_VERSION = "Headgate-Uid", "Headgate-Resource-Version"
 _OPERATION, _OBSERVED_AT = "Headgate-Operation", "Headgate-Observed-At"
+_DIGEST = "Headgate-Digest"
 _AUTHOR, _AUTHORED_AT = "Headgate-Author", "Headgate-Authored-At"
 _TTL = "Nats-TTL"
 _OPERATIONS: Mapping[str, Operation] = {operation.value: operation for operation in Operation}
@@ -62,6 +63,8 @@ def encode_delta(delta: Delta, expected_last: int | None = None, again_after: in
     }
     if after is not None:
         headers[EXPECTED_LAST] = str(after)
+    if delta.digest:
+        headers[_DIGEST] = delta.digest
     if delta.author:
         headers[_AUTHOR] = escape_token(delta.author.name)
         if delta.author.at:
@@ -87,6 +90,7 @@ def decode_delta(subject: str, sequence: int, headers: Mapping[str, str], data: 
             resource_version=unescape_token(headers[_RESOURCE_VERSION]),
             observed_at=datetime.fromisoformat(headers[_OBSERVED_AT]),
             object=_decode_object(data) if data else None,
+            digest=headers.get(_DIGEST, ""),
             author=_decode_author(headers),
             sequence=sequence,
             traceparent=headers.get(TRACEPARENT),
@@ -112,6 +116,7 @@ def decode_state(sequence: int, headers: Mapping[str, str]) -> LoggedObject:
             resource_version=unescape_token(headers[_RESOURCE_VERSION]),
             is_deleted=_OPERATIONS[headers[_OPERATION]] is Operation.DELETE,
             sequence=sequence,
+            digest=headers.get(_DIGEST, ""),
         )
     except (KeyError, DecodeError) as error:
         raise DecodeError(f"message {sequence} has not the headers of a delta: {error!r}") from error
