@@ -23,6 +23,7 @@ from headgate.common.stores.nats import NatsStores
 from headgate.common.tasks import cancel, run_together
 from headgate.watcher.publisher import Publisher
 from headgate.watcher.secrets import throwaway_recipients
+from headgate.watcher.sources.manifest_objects import MANIFEST_KINDS
 
 
 class Seen:
@@ -171,7 +172,7 @@ async def test_the_process_publishes_manifests_and_shows_their_problems(tmp_path
         try:
             await asyncio.sleep(0.1)
             key = load_or_create_key_pair(data)  # as a gateway does; the watcher waits for it
-            await until(lambda: seen.names == {"x", "tls"} and seen.markers == 8)
+            await until(lambda: seen.names == {"x", "tls"} and seen.markers == len(MANIFEST_KINDS))
             sealed = SealedSecret.model_validate((seen.delta("tls").object or {})["sealed"])
             assert Unsealer([key]).open(sealed.values["tls.key"]).reveal() == pair.key_pem
             (folder / "a.yaml").write_text(manifest("x", 81) + manifest("z"))

@@ -21,6 +21,7 @@ from headgate.common.resources import (
     NAMESPACE,
     SECRET,
     SERVICE,
+    SERVICE_EXPORT,
     ResourceKind,
 )
 from headgate.watcher.sources import Applied, Deleted, Listed, Unavailable
@@ -53,7 +54,7 @@ async def test_each_kind_is_reported_on_and_a_second_name_of_one_is_empty(tmp_pa
             assert (seen.names(INGRESS), seen.names(SERVICE)) == ({"a"}, {"web"})
             assert (seen.names(ENDPOINT_SLICE), seen.names(NAMESPACE)) == ({"web-1"}, {"default"})
             assert [list(event.objects) for event in seen.listed(LEGACY_INGRESS)] == [[]]
-            assert not seen.unavailable
+            assert seen.unavailable.keys() == {SERVICE_EXPORT}  # a server without its CRD
         assert api.seen("list", "endpoints") == []
 
 
@@ -77,7 +78,13 @@ async def test_discovery_asks_for_each_group_version_once(tmp_path: Path) -> Non
     async with FakeKubernetes() as api, follow(api, tmp_path) as seen:
         await seen.until(lambda: settled(seen))
         paths = [one.path for one in api.seen("discover")]
-        assert sorted(paths) == ["/api/v1", "/apis/discovery.k8s.io/v1", "/apis/networking.k8s.io/v1"]
+        assert sorted(paths) == [
+            "/api/v1",
+            "/apis/discovery.k8s.io/v1",
+            "/apis/multicluster.x-k8s.io/v1alpha1",
+            "/apis/multicluster.x-k8s.io/v1beta1",
+            "/apis/networking.k8s.io/v1",
+        ]
 
 
 @in_virtual_time
@@ -201,7 +208,7 @@ async def test_namespaces_are_read_each_by_itself_and_reported_as_one(tmp_path: 
             await seen.until(lambda: settled(seen))
             assert [len(listed.objects) for listed in seen.listed(INGRESS)] == [2]
             assert set(seen.state[INGRESS]) == {("one", "a"), ("two", "a")}
-            assert seen.unavailable.keys() == {NAMESPACE, INGRESS_CLASS}
+            assert seen.unavailable.keys() == {NAMESPACE, INGRESS_CLASS, SERVICE_EXPORT}
             api.apply(ingress("b", namespace="two"))
             api.apply(ingress("b", namespace="three"))
             await seen.until(lambda: ("two", "b") in seen.state[INGRESS])

@@ -23,6 +23,7 @@ from headgate.common.resources import (
     NAMESPACE,
     SECRET,
     SERVICE,
+    SERVICE_EXPORT,
     JsonObject,
     ResourceKind,
 )
@@ -34,6 +35,7 @@ MANIFEST_KINDS: tuple[ResourceKind, ...] = (
     INGRESS_CLASS,
     SECRET,
     SERVICE,
+    SERVICE_EXPORT,
     ENDPOINT_SLICE,
     ENDPOINTS,
     INGRESS,

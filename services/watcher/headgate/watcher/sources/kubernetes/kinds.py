@@ -17,6 +17,7 @@ from headgate.common.resources import (
     NAMESPACE,
     SECRET,
     SERVICE,
+    SERVICE_EXPORT,
     ResourceKind,
 )
 from headgate.watcher.errors import Absent, Forbidden
@@ -33,6 +34,7 @@ KIND_CHOICES: Sequence[KindChoice] = (
     (ENDPOINT_SLICE, ENDPOINTS),
     (NAMESPACE,),
     (SECRET,),
+    (SERVICE_EXPORT,),
 )
 FIELD_SELECTORS: Mapping[ResourceKind, str] = {SECRET: "type=kubernetes.io/tls"}
 """Secrets of other types are none of our business, and never reach us."""

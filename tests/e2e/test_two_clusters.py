@@ -1,0 +1,110 @@
+"""Two clusters behind one entrance: shared, weighed, drained, and one of them silent."""
+
+import asyncio
+import os
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fakes.stack import Stack, free_ports
+from headgate.cli.up.data_dir import read_state
+
+HOST = "shop.example"
+
+
+def manifests(port: int, *, with_route: bool) -> str:
+    route = f"""
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {{name: shop, namespace: default}}
+spec:
+  rules:
+    - host: {HOST}
+      http:
+        paths:
+          - {{path: /, pathType: Prefix, backend: {{service: {{name: shop, port: {{number: 80}}}}}}}}
+---"""
+    return f"""{route if with_route else ""}
+apiVersion: v1
+kind: Service
+metadata: {{name: shop, namespace: default, annotations: {{headgate.dev/global: "true"}}}}
+spec: {{ports: [{{port: 80, targetPort: {port}}}]}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {{name: shop-1, namespace: default, labels: {{kubernetes.io/service-name: shop}}}}
+addressType: IPv4
+endpoints: [{{addresses: [127.0.0.1], conditions: {{ready: true}}}}]
+ports: [{{port: {port}, protocol: TCP}}]
+"""
+
+
+@asynccontextmanager
+async def watcher(folder: Path, stack: Stack, cluster: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    state = read_state(stack.data_dir)
+    assert state is not None
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "headgate.cli", "watcher", f"--manifests={folder}", f"--cluster={cluster}"),
+        *(f"--nats-url={state.nats_url}", f"--data-dir={stack.data_dir}"),
+        stdout=asyncio.subprocess.DEVNULL,
+        env=os.environ,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def headgate(stack: Stack, *arguments: str) -> str:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "headgate.cli", *arguments, f"--data-dir={stack.data_dir}"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    async with asyncio.timeout(30):
+        printed, _ = await process.communicate()
+    assert process.returncode == 0, printed.decode()
+    return printed.decode()
+
+
+async def names(stack: Stack, count: int = 20) -> Counter[str]:
+    return Counter([(await stack.get(HOST, "/")).json["name"] for _ in range(count)])
+
+
+async def until_names(stack: Stack, *expected: str) -> None:
+    async with asyncio.timeout(15):
+        while set(await names(stack)) != set(expected):  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0.05)
+
+
+async def test_two_clusters_serve_one_host(tmp_path: Path) -> None:
+    east, west = tmp_path / "east", tmp_path / "west"
+    red, blue = free_ports(2)
+    for folder, port in ((east, red), (west, blue)):
+        folder.mkdir()
+        (folder / "shop.yaml").write_text(manifests(port, with_route=folder is east))
+    extra = ["--cluster=east", f"--demo-backend=red={red}", f"--demo-backend=blue={blue}"]
+    async with Stack(manifests=east, extra=extra) as stack:
+        await stack.wait_for_answer(HOST, "/")
+        assert set(await names(stack)) == {"red"}
+        async with watcher(west, stack, "west") as second:
+            await until_names(stack, "red", "blue")
+            await headgate(stack, "set-cluster", "west", "--weight=3")
+            await until_names(stack, "red", "blue")
+            assert await names(stack, 40) == {"blue": 30, "red": 10}
+            await headgate(stack, "drain", "west", "--by=ada", "--reason=upgrade")
+            await until_names(stack, "red")
+            assert "drained by ada" in await headgate(stack, "clusters")
+            await headgate(stack, "undrain", "west")
+            await until_names(stack, "red", "blue")
+            second.kill()
+            await second.wait()
+        # A watcher that is gone takes nothing with it.
+        await asyncio.sleep(1.0)
+        assert set(await names(stack)) == {"red", "blue"}
+        (east / "shop.yaml").write_text(manifests(red, with_route=True).replace("ready: true", "ready: false"))
+        await until_names(stack, "blue")
