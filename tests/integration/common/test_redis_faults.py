@@ -463,14 +463,25 @@ async def test_damaged_contents_are_named_and_harm_nothing_else(caplog: pytest.L
         await board.beat(Heartbeat(replica="good", worker=0, table="default", version=None, at=NOW))
         await board.beat(Heartbeat(replica="bad", worker=0, table="default", version=None, at=NOW))
         await server.ask("HSET", "{headgate}:gateways", "bad.0", "{")
-        await server.ask("HSET", "{headgate}:pointer:default", "json", "{")
         await server.ask("HSET", "{headgate}:chunks", chunk("a").digest, "{")
         assert [beat.replica for beat in await board.live()] == ["good"]
         with pytest.raises(DecodeError):
-            await store.read_pointer("default")
-        with pytest.raises(DecodeError):
             await store.get_chunk(name_of(chunk("a")))
     assert "a heartbeat cannot be read" in caplog.text
+
+
+async def test_a_damaged_pointer_is_mended_by_the_next_commit(caplog: pytest.LogCaptureFixture) -> None:
+    async with running() as (server, _, store):
+        await server.ask("HSET", "{headgate}:pointer:other", "json", "{")
+        assert await store.read_pointer("other") is None
+        first = await commit(store, Version(1, 1), None)
+        await server.ask("HSET", "{headgate}:pointer:default", "json", "{")
+        found = await store.read_pointer("default")
+        assert found is not None
+        assert (found.version, found.manifest_digest) == (first.version, first.manifest_digest)
+        second = await commit(store, Version(1, 2), found)
+        assert await store.read_pointer("default") == second
+    assert "a pointer cannot be read" in caplog.text
 
 
 async def test_a_damaged_notice_makes_readers_read(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,7 +9,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from headgate.common.errors import DecodeError, StoreError
-from headgate.common.snapshot import Pointer
+from headgate.common.snapshot import Manifest, Pointer, digest_of
 from headgate.common.tasks import cancel
 
 _log = logging.getLogger(__name__)
@@ -60,6 +60,16 @@ async def _next_pointer(table: str, read: Read, news: "asyncio.Queue[Pointer | N
     except (StoreError, DecodeError) as error:
         _log.debug("the pointer cannot be read now", extra={"table": table, "reason": str(error)})
         return None
+
+
+def pointer_to(manifest: Manifest, encoded: bytes) -> Pointer:
+    """Return the pointer that makes a manifest the current one."""
+    return Pointer(
+        table=manifest.table,
+        version=manifest.version,
+        manifest_digest=digest_of(encoded),
+        committed_at=manifest.created_at,
+    )
 
 
 def decode_pointer(data: bytes) -> Pointer:

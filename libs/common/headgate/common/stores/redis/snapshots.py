@@ -21,6 +21,7 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from datetime import UTC, datetime
 
 from headgate.common.errors import (
     Conflict,
@@ -44,7 +45,7 @@ from headgate.common.snapshot import (
     open_chunk,
 )
 from headgate.common.stores.collecting import CHUNK_GRACE_S, UnusedChunks
-from headgate.common.stores.pointers import Tell, decode_pointer, follow_pointer
+from headgate.common.stores.pointers import Tell, decode_pointer, follow_pointer, pointer_to
 from headgate.common.stores.redis.link import RedisLink, Script
 from headgate.common.stores.redis.wire import ask_alone, hang_up
 
@@ -122,9 +123,25 @@ class RedisSnapshotStore:
         """The manifest that was last committed or read, and its digest."""
 
     async def read_pointer(self, table: str) -> Pointer | None:
-        """Return the pointer as the primary has it; None if there is none."""
-        stored = await self._link.ask("HGET", _pointer_key(table), "json")
-        return None if stored is None else decode_pointer(stored)
+        """Return the pointer as the primary has it; None if there is none.
+
+        One that cannot be read is put together from what commits compare, so that the next one mends it.
+        """
+        stored, version, digest = await self._link.ask("HMGET", _pointer_key(table), "json", "version", "digest")
+        if stored is None and version is None:
+            return None
+        try:
+            return decode_pointer(stored or b"")
+        except DecodeError as error:
+            _log.error("a pointer cannot be read", extra={"table": table, "reason": str(error)})
+        if version is None or digest is None:
+            return None
+        return Pointer(
+            table=table,
+            version=_version_of(version),
+            manifest_digest=digest.decode(),
+            committed_at=datetime.fromtimestamp(0, UTC),
+        )
 
     async def missing(self, digests: Collection[str]) -> set[str]:
         """Return which chunks the store lacks: one request however many are asked for."""
@@ -166,12 +183,7 @@ class RedisSnapshotStore:
             HistoryBroken: a failover or a restart may have lost commits; only a greater epoch is accepted.
         """
         table, encoded = manifest.table, manifest.encode()
-        wanted = Pointer(
-            table=table,
-            version=manifest.version,
-            manifest_digest=digest_of(encoded),
-            committed_at=manifest.created_at,
-        )
+        wanted = pointer_to(manifest, encoded)
         keeps_epoch = expected is not None and manifest.version.epoch <= expected.version.epoch
         outcome, detail = await self._link.run(
             _COMMIT,
