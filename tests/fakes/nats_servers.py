@@ -6,6 +6,7 @@ async with NatsServer(folder, CONFIG) as server: ...
 import asyncio
 import contextlib
 import json
+import re
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,7 +18,7 @@ START_S = 20.0
 
 
 class NatsServer:
-    """A server on a configuration; JetStream's folder and the log are below the folder."""
+    """A server on a configuration; its log is in the folder."""
 
     def __init__(self, folder: Path, config: Path | str, *, name: str = "one", flags: tuple[str, ...] = ()) -> None:
         """Prepare.
@@ -63,9 +64,9 @@ class NatsServer:
             (self.folder / "nats.conf").write_text(config)
             config = self.folder / "nats.conf"
         command = [server_binary(), f"--config={config}", f"--name={self.name}", "--addr=127.0.0.1"]
-        command += [f"--port={self.port}", f"--store_dir={self.folder}", *self._flags]
+        command += [f"--port={self.port}", *self._flags]
         with (self.folder / "log").open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
+            self._process = await asyncio.create_subprocess_exec(*command, cwd=self.folder, stdout=log, stderr=log)
         async with asyncio.timeout(START_S):
             while not await self._greets():
                 assert self._process.returncode is None, self.log
@@ -83,6 +84,10 @@ class NatsServer:
                     await writer.wait_closed()
         except (OSError, ValueError, KeyError):
             return False
+
+    def published(self, user: str) -> set[str]:
+        """Subjects on which clients of a user have published, of a server that was started with `--trace`."""
+        return set(re.findall(rf'"HEADGATE/user:{user}" - <<- \[H?PUB (\S+)', self.log))
 
     async def kill(self) -> None:
         """End with SIGKILL, as a crash does; harmless when it does not run."""

@@ -22,6 +22,7 @@ from headgate.common.nats_access import NatsAccess, NatsTls
 from headgate.common.stores.nats import NatsStores
 
 BOUND_S = 10.0
+JETSTREAM = 'jetstream: { store_dir: "." }\n'
 LOOPBACK = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
 RIGHTS = """
 authorization: { users: [
@@ -52,7 +53,7 @@ def tls_config(folder: Path) -> str:
         f'{key}: "{folder / name}.pem"'
         for key, name in (("cert_file", "server"), ("key_file", "server_key"), ("ca_file", "ca"))
     )
-    return f"tls: {{ {files}, verify: true }}\njetstream: enabled\n"
+    return f"tls: {{ {files}, verify: true }}\n{JETSTREAM}"
 
 
 @asynccontextmanager
@@ -169,7 +170,7 @@ async def test_an_outage_with_two_kinds_of_reasons_tells_both(tmp_path: Path, ca
 async def test_what_is_not_permitted_fails_at_once_and_is_told_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with NatsServer(tmp_path / "server", RIGHTS + "jetstream: enabled\n") as server:
+    async with NatsServer(tmp_path / "server", RIGHTS + JETSTREAM) as server:
         access = NatsAccess(f"nats://127.0.0.1:{server.port}", user="reader", password="secret", inbox="_INBOX.reader")
         async with connected(access) as bus, asyncio.timeout(BOUND_S):
             for name in ("ONE", "TWO", "ONE"):
@@ -184,7 +185,7 @@ async def test_what_is_not_permitted_fails_at_once_and_is_told_once(
 
 
 async def test_answers_that_may_not_be_heard_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async with NatsServer(tmp_path / "server", RIGHTS + "jetstream: enabled\n") as server:
+    async with NatsServer(tmp_path / "server", RIGHTS + JETSTREAM) as server:
         access = NatsAccess(f"nats://127.0.0.1:{server.port}", user="reader", password="secret")
         async with connected(access) as bus:
             with pytest.raises(TimeoutError):

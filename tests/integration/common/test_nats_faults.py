@@ -20,7 +20,7 @@ from fakes.nats import lose_store, real_bus, real_nats
 from headgate.common.bus import Bus
 from headgate.common.deltas import Delta, LogMessage, Operation
 from headgate.common.embedded_nats import EmbeddedNats
-from headgate.common.errors import StoreUnavailable, TooLarge
+from headgate.common.errors import StoreError, StoreUnavailable, TooLarge
 from headgate.common.heartbeats import TTL_S, Heartbeat
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Chunk, Manifest, Pointer, Version, digest_of
@@ -367,6 +367,19 @@ async def test_a_damaged_pointer_is_found_again_by_its_manifest_and_mended_by_th
         third = await commit(stores, Version(1, 11), second)
         async with aclosing(stores.snapshots.follow("default")) as pointers:  # type: ignore[type-var]
             assert await anext(pointers) == third
+
+
+async def test_a_damaged_manifest_is_passed_over_and_keeps_chunks_from_being_dropped() -> None:
+    async with real_bus() as (_, bus):
+        stores = await NatsStores.open(bus)
+        first = await commit(stores, Version(1, 9), None)
+        for subject in ("pointer.default", "manifest.default.2.1"):
+            await bus.js.publish(f"$KV.HEADGATE_TABLES.{subject}", b"{}")
+        assert await stores.snapshots.read_pointer("default") == first
+        with pytest.raises(
+            StoreError, match=r"no chunk is dropped while \$KV\.HEADGATE_TABLES\.manifest\.default\.2\.1"
+        ):
+            await stores.snapshots.collect_garbage("default", [])
 
 
 async def test_garbage_waits_for_a_grace_period() -> None:

@@ -12,6 +12,14 @@ from headgate.common.tasks import heed_cancellation
 
 _log = logging.getLogger(__name__)
 
+
+def _is_telling(record: logging.LogRecord) -> bool:
+    # nats-py changes a connection to TLS in a way that makes asyncio complain about every one that ends.
+    return "eof_received() has no effect when using ssl" not in record.getMessage()
+
+
+logging.getLogger("asyncio").addFilter(_is_telling)
+
 PARTING_S = 2.0
 """What closing a connection may take: over TLS it waits for a word of the peer, for half a minute by default."""
 

@@ -23,6 +23,9 @@ from headgate.common.resources import JsonObject
 _log = logging.getLogger(__name__)
 
 REQUEST_S = 5.0
+LOOK_S = 2.0
+"""For questions that are answered from memory. In a cluster that lost a stream's leader nobody answers for some
+seconds, and whoever asks again soon goes on soon."""
 BATCH_MESSAGES = 1000
 """The server's limit for one atomic batch."""
 BATCH_BYTES = 8 * 1024 * 1024
@@ -139,7 +142,7 @@ class Stream:
             StoreUnavailable: it cannot be made now.
         """
         try:
-            config = (await self._call(f"STREAM.INFO.{self.name}", {}))["config"]
+            config = (await self._call(f"STREAM.INFO.{self.name}", {}, LOOK_S))["config"]
         except StreamMissing as error:
             if not error.is_certain:
                 raise
@@ -187,7 +190,7 @@ class Stream:
         Raises:
             StreamMissing: there is no such stream.
         """
-        info = await self._call(f"STREAM.INFO.{self.name}", {})
+        info = await self._call(f"STREAM.INFO.{self.name}", {}, LOOK_S)
         return StreamState(info["created"], info["state"]["messages"], info["state"]["last_seq"])
 
     async def confirm_missing(self) -> None:
@@ -197,7 +200,7 @@ class Stream:
             StoreUnavailable: nobody answers.
         """
         try:
-            await self._call(f"STREAM.INFO.{self.name}", {})
+            await self._call(f"STREAM.INFO.{self.name}", {}, LOOK_S)
         except StreamMissing as error:
             if not error.is_certain:
                 raise
@@ -227,7 +230,7 @@ class Stream:
 
     async def _get(self, request: JsonObject) -> Stored | None:
         try:
-            answer = await self._call(f"STREAM.MSG.GET.{self.name}", request)
+            answer = await self._call(f"STREAM.MSG.GET.{self.name}", request, LOOK_S)
         except _ApiError as error:
             if error.code == _NO_MESSAGE:
                 return None
@@ -238,7 +241,7 @@ class Stream:
 
     async def last_direct(self, subject: str) -> bytes | None:
         """Return the content of a subject's last message as any replica has it; that may lag behind the leader."""
-        answer = await self._request(f"$JS.API.DIRECT.GET.{self.name}.{subject}", b"", None)
+        answer = await self._request(f"$JS.API.DIRECT.GET.{self.name}.{subject}", b"", None, LOOK_S)
         if (answer.headers or {}).get("Status"):
             return None
         return answer.data
@@ -353,15 +356,17 @@ class Stream:
             filters = {"filter_subjects": list(subjects)}
         return await self._call(operation, {"stream_name": self.name, "config": config | filters, "action": "create"})
 
-    async def _call(self, operation: str, body: JsonObject) -> JsonObject:
-        answer = await self._request(f"$JS.API.{operation}", msgspec.json.encode(body), None)
+    async def _call(self, operation: str, body: JsonObject, timeout_s: float = REQUEST_S) -> JsonObject:
+        answer = await self._request(f"$JS.API.{operation}", msgspec.json.encode(body), None, timeout_s)
         return _read_answer(answer)
 
-    async def _request(self, subject: str, payload: bytes, headers: Mapping[str, str] | None) -> Msg:
+    async def _request(
+        self, subject: str, payload: bytes, headers: Mapping[str, str] | None, timeout_s: float = REQUEST_S
+    ) -> Msg:
         if not self.bus.is_connected:
             raise StoreUnavailable(f"not connected to NATS at {self.bus.address}")
         try:
-            return await self.bus.request(subject, payload, headers=headers, timeout_s=REQUEST_S)
+            return await self.bus.request(subject, payload, headers=headers, timeout_s=timeout_s)
         except nats.errors.NoRespondersError as error:
             raise StreamMissing(f"nothing answers for stream {self.name}") from error
         except (nats.errors.Error, OSError) as error:

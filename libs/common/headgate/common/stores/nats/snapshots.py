@@ -102,8 +102,11 @@ class NatsSnapshotStore:
     async def _pointer_of_newest(self, table: str) -> Pointer | None:
         for version in reversed(await self.versions(table)):
             stored = await self._stream.last(_manifest_key(table, version))
-            if stored is not None:
-                return _pointer_to(Manifest.decode(stored.data), stored.data)
+            try:
+                if stored is not None:
+                    return _pointer_to(Manifest.decode(stored.data), stored.data)
+            except DecodeError as error:
+                _log.error("a manifest cannot be read", extra={"table": table, "reason": str(error)})
         return None
 
     async def _stored_pointer(self, table: str) -> Stored | None:
@@ -204,8 +207,12 @@ class NatsSnapshotStore:
             self._incarnation, self._named = incarnation, {}
         keys = await self._stream.subjects(f"{_PREFIX}.manifest.>")
         for key in keys - self._named.keys():
-            if (stored := await self._stream.last(key)) is not None:
+            if (stored := await self._stream.last(key)) is None:
+                continue
+            try:
                 self._named[key] = Manifest.decode(stored.data).digests
+            except DecodeError as error:  # it may be of a later release, and name chunks
+                raise StoreError(f"no chunk is dropped while {key} cannot be read: {error}") from error
         self._named = {key: digests for key, digests in self._named.items() if key in keys}
         return set().union(*self._named.values())
 

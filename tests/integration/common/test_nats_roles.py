@@ -1,0 +1,363 @@
+"""The users of `deploy/nats/`: each service does all its work with the rights of its own, and nothing beyond them.
+
+The servers are real, run on the shipped configuration, and deny what it does not name.
+"""
+
+import asyncio
+import json
+import os
+import re
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import pytest_asyncio
+from nats.errors import NoRespondersError
+
+from fakes.echo import EchoServer
+from fakes.manifests import ingress, service, write
+from fakes.nats_cluster import NatsCluster, nats_cluster
+from fakes.stack import free_ports
+from fakes.tls import SelfSigned
+from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, LastGood, Operation, SyncMarker
+from headgate.common.errors import NotPermitted
+from headgate.common.heartbeats import Heartbeat
+from headgate.common.leases import NOBODYS
+from headgate.common.resources import ObjectRef
+from headgate.common.sealing import load_or_create_key_pair
+from headgate.common.snapshot import Chunk, ChunkName, Manifest, Version, digest_of
+from headgate.common.status import StatusUpdate
+from headgate.common.stores.nats import FOR_GATEWAYS, FOR_WATCHERS, NatsStores, Upkeep
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+BOUND_S = 40.0
+KIND = KindName(group="", resource="services")
+HOST = "web.example"
+Operations = dict[str, Callable[[NatsStores], Awaitable[object]]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[NatsCluster]:
+    async with (
+        nats_cluster(tmp_path_factory.mktemp("nats"), "--trace") as cluster,
+        cluster.connect("translator") as bus,
+    ):
+        await NatsStores.open(bus)
+        yield cluster
+
+
+@asynccontextmanager
+async def process(name: str, *flags: str, log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A service as a process of its own."""
+    with log.open("ab") as output:
+        started = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", f"headgate.{name}", *flags), stdout=output, stderr=output
+        )
+    try:
+        yield started
+    finally:
+        if started.returncode is None:
+            started.kill()
+        await started.wait()
+
+
+async def ask(cluster: NatsCluster, *command: str) -> str:
+    """What a command says to the user `reader`."""
+    started = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "headgate.cli", *command, f"--nats-url={cluster.url}"),
+        env={**os.environ, **cluster.environment("reader")},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    printed, _ = await started.communicate()
+    return printed.decode()
+
+
+async def answers(port: int, name: str) -> None:
+    """Wait until the gateway passes requests to an echo server."""
+    async with aiohttp.ClientSession() as session, asyncio.timeout(BOUND_S):
+        while True:
+            try:
+                async with session.get(f"http://127.0.0.1:{port}/", headers={"Host": HOST}) as answer:
+                    if answer.status == 200 and (await answer.json())["name"] == name:
+                        return
+            except aiohttp.ClientError:
+                pass
+            await asyncio.sleep(0.05)
+
+
+async def test_every_service_does_its_work_with_the_rights_of_its_own(cluster: NatsCluster, tmp_path: Path) -> None:
+    folder, data, log = tmp_path / "manifests", tmp_path / "data", tmp_path / "log"
+    folder.mkdir()
+    load_or_create_key_pair(data)
+    (http_port,) = free_ports(1)
+    common = (f"--data-dir={data}", "--log-format=json")
+    gateway = (*common, "--http-host=127.0.0.1", f"--http-port={http_port}", "--https-port=0", "--instance=gw.1")
+    async with EchoServer("red") as red, EchoServer("blue") as blue:
+        write(folder, "web.yaml", ingress("web", HOST, "web"), service("web", red.port))
+        (folder / "tls.json").write_text(json.dumps(SelfSigned(HOST).secret("default", "tls")))
+        async with (
+            process("translator", *common, *cluster.flags("translator"), log=log),
+            process("gateway", *gateway, *cluster.flags("gateway"), log=log) as replica,
+        ):
+            watching = (f"--manifests={folder}", *common, *cluster.flags("watcher-local"))
+            async with process("watcher", *watching, log=log):
+                await answers(http_port, "red")
+                write(folder, "web.yaml", ingress("web", HOST, "web"), service("web", blue.port))
+                await answers(http_port, "blue")
+            write(folder, "web.yaml", ingress("web", HOST, "nothing"), service("web", red.port))
+            async with process("watcher", *watching, log=log):  # which compares with the log, and reads statuses
+                async with asyncio.timeout(BOUND_S):
+                    while "Service default/nothing not found" not in log.read_text():  # noqa: ASYNC110 - a log has no event
+                        await asyncio.sleep(0.05)
+                await check_commands(cluster)
+            replica.terminate()
+            assert await replica.wait() == 0
+    assert "does not permit" not in log.read_text(), log.read_text()
+
+
+async def check_commands(cluster: NatsCluster) -> None:
+    """What the console and commands that only ask do."""
+    status = json.loads(await ask(cluster, "status", "--json"))
+    assert [one["replica"] for one in status["gateways"]] == ["gw.1"]
+    assert HOST in await ask(cluster, "routes")
+    revisions = json.loads(await ask(cluster, "history", "--json"))
+    assert len(revisions) >= 3
+    first, last = (".".join(map(str, revisions[place]["version"])) for place in (-1, 0))
+    assert "nothing" in await ask(cluster, "diff", first, last)
+    assert "local/default/web" in await ask(cluster, "events")
+
+
+def delta(cluster: str, name: str = "web") -> Delta:
+    return Delta(
+        ref=ObjectRef(cluster, "", "services", "default", name),
+        operation=Operation.APPLY,
+        uid=f"uid-{name}",
+        resource_version="1",
+        observed_at=NOW,
+        object={"metadata": {"name": name}},
+    )
+
+
+def status(cluster: str) -> StatusUpdate:
+    ref = ObjectRef(cluster, "networking.k8s.io", "ingresses", "default", "web")
+    return StatusUpdate(ref=ref, api_version="networking.k8s.io/v1", kind="Ingress", uid="u", is_accepted=True, at=NOW)
+
+
+CONTENT = b'["a chunk"]'
+CHUNK = Chunk("hosts", "", digest_of(CONTENT), CONTENT)
+NAME = ChunkName(kind=CHUNK.kind, prefix="", digest=CHUNK.digest)
+
+
+async def commit(stores: NatsStores) -> None:
+    await stores.snapshots.put_chunks([CHUNK])
+    before = await stores.snapshots.read_pointer("roles")
+    revision = before.version.revision + 1 if before else 1
+    manifest = Manifest(table="roles", version=Version(1, revision), created_at=NOW, chunks=(NAME,))
+    await stores.snapshots.commit(manifest, before)
+
+
+def announcement(cluster: str) -> ClusterAnnouncement:
+    return ClusterAnnouncement(cluster=cluster, source="manifests", instance="w", kinds=(KIND,), announced_at=NOW)
+
+
+async def purge_other(stores: NatsStores) -> None:
+    await stores.bus.request("$JS.API.STREAM.PURGE.HEADGATE_DELTAS", b"{}")
+
+
+def deltas_of(cluster: str) -> Operations:
+    """What a watcher of a cluster does, and no other may."""
+    return {
+        f"append to {cluster}": lambda stores: stores.log_writer.append(delta(cluster)),
+        f"append a list to {cluster}": lambda stores: stores.log_writer.append_all([delta(cluster, "one")]),
+        f"announce {cluster}": lambda stores: stores.log_writer.announce(announcement(cluster)),
+        f"mark {cluster}": lambda stores: stores.log_writer.mark_synced(SyncMarker(cluster=cluster, kind=KIND, at=NOW)),
+        f"read the log of {cluster}": lambda stores: stores.log_writer.read_state(cluster),
+    }
+
+
+TABLES: Operations = {
+    "commit": commit,
+    "overwrite a pointer": lambda stores: stores.bus.request("$KV.HEADGATE_TABLES.pointer.default", b"{}"),
+}
+STATUSES: Operations = {"post a status": lambda stores: stores.statuses.post(status("local"))}
+HEARTBEATS: Operations = {
+    "beat": lambda stores: stores.heartbeats.beat(Heartbeat(replica="g", worker=0, table="t", version=None, at=NOW)),
+    "be gone": lambda stores: stores.heartbeats.remove(
+        Heartbeat(replica="g", worker=0, table="t", version=None, at=NOW)
+    ),
+}
+UPKEEP: Operations = {
+    "empty the log": purge_other,
+    "delete a stream": lambda stores: stores.bus.request("$JS.API.STREAM.DELETE.HEADGATE_DELTAS", b"{}"),
+    "change a stream": lambda stores: stores.bus.request("$JS.API.STREAM.UPDATE.HEADGATE_DELTAS", b"{}"),
+    "delete a message": lambda stores: stores.bus.request("$JS.API.STREAM.MSG.DELETE.HEADGATE_DELTAS", b"{}"),
+    "delete a consumer": lambda stores: stores.bus.request("$JS.API.CONSUMER.DELETE.HEADGATE_DELTAS.x", b"{}"),
+    "read everybody's log": lambda stores: stores.bus.request("$JS.API.CONSUMER.CREATE.HEADGATE_DELTAS.x", b"{}"),
+    "list streams": lambda stores: stores.bus.request("$JS.API.STREAM.LIST", b"{}"),
+    "ask the system": lambda stores: stores.bus.request("$SYS.REQ.SERVER.PING", b""),
+}
+
+FORBIDDEN: dict[str, Operations] = {
+    "watcher-local": {**deltas_of("paris"), **TABLES, **STATUSES, **HEARTBEATS, **UPKEEP},
+    "watcher-paris": {**deltas_of("local"), **TABLES, **STATUSES, **HEARTBEATS, **UPKEEP},
+    "translator": {
+        **{name: operation for name, operation in deltas_of("local").items() if not name.startswith("read")},
+        **HEARTBEATS,
+        **{
+            name: UPKEEP[name]
+            for name in ("delete a stream", "delete a message", "delete a consumer", "ask the system")
+        },
+    },
+    "gateway": {**deltas_of("local"), **TABLES, **STATUSES, **UPKEEP},
+    "reader": {
+        **{name: operation for name, operation in deltas_of("local").items() if not name.startswith("read")},
+        **TABLES,
+        **STATUSES,
+        **HEARTBEATS,
+        **{name: operation for name, operation in UPKEEP.items() if not name.startswith("read")},
+    },
+}
+
+
+@pytest.mark.parametrize("user", FORBIDDEN)
+async def test_what_is_another_ones_work_is_refused_at_once_in_one_line(
+    cluster: NatsCluster, user: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with cluster.connect(user) as bus:
+        stores = NatsStores(bus, upkeep=Upkeep(makes_streams=False))
+        for operation in FORBIDDEN[user].values():
+            caplog.clear()
+            async with asyncio.timeout(2.0):
+                with pytest.raises(NotPermitted, match="NATS does not permit our user to publish to "):
+                    await operation(stores)
+            assert len(refusals(caplog)) <= 1  # none if the like of it was refused before
+
+
+def refusals(caplog: pytest.LogCaptureFixture) -> list[Any]:
+    return [record for record in caplog.records if "does not permit" in record.message]
+
+
+def asks_of(cluster: str) -> Operations:
+    """What else a watcher of a cluster does."""
+    return {
+        "look after the log": lambda stores: stores.log_reader.position(),
+        "wait for the streams": lambda stores: stores.ensure(FOR_WATCHERS),
+        "read statuses": lambda stores: first_of(stores.statuses.follow(cluster)),
+        "ask a translator": lambda stores: ask_translator(stores, cluster),
+    }
+
+
+async def first_of(items: AsyncIterator[object]) -> None:
+    """Follow until something comes, or until it is certain that following works."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(0.5), aclosing(items) as following:  # type: ignore[type-var]
+            await anext(following)
+
+
+async def ask_translator(stores: NatsStores, cluster: str) -> None:
+    with suppress(NoRespondersError):
+        await stores.bus.request(f"headgate.admission.{cluster}", b"{}")
+
+
+async def lead(stores: NatsStores) -> None:
+    before = await stores.leases.read("roles")
+    await stores.leases.write("roles", NOBODYS, before.version if before else None)
+
+
+async def change_streams(stores: NatsStores) -> None:
+    for replicas in (1, 3):
+        await NatsStores(stores.bus, upkeep=Upkeep(replicas=replicas)).ensure()
+
+
+PERMITTED: dict[str, Operations] = {
+    "translator": {
+        "commit": commit,
+        **STATUSES,
+        "change streams": change_streams,
+        "keep what was good": lambda stores: stores.last_good.write(LastGood(ref=delta("local").ref, refused=0)),
+        "read the log": lambda stores: stores.log_reader.position(),
+        "follow the log": lambda stores: first_of(stores.log_reader.follow()),
+        "follow the pointer": lambda stores: first_of(stores.snapshots.follow("roles")),
+        "read statuses": lambda stores: first_of(stores.statuses.follow("local")),
+        "see who lives": lambda stores: stores.heartbeats.live(),
+        "read what it wrote": lambda stores: stores.snapshots.get_chunk(NAME),
+        "find what is missing": lambda stores: stores.snapshots.missing([CHUNK.digest] * 20),
+        "collect garbage": lambda stores: stores.snapshots.collect_garbage("roles", [Version(0, 1)]),
+        "lead": lead,
+        "forget deletions": lambda stores: stores.log_writer.purge_tombstones("local", older_than_s=-60),
+        "look after the streams": lambda stores: stores.ensure(),
+    },
+    "gateway": {
+        "read the pointer": lambda stores: stores.snapshots.read_pointer("roles"),
+        "follow the pointer": lambda stores: first_of(stores.snapshots.follow("roles")),
+        "fetch a chunk": lambda stores: stores.snapshots.get_chunk(NAME),
+        "look whether others can": lambda stores: stores.ensure(FOR_GATEWAYS),
+        **HEARTBEATS,
+    },
+    "watcher-local": {**deltas_of("local"), **asks_of("local")},
+    "watcher-paris": {**deltas_of("paris"), **asks_of("paris")},
+    "reader": {
+        "follow the pointer": lambda stores: first_of(stores.snapshots.follow("roles")),
+        "read statuses": lambda stores: first_of(stores.statuses.follow("local")),
+        "read the log": lambda stores: stores.log_writer.read_state("local"),
+        "read the pointer": lambda stores: stores.snapshots.read_pointer("roles"),
+        "fetch a chunk": lambda stores: stores.snapshots.get_chunk(NAME),
+        "list revisions": lambda stores: stores.snapshots.versions("roles"),
+        "see who lives": lambda stores: stores.heartbeats.live(),
+    },
+    "admin": {**deltas_of("local"), "commit": commit, **STATUSES, **HEARTBEATS},
+}
+
+
+async def test_what_is_the_work_of_each_is_permitted(cluster: NatsCluster, caplog: pytest.LogCaptureFixture) -> None:
+    for user, operations in PERMITTED.items():
+        async with cluster.connect(user) as bus:
+            stores = NatsStores(bus, upkeep=Upkeep(makes_streams=user == "translator"))
+            for operation in operations.values():
+                await operation(stores)
+    assert refusals(caplog) == []
+
+
+async def test_no_role_has_a_right_that_it_does_not_use(cluster: NatsCluster) -> None:
+    for user, operations in PERMITTED.items():
+        async with cluster.connect(user) as bus:
+            stores = NatsStores(bus, upkeep=Upkeep(makes_streams=user == "translator"))
+            for operation in operations.values():
+                await operation(stores)
+    assert cluster.rights().keys() == PERMITTED.keys() - {"admin"}
+    for user, rights in cluster.rights().items():
+        used = set().union(*(server.published(user) for server in cluster.servers))
+        # Flow control begins after some hundred messages on their way at once.
+        idle = [right for right in rights if not right.startswith("$JS.FC.") and not any_matches(right, used)]
+        assert idle == [], user
+
+
+def any_matches(pattern: str, subjects: set[str]) -> bool:
+    expression = "".join(
+        {"*": "[^.]+", ">": ".+"}.get(part, re.escape(part)) for part in re.split(r"(?<=\.)|(?=\.)", pattern)
+    )
+    return any(re.fullmatch(expression, subject) for subject in subjects)
+
+
+async def test_a_watcher_that_says_it_is_of_another_cluster_waits_and_says_why(
+    cluster: NatsCluster, tmp_path: Path
+) -> None:
+    (tmp_path / "manifests").mkdir()
+    load_or_create_key_pair(tmp_path)
+    flags = (f"--manifests={tmp_path / 'manifests'}", f"--data-dir={tmp_path}", "--cluster=london")
+    log = tmp_path / "log"
+    async with process("watcher", *flags, *cluster.flags("watcher-paris"), log=log) as watcher:
+        async with asyncio.timeout(BOUND_S):
+            while "the log takes no deltas, trying on" not in log.read_text():  # noqa: ASYNC110 - no event
+                await asyncio.sleep(0.05)
+        assert watcher.returncode is None
+    refused = [line for line in log.read_text().splitlines() if "NATS does not permit this to our user" in line]
+    assert "user=watcher-paris" in refused[0]
+    assert "headgate.delta.london" in refused[0]
