@@ -35,6 +35,25 @@ def test_a_cluster_has_a_usable_name(name: str) -> None:
         load(f"--cluster={name}")
 
 
+def test_the_webhook_needs_a_certificate() -> None:
+    with pytest.raises(SettingsError, match="admission_certificate_file"):
+        load("--admission-port=9443", "--admission-key-file=key.pem")
+    settings = load("--admission-port=9443", "--admission-key-file=key.pem", "--admission-certificate-file=chain.pem")
+    assert (settings.admission_port, settings.admission_failure_policy) == (9443, "ignore")
+
+
+def test_the_webhook_is_set_by_environment_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADGATE_ADMISSION_FAILURE_POLICY", "fail")
+    monkeypatch.setenv("HEADGATE_ADMISSION_MISSING_REFERENCES", "deny")
+    settings = load()
+    assert (settings.admission_failure_policy, settings.admission_missing_references) == ("fail", "deny")
+
+
+def test_folders_have_no_webhook() -> None:
+    with pytest.raises(SettingsError, match="exclude each other"):
+        load("--manifests=a", "--admission-port=1", "--admission-key-file=k", "--admission-certificate-file=c")
+
+
 @pytest.mark.parametrize("flag", ["--kubeconfig=x", "--context=x", "--namespaces=x", "--ingress-selector=a=b"])
 def test_one_watcher_reads_one_source(flag: str) -> None:
     with pytest.raises(SettingsError, match="exclude each other"):

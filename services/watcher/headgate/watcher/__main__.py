@@ -15,6 +15,7 @@ from headgate.common.service import ServiceContext, run_service
 from headgate.common.settings import load_settings
 from headgate.common.stores.nats import FOR_WATCHERS, NatsStores, Upkeep
 from headgate.common.tasks import run_together
+from headgate.watcher.admission.service import make_admission_server
 from headgate.watcher.publisher import Publisher
 from headgate.watcher.recipients import wait_for_recipients
 from headgate.watcher.settings import WatcherSettings
@@ -80,7 +81,11 @@ class Watcher:
                 author_of=self._source.author_of if isinstance(self._source, ManifestSource) else None,
             )
             bus.on_reconnect(self._publisher.compare_with_log)
-            await run_together(self._publisher.run(), self._write_statuses(stores))
+            work = [self._publisher.run(), self._write_statuses(stores)]
+            if server := make_admission_server(settings, bus, recipients):
+                context.admin.add_readiness("admission", server.readiness)
+                work.append(server.run())
+            await run_together(*work)
         finally:
             await bus.close()
 

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -48,6 +48,38 @@ class WatcherSettings(ServiceSettings):
         "are waited for; by default gateway.pub in the data directory.",
     )
 
+    admission_port: int = Field(
+        default=0, ge=0, le=65535, description="Port of the validating webhook; 0, the default, turns it off."
+    )
+    admission_host: str = Field(
+        default="", description="Address of the webhook; all by default, as the API server comes from elsewhere."
+    )
+    admission_certificate_file: Path | None = Field(
+        default=None, description="The webhook's certificate with its chain, PEM; read again when it changes."
+    )
+    admission_key_file: Path | None = Field(default=None, description="Key of that certificate, PEM.")
+    admission_client_ca_file: Path | None = Field(
+        default=None,
+        description="Authorities, PEM: only clients with a certificate of them are heard; by default everybody is, as "
+        "API servers show no certificate unless they are told to.",
+    )
+    admission_deadline_s: float = Field(
+        default=2.0,
+        gt=0,
+        le=30,
+        description="Seconds to wait for a translator; 2 by default, a hundred times what an answer takes.",
+    )
+    admission_failure_policy: Literal["ignore", "fail"] = Field(
+        default="ignore",
+        description="Whether objects that no translator could judge are let in (ignore, the default: nobody is kept "
+        "from working) or refused (fail).",
+    )
+    admission_missing_references: Literal["warn", "deny"] = Field(
+        default="warn",
+        description="Whether an object that refers to a Service or Secret which is not there is let in with a warning "
+        "(the default: it often comes a moment later) or refused (deny).",
+    )
+
     @field_validator("cluster")
     @classmethod
     def _check_cluster(cls, value: str) -> str:
@@ -72,7 +104,15 @@ class WatcherSettings(ServiceSettings):
 
     @model_validator(mode="after")
     def _check_source(self) -> Self:
-        for name in ("kubeconfig", "context", "namespaces", "ingress_selector"):
+        for name in ("kubeconfig", "context", "namespaces", "ingress_selector", "admission_port"):
             if self.manifests and getattr(self, name):
                 raise ValueError(f"manifests and {name} exclude each other: one watcher reads one source")
+        return self
+
+    @model_validator(mode="after")
+    def _check_admission(self) -> Self:
+        if self.admission_port and not (self.admission_certificate_file and self.admission_key_file):
+            raise ValueError(
+                "admission_port needs admission_certificate_file and admission_key_file: API servers use TLS"
+            )
         return self

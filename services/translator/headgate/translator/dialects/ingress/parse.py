@@ -123,11 +123,10 @@ def _parse_rule(rule: Place, path_types: PathTypes) -> HostRule | None:
     if not rule.is_object():
         return None
     host = rule["host"].text()
-    if host is None and rule["host"].is_present:
+    is_host = _is_host(rule["host"], host) if host else host is not None or not rule["host"].is_present
+    paths = [_parse_path(path, path_types) for path in _paths(rule["http"])]  # a wrong host hides no mistake in them
+    if not is_host:
         return None
-    if host and not _is_host(rule["host"], host):
-        return None
-    paths = (_parse_path(path, path_types) for path in _paths(rule["http"]))
     return HostRule(host or ANY_HOST, tuple(path for path in paths if path is not None), rule.field)
 
 

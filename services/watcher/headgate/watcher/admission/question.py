@@ -1,0 +1,137 @@
+"""What is asked of the translator about an admission request, if anything.
+
+Nothing is asked where the answer could only be yes: deletions, objects that are being deleted, statuses and other
+subresources, changes of nothing but bookkeeping, and what is not watched. So finalizers go, and labels change, whatever
+is wrong with an object and whoever is away.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from nacl.public import PublicKey
+
+from headgate.common.admission import MAX_PROPOSAL_BYTES, Basis, Finding, Opinion, Outcome, Proposal
+from headgate.common.problems import Problem, Severity
+from headgate.common.resources import INGRESS, LEGACY_INGRESS, SECRET, SERVICE, JsonObject, ObjectRef, ResourceKind
+from headgate.watcher.admission.review import AdmissionRequest
+from headgate.watcher.admission.selector import Selector
+from headgate.watcher.objects import MAX_OBJECT_BYTES, encode, is_published, prepare_stripped, strip
+
+ASKED_KINDS = {(kind.group, kind.resource): kind for kind in (INGRESS, LEGACY_INGRESS, SERVICE, SECRET)}
+_INGRESSES = (INGRESS, LEGACY_INGRESS)
+OUR_PREFIX = "headgate.dev/"
+_WRITES = ("CREATE", "UPDATE")
+_ROOM = 4096
+"""Of a proposal, for what is not the object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What of a cluster is watched."""
+
+    cluster: str
+    namespaces: frozenset[str]
+    """Empty for all."""
+    selects: Selector
+    """Of the labels of Ingresses."""
+    recipients: Sequence[PublicKey]
+    """To whom Secrets are sealed."""
+
+
+class Question(NamedTuple):
+    """What is asked, and of whom."""
+
+    proposal: Proposal
+    kind: str
+    speaks_to_us: bool
+    """Whether the object may be meant for us. Others are not held back for want of an answer."""
+    answer: Opinion | None = None
+    """What is known without asking."""
+
+    def __str__(self) -> str:
+        """The object, as messages name it."""
+        return f"{self.kind} {self.proposal.ref.namespace}/{self.proposal.ref.name}"
+
+
+def pose(request: AdmissionRequest, scope: Scope, now: datetime) -> Question | None:
+    """Return what is asked; None where the request is let pass without a question.
+
+    Raises:
+        SealingError: a Secret cannot be sealed.
+    """
+    kind = ASKED_KINDS.get((request.resource.group, request.resource.resource))
+    manifest = request.object
+    if kind is None or manifest is None or request.operation not in _WRITES or request.sub_resource:
+        return None
+    if not _is_watched(kind, request, manifest, scope) or _metadata(manifest).get("deletionTimestamp"):
+        return None
+    before = request.old_object
+    if before is not None and not _is_watched(kind, request, before, scope):
+        before = None
+    if before is not None and _substance(manifest) == _substance(before):
+        return None
+    return _make_question(kind, request, _with_creation_time(manifest, now), before, scope)
+
+
+def _is_watched(kind: ResourceKind, request: AdmissionRequest, manifest: JsonObject, scope: Scope) -> bool:
+    if scope.namespaces and request.namespace not in scope.namespaces:
+        return False
+    if kind in _INGRESSES and not scope.selects(_members(_metadata(manifest), "labels")):
+        return False
+    return is_published(manifest | {"kind": kind.kind})
+
+
+def _substance(manifest: JsonObject) -> JsonObject:
+    """What of an object says something about traffic: all but bookkeeping."""
+    stripped = strip(manifest)
+    outside = {name: value for name, value in stripped.items() if name not in ("metadata", "status")}
+    return {**outside, "annotations": _members(_metadata(stripped), "annotations")}
+
+
+def _make_question(
+    kind: ResourceKind, request: AdmissionRequest, manifest: JsonObject, before: JsonObject | None, scope: Scope
+) -> Question:
+    metadata = _metadata(manifest)
+    name = str(metadata.get("name") or request.name or metadata.get("generateName") or "")
+    ref = ObjectRef(scope.cluster, kind.group, kind.resource, request.namespace or "", name)
+    named = {"apiVersion": request.resource.api_version, "kind": kind.kind}
+    present = prepare_stripped(strip(manifest | named), scope.recipients)
+    past = None if before is None else prepare_stripped(strip(before | named), scope.recipients)
+    proposal = Proposal(ref=ref, object=present, is_update=past is not None, before=past)
+    size, further = len(encode(present)), len(encode(past))
+    annotations = _members(metadata, "annotations")
+    speaks_to_us = kind in _INGRESSES or any(name.startswith(OUR_PREFIX) for name in annotations)
+    if size > MAX_OBJECT_BYTES:
+        return Question(proposal, kind.kind, speaks_to_us, _too_large(size))
+    if size + further > MAX_PROPOSAL_BYTES - _ROOM:
+        proposal = proposal.model_copy(update={"before": None})
+    return Question(proposal, kind.kind, speaks_to_us)
+
+
+def _too_large(size: int) -> Opinion:
+    problem = Problem(
+        severity=Severity.WARNING,
+        reason="TooLarge",
+        message=f"{size} bytes as JSON; objects of more than {MAX_OBJECT_BYTES} bytes are not taken in, so split it up",
+    )
+    return Opinion(outcome=Outcome.JUDGED, findings=(Finding(problem=problem, basis=Basis.OWN),))
+
+
+def _with_creation_time(manifest: JsonObject, now: datetime) -> JsonObject:
+    """API servers set it before they ask; without it an object would count as the oldest of all."""
+    metadata = _metadata(manifest)
+    if metadata.get("creationTimestamp"):
+        return manifest
+    created = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {**manifest, "metadata": {**metadata, "creationTimestamp": created}}
+
+
+def _metadata(manifest: JsonObject) -> JsonObject:
+    return _members(manifest, "metadata")
+
+
+def _members(manifest: JsonObject, name: str) -> JsonObject:
+    found = manifest.get(name)
+    return found if isinstance(found, dict) else {}

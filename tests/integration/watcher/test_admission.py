@@ -1,0 +1,243 @@
+"""The webhook as it runs: an API server's reviews over TLS to a watcher, and over NATS to a translator."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+
+from fakes.admission_reviews import NAME, WebhookClient, review
+from fakes.kubernetes_api import FakeKubernetes
+from fakes.kubernetes_objects import endpoint_slice, ingress, service
+from fakes.nats import real_nats
+from fakes.stack import free_ports
+from fakes.tls import Authority, SelfSigned
+from headgate.common.sealing import load_or_create_key_pair
+
+RECORDED = Path(__file__).parents[2] / "fixtures" / "kubernetes"
+BOUND_S = 30.0
+
+
+def recorded(name: str) -> Any:
+    """What an API server answered: one JSON text, or one for each line of a watch."""
+    return json.loads((RECORDED / f"{name}.json").read_text())
+
+
+@dataclass
+class Webhook:
+    """What a test talks to."""
+
+    api: FakeKubernetes
+    client: WebhookClient
+    translator: asyncio.subprocess.Process
+
+    async def review(self, sent: Any, query: str = "?timeout=10s") -> Any:
+        return await self.client.review(sent, query)
+
+    async def until(self, sent: Any, condition: Callable[[Any], bool]) -> Any:
+        """Send a review until its answer is as it should be: changes take a moment to arrive."""
+        response: Any = None
+        try:
+            async with asyncio.timeout(BOUND_S):
+                while True:
+                    try:
+                        response = await self.review(sent)
+                    except OSError:
+                        pass  # it is still starting
+                    else:
+                        if condition(response):
+                            return response
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            raise AssertionError(f"not within {BOUND_S} s; last: {response}") from None
+
+
+def is_denied(response: Any) -> bool:
+    return not response["allowed"]
+
+
+def is_judged(response: Any) -> bool:
+    return is_denied(response) and response["status"]["code"] == 422
+
+
+def message(response: Any) -> str:
+    return str(response["status"]["message"])
+
+
+@asynccontextmanager
+async def process(folder: Path, *command: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    with (folder / f"{command[0]}.log").open("ab") as log:
+        started = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", *command, env=os.environ, stdout=log, stderr=log
+        )
+        try:
+            yield started
+        finally:
+            if started.returncode is None:
+                started.send_signal(signal.SIGCONT)
+                started.terminate()
+            assert await started.wait() == 0
+            print((folder / f"{command[0]}.log").read_text())
+
+
+@asynccontextmanager
+async def webhook(
+    folder: Path, *flags: str, prepare: Callable[[FakeKubernetes], None] = lambda api: None
+) -> AsyncIterator[Webhook]:
+    """Run everything, with the Service `web`, one endpoint of it, and what the test applies to the API server."""
+    load_or_create_key_pair(folder / "data")
+    authority = Authority()
+    chain, key = authority.issue(NAME, x509.DNSName(NAME)).write(folder)
+    port = free_ports(1)[0]
+    async with AsyncExitStack() as stack:
+        api = await stack.enter_async_context(FakeKubernetes())
+        _, url = await stack.enter_async_context(real_nats())
+        api.apply(service("web"))
+        api.apply(endpoint_slice("web-1", "10.0.0.1") | {"ports": [{"port": 8080}]})
+        prepare(api)
+        config = api.write_kubeconfig(folder / "config")
+        command = ("headgate.translator", f"--nats-url={url}", f"--data-dir={folder}")
+        translator = await stack.enter_async_context(process(folder, *command))
+        own = (f"--admission-port={port}", f"--admission-certificate-file={chain}", f"--admission-key-file={key}")
+        command = ("headgate.watcher", f"--kubeconfig={config}", f"--nats-url={url}", f"--data-dir={folder / 'data'}")
+        await stack.enter_async_context(process(folder, *command, *own, *flags))
+        yield Webhook(api, WebhookClient(port, authority), translator)
+
+
+async def test_objects_are_judged_as_the_translator_would_translate_them(tmp_path: Path) -> None:
+    async with webhook(tmp_path) as hook:
+        owner = hook.api.apply(ingress("owner", host="taken.test"))
+        rival = ingress("rival", host="taken.test", namespace="shop")
+        refused = await hook.until(review(rival), is_denied)
+        assert refused["uid"] == review(rival)["request"]["uid"]
+        assert refused["status"]["code"] == 422
+        assert message(refused).startswith("Ingress shop/rival: spec.rules[0].http.paths[0].path: ")
+        assert "belongs to Ingress default/owner in cluster local" in message(refused)
+
+        assert await hook.review(review(ingress("free"))) == {"uid": refused["uid"], "allowed": True}
+
+        two_faults = ingress("bad", host="Bad_Host")
+        two_faults["spec"]["rules"].append({"host": "ok.test", "http": {"paths": [{"path": "x", "pathType": "Exact"}]}})
+        lines = message(await hook.review(review(two_faults))).splitlines()
+        assert lines[0] == "3 faults"
+        assert [line.split(": ")[1] for line in lines[1:]] == [
+            "spec.rules[0].host",
+            "spec.rules[1].http.paths[0].path",
+            "spec.rules[1].http.paths[0].backend",
+        ]
+
+        slip = ingress("slip", annotations={"headgate.dev/retrys": "2"})
+        assert "the nearest is headgate.dev/retries" in (await hook.review(review(slip)))["warnings"][0]
+
+        pattern = ingress("pattern", annotations={"headgate.dev/match-headers": "x-user~(?=a)"})
+        assert "headgate.dev/match-headers" in message(await hook.review(review(pattern)))
+
+        orphan = ingress("orphan", host="orphan.test")
+        orphan["spec"]["rules"][0]["http"]["paths"][0]["backend"]["service"]["name"] = "missing"
+        response = await hook.review(review(orphan))
+        assert response["allowed"]
+        assert "Service default/missing not found" in response["warnings"][0]
+
+        foreign = ingress("foreign", host="taken.test")
+        foreign["spec"]["ingressClassName"] = "nginx"
+        assert (await hook.review(review(foreign)))["allowed"]
+
+        moved = ingress("owner", host="Bad_Host")
+        moved["metadata"] |= {key: owner["metadata"][key] for key in ("uid", "creationTimestamp")}
+        assert is_denied(await hook.review(review(moved, owner)))
+        assert is_denied(await hook.review(review(moved, owner, dryRun=True)))
+        assert (await hook.review(review(None, owner, operation="DELETE")))["allowed"]
+
+
+async def test_an_object_that_is_wrong_already_can_be_worked_on(tmp_path: Path) -> None:
+    async with webhook(tmp_path) as hook:
+        await hook.until(review(ingress("new", host="Bad_Host")), is_denied)
+        wrong = hook.api.apply(ingress("wrong", annotations={"headgate.dev/match-headers": "x~("}))
+        same_fault = ingress("wrong", host="other.test", annotations={"headgate.dev/match-headers": "x~("})
+        response = await hook.review(review(same_fault, wrong))
+        assert response["allowed"]
+        assert "as before: metadata.annotations[headgate.dev/match-headers]" in response["warnings"][0]
+        worse = ingress("wrong", host="Bad_Host", annotations={"headgate.dev/match-headers": "x~("})
+        assert is_denied(await hook.review(review(worse, wrong)))
+        labelled = ingress("wrong", annotations={"headgate.dev/match-headers": "x~("}, labels={"a": "b"})
+        assert await hook.review(review(labelled, wrong)) == {"uid": response["uid"], "allowed": True}
+
+
+async def test_recorded_objects_pass_and_what_a_real_server_refuses_is_refused(tmp_path: Path) -> None:
+    listed = json.loads(recorded("list-all")["body"])["items"]
+    watched = [json.loads(line)["object"] for line in recorded("watch-added-modified-deleted")["body"].splitlines()]
+    typed = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress"}
+    async with webhook(tmp_path) as hook:
+        await hook.until(review(ingress("new", host="Bad_Host")), is_denied)
+        for manifest in (*(typed | item for item in listed), *watched):
+            if "name" in manifest["metadata"]:  # a bookmark has none
+                response = await hook.review(review(manifest))
+                assert response == {"uid": response["uid"], "allowed": True}, manifest
+        kept = json.loads(recorded("watch-added-modified-deleted")["body"].splitlines()[0])["object"]
+        assert (await hook.review(review(kept | {"status": {"loadBalancer": {"ingress": []}}}, typed | listed[0])))[
+            "allowed"
+        ]
+        invalid = recorded("invalid-object")
+        causes = json.loads(invalid["body"])["details"]["causes"]
+        refusal = message(await hook.review(review(invalid["request"]["body"])))
+        for cause in causes:
+            assert cause["field"] in refusal
+
+
+async def test_a_secret_in_use_is_checked_and_never_leaves_the_watcher_readable(tmp_path: Path) -> None:
+    async with webhook(tmp_path) as hook:
+        good, other = SelfSigned("tls.test"), SelfSigned("tls.test")
+        manifest = good.secret("default", "cert")
+        user = ingress("user", host="tls.test")
+        user["spec"]["tls"] = [{"hosts": ["tls.test"], "secretName": "cert"}]
+        hook.api.apply(manifest)
+        hook.api.apply(user)
+        broken = good.secret("default", "cert")
+        broken["data"]["tls.key"] = other.secret("default", "cert")["data"]["tls.key"]
+        refused = await hook.until(review(broken, manifest), is_denied)
+        assert "Secret default/cert: data[tls.crt]:" in message(refused)
+        assert "tls.key does not belong to the certificate" in message(refused)
+        unused = good.secret("default", "unused")
+        unused["data"]["tls.key"] = broken["data"]["tls.key"]
+        assert (await hook.review(review(unused)))["allowed"]
+
+
+@pytest.mark.parametrize(("policy", "allowed"), [("ignore", True), ("fail", False)])
+async def test_without_a_translator_the_setting_decides(tmp_path: Path, policy: str, allowed: bool) -> None:
+    flags = (f"--admission-failure-policy={policy}", "--admission-deadline-s=0.5")
+    async with webhook(tmp_path, *flags) as hook:
+        before, wrong = ingress("web", host="a.test"), review(ingress("new", host="Bad_Host"))
+        await hook.until(wrong, is_judged)
+        hook.translator.send_signal(signal.SIGSTOP)
+        response = await hook.review(review(before))
+        assert response["allowed"] is allowed
+        assert "no translator answered within 0.5 s" in json.dumps(response)
+        assert (await hook.review(review(ingress("web", host="a.test", labels={"a": "b"}), before)))["allowed"]
+        assert (await hook.review(review(service("unrelated"))))["allowed"]
+        hook.translator.send_signal(signal.SIGCONT)
+        await hook.until(wrong, is_judged)
+        hook.translator.terminate()
+        await hook.translator.wait()
+        response = await hook.review(review(before))
+        assert response["allowed"] is allowed
+        assert "no translator listens" in json.dumps(response)
+
+
+async def test_a_cluster_that_is_not_completely_listed_is_not_judged(tmp_path: Path) -> None:
+    def hide_services(api: FakeKubernetes) -> None:
+        api.faults.status(500, verb="list", resource="services", times=None)
+
+    wrong = review(ingress("new", host="Bad_Host"))
+    async with webhook(tmp_path, "--admission-failure-policy=fail", prepare=hide_services) as hook:
+        refused = await hook.until(wrong, lambda response: "not completely known" in json.dumps(response))
+        assert refused["status"]["code"] == 503
+        hook.api.faults.clear()
+        await hook.until(wrong, is_judged)

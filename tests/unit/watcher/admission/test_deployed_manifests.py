@@ -1,0 +1,52 @@
+"""The manifests in deploy/admission fit what the webhook does."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fakes.admission_reviews import NAME
+from headgate.watcher.admission.question import ASKED_KINDS
+from headgate.watcher.admission.server import PATH
+
+FOLDER = Path(__file__).parents[4] / "deploy" / "admission"
+DOCUMENTS = [each for file in sorted(FOLDER.glob("*.yaml")) for each in yaml.safe_load_all(file.read_text())]
+
+
+def only(kind: str, name: str = "") -> Any:
+    (found,) = [each for each in DOCUMENTS if each["kind"] == kind and name in ("", each["metadata"]["name"])]
+    return found
+
+
+WEBHOOKS = only("ValidatingWebhookConfiguration")["webhooks"]
+
+
+@pytest.mark.parametrize("webhook", WEBHOOKS, ids=lambda webhook: webhook["name"])
+def test_webhooks_lead_to_the_service_and_have_no_side_effects(webhook: Any) -> None:
+    service, target = only("Service"), webhook["clientConfig"]["service"]
+    assert (target["namespace"], target["name"]) == (service["metadata"]["namespace"], service["metadata"]["name"])
+    assert target["path"] == PATH
+    assert webhook["sideEffects"] == "None"
+    assert webhook["admissionReviewVersions"] == ["v1"]
+    assert webhook["failurePolicy"] == "Ignore"
+    for rule in webhook["rules"]:
+        assert rule["operations"] == ["CREATE", "UPDATE"]
+        assert {(group, each) for group in rule["apiGroups"] for each in rule["resources"]} <= ASKED_KINDS.keys()
+
+
+def test_secrets_are_sent_only_if_they_hold_certificates() -> None:
+    (secrets,) = [each for each in WEBHOOKS if each["rules"][0]["resources"] == ["secrets"]]
+    assert "kubernetes.io/tls" in secrets["matchConditions"][0]["expression"]
+
+
+def test_the_certificate_is_for_the_service() -> None:
+    service = only("Service")["metadata"]
+    names = only("Certificate", "headgate-admission")["spec"]["dnsNames"]
+    assert f"{service['name']}.{service['namespace']}.svc" in names
+    assert NAME in names
+
+
+def test_rights_are_for_single_objects() -> None:
+    for kind in ("ClusterRole", "Role"):
+        assert all(rule["resourceNames"] for rule in only(kind)["rules"])
