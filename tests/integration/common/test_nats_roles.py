@@ -24,8 +24,11 @@ from fakes.manifests import ingress, service, write
 from fakes.nats_cluster import NatsCluster, nats_cluster
 from fakes.stack import free_ports
 from fakes.tls import SelfSigned
+from headgate.common.admission import Opinion, Outcome, Proposal
+from headgate.common.bus_admission import Answering
+from headgate.common.bus_admission import ask as ask_for_opinion
 from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, LastGood, Operation, SyncMarker
-from headgate.common.errors import NotPermitted
+from headgate.common.errors import NoAnswer, NotPermitted
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.leases import NOBODYS
 from headgate.common.resources import ObjectRef
@@ -33,6 +36,7 @@ from headgate.common.sealing import load_or_create_key_pair
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Version, digest_of
 from headgate.common.status import StatusUpdate
 from headgate.common.stores.nats import FOR_GATEWAYS, FOR_WATCHERS, NatsStores, Upkeep
+from headgate.common.tasks import cancel
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -361,3 +365,20 @@ async def test_a_watcher_that_says_it_is_of_another_cluster_waits_and_says_why(
     refused = [line for line in log.read_text().splitlines() if "NATS does not permit this to our user" in line]
     assert "user=watcher-paris" in refused[0]
     assert "headgate.delta.london" in refused[0]
+
+
+async def test_a_translator_answers_a_watcher_with_the_rights_of_both(
+    cluster: NatsCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    proposal = Proposal(ref=ObjectRef("local", "networking.k8s.io", "ingresses", "default", "web"), object={})
+    judged = Opinion(outcome=Outcome.JUDGED)
+    async with cluster.connect("translator") as theirs, cluster.connect("watcher-local") as ours:
+        answering = asyncio.create_task(Answering(theirs, lambda _: judged).run())
+        heard: list[Opinion] = []
+        async with asyncio.timeout(BOUND_S):
+            while len(heard) < 3:
+                with suppress(NoAnswer):
+                    heard.append(await ask_for_opinion(ours, proposal, 2.0))
+        await cancel(answering)
+    assert heard == [judged] * 3
+    assert refusals(caplog) == []
