@@ -113,23 +113,21 @@ def test_whatever_happens_the_log_ends_as_wanted(steps: list[tuple[object, ...]]
     for number, step in enumerate([*steps, ("send", True)], start=1):
         match step:
             case ("want", str(name), int(content)):
-                model[name] = f"{number}"
-                before = ledger.wanted(ref(name))
-                ledger.want(ref(name), wanted(f"{number}", content=f"{content}"))
-                if before and before.digest == f"{content}".encode():
-                    model[name] = before.version
+                now = wanted(f"{number}", content=f"{content}")
+                model[name] = now.logged_digest
+                ledger.want(ref(name), now)
             case ("drop", str(name)):
                 model.pop(name, None)
                 ledger.drop(ref(name), "u", Gone(f"{number}", NOW))
             case ("complete", frozenset() as names):
-                model = {name: version for name, version in model.items() if name in names}
+                model = {name: digest for name, digest in model.items() if name in names}
                 ledger.complete(SERVICE, {ref(name) for name in names})
             case ("lose",):
                 log.clear()
                 ledger.load(dict(log))
             case ("send", bool(is_confirmed)):
                 _send(ledger, log, number, is_confirmed=is_confirmed)
-    assert {one.name: state.resource_version for one, state in log.items() if not state.is_deleted} == model
+    assert {one.name: state.digest for one, state in log.items() if not state.is_deleted} == model
 
 
 def _send(ledger: Ledger, log: dict[ObjectRef, LoggedObject], number: int, *, is_confirmed: bool) -> None:
@@ -138,7 +136,7 @@ def _send(ledger: Ledger, log: dict[ObjectRef, LoggedObject], number: int, *, is
         delta = ledger.delta(one)
         if delta is not None:
             is_deleted = delta.operation is Operation.DELETE
-            log[one] = LoggedObject(delta.uid, delta.resource_version, is_deleted, number * 100)
+            log[one] = LoggedObject(delta.uid, delta.resource_version, is_deleted, number * 100, delta.digest)
             if is_confirmed:
                 ledger.confirm(delta, number * 100)
     if not is_confirmed:  # no answer came: the log is read again
