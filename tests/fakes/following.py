@@ -22,7 +22,7 @@ class Following:
         self.log: list[SourceEvent] = []
         self.state: dict[ResourceKind, dict[_Key, JsonObject]] = {}
         self.unavailable: dict[ResourceKind, Unavailable] = {}
-        self._source = source
+        self.source = source
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -57,7 +57,7 @@ class Following:
         return [event for event in self.log if isinstance(event, Listed) and event.kind == kind]
 
     async def _follow(self) -> None:
-        events = self._source.events()
+        events = self.source.events()
         try:
             async for event in events:
                 self.log.append(event)

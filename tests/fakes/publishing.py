@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any, Literal
 
 from fakes.waiting import until
@@ -27,6 +28,7 @@ class ScriptedSource:
 
     def __init__(self, kinds: Sequence[ResourceKind] = KINDS) -> None:
         self.kinds = kinds
+        self.heard_at: datetime | None = None
         self._events: asyncio.Queue[SourceEvent] = asyncio.Queue()
 
     def say(self, *events: SourceEvent) -> None:

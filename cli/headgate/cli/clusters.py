@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,12 +15,14 @@ from headgate.cli.people import current_user
 from headgate.cli.rendering import age, print_json, print_table
 from headgate.cli.store import ask_stores, store_options
 from headgate.common.clusters import MAX_WEIGHT, ClusterSettings, Drain, as_object, cluster_ref, read_settings
-from headgate.common.deltas import Author, Delta, Operation
+from headgate.common.deltas import Author, ClusterAnnouncement, Delta, Operation
 from headgate.common.errors import Conflict
 from headgate.common.resources import CLUSTER
 from headgate.common.stores import DeltaLogReader, DeltaSelection, LoggedDelta
 from headgate.common.stores.nats import NatsStores
 
+SILENT_AFTER = timedelta(seconds=90)
+"""Three times what is between two announcements of a watcher."""
 _ATTEMPTS = 5
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -34,6 +36,13 @@ class Known(NamedTuple):
     """Its objects are in the table."""
     last_change: datetime | None
     """When its last change was logged."""
+    watcher: ClusterAnnouncement | None
+    """What its watcher said last of itself."""
+
+    @property
+    def last_contact(self) -> datetime | None:
+        """When what its watcher reads last gave a sign of life."""
+        return self.watcher.heard_at if self.watcher else None
 
 
 @click.command(
@@ -48,31 +57,34 @@ class Known(NamedTuple):
 def clusters(nats_url: str, data_dir: Path, table: str, as_json: bool) -> None:
     """List the clusters of the table: what they get of Services that several have, who drained them, their last change.
 
-    A cluster whose API server cannot be reached keeps its endpoints; its last change grows old.
+    A cluster whose API server or watcher is away keeps its endpoints; its last contact grows old.
     """
     found = ask_stores(nats_url, data_dir, lambda stores: _read(stores, table))
     if as_json:
         print_json([_as_document(name, known) for name, known in found.items()])
         return
     rows = [(name, *_cells(known)) for name, known in found.items()]
-    print_table(("CLUSTER", "STATE", "WEIGHT", "PRIORITY", "LAST CHANGE", "GATEWAYS"), rows)
+    print_table(("CLUSTER", "STATE", "WEIGHT", "PRIORITY", "LAST CONTACT", "LAST CHANGE", "GATEWAYS"), rows)
 
 
 def _cells(known: Known) -> tuple[object, ...]:
     settings = known.settings
     state = "served" if known.is_served else "not listed yet"
+    if known.watcher and datetime.now(UTC) - known.watcher.announced_at > SILENT_AFTER:
+        state += f", its watcher is silent since {age(known.watcher.announced_at)}"
     if settings.drained is not None:
         why = f": {settings.drained.reason}" if settings.drained.reason else ""
-        state = f"drained by {settings.drained.by}, {age(settings.drained.at)} ago{why}"
+        state += f", drained by {settings.drained.by}, {age(settings.drained.at)} ago{why}"
     weight = "by endpoints" if settings.weight is None else settings.weight
-    changed = f"{age(known.last_change)} ago" if known.last_change else "never"
-    return state, weight, settings.priority, changed, ", ".join(settings.gateways) or "-"
+    times = [f"{age(time)} ago" if time else "never" for time in (known.last_contact, known.last_change)]
+    return state, weight, settings.priority, *times, ", ".join(settings.gateways) or "-"
 
 
 def _as_document(name: str, known: Known) -> dict[str, Any]:
     return {
         "cluster": name,
         "is_served": known.is_served,
+        "last_contact": known.last_contact,
         "last_change": known.last_change,
         **known.settings.model_dump(mode="json"),
     }
@@ -190,10 +202,12 @@ async def _read(stores: NatsStores, table: str) -> dict[str, Known]:
     pointer = await stores.snapshots.read_pointer(table)
     inputs = (await stores.snapshots.get_manifest(table, pointer.version)).inputs if pointer else {}
     decided = {delta.ref.name: delta for delta in (each.delta for each in await _decisions(stores.log_reader))}
+    watchers = {each.cluster: each for each in await stores.log_reader.announcements()}
     found = {}
-    for name in sorted({*inputs, *decided}):
+    for name in sorted({*inputs, *decided, *watchers}):
         settings = read_settings(decided[name].object or {}) if name in decided else ClusterSettings()
-        found[name] = Known(settings, name in inputs, await _logged_at(stores.log_reader, name, inputs.get(name, 0)))
+        last_change = await _logged_at(stores.log_reader, name, inputs.get(name, 0))
+        found[name] = Known(settings, name in inputs, last_change, watchers.get(name))
     return found
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from fakes.deltas import applied, endpoint_slice, ingress, service
 from fakes.served_history import History, served_history
 from fakes.translator_loop import fill
+from headgate.common.deltas import ClusterAnnouncement
 from headgate.common.table import Endpoint, Upstream
 
 KEY = "a/default/web:80"
@@ -50,11 +52,30 @@ async def test_a_drained_cluster_gets_no_new_requests_until_it_is_undrained() ->
         found = await endpoints(history, lambda found: found["10.2.0.1"].terminating)
         assert [found[address].ready for address in sorted(found)] == [True, False, False]
         listed = (await history.ask("clusters")).out.splitlines()
-        assert listed[1].startswith("a        served ")
+        assert listed[1].startswith("a        served")
         assert "drained by ada, 0s ago: upgrade" in listed[2]
         assert "apply Cluster b/b by ada" in (await history.ask("history", "--limit=1")).out
         await history.ask("undrain", "b")
         await endpoints(history, lambda found: found["10.2.0.1"].ready)
+
+
+async def test_age_of_what_is_known_of_a_cluster_is_shown() -> None:
+    async with two_clusters() as history:
+        now = datetime.now(UTC)
+        for cluster, silent_s in (("a", 0), ("b", 300)):
+            told = ClusterAnnouncement(
+                cluster=cluster,
+                source="kubernetes",
+                instance="w",
+                kinds=(),
+                announced_at=now - timedelta(seconds=silent_s),
+                heard_at=now - timedelta(seconds=3000),
+            )
+            await history.stores.log_writer.announce(told)
+        listed = (await history.ask("clusters")).out.splitlines()
+        assert "50m ago" in listed[1]
+        assert "silent" not in listed[1]
+        assert "served, its watcher is silent since 5m" in listed[2]
 
 
 async def test_settings_are_changed_one_by_one() -> None:

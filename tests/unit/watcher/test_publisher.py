@@ -508,3 +508,15 @@ async def test_a_change_names_its_author_and_a_deletion_none() -> None:
         applied, deleted = one.log.appended
         assert applied.author == Author("kubectl-edit", datetime(2026, 1, 1, 10, tzinfo=UTC))
         assert deleted.author is None
+
+
+async def test_signs_of_life_say_when_the_source_was_last_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publisher_module, "SIGN_OF_LIFE_S", 0.02)
+    async with publishing() as one:
+        one.source.list()
+        await one.until_ready()
+        one.source.heard_at = datetime(2026, 1, 1, tzinfo=UTC)
+        await until(lambda: [each for each in one.log.said if getattr(each, "heard_at", None) == one.source.heard_at])
+        (told,) = await one.log.announcements()
+        assert told.heard_at == one.source.heard_at
+        assert sum(isinstance(message, SyncMarker) for message in one.log.said) == len(one.source.kinds)

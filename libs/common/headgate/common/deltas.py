@@ -182,6 +182,8 @@ class ClusterAnnouncement(BaseModel):
     instance: str
     kinds: tuple[KindName, ...]
     announced_at: datetime
+    heard_at: datetime | None = None
+    """When the source last said anything: the API server answered, or a watch was alive. None: not yet."""
     sequence: int = 0
     """Position in the log; 0 until it is read from there."""
 

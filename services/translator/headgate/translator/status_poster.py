@@ -29,7 +29,10 @@ class StatusPoster:
     """The writing side of the status board."""
 
     def __init__(
-        self, board: StatusBoard, on_board: Callable[[Iterable[ObjectRef]], None], may_post: Callable[[], bool] = lambda: True
+        self,
+        board: StatusBoard,
+        on_board: Callable[[Iterable[ObjectRef]], None],
+        may_post: Callable[[], bool] = lambda: True,
     ) -> None:
         """Prepare.
 

@@ -11,6 +11,7 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -37,6 +38,7 @@ SHOWN_REFUSALS = 3
 WINDOW = 64
 """Changes of different objects that are on their way to the log at once."""
 POSITION_S = 5.0
+SIGN_OF_LIFE_S = 30.0
 """Between two looks at whether the log is still the same one."""
 _FIRST_WAIT_S, _LAST_WAIT_S = 0.05, 5.0
 _TOGETHER = 256
@@ -93,7 +95,7 @@ class Publisher:
 
     async def run(self) -> None:
         """Publish until cancelled."""
-        await run_together(self._take_in(), self._send_for_ever(), self._look_at_log())
+        await run_together(self._take_in(), self._send_for_ever(), self._look_at_log(), self._give_signs_of_life())
 
     def compare_with_log(self) -> None:
         """Read the log's state again and publish what it lacks; call it after every reconnection."""
@@ -280,14 +282,27 @@ class Publisher:
             self._wake.set()
 
     async def _announce(self) -> None:
-        kinds = tuple(KindName(group=kind.group, resource=kind.resource) for kind in self._source.kinds)
-        await self._log_writer.announce(
-            ClusterAnnouncement(
-                cluster=self._cluster, source=self._origin, instance=self._instance, kinds=kinds, announced_at=_now()
-            )
-        )
+        await self._log_writer.announce(self._announcement())
         self._must_announce = False
         self._due |= self._marks.keys()
+
+    def _announcement(self) -> ClusterAnnouncement:
+        return ClusterAnnouncement(
+            cluster=self._cluster,
+            source=self._origin,
+            instance=self._instance,
+            kinds=tuple(KindName(group=kind.group, resource=kind.resource) for kind in self._source.kinds),
+            announced_at=_now(),
+            heard_at=self._source.heard_at,
+        )
+
+    async def _give_signs_of_life(self) -> None:
+        """Announce the cluster again and again: who looks at it sees how old the knowledge of it is."""
+        while True:
+            await asyncio.sleep(SIGN_OF_LIFE_S * random.uniform(0.9, 1.0))  # noqa: S311 - not a secret
+            if not self._must_announce and self.readiness() is None:
+                with suppress(StoreError):  # the sender hears of it too, and says so
+                    await self._log_writer.announce(self._announcement())
 
     async def _send(self, *, is_list: bool) -> None:
         """Send what is pending now, and again what conflicts have left."""

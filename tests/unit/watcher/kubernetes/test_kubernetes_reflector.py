@@ -366,8 +366,10 @@ async def test_an_unreachable_server_is_waited_for_and_the_log_says_what_to_chec
         assert 1 <= len(caplog.records) <= 11  # at most one a minute
         assert f"no answer from the API server {api.url}" in caplog.text
         assert "check that it runs" in caplog.text
+        assert seen.source.heard_at is None
         await api.start()
         await seen.until(lambda: bool(seen.listed(INGRESS)), within_s=35)
+        assert seen.source.heard_at is not None
     await api.stop()
 
 

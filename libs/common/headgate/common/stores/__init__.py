@@ -106,6 +106,10 @@ class DeltaLogReader(Protocol):
         """
         ...
 
+    async def announcements(self) -> Sequence[ClusterAnnouncement]:
+        """Return what each cluster's watcher said last of itself."""
+        ...
+
     def read_after(
         self, selection: "DeltaSelection", after: int, *, with_objects: bool = True
     ) -> "AsyncGenerator[Sequence[LoggedDelta]]":

@@ -204,6 +204,10 @@ class MemoryDeltaLog:
         finally:
             self._changes.forget(changed)
 
+    async def announcements(self) -> Sequence[ClusterAnnouncement]:
+        """Return the last announcement of each cluster."""
+        return [message for _, message, _ in self._messages.values() if isinstance(message, ClusterAnnouncement)]
+
     async def read_after(
         self, selection: DeltaSelection, after: int, *, with_objects: bool = True
     ) -> AsyncGenerator[Sequence[LoggedDelta]]:

@@ -9,6 +9,7 @@ Rejected: sources that publish differences themselves. Only the log knows what w
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from headgate.common.deltas import SyncState
@@ -63,6 +64,11 @@ class Source(Protocol):
 
     kinds: Sequence[ResourceKind]
     """What it reports on; each gets at least one `Listed` or `Unavailable`."""
+
+    @property
+    def heard_at(self) -> datetime | None:
+        """When what is read last gave a sign of life; None: not yet."""
+        ...
 
     def events(self) -> AsyncIterator[SourceEvent]:
         """Yield what is seen, for ever; never raises because of the API server or the disk."""

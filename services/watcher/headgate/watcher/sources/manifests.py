@@ -15,6 +15,7 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import aclosing
+from datetime import UTC, datetime
 from pathlib import Path
 
 from watchfiles import awatch
@@ -64,6 +65,11 @@ class ManifestSource:
         self._tree = ManifestTree(self._folders, Versioner(cluster, load_or_create_version_key(data_dir)))
         self._rescan_s = rescan_s
         self._problems: tuple[FileProblem, ...] = ()
+
+    @property
+    def heard_at(self) -> datetime:
+        """Now: a disk is there or is not, and what is wrong with files is a problem of each."""
+        return datetime.now(UTC)
 
     @property
     def problems(self) -> Sequence[FileProblem]:

@@ -233,6 +233,11 @@ class NatsDeltaLogReader:
                 elif messages := _decode(item):
                     yield messages
 
+    async def announcements(self) -> Sequence[ClusterAnnouncement]:
+        """Return the last announcement of each cluster."""
+        last = _decode(await read_last(self._stream, f"{CLUSTER_PREFIX}.>"))
+        return [message for message in last if isinstance(message, ClusterAnnouncement)]
+
     async def read_after(
         self, selection: DeltaSelection, after: int, *, with_objects: bool = True
     ) -> AsyncGenerator[Sequence[LoggedDelta]]:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from random import Random
 
@@ -58,6 +59,11 @@ class KubernetesSource:
         self._scope = scope
         self._choices = choices
         self._rng = rng or Random()  # noqa: S311 - jitter
+
+    @property
+    def heard_at(self) -> datetime | None:
+        """When the API server last answered, or a watch last said something."""
+        return self.transport.heard_at
 
     @property
     def troubles(self) -> list[str]:

@@ -11,6 +11,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,8 @@ class KubernetesTransport:
         self._session: _Session | None = None
         self._loaded_at = 0.0
         self._loading = asyncio.Lock()
+        self.heard_at: datetime | None = None
+        """When the server last answered well, or a watch last said something."""
 
     @property
     def description(self) -> str:
@@ -130,7 +133,15 @@ class KubernetesTransport:
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_S)
         async with self._answer("GET", path, query, timeout, head_timeout_s=silence_s) as answer:
             _notice_dead_peer(answer)
-            yield _chunks(answer)
+            yield self._chunks(answer)
+
+    async def _chunks(self, answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in answer.content.iter_any():
+                self.heard_at = datetime.now(UTC)
+                yield chunk
+        except _READ_ERRORS as error:
+            raise ApiUnreachable(f"the watch broke off: {_describe(error)}") from error
 
     @asynccontextmanager
     async def _answer(
@@ -166,6 +177,7 @@ class KubernetesTransport:
                     if answer.status == 401:
                         self._distrust(session)
                     raise status_error(answer.status, await _read(answer), answer.headers.get("Retry-After"))
+                self.heard_at = datetime.now(UTC)
                 yield answer
             finally:
                 answer.close()
@@ -215,14 +227,6 @@ async def _read(answer: aiohttp.ClientResponse) -> bytes:
         return await answer.read()
     except _READ_ERRORS as error:
         raise ApiUnreachable(f"the answer broke off: {_describe(error)}") from error
-
-
-async def _chunks(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    try:
-        async for chunk in answer.content.iter_any():
-            yield chunk
-    except _READ_ERRORS as error:
-        raise ApiUnreachable(f"the watch broke off: {_describe(error)}") from error
 
 
 def _notice_dead_peer(answer: aiohttp.ClientResponse) -> None:
