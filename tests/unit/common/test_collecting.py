@@ -1,6 +1,6 @@
-"""Since when chunks are unused."""
+"""Which chunks are named, and since when others are unused."""
 
-from headgate.common.stores.collecting import UnusedChunks
+from headgate.common.stores.collecting import NamedChunks, UnusedChunks
 
 
 class Clock:
@@ -34,3 +34,31 @@ def test_a_chunk_that_a_commit_counts_on_begins_anew() -> None:
     clock.now += 10.0
     unused.forget(["a", "unknown"])
     assert unused.find_idle({"a"}) == []
+
+
+def test_of_idle_chunks_those_are_still_idle_that_no_commit_counts_on_since() -> None:
+    clock = Clock()
+    unused = UnusedChunks(10.0, clock)
+    unused.find_idle({"a", "b"})
+    clock.now += 10.0
+    idle = unused.find_idle({"a", "b"})
+    unused.forget(["a"])
+    assert unused.still_idle(idle) == ["b"]
+
+
+def test_a_chunk_is_named_while_one_manifest_names_it() -> None:
+    named = NamedChunks()
+    named.add("1", ["a", "b"])
+    named.add("2", ["b", "c"])
+    named.drop(["1", "unknown"])
+    assert (named.manifests, named.digests) == ({"2"}, {"b", "c"})
+    named.drop(["2"])
+    assert named.digests == set()
+
+
+def test_a_manifest_counts_once_however_often_it_is_added() -> None:
+    named = NamedChunks()
+    named.add("1", ["a"])
+    named.add("1", ["a"])
+    named.drop(["1"])
+    assert named.digests == set()

@@ -124,6 +124,30 @@ async def test_a_new_revision_is_announced_without_waiting_for_the_interval() ->
         await cancel(task)
 
 
+async def test_many_revisions_at_once_are_few_announcements() -> None:
+    class Counting(MemoryHeartbeatBoard):
+        beats = 0
+
+        async def beat(self, heartbeat: Heartbeat) -> None:
+            self.beats += 1
+            await super().beat(heartbeat)
+
+    board, revision = Counting(), 1
+    announcer = Announcer(lambda: beat(revision), interval_s=3600)
+    task = asyncio.create_task(announcer.run(board))
+    try:
+        async with asyncio.timeout(5):
+            await announced(board, 1)
+            while revision < 29:
+                revision += 1
+                announcer.announce_soon()
+                await asyncio.sleep(0)
+            await announced(board, 29)
+    finally:
+        await cancel(task)
+    assert board.beats == 2
+
+
 async def test_announcing_goes_on_when_the_board_is_away() -> None:
     class Away(MemoryHeartbeatBoard):
         tries = 0

@@ -24,6 +24,9 @@ _log = logging.getLogger(__name__)
 MAGIC = b"HEADGATE-TABLE-1\n"
 WRITE_INTERVAL_S = 1.0
 """Least time between two writes: a restart may lose what the store gives back within a second anyway."""
+REST = 20
+"""After a write that took so long, we wait so many times as long: the disk is there for others too."""
+LONGEST_REST_S = 30.0
 _LENGTH = struct.Struct(">I")
 
 
@@ -108,7 +111,7 @@ def _split(content: bytes) -> Iterable[bytes]:
 
 
 class LastGoodWriter:
-    """Writes the newest table in a thread, at most once a second."""
+    """Writes the newest table in a thread, at most once a second, and no more than a twentieth of the time."""
 
     def __init__(self, path: Path, current: Callable[[], StoredTable | None]) -> None:
         self._path = path
@@ -127,7 +130,8 @@ class LastGoodWriter:
             self._changed.clear()
             started = time.monotonic()
             await self.flush()
-            await asyncio.sleep(max(0.0, WRITE_INTERVAL_S - (time.monotonic() - started)))
+            took_s = time.monotonic() - started
+            await asyncio.sleep(max(WRITE_INTERVAL_S - took_s, min(REST * took_s, LONGEST_REST_S)))
 
     async def flush(self) -> None:
         """Write the current table now."""

@@ -45,6 +45,10 @@ from headgate.translator.translation import Translation
 logger = logging.getLogger(__name__)
 
 LOOK_AROUND_S = 5.0
+LONGEST_REST_S = 0.25
+"""After a revision we rest as long as it was work, at most this long: churn never takes more than half of a core."""
+GARBAGE_INTERVAL_S = 30.0
+"""Between two collections of old revisions: each lists all chunks, of which churn leaves thousands a minute."""
 SLICE_S = 0.01
 """Work at most this long before other tasks get their turn: the log's heartbeats must not be missed."""
 INBOX = 16
@@ -94,7 +98,8 @@ class TranslatorLoop:
         self._required: frozenset[str] = frozenset()
         self._catch_up = CatchUp(stores.log)
         self._due: float | None = None
-        self._published_at = float("-inf")
+        self._next_at = float("-inf")
+        """When the next revision may be, at the earliest."""
         self._recovering_since: float | None = None
         self._pause_s = _FIRST_PAUSE_S
         self._unposted: dict[ObjectRef, None] = {}
@@ -138,9 +143,17 @@ class TranslatorLoop:
     async def _lead(self) -> None:
         await self._inbox.put(Turn())
         try:
-            await self._keeper.run()
+            await run_together(self._keeper.run(), self._collect_garbage())
         finally:
             self._poster.give_up()
+
+    async def _collect_garbage(self) -> None:
+        while True:
+            await asyncio.sleep(GARBAGE_INTERVAL_S)
+            try:
+                await self._publisher.collect_garbage()
+            except StoreError as error:
+                logger.info("old revisions are not collected now", extra={"reason": str(error)})
 
     async def _read_store(self) -> None:
         while True:
@@ -183,7 +196,7 @@ class TranslatorLoop:
     async def _work(self) -> None:
         # What can happen, one at a time:
         #   1. the log begins anew (at the start, or because it was lost): a new world, the published table stays;
-        #   2. messages of the log: into the world; the first change is due at once, further ones after the debounce;
+        #   2. messages of the log: into the world; the first change is due at once, further ones after a rest;
         #   3. news of gateways and store: addresses for statuses; a store that was lost or went back is due at once;
         #   4. somebody else moved the pointer: another translator, or a person who pins or unpins the table;
         #   5. it is our turn to commit and to post: nothing that was known of the store counts any more;
@@ -235,7 +248,7 @@ class TranslatorLoop:
         return Causes(current.inputs if current and current.log == self._intake.incarnation else None)
 
     def _schedule(self, not_before: float = 0.0) -> None:
-        due = max(time.monotonic(), self._published_at + self._settings.debounce_ms / 1000, not_before)
+        due = max(time.monotonic(), self._next_at, not_before)
         self._due = due if self._due is None else min(self._due, due)
 
     def _take_surroundings(self, found: Surroundings) -> None:
@@ -307,7 +320,8 @@ class TranslatorLoop:
             self._schedule(not_before=time.monotonic() + self._next_pause())
 
     async def _publish(self) -> None:
-        self._published_at = time.monotonic()
+        self._next_at = time.monotonic() + self._settings.debounce_ms / 1000
+        worked_s = time.process_time()
         with span_from(self._causes.traceparent, "translate"):
             await self._keeper.recall(self._translation)
             await self._adopt_pin()
@@ -318,6 +332,8 @@ class TranslatorLoop:
                 await self._settled()
             else:
                 self._stay_warm()
+        worked_s = time.process_time() - worked_s
+        self._next_at = max(self._next_at, time.monotonic() + min(worked_s, LONGEST_REST_S))
 
     def _recovery_wait(self) -> float:
         """Seconds to wait for clusters that may be there besides: nothing is known of the table that gateways serve."""
@@ -426,10 +442,6 @@ class TranslatorLoop:
         traceparent, self._causes = self._causes.traceparent, self._new_causes()
         self._keeper.look_after(self._translation.world)
         await self._post(traceparent)
-        try:
-            await self._publisher.collect_garbage()
-        except StoreError as error:
-            logger.info("old revisions are not collected now", extra={"reason": str(error)})
 
     def _measure(self) -> None:
         version = self._publisher.version

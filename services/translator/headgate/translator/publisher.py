@@ -29,7 +29,6 @@ from headgate.common.stores.reading import read_chunks
 from headgate.common.table import EntryKind
 from headgate.translator.retention import Kept, Retention, expired
 
-GARBAGE_INTERVAL_S = 60.0
 FEW_CHUNKS = 8
 READ_AT_ONCE = 8
 Clock = Callable[[], float]
@@ -62,7 +61,7 @@ def _names(chunks: Iterable[Chunk]) -> tuple[ChunkName, ...]:
 
 
 class Publisher:
-    """The writing side of one table. Not safe for concurrent calls."""
+    """The writing side of one table. Not safe for concurrent calls, but for `collect_garbage` beside the others."""
 
     def __init__(
         self,
@@ -86,7 +85,6 @@ class Publisher:
         self._served: Version | None = None
         self._contents: dict[str, Chunk] = {}
         """Chunks of the last draft, to tell what the next one changes."""
-        self._collected_at = clock()
 
     @property
     def pointer(self) -> Pointer | None:
@@ -184,6 +182,7 @@ class Publisher:
             self._pointer = await self._store.commit(manifest, self._pointer)
         self._manifest, self._is_known, self._is_verified = manifest, True, True
         self._contents = draft.by_digest
+        self._kept[manifest.version] = Kept.of(manifest)
         self._served = max(filter(None, (self._served, manifest.version)))
         return manifest.version
 
@@ -260,10 +259,7 @@ class Publisher:
         return Version(max(int(self._clock()), known + 1), 1)
 
     async def collect_garbage(self) -> int:
-        """Drop old revisions, at most once in `GARBAGE_INTERVAL_S`; return how many things were dropped."""
-        if self._clock() - self._collected_at < GARBAGE_INTERVAL_S:
-            return 0
-        self._collected_at = self._clock()
+        """Drop old revisions; return how many things were dropped. Commits go on meanwhile."""
         await self._learn_kept(await self._store.versions(self._table))
         now = datetime.fromtimestamp(self._clock(), UTC)
         old = expired(self._kept.values(), self._retention, now)
@@ -271,8 +267,10 @@ class Publisher:
         return await self._store.collect_garbage(self._table, [one for one in old if pin is None or one != pin.version])
 
     async def _learn_kept(self, versions: Sequence[Version]) -> None:
-        """Know of every kept revision what retention asks for; each is read once."""
-        self._kept = {version: kept for version, kept in self._kept.items() if version in versions}
+        """Know of every kept revision what retention asks for; each that another one committed is read once."""
+        there, newest = set(versions), max(versions, default=Version(0, 0))
+        # What was committed since the store was asked is there too.
+        self._kept = {version: kept for version, kept in self._kept.items() if version in there or version > newest}
         unknown = [version for version in versions if version not in self._kept]
         for start in range(0, len(unknown), READ_AT_ONCE):
             await asyncio.gather(*map(self._learn, unknown[start : start + READ_AT_ONCE]))

@@ -61,10 +61,10 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
         "elsewhere.",
     )
     debounce_ms: int = Field(
-        default=100,
+        default=50,
         ge=0,
-        description="Least time between two revisions; the first change goes out at once, 100 ms keeps a burst to ten "
-        "revisions a second.",
+        description="Least time between two revisions; the first change goes out at once, 50 ms keeps a burst to "
+        "twenty revisions a second.",
     )
     forget_clusters: list[str] = Field(
         default=[],

@@ -3,8 +3,10 @@
 A writer stores chunks first and names them afterwards, so one that was just found unused may be about to be used.
 """
 
+import sys
 import time
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Set
 
 CHUNK_GRACE_S = 300.0
 """An unused chunk is dropped when it was already found unused this long ago: a commit under way may count on it."""
@@ -23,8 +25,47 @@ class UnusedChunks:
         for digest in digests:
             self._since.pop(digest, None)
 
+    def still_idle(self, digests: Iterable[str]) -> list[str]:
+        """Return which of the chunks that were found idle nobody has counted on since."""
+        return [digest for digest in digests if digest in self._since]
+
     def find_idle(self, unused: set[str]) -> list[str]:
         """Take in which chunks are unused now, and return those that have been for the whole grace period."""
         now = self._clock()
         self._since = {digest: self._since.get(digest, now) for digest in unused}
         return [digest for digest, since in self._since.items() if now - since >= self._grace_s]
+
+
+class NamedChunks:
+    """Which chunks manifests name: counted manifest by manifest, as each revision names nearly what the last one did.
+
+    Digests are kept once, however many manifests have them.
+    """
+
+    def __init__(self) -> None:
+        self._named: dict[str, tuple[str, ...]] = {}
+        self._uses: Counter[str] = Counter()
+
+    @property
+    def manifests(self) -> Set[str]:
+        """Keys of the manifests that are counted."""
+        return self._named.keys()
+
+    @property
+    def digests(self) -> Set[str]:
+        """All chunks that a manifest names."""
+        return self._uses.keys()
+
+    def add(self, key: str, digests: Iterable[str]) -> None:
+        """Count a manifest."""
+        if key not in self._named:
+            self._named[key] = named = tuple(map(sys.intern, digests))
+            self._uses.update(named)
+
+    def drop(self, keys: Iterable[str]) -> None:
+        """Count these manifests no longer."""
+        for key in keys:
+            for digest in self._named.pop(key, ()):
+                self._uses[digest] -= 1
+                if not self._uses[digest]:
+                    del self._uses[digest]

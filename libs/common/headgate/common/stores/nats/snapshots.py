@@ -13,7 +13,7 @@ disturbance and every five seconds.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing
 
 from headgate.common.bus import Bus
@@ -30,7 +30,7 @@ from headgate.common.snapshot import (
     digest_of,
     open_chunk,
 )
-from headgate.common.stores.collecting import CHUNK_GRACE_S, UnusedChunks
+from headgate.common.stores.collecting import CHUNK_GRACE_S, NamedChunks, UnusedChunks
 from headgate.common.stores.nats.following import Restarted, follow
 from headgate.common.stores.nats.jetstream import (
     EXPECTED_LAST,
@@ -48,7 +48,9 @@ _log = logging.getLogger(__name__)
 TABLES_BUCKET = "HEADGATE_TABLES"
 _PREFIX = f"$KV.{TABLES_BUCKET}"
 _FEW = 16
-_PURGES = 64
+_PURGES = 16
+_PURGE_PAUSE_S = 0.03
+"""Between so many purges: commits go on meanwhile, and the server rewrites a file for some of them."""
 
 
 def bucket_config(bucket: str, description: str) -> JsonObject:
@@ -77,8 +79,10 @@ class NatsSnapshotStore:
     def __init__(self, stream: Stream, chunk_grace_s: float = CHUNK_GRACE_S) -> None:
         self._stream = stream
         self._unused = UnusedChunks(chunk_grace_s)
-        self._named: dict[str, frozenset[str]] = {}
-        """Manifest's key to the chunks that it names, for one incarnation of the bucket."""
+        self._dropping = asyncio.Lock()
+        """Held while chunks are dropped: whoever counts on one waits until it is known to be there or gone."""
+        self._named = NamedChunks()
+        """By key of the manifest, for one incarnation of the bucket."""
         self._incarnation = ""
 
     async def read_pointer(self, table: str) -> Pointer | None:
@@ -118,7 +122,7 @@ class NatsSnapshotStore:
 
     async def missing(self, digests: Collection[str]) -> set[str]:
         """Return which chunks the store lacks: one request however many are asked for."""
-        self._unused.forget(digests)
+        await self._count_on(digests)
         if len(digests) > _FEW:
             return set(digests) - await self._chunks()
         found = await asyncio.gather(*(self._stream.subjects(_chunk_key(digest)) for digest in digests))
@@ -127,9 +131,13 @@ class NatsSnapshotStore:
     async def _chunks(self) -> set[str]:
         return {subject.rsplit(".", 1)[1] for subject in await self._stream.subjects(f"{_PREFIX}.chunk.*")}
 
+    async def _count_on(self, digests: Iterable[str]) -> None:
+        async with self._dropping:
+            self._unused.forget(digests)
+
     async def put_chunks(self, chunks: Sequence[Chunk]) -> None:
         """Store chunks; storing one twice does no harm."""
-        self._unused.forget(chunk.digest for chunk in chunks)
+        await self._count_on(chunk.digest for chunk in chunks)
         await self._stream.publish_pipelined(
             [Outgoing(_chunk_key(chunk.digest), compress(chunk.content)) for chunk in chunks]
         )
@@ -169,6 +177,7 @@ class NatsSnapshotStore:
             )
         except BatchRefused as error:
             raise StoreError(f"table {table} cannot be committed (NATS 2.12 or newer is needed): {error}") from error
+        self._named.add(_manifest_key(table, manifest.version), manifest.digests)
         return wanted
 
     async def get_manifest(self, table: str, version: Version) -> Manifest:
@@ -195,31 +204,40 @@ class NatsSnapshotStore:
         """
         pointer = await self.read_pointer(table) if expired else None
         old = [version for version in expired if pointer is None or version != pointer.version]
-        await self._purge_all(_manifest_key(table, version) for version in old)
-        idle = self._unused.find_idle(await self._chunks() - await self._named_chunks())
-        await self._purge_all(_chunk_key(digest) for digest in idle)
-        self._unused.forget(idle)
-        return len(old) + len(idle)
+        for group in _groups([_manifest_key(table, version) for version in old]):
+            await asyncio.gather(*map(self._stream.purge, group))
+            await asyncio.sleep(_PURGE_PAUSE_S)
+        chunks = await self._chunks()
+        await self._learn_named()
+        dropped = await self._drop(self._unused.find_idle(chunks - self._named.digests))
+        return len(old) + dropped
 
-    async def _named_chunks(self) -> set[str]:
+    async def _learn_named(self) -> None:
+        """Know of every manifest which chunks it names; each that another one committed is read once."""
         incarnation = (await self._stream.state()).created
         if incarnation != self._incarnation:
-            self._incarnation, self._named = incarnation, {}
+            self._incarnation, self._named = incarnation, NamedChunks()
+        before = set(self._named.manifests)
         keys = await self._stream.subjects(f"{_PREFIX}.manifest.>")
-        for key in keys - self._named.keys():
+        self._named.drop(before - keys)
+        for key in keys - self._named.manifests:
             if (stored := await self._stream.last(key)) is None:
                 continue
             try:
-                self._named[key] = Manifest.decode(stored.data).digests
+                self._named.add(key, Manifest.decode(stored.data).digests)
             except DecodeError as error:  # it may be of a later release, and name chunks
                 raise StoreError(f"no chunk is dropped while {key} cannot be read: {error}") from error
-        self._named = {key: digests for key, digests in self._named.items() if key in keys}
-        return set().union(*self._named.values())
 
-    async def _purge_all(self, subjects: Iterable[str]) -> None:
-        pending = list(subjects)
-        for start in range(0, len(pending), _PURGES):
-            await asyncio.gather(*map(self._stream.purge, pending[start : start + _PURGES]))
+    async def _drop(self, idle: Sequence[str]) -> int:
+        dropped = 0
+        for group in _groups(idle):
+            async with self._dropping:
+                digests = self._unused.still_idle(group)
+                await asyncio.gather(*(self._stream.purge(_chunk_key(digest)) for digest in digests))
+                self._unused.forget(digests)
+            dropped += len(digests)
+            await asyncio.sleep(_PURGE_PAUSE_S)
+        return dropped
 
     def follow(self, table: str) -> AsyncIterator[Pointer]:
         """Yield the pointer now and whenever its version or manifest changes, for ever."""
@@ -232,6 +250,10 @@ class NatsSnapshotStore:
                     tell(None if isinstance(item, Restarted) else decode_pointer(item[-1].data))
                 except DecodeError as error:
                     _log.error("a pointer cannot be read", extra={"table": table, "reason": str(error)})
+
+
+def _groups(items: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (items[start : start + _PURGES] for start in range(0, len(items), _PURGES))
 
 
 def _pointer_key(table: str) -> str:
