@@ -75,7 +75,7 @@ async def idle(stores: MemoryStores, *translators: TranslatorLoop) -> None:
             and each._due is None
             and not each._causes.count
             and each.readiness() is None
-            and not each._poster.pending
+            and not each._statuses.pending
             for each in translators
         )
     )

@@ -13,9 +13,11 @@ from typing import Any
 
 import click
 
+from headgate.cli import object_status
 from headgate.cli.errors import CommandError, ExitCode
 from headgate.cli.group import TeachingCommand
 from headgate.cli.inputs import KindState, kind_problems, read_kinds
+from headgate.cli.object_status import ObjectName, parse_object
 from headgate.cli.rendering import age, count_of, print_json, print_table
 from headgate.cli.service_pages import ServicePage, read_pages
 from headgate.cli.store import ask_stores, current_manifest, store_options
@@ -110,14 +112,24 @@ def _stopped(up: UpState) -> list[tuple[str, Problem]]:
     return [(name, problem) for name in sorted(up.restarts) if name not in up.processes]
 
 
-@click.command(cls=TeachingCommand, examples=["headgate status", "headgate status --json"], read_more="docs/cli.md")
+@click.command(
+    cls=TeachingCommand,
+    examples=["headgate status", "headgate status ingress/shop/web", "headgate status service/shop/web --json"],
+    read_more="docs/status.md",
+)
+@click.argument("object_name", metavar="[OBJECT]", required=False, default="")
 @store_options
-def status(nats_url: str, data_dir: Path, table: str, as_json: bool) -> int:
+def status(object_name: str, nats_url: str, data_dir: Path, table: str, as_json: bool) -> int:
     """Say what runs, which revision is published and applied, which clusters are known, and what is wrong.
 
+    With an OBJECT, written KIND/NAMESPACE/NAME, say how that one stands: whether it is accepted, what it refers to, in
+    which revision it is served, by which replicas, and what was wrong last. KIND is ingress or service.
+
     Exit code 1 if no table is published, a gateway lags behind, or there is an error: in a file, an object, a kind that
-    may not be read, or a service.
+    may not be read, or a service; with an OBJECT, if that one is not served everywhere as it is written.
     """
+    if object_name:
+        return _status_of(parse_object(object_name), nats_url, data_dir, table, as_json=as_json)
     up = read_state(data_dir) if not nats_url else None
     report = ask_stores(nats_url, data_dir, lambda stores: _read(stores, table, up))
     if as_json:
@@ -125,6 +137,26 @@ def status(nats_url: str, data_dir: Path, table: str, as_json: bool) -> int:
     else:
         _print(report)
     return ExitCode.OK if is_well(report) else ExitCode.NEGATIVE
+
+
+def _status_of(name: ObjectName, nats_url: str, data_dir: Path, table: str, *, as_json: bool) -> int:
+    updates, heartbeats = ask_stores(nats_url, data_dir, lambda stores: _read_object(stores, table, name))
+    if not updates:
+        raise CommandError(
+            f"nothing is known of {name}: there is no such object, it is of another class, or it was deleted"
+        )
+    if as_json:
+        print_json(object_status.as_document(updates, heartbeats))
+    else:
+        object_status.print_object(updates, heartbeats)
+    return ExitCode.OK if object_status.is_well(updates, heartbeats) else ExitCode.NEGATIVE
+
+
+async def _read_object(stores: NatsStores, table: str, name: ObjectName) -> tuple[list[StatusUpdate], list[Heartbeat]]:
+    clusters = sorted({kind.cluster for kind in await read_kinds(stores.bus)})
+    boards = await asyncio.gather(*(_read_board(stores, cluster) for cluster in clusters))
+    found = [update for board in boards for update in board if name.is_meant(update)]
+    return found, [beat for beat in await stores.heartbeats.live() if beat.table == table]
 
 
 async def _read(stores: NatsStores, table: str, up: UpState | None) -> Report:
@@ -156,6 +188,10 @@ async def _pinned_certificates(stores: NatsStores, manifest: Manifest) -> list[C
 
 
 async def _problems(stores: NatsStores, cluster: str) -> list[StatusUpdate]:
+    return [update for update in await _read_board(stores, cluster) if update.problems]
+
+
+async def _read_board(stores: NatsStores, cluster: str) -> list[StatusUpdate]:
     latest: dict[Any, StatusUpdate] = {}
     follower = aiter(stores.statuses.follow(cluster))
     try:
@@ -164,7 +200,7 @@ async def _problems(stores: NatsStores, cluster: str) -> list[StatusUpdate]:
                 update = await anext(follower)
             latest[update.ref] = update
     except TimeoutError:
-        return [latest[ref] for ref in sorted(latest) if latest[ref].problems]
+        return [latest[ref] for ref in sorted(latest)]
 
 
 def is_well(report: Report) -> bool:

@@ -1,6 +1,7 @@
 """The status writer against the fake API server, in virtual time."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -9,27 +10,43 @@ from random import Random
 from typing import Any
 
 from fakes.kubernetes_api import FakeKubernetes, Resource
-from fakes.kubernetes_objects import ingress
+from fakes.kubernetes_objects import ingress, service
+from fakes.leadership import Seat
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
+from headgate.common.leadership import Leadership
 from headgate.common.resources import ObjectRef
-from headgate.common.status import EventNote, LoadBalancerAddress, StatusUpdate
+from headgate.common.status import ConditionType, EventNote, LoadBalancerAddress, StatusCondition, StatusUpdate
 from headgate.common.stores.memory import MemoryStatusBoard
 from headgate.common.tasks import cancel
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 from headgate.watcher.status_writer import StatusWriter
 
 EDGE = (LoadBalancerAddress(ip="192.0.2.7"),)
-SERVED = EventNote(type="Normal", reason="Accepted", note="Served")
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def now() -> datetime:
+    """The wall clock of these tests, which jumps as the loop's does."""
+    return START + timedelta(seconds=asyncio.get_running_loop().time())
+
+
+def note(text: str = "Served", after_s: float = 0.0, **changes: Any) -> EventNote:
+    return EventNote(
+        **{"type": "Normal", "reason": "Accepted", "note": text, "at": START + timedelta(seconds=after_s), **changes}
+    )
 
 
 @asynccontextmanager
 async def writing(
-    api: FakeKubernetes, tmp_path: Path, board: MemoryStatusBoard | None = None
+    api: FakeKubernetes,
+    tmp_path: Path,
+    board: MemoryStatusBoard | None = None,
+    leadership: Leadership | None = None,
 ) -> AsyncIterator[tuple[MemoryStatusBoard, StatusWriter]]:
     board = board or MemoryStatusBoard()
     transport = KubernetesTransport(api.write_kubeconfig(tmp_path / "config"))
-    writer = StatusWriter(board, "east", transport, instance="watcher-0", rng=Random(3))
+    writer = StatusWriter(board, "east", transport, instance="watcher-0", leadership=leadership, rng=Random(3), now=now)
     running = asyncio.create_task(writer.run())
     try:
         yield board, writer
@@ -47,7 +64,7 @@ def wanted(name: str, **changes: Any) -> StatusUpdate:
             "uid": "",
             "is_accepted": True,
             "addresses": EDGE,
-            "at": datetime.now(UTC),
+            "at": now(),
             **changes,
         }
     )
@@ -152,8 +169,8 @@ async def test_only_addresses_that_we_wrote_are_removed_also_after_a_restart(tmp
             await until(lambda: bool(addresses(api, "ours") and addresses(api, "taken-over")))
         api.set_status("ingresses", "taken-over", {"loadBalancer": {"ingress": [{"ip": "198.51.100.1"}]}})
         async with writing(api, tmp_path) as (board, writer):
-            await board.post(wanted("ours", is_accepted=False, addresses=()))
-            await board.post(wanted("taken-over", is_accepted=False, addresses=()))
+            await board.post(wanted("ours", is_accepted=False, addresses=(), withdrawn=EDGE))
+            await board.post(wanted("taken-over", is_accepted=False, addresses=(), withdrawn=EDGE))
             await until(lambda: addresses(api, "ours") == [] and writer.pending == 0)
         assert addresses(api, "taken-over") == [{"ip": "198.51.100.1"}]
 
@@ -179,7 +196,7 @@ async def test_an_outage_of_the_api_server_loses_no_status(tmp_path: Path) -> No
     async with FakeKubernetes() as api, writing(api, tmp_path) as (board, _):
         api.apply(ingress("a"))
         await api.stop()
-        await board.post(wanted("a", events=(SERVED,)))
+        await board.post(wanted("a", events=(note(),)))
         await asyncio.sleep(600)
         await api.start()
         await until(lambda: bool(addresses(api, "a")) and len(api.events()) == 1, within_s=60)
@@ -225,8 +242,8 @@ async def test_writes_keep_to_the_rate_limit(tmp_path: Path) -> None:
 async def test_an_event_says_what_the_api_wants_to_know(tmp_path: Path) -> None:
     async with FakeKubernetes() as api, writing(api, tmp_path) as (board, _):
         uid = api.apply(ingress("a"))["metadata"]["uid"]
-        note = EventNote(type="Warning", reason="ServiceNotFound", note="ä" * 1024)
-        await board.post(wanted("a", uid=uid, addresses=None, events=(note,)))
+        said = note("ä" * 1024, type="Warning", reason="ServiceNotFound")
+        await board.post(wanted("a", uid=uid, addresses=None, events=(said,)))
         await until(lambda: len(api.events()) == 1)
         event = api.events()[0]
         assert event["regarding"] == {
@@ -236,7 +253,7 @@ async def test_an_event_says_what_the_api_wants_to_know(tmp_path: Path) -> None:
             "namespace": "default",
             "uid": uid,
         }
-        assert (event["type"], event["reason"], event["note"]) == ("Warning", "ServiceNotFound", "ä" * 512)
+        assert (event["type"], event["reason"], event["note"]) == ("Warning", "ServiceNotFound", "ä" * 510 + "…")
         assert event["reportingController"] == "headgate.dev/ingress-controller"
         assert event["reportingInstance"] == "watcher-0"
 
@@ -245,12 +262,14 @@ async def test_an_event_says_what_the_api_wants_to_know(tmp_path: Path) -> None:
 async def test_the_same_note_is_not_repeated_within_ten_minutes(tmp_path: Path) -> None:
     async with FakeKubernetes() as api, writing(api, tmp_path) as (board, writer):
         uid = api.apply(ingress("a"))["metadata"]["uid"]
-        start = datetime.now(UTC)
+        said: list[EventNote] = []
         for minute in (0, 3, 9, 11):
             await asyncio.sleep(max(0, minute * 60 - asyncio.get_running_loop().time()))
-            await board.post(wanted("a", uid=uid, events=(SERVED,), at=start + timedelta(minutes=minute)))
-            await until(lambda: writer.pending == 0)
-        await until(lambda: len(api.events()) == 2)
+            said.append(note(after_s=minute * 60))
+            await board.post(wanted("a", uid=uid, events=tuple(said)))
+            await asyncio.sleep(5)
+        assert len(api.events()) == 2
+        assert writer.pending == 0
 
 
 @in_virtual_time
@@ -262,7 +281,7 @@ async def test_a_second_watcher_makes_no_second_event(tmp_path: Path) -> None:
         writing(api, tmp_path, board) as (_, other),
     ):
         uid = api.apply(ingress("a"))["metadata"]["uid"]
-        await board.post(wanted("a", uid=uid, events=(SERVED,)))
+        await board.post(wanted("a", uid=uid, events=(note(),)))
         await until(lambda: len(api.seen("create")) == 2 and one.pending == other.pending == 0)
         assert len(api.events()) == 1
 
@@ -271,16 +290,242 @@ async def test_a_second_watcher_makes_no_second_event(tmp_path: Path) -> None:
 async def test_events_of_hours_ago_do_not_come_up_again_after_a_restart(tmp_path: Path) -> None:
     async with FakeKubernetes() as api, writing(api, tmp_path) as (board, writer):
         api.apply(ingress("a"))
-        await board.post(wanted("a", events=(SERVED,), at=datetime.now(UTC) - timedelta(hours=2)))
+        await board.post(wanted("a", events=(note(after_s=-7200),), at=START - timedelta(hours=2)))
         await until(lambda: bool(addresses(api, "a")) and writer.pending == 0)
         assert api.events() == []
 
 
 @in_virtual_time
-async def test_events_that_may_not_be_written_do_not_hold_back_the_status(tmp_path: Path) -> None:
+async def test_events_that_may_not_be_written_hold_back_no_status_and_are_written_when_they_may(
+    tmp_path: Path,
+) -> None:
+    async with FakeKubernetes() as api, writing(api, tmp_path) as (board, writer):
+        api.forbid("events")
+        for name in ("a", "b", "c"):
+            api.apply(ingress(name))
+            await board.post(wanted(name, events=(note(),)))
+        await until(lambda: bool(addresses(api, "a") and addresses(api, "b") and addresses(api, "c")), within_s=2)
+        await asyncio.sleep(900)
+        assert len(api.seen("create", "events")) <= 20  # the right is asked for, not each Event
+        api.allow("events")
+        await asyncio.sleep(301)
+        assert len(api.events()) == 3
+        assert writer.pending == 0
+
+
+@in_virtual_time
+async def test_events_in_a_namespace_that_ends_are_not_waited_for(tmp_path: Path) -> None:
+    text = "events is forbidden: unable to create new content in namespace default because it is being terminated"
+    body = json.dumps({"kind": "Status", "status": "Failure", "reason": "Forbidden", "message": text, "code": 403})
     async with FakeKubernetes() as api, writing(api, tmp_path) as (board, writer):
         api.apply(ingress("a"))
-        api.forbid("events")
-        await board.post(wanted("a", events=(SERVED,)))
+        api.faults.status(403, verb="create", resource="events", body=body, times=None)
+        await board.post(wanted("a", events=(note(),)))
         await until(lambda: bool(addresses(api, "a")) and writer.pending == 0)
         assert len(api.seen("create", "events")) == 1
+
+
+@in_virtual_time
+async def test_events_survive_errors_of_the_api_server_in_order(tmp_path: Path) -> None:
+    async with FakeKubernetes() as api, writing(api, tmp_path) as (board, writer):
+        api.apply(ingress("a"))
+        for code in (500, 429, 410):
+            api.faults.status(code, verb="create", resource="events")
+        api.faults.reset(verb="create", resource="events")
+        await board.post(wanted("a", events=(note("one"), note("two", 1))))
+        await until(lambda: len(api.events()) == 2, within_s=120)
+        assert sorted(event["note"] for event in api.events()) == ["one", "two"]
+        assert writer.pending == 0
+
+
+@in_virtual_time
+async def test_events_of_an_update_that_another_one_overtook_are_written_after_a_restart(tmp_path: Path) -> None:
+    board = MemoryStatusBoard()
+    async with FakeKubernetes() as api:
+        uid = api.apply(ingress("a"))["metadata"]["uid"]
+        await board.post(wanted("a", uid=uid, events=(note("first"),)))
+        await board.post(wanted("a", uid=uid, events=(note("first"), note("second", 1))))
+        for _ in range(2):
+            async with writing(api, tmp_path, board) as (_, writer):
+                await until(lambda: len(api.events()) == 2 and writer.pending == 0)
+        assert sorted(event["note"] for event in api.events()) == ["first", "second"]
+
+
+# Others' addresses
+
+
+OTHERS = {"ip": "198.51.100.1", "ports": [{"port": 80, "protocol": "TCP"}]}
+
+
+@in_virtual_time
+async def test_addresses_of_other_controllers_stay_as_they_are(tmp_path: Path) -> None:
+    async with FakeKubernetes() as api, writing(api, tmp_path) as (board, writer):
+        api.apply(ingress("a"))
+        api.set_status("ingresses", "a", {"loadBalancer": {"ingress": [OTHERS]}})
+        await board.post(wanted("a"))
+        await until(lambda: addresses(api, "a") == [OTHERS, {"ip": "192.0.2.7"}])
+        moved = (LoadBalancerAddress(hostname="edge.example"),)
+        await board.post(wanted("a", addresses=moved, withdrawn=EDGE))
+        await until(lambda: addresses(api, "a") == [OTHERS, {"hostname": "edge.example"}])
+        await board.post(wanted("a", is_accepted=False, addresses=(), withdrawn=(*moved, *EDGE)))
+        await until(lambda: addresses(api, "a") == [OTHERS])
+        assert writer.troubles == []
+
+
+@in_virtual_time
+async def test_an_update_that_is_written_once_is_not_written_again_when_others_overwrite_it(tmp_path: Path) -> None:
+    async with FakeKubernetes() as api, writing(api, tmp_path) as (board, writer):
+        api.apply(ingress("a"))
+        await board.post(wanted("a"))
+        await until(lambda: bool(addresses(api, "a")) and writer.pending == 0)
+        api.set_status("ingresses", "a", {"loadBalancer": {"ingress": [OTHERS]}})
+        await asyncio.sleep(3600)
+        assert addresses(api, "a") == [OTHERS]
+
+
+# Conditions of Services
+
+
+def condition(status: str = "True", message: str = "", since: float = 0.0) -> StatusCondition:
+    return StatusCondition(
+        type=ConditionType.ACCEPTED,
+        status=status,  # type: ignore[arg-type]
+        reason="Accepted" if status == "True" else "Invalid",
+        message=message,
+        since=START + timedelta(seconds=since),
+    )
+
+
+def of_service(**changes: Any) -> StatusUpdate:
+    ref = ObjectRef("east", "", "services", "default", "web")
+    return wanted("web", **{"ref": ref, "api_version": "v1", "kind": "Service", "addresses": (), **changes})
+
+
+def conditions(api: FakeKubernetes) -> list[Any]:
+    return list(api.get("services", "web").get("status", {}).get("conditions", []))
+
+
+FOREIGN = {
+    "type": "LoadBalancerPortsError",
+    "status": "True",
+    "reason": "Busy",
+    "message": "",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+}
+
+
+@in_virtual_time
+async def test_an_annotated_service_gets_conditions_beside_those_of_others(tmp_path: Path) -> None:
+    async with FakeKubernetes() as api, writing(api, tmp_path) as (board, _):
+        api.apply(service("web"))
+        status = {"loadBalancer": {"ingress": [OTHERS]}, "conditions": [FOREIGN]}
+        api.set_status("services", "web", status)
+        await board.post(of_service(conditions=(condition(),), generation=3))
+        await until(lambda: len(conditions(api)) == 2)
+        assert conditions(api)[0] == FOREIGN
+        assert conditions(api)[1] == {
+            "type": "headgate.dev/Accepted",
+            "status": "True",
+            "observedGeneration": 3,
+            "lastTransitionTime": "2026-03-01T12:00:00Z",
+            "reason": "Accepted",
+            "message": "",
+        }
+        assert api.get("services", "web")["status"]["loadBalancer"] == {"ingress": [OTHERS]}
+
+
+@in_virtual_time
+async def test_a_condition_keeps_its_time_while_its_status_stays(tmp_path: Path) -> None:
+    async with FakeKubernetes() as api, writing(api, tmp_path) as (board, _):
+        api.apply(service("web"))
+        await board.post(of_service(conditions=(condition("False", "one"),)))
+        await until(lambda: len(conditions(api)) == 1)
+        await board.post(of_service(conditions=(condition("False", "two", since=60),)))
+        await until(lambda: conditions(api)[0]["message"] == "two")
+        assert conditions(api)[0]["lastTransitionTime"] == "2026-03-01T12:00:00Z"
+        await board.post(of_service(conditions=(condition("True", since=60),)))
+        await until(lambda: conditions(api)[0]["status"] == "True")
+        assert conditions(api)[0]["lastTransitionTime"] == "2026-03-01T12:01:00Z"
+
+
+@in_virtual_time
+async def test_conditions_that_are_there_are_not_written_again(tmp_path: Path) -> None:
+    board = MemoryStatusBoard()
+    async with FakeKubernetes() as api:
+        api.apply(service("web"))
+        await board.post(of_service(conditions=(condition(),)))
+        for _ in range(3):
+            async with writing(api, tmp_path, board) as (_, writer):
+                await until(lambda: bool(conditions(api)) and writer.pending == 0)
+        assert len(api.seen("patch")) == 1
+
+
+@in_virtual_time
+async def test_a_service_that_is_not_ours_any_more_loses_our_conditions_only(tmp_path: Path) -> None:
+    async with FakeKubernetes() as api, writing(api, tmp_path) as (board, _):
+        api.apply(service("web"))
+        api.set_status("services", "web", {"conditions": [FOREIGN]})
+        await board.post(of_service(conditions=(condition(),)))
+        await until(lambda: len(conditions(api)) == 2)
+        await board.post(of_service(is_accepted=False))
+        await until(lambda: conditions(api) == [FOREIGN])
+
+
+@in_virtual_time
+async def test_a_condition_that_another_controller_wrote_meanwhile_is_not_lost(tmp_path: Path) -> None:
+    async with FakeKubernetes() as api, writing(api, tmp_path) as (board, _):
+        api.apply(service("web"))
+
+        async def change_meanwhile(request: Any) -> Any:
+            api.set_status("services", "web", {"conditions": [FOREIGN]})
+            return await api._serve(request, api.requests[-1])
+
+        api.faults.add(change_meanwhile, verb="patch")
+        await board.post(of_service(conditions=(condition(),)))
+        await until(lambda: len(conditions(api)) == 2)
+        assert conditions(api)[0] == FOREIGN
+
+
+# One of several watchers
+
+
+@in_virtual_time
+async def test_only_the_leader_writes_and_the_next_one_finds_what_is_left(tmp_path: Path) -> None:
+    board, one, other = MemoryStatusBoard(), Seat(), Seat()
+    async with (
+        FakeKubernetes() as api,
+        writing(api, tmp_path, board, one),
+        writing(api, tmp_path, board, other) as (_, second),
+    ):
+        for name in ("a", "b"):
+            api.apply(ingress(name))
+            await board.post(wanted(name))
+        await asyncio.sleep(60)
+        assert api.requests == []
+        api.faults.status(500, verb="patch", name="b", times=None)
+        one.take()
+        await until(lambda: bool(addresses(api, "a")))
+        one.lose()
+        await asyncio.sleep(60)
+        api.faults.clear()
+        before = len(api.requests)
+        await asyncio.sleep(600)
+        assert len(api.requests) == before
+        other.take()
+        await until(lambda: bool(addresses(api, "b")) and second.pending == 0)
+        assert len([one for one in api.seen("patch") if one.name == "a"]) == 1
+
+
+@in_virtual_time
+async def test_what_is_new_goes_before_what_was_left_from_before(tmp_path: Path) -> None:
+    board = MemoryStatusBoard()
+    async with FakeKubernetes() as api:
+        for number in range(1000):
+            api.apply(ingress(f"old{number}"))
+            await board.post(wanted(f"old{number}", at=START - timedelta(hours=1)))
+        api.apply(ingress("new"))
+        async with writing(api, tmp_path, board) as (_, writer):
+            await until(lambda: writer.pending > 500)
+            await board.post(wanted("new"))
+            await until(lambda: bool(addresses(api, "new")), within_s=10)
+            assert writer.pending > 500

@@ -3,6 +3,7 @@
 import ipaddress
 import re
 from datetime import datetime
+from enum import StrEnum
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -10,9 +11,14 @@ from pydantic import BaseModel, ConfigDict
 from headgate.common.deltas import escape_token
 from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
+from headgate.common.snapshot import Version
 
 STATUS_STREAM = "HEADGATE_STATUS"
 STATUS_PREFIX = "headgate.status"
+NOTE_BYTES = 1024
+"""Of an Event's note, by the API's limit; it counts bytes."""
+CONDITION_CHARACTERS = 4096
+"""Of a condition's message: enough to read, and far below the API's limit of 32,768."""
 
 
 _LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
@@ -43,6 +49,32 @@ class LoadBalancerAddress(BaseModel):
     hostname: str | None = None
 
 
+class ConditionType(StrEnum):
+    """What is said of every object, by the names that Gateway API gave them."""
+
+    ACCEPTED = "Accepted"
+    """Its present version is served, at least in part."""
+    RESOLVED_REFS = "ResolvedRefs"
+    """What it refers to is there and usable."""
+    PROGRAMMED = "Programmed"
+    """All live gateway replicas serve what is in the table of it."""
+
+
+class StatusCondition(BaseModel):
+    """One condition of an object, in the shape of Kubernetes' own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: ConditionType
+    status: Literal["True", "False", "Unknown"]
+    reason: str
+    """CamelCase, for machines."""
+    message: str = ""
+    """At most `CONDITION_CHARACTERS`."""
+    since: datetime
+    """When `status` last changed."""
+
+
 class EventNote(BaseModel):
     """A Kubernetes Event about an object."""
 
@@ -51,7 +83,19 @@ class EventNote(BaseModel):
     type: Literal["Normal", "Warning"]
     reason: str
     note: str
-    """At most 1024 characters, the API's limit."""
+    """At most `NOTE_BYTES` of UTF-8, the API's limit."""
+    at: datetime
+    """When there was reason to say it."""
+
+
+class ServedVersion(BaseModel):
+    """A version of an object that is served in place of the present one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    resource_version: str
+    generation: int = 0
+    """0 where nobody counts."""
 
 
 class StatusUpdate(BaseModel):
@@ -64,11 +108,36 @@ class StatusUpdate(BaseModel):
     """Of the object as it was read: `networking.k8s.io/v1`."""
     kind: str
     uid: str
+    generation: int = 0
+    """`metadata.generation` of the version that this is about: the conditions' observedGeneration; 0 where nobody
+    counts."""
     is_accepted: bool
     """Whether the object is ours and served at least in part; if not ours, nothing is written to its status."""
     addresses: tuple[LoadBalancerAddress, ...] | None = None
     """None leaves the object's addresses alone; empty removes those that we wrote."""
+    withdrawn: tuple[LoadBalancerAddress, ...] = ()
+    """Addresses that we wanted before and no longer do, so that others' are told from them."""
+    conditions: tuple[StatusCondition, ...] = ()
+    """One of each type; none for an object that is not ours (any more)."""
+    stand_in: ServedVersion | None = None
+    """The last good version, where that is served instead of the present one."""
+    content: str = ""
+    """Digest of what is served of the object itself."""
+    revision: Version | None = None
+    """First revision of the table with that content; None where nothing is served."""
     problems: tuple[Problem, ...] = ()
     events: tuple[EventNote, ...] = ()
+    """Of the last hour, oldest first; those from before the last update included, in case that nobody wrote them."""
+    last_error: EventNote | None = None
+    """What was last found wrong, also when it is not any more."""
     at: datetime
     traceparent: str | None = None
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return a text that has at most `limit` bytes of UTF-8, with an ellipsis where something was cut off."""
+    encoded = text.encode()
+    if len(encoded) <= limit:
+        return text
+    ellipsis = "…"
+    return encoded[: limit - len(ellipsis.encode())].decode(errors="ignore") + ellipsis

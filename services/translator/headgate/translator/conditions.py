@@ -1,22 +1,12 @@
 """What an object's author is told: the object's own mistakes, what it lost to others, and what is wrong behind it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import NamedTuple
 
 from headgate.common.problems import Problem, Severity
-from headgate.common.resources import ObjectRef
-from headgate.common.status import EventNote, LoadBalancerAddress, StatusUpdate
 from headgate.translator.assembly import Assembly
-from headgate.translator.fragment import Fragment, Identity, ServicePortRef, UpstreamRef
+from headgate.translator.fragment import Fragment, ServicePortRef, UpstreamRef
 from headgate.translator.manifest import shown
 from headgate.translator.upstreams import BackendFault
-
-NOTE_CHARACTERS = 1024
-MAX_EVENTS = 10
-"""Of one update: more would only drown the first."""
-
 
 _LOST = ("PathConflict", "HostTooLarge", "CanaryWithoutMain", "StreamConflict")
 
@@ -28,6 +18,10 @@ class Condition:
     is_accepted: bool
     """Whether at least one of its routes is in the table, or there is none and no mistake either."""
     problems: tuple[Problem, ...]
+    errors: tuple[Problem, ...] = ()
+    """Those of them that its present version has by itself."""
+    unresolved: tuple[Problem, ...] = ()
+    """Those that are about what it refers to, and for which something of it is not served."""
 
 
 def judge(fragment: Fragment, assembly: Assembly) -> Condition:
@@ -36,9 +30,11 @@ def judge(fragment: Fragment, assembly: Assembly) -> Condition:
     faults = (say_fault(field, ref, fault) for field, ref, fault in assembly.faults_of(fragment))
     claimed = len(fragment.routes) + len(fragment.canaries) + len(fragment.streams)
     claims_lost = sum(problem.reason in _LOST for problem in lost)
-    problems = (*fragment.problems, *lost, *faults)
-    has_errors = any(problem.severity is Severity.ERROR for problem in problems)
-    return Condition(claimed > claims_lost or not has_errors, tuple(dict.fromkeys(problems)))
+    problems = tuple(dict.fromkeys((*fragment.problems, *lost, *faults)))
+    errors = [problem for problem in problems if problem.severity is Severity.ERROR]
+    unresolved = tuple(error for error in errors if error not in fragment.errors and error not in lost)
+    is_held = not claimed and fragment.stand_in is not None
+    return Condition(claimed > claims_lost or not errors or is_held, problems, fragment.errors, unresolved)
 
 
 def say_fault(field: str, ref: UpstreamRef, fault: BackendFault) -> Problem:
@@ -51,81 +47,3 @@ def _value(field: str, ref: UpstreamRef) -> str:
     if isinstance(ref, ServicePortRef):
         return shown(ref.service if field.endswith(("name", "Name")) and ".port" not in field else str(ref.port))
     return shown(f"{ref.kind}/{ref.name}")
-
-
-class Wanted(NamedTuple):
-    """What should stand in an object's status."""
-
-    ref: ObjectRef
-    api_version: str
-    kind: str
-    uid: str
-    is_accepted: bool
-    addresses: tuple[LoadBalancerAddress, ...] | None
-    problems: tuple[Problem, ...]
-
-
-def wanted_by(update: StatusUpdate) -> Wanted:
-    """Return what an update wants, without its Events and times."""
-    return Wanted(
-        update.ref,
-        update.api_version,
-        update.kind,
-        update.uid,
-        update.is_accepted,
-        update.addresses,
-        update.problems,
-    )
-
-
-def report(
-    identity: Identity,
-    condition: Condition,
-    addresses: tuple[LoadBalancerAddress, ...] | None,
-    before: Wanted | None,
-) -> Wanted:
-    """Return what is wanted for an object that is ours.
-
-    Addresses are for accepted objects; None, not known now, keeps what was wanted before.
-    """
-    if addresses is None and before is not None:
-        addresses = before.addresses or None
-    return Wanted(
-        identity.ref,
-        identity.api_version,
-        identity.kind,
-        identity.uid,
-        condition.is_accepted,
-        addresses if condition.is_accepted else (),
-        condition.problems,
-    )
-
-
-def disown(before: Wanted) -> Wanted:
-    """Return what is wanted for an object that is no longer ours: what we wrote is taken back."""
-    return before._replace(is_accepted=False, addresses=(), problems=())
-
-
-def forget(before: Wanted) -> Wanted:
-    """Return what is said of an object that is gone: nothing is wrong with it any more, and nothing is written."""
-    return before._replace(is_accepted=False, addresses=None, problems=())
-
-
-def to_update(wanted: Wanted, before: Wanted | None, at: datetime, traceparent: str | None) -> StatusUpdate:
-    """Return the message for watchers; its Events say what is new since `before`."""
-    known = before if before and before.uid == wanted.uid else None
-    return StatusUpdate(**wanted._asdict(), events=tuple(_events(wanted, known)), at=at, traceparent=traceparent)
-
-
-def _events(wanted: Wanted, before: Wanted | None) -> Sequence[EventNote]:
-    known = set(before.problems) if before else set()
-    events = [
-        EventNote(type="Warning", reason=problem.reason, note=str(problem)[:NOTE_CHARACTERS])
-        for problem in wanted.problems
-        if problem not in known
-    ][:MAX_EVENTS]
-    if wanted.is_accepted and not (before and before.is_accepted):
-        errors = sum(problem.severity is Severity.ERROR for problem in wanted.problems)
-        note = f"Served in part: {errors} of its fields have errors" if errors else "Served"
-        events.insert(0, EventNote(type="Normal", reason="Accepted", note=note))
-    return events

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from headgate.common.deltas import LogMessage
 from headgate.common.errors import Conflict, DecodeError, NotFound, StoreError
 from headgate.common.leadership import Leadership, Sole, run_while_leading
-from headgate.common.problems import Severity
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Manifest, Pin, Pointer, Version
 from headgate.common.status import LoadBalancerAddress
@@ -31,7 +30,7 @@ from headgate.common.tasks import run_together
 from headgate.common.telemetry import current_traceparent, span_from, tracer
 from headgate.translator import metrics
 from headgate.translator.addresses import announced
-from headgate.translator.conditions import disown, judge, report
+from headgate.translator.fleet import Fleet
 from headgate.translator.intake import Causes, Intake
 from headgate.translator.keeping import LastGoodKeeper
 from headgate.translator.leadership import CatchUp, Turn
@@ -39,12 +38,16 @@ from headgate.translator.offline import make_dialects
 from headgate.translator.pinned_table import PinnedTable
 from headgate.translator.publisher import Draft, Publisher
 from headgate.translator.settings import TranslatorSettings
-from headgate.translator.status_poster import StatusPoster, Wish
+from headgate.translator.statuses import Published, Statuses
 from headgate.translator.translation import Translation
 
 logger = logging.getLogger(__name__)
 
 LOOK_AROUND_S = 5.0
+FIRST_LOOK_S = 0.1
+"""After a revision, for how far gateways have got with it; each further look takes twice as long to come."""
+FIRST_LOOK_S = 0.1
+"""After a revision, for how far gateways have got with it; each further look takes twice as long to come."""
 LONGEST_REST_S = 0.25
 """After a revision we rest as long as it was work, at most this long: churn never takes more than half of a core."""
 GARBAGE_INTERVAL_S = 30.0
@@ -63,6 +66,13 @@ class Surroundings(NamedTuple):
     pointer: Pointer | None
     served: Version | None
     addresses: tuple[LoadBalancerAddress, ...] | None
+    fleet: Fleet
+
+
+class Remembered(NamedTuple):
+    """Objects of one cluster that have a status from before: some may be no longer ours, or have changed since."""
+
+    refs: tuple[ObjectRef, ...]
 
 
 class Stores(NamedTuple):
@@ -75,7 +85,7 @@ class Stores(NamedTuple):
     heartbeats: HeartbeatBoard
 
 
-Item = LogReplay | Sequence[LogMessage] | Surroundings | Pointer | Turn
+Item = LogReplay | Sequence[LogMessage] | Surroundings | Remembered | Pointer | Turn
 
 
 class TranslatorLoop:
@@ -91,10 +101,11 @@ class TranslatorLoop:
         self._publisher = Publisher(
             stores.snapshots, settings.table, settings.retention, may_commit=lambda: leadership.is_leader
         )
-        self._poster = StatusPoster(stores.statuses, self._take_board, lambda: leadership.is_leader)
+        self._statuses = self._new_statuses()
+        self._surroundings: Surroundings | None = None
+        self._look_soon = asyncio.Event()
         self._keeper = LastGoodKeeper(stores.last_good)
         self._inbox: asyncio.Queue[Item] = asyncio.Queue(INBOX)
-        self._addresses = settings.fixed_addresses or None
         self._required: frozenset[str] = frozenset()
         self._catch_up = CatchUp(stores.log)
         self._due: float | None = None
@@ -102,9 +113,9 @@ class TranslatorLoop:
         """When the next revision may be, at the earliest."""
         self._recovering_since: float | None = None
         self._pause_s = _FIRST_PAUSE_S
-        self._unposted: dict[ObjectRef, None] = {}
         self._is_current = False
-        self._severities: dict[ObjectRef, Severity] = {}
+        self._is_settled = False
+        """Whether what was translated last is what was published last."""
         self._translation = Translation(make_dialects(settings.classes))
         self._intake = Intake(_NEVER, self._translation)
         self._causes = Causes()
@@ -135,25 +146,23 @@ class TranslatorLoop:
             self._follow_log(),
             self._follow_pointer(),
             self._follow_surroundings(),
-            self._poster.run(),
             run_while_leading(self._leadership, self._lead),
             self._work(),
         )
 
     async def _lead(self) -> None:
+        self._statuses = self._new_statuses()  # what another posted meanwhile is read from the board
+        self._statuses.touch(self._translation.assembly.fragments)
+        self._tell_surroundings()
         await self._inbox.put(Turn())
-        try:
-            await run_together(self._keeper.run(), self._collect_garbage())
-        finally:
-            self._poster.give_up()
+        await run_together(self._statuses.run(), self._keeper.run())
 
-    async def _collect_garbage(self) -> None:
-        while True:
-            await asyncio.sleep(GARBAGE_INTERVAL_S)
-            try:
-                await self._publisher.collect_garbage()
-            except StoreError as error:
-                logger.info("old revisions are not collected now", extra={"reason": str(error)})
+    def _new_statuses(self) -> Statuses:
+        return Statuses(
+            self._stores.statuses,
+            self._take_board,
+            may_post=lambda: self._leadership.is_leader,
+        )
 
     async def _read_store(self) -> None:
         while True:
@@ -178,12 +187,23 @@ class TranslatorLoop:
                 await self._inbox.put(pointer)
 
     async def _follow_surroundings(self) -> None:
+        pause_s = LOOK_AROUND_S
         while True:
-            await asyncio.sleep(LOOK_AROUND_S * random.uniform(0.8, 1.0))  # noqa: S311 - not a secret
             try:
-                await self._inbox.put(await self._look_around())
-            except StoreError as error:
-                logger.debug("gateways and store cannot be seen", extra={"reason": str(error)})
+                async with asyncio.timeout(pause_s * random.uniform(0.8, 1.0)):  # noqa: S311 - not a secret
+                    await self._look_soon.wait()
+            except TimeoutError:
+                await self._look()
+                pause_s = min(LOOK_AROUND_S, pause_s * 2)
+            else:
+                self._look_soon.clear()
+                pause_s = min(LOOK_AROUND_S, FIRST_LOOK_S)
+
+    async def _look(self) -> None:
+        try:
+            await self._inbox.put(await self._look_around())
+        except StoreError as error:
+            logger.debug("gateways and store cannot be seen", extra={"reason": str(error)})
 
     async def _look_around(self) -> Surroundings:
         # Heartbeats first: a pointer read later is older than one of them only if the store went back.
@@ -191,7 +211,8 @@ class TranslatorLoop:
         table = self._settings.table
         served = (beat.version for beat in heartbeats if beat.table == table and beat.version is not None)
         greatest = max(served, default=None)
-        return Surroundings(await self._stores.snapshots.read_pointer(table), greatest, announced(heartbeats, table))
+        pointer = await self._stores.snapshots.read_pointer(table)
+        return Surroundings(pointer, greatest, announced(heartbeats, table), Fleet.of(heartbeats, table))
 
     async def _work(self) -> None:
         # What can happen, one at a time:
@@ -210,10 +231,15 @@ class TranslatorLoop:
                     self._begin(item.position)
                 case Surroundings():
                     self._take_surroundings(item)
+                    await self._post_again()
+                case Remembered():
+                    self._statuses.touch(item.refs)
+                    await self._post_again()
                 case Pointer():
                     self._take_pointer(item)
                 case Turn():
                     self._take_turn()
+                    await self._post_again()
                 case _:
                     if self._intake.receive(item, self._causes) or self._catch_up.is_waiting:
                         self._schedule()
@@ -239,9 +265,8 @@ class TranslatorLoop:
         self._causes = self._new_causes()
         self._catch_up.end()
         self._due = None
-        self._severities.clear()
         self._known = frozenset()
-        self._unposted.update(dict.fromkeys(self._poster.known))
+        self._statuses.begin()
 
     def _new_causes(self) -> Causes:
         current = self._publisher.manifest
@@ -253,16 +278,17 @@ class TranslatorLoop:
 
     def _take_surroundings(self, found: Surroundings) -> None:
         self._publisher.observe(found.pointer, found.served)
-        addresses = self._settings.fixed_addresses or found.addresses
-        if addresses is not None and addresses != self._addresses:
-            self._addresses = addresses
-            self._unposted.update(dict.fromkeys(self._translation.assembly.fragments))
-            self._schedule()
+        self._surroundings = found
+        self._tell_surroundings()
         if self._catch_up.is_waiting:
             self._catch_up.look()
             self._schedule()
         if self._publisher.is_behind or not self._leads:
             self._schedule()
+
+    def _tell_surroundings(self) -> None:
+        if (found := self._surroundings) is not None:
+            self._statuses.observe(found.fleet, self._settings.fixed_addresses or found.addresses)
 
     def _take_pointer(self, pointer: Pointer) -> None:
         # Who follows looks at the pointer now and then, and anew when its turn comes.
@@ -281,7 +307,6 @@ class TranslatorLoop:
         self._term = self._leadership.term
         self._publisher.distrust()
         self._catch_up.begin()
-        self._unposted = dict.fromkeys(self._translation.assembly.fragments)
         self._due = time.monotonic()
 
     def _obstacle(self) -> str | None:
@@ -325,6 +350,7 @@ class TranslatorLoop:
         with span_from(self._causes.traceparent, "translate"):
             await self._keeper.recall(self._translation)
             await self._adopt_pin()
+            self._is_settled = False
             await self._translate()
             if self._leads:
                 self._catch_up.end()
@@ -375,7 +401,7 @@ class TranslatorLoop:
                 breath = time.perf_counter()
         assembly = self._translation.assembly
         self._known = self._translation.active_clusters
-        self._unposted.update(assembly.touched)
+        self._statuses.touch(assembly.touched)
         metrics.ENTRIES_CHANGED.inc(len(assembly.changed))
         assembly.touched.clear()
         assembly.changed.clear()
@@ -427,7 +453,7 @@ class TranslatorLoop:
         current = self._publisher.manifest
         if current is not None and current.log == self._intake.incarnation:
             self._causes.forget(current.inputs)
-        self._unposted.clear()
+        self._statuses.forget_touched()
         self._pause_s = _FIRST_PAUSE_S
         self._note_current()
 
@@ -438,6 +464,7 @@ class TranslatorLoop:
         self._measure()
 
     async def _settled(self) -> None:
+        self._is_settled = True
         self._note_current()
         traceparent, self._causes = self._causes.traceparent, self._new_causes()
         self._keeper.look_after(self._translation.world)
@@ -451,37 +478,22 @@ class TranslatorLoop:
         for resource, count in self._translation.world.counts.items():
             metrics.OBJECTS.labels(resource).set(count)
 
-    def _take_board(self, refs: Iterable[ObjectRef]) -> None:
-        """Objects with a status from before: some may be no longer ours, or have changed while nobody translated."""
-        self._unposted.update(dict.fromkeys(refs))
-        self._schedule()
+    async def _take_board(self, refs: Iterable[ObjectRef]) -> None:
+        await self._inbox.put(Remembered(tuple(refs)))
+
+    async def _post_again(self) -> None:
+        """Say what is to say of what was published last; what is not published yet is told of when it is."""
+        if self._leads and self._is_settled:
+            await self._post(None)
 
     async def _post(self, traceparent: str | None) -> None:
-        for cluster in sorted(self._translation.active_clusters):
-            self._poster.watch(cluster)
-        refs, self._unposted = self._unposted, {}
-        breath = time.perf_counter()
-        for ref in refs:
-            self._poster.want(ref, self._wish(ref), traceparent)
-            if time.perf_counter() - breath > SLICE_S:
-                await asyncio.sleep(0)
-                breath = time.perf_counter()
-        for severity in Severity:
-            metrics.PROBLEMS.labels(severity).set(sum(worst is severity for worst in self._severities.values()))
-
-    def _wish(self, ref: ObjectRef) -> Wish:
-        self._severities.pop(ref, None)
-        fragment = self._translation.assembly.fragments.get(ref)
-        if ref.cluster not in self._translation.active_clusters:
-            return lambda before: before
-        if fragment is None:
-            exists = self._translation.world.get(ref) is not None
-            return lambda before: disown(before) if before and exists else None
-        condition = judge(fragment, self._translation.assembly)
-        if condition.problems:
-            self._severities[ref] = min(problem.severity for problem in condition.problems)  # "error" < "warning"
-        identity, addresses = fragment.identity, self._addresses
-        return lambda before: report(identity, condition, addresses, before)
+        pin = self._publisher.manifest.pin if self._publisher.manifest else None
+        published = Published(self._publisher.version, pin.version if pin else None)
+        await self._statuses.post(self._translation, published, traceparent)
+        if self._statuses.is_awaiting:
+            self._look_soon.set()
+        for severity, count in self._statuses.counts().items():
+            metrics.PROBLEMS.labels(severity).set(count)
 
     def _next_pause(self) -> float:
         pause_s, self._pause_s = self._pause_s, min(_LAST_PAUSE_S, self._pause_s * 2)

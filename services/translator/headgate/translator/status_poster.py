@@ -1,19 +1,22 @@
 """Posts what is wanted for objects, when it changed and never because time passed.
 
-What was posted before is read from the board once per cluster, so that a restarted translator posts only differences.
-Nothing is lost while the board is away: the last wish of each object waits.
+What was posted is read from the board and followed there, so that a restarted translator posts only differences, and
+one of two posts nothing that the other has posted. Nothing is lost while the board is away: the last wish of each
+object waits.
 """
 
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from datetime import UTC, datetime
 
-from headgate.common.errors import StoreError
+from headgate.common.errors import StoreError, TooLarge
 from headgate.common.resources import ObjectRef
+from headgate.common.status import StatusUpdate
 from headgate.common.stores import StatusBoard
-from headgate.translator.conditions import Wanted, forget, to_update, wanted_by
+from headgate.common.tasks import cancel, run_together
+from headgate.translator.wanted import Wanted, forget, to_update, wanted_by
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +34,7 @@ class StatusPoster:
     def __init__(
         self,
         board: StatusBoard,
-        on_board: Callable[[Iterable[ObjectRef]], None],
+        on_board: Callable[[Iterable[ObjectRef]], Awaitable[None]],
         may_post: Callable[[], bool] = lambda: True,
     ) -> None:
         """Prepare.
@@ -39,15 +42,17 @@ class StatusPoster:
         Args:
             board: where wishes go.
             on_board: told of every object that has something posted already, once per cluster.
-            may_post: asked at the last moment before wishes are posted.
+            may_post: whether this translator is the one that posts; wishes wait while it is not.
         """
         self._board = board
-        self._may_post = may_post
         self._on_board = on_board
-        self._read_boards: set[str] = set()
-        self._posted: dict[ObjectRef, Wanted] = {}
+        self._may_post = may_post
+        self._posted: dict[ObjectRef, bytes] = {}
+        """Encoded: all of them decoded take ten times the memory."""
         self._wishes: dict[ObjectRef, tuple[Wish, str | None]] = {}
         self._clusters: dict[str, None] = {}
+        self._news = asyncio.Event()
+        self._read: set[str] = set()
         self._waiting = asyncio.Event()
 
     @property
@@ -60,11 +65,20 @@ class StatusPoster:
         """Objects for which something was posted."""
         return self._posted.keys()
 
+    def posted(self, ref: ObjectRef) -> Wanted | None:
+        """Return what was posted last for an object."""
+        update = self._update(ref)
+        return None if update is None else wanted_by(update)
+
+    def _update(self, ref: ObjectRef) -> StatusUpdate | None:
+        encoded = self._posted.get(ref)
+        return None if encoded is None else StatusUpdate.model_validate_json(encoded)
+
     def watch(self, cluster: str) -> None:
         """Say that a cluster is in the table, so that what was posted for its objects matters."""
-        if cluster not in self._read_boards:
+        if cluster not in self._clusters:
             self._clusters[cluster] = None
-            self._waiting.set()
+            self._news.set()
 
     def want(self, ref: ObjectRef, wish: Wish, traceparent: str | None = None) -> None:
         """Say what is wanted for an object; replaces a wish that waits."""
@@ -72,40 +86,66 @@ class StatusPoster:
         self._waiting.set()
 
     def give_up(self) -> None:
-        """Forget wishes and what was posted: another one posts from now on."""
+        """Forget the wishes that wait: another one posts from now on."""
         self._wishes.clear()
-        self._posted.clear()
-        self._clusters.clear()
-        self._read_boards.clear()
-
-    async def _read_board(self, cluster: str) -> None:
-        """Learn what was posted for a cluster's objects before this process began."""
-        updates = self._board.follow(cluster)
-        found: dict[ObjectRef, Wanted] = {}
-        while True:
-            try:
-                async with asyncio.timeout(QUIET_S):
-                    update = await anext(updates)
-            except (TimeoutError, StopAsyncIteration):
-                break
-            found[update.ref] = wanted_by(update)
-        self._posted.update(found)
-        self._read_boards.add(cluster)
-        self._on_board(found)
 
     async def run(self) -> None:
         """Post wishes for ever."""
+        await run_together(self._post_for_ever(), self._follow_clusters())
+
+    # The board
+
+    async def _follow_clusters(self) -> None:
+        """Follow the boards of all clusters; one that comes is followed beside the others."""
+        async with asyncio.TaskGroup() as tasks:
+            followed: set[str] = set()
+            while True:
+                self._news.clear()
+                for cluster in self._clusters.keys() - followed:
+                    tasks.create_task(self._follow(cluster), name=f"statuses of {cluster}")
+                    followed.add(cluster)
+                await self._news.wait()
+
+    async def _follow(self, cluster: str) -> None:
+        """Learn what is posted for a cluster's objects, by others and before this process began."""
+        updates: asyncio.Queue[StatusUpdate] = asyncio.Queue()
+        reading = asyncio.create_task(self._read_board(cluster, updates))
+        found: dict[ObjectRef, None] = {}
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout(None if cluster in self._read else QUIET_S):
+                        update = await updates.get()
+                except TimeoutError:
+                    self._read.add(cluster)
+                    self._waiting.set()
+                    await self._on_board(found)
+                    found = {}
+                else:
+                    self._note(update)
+                    found[update.ref] = None
+        finally:
+            await cancel(reading)
+
+    async def _read_board(self, cluster: str, updates: "asyncio.Queue[StatusUpdate]") -> None:
+        async for update in self._board.follow(cluster):
+            updates.put_nowait(update)
+
+    def _note(self, update: StatusUpdate) -> None:
+        before = self._update(update.ref)
+        if before is None or before.at <= update.at:  # one's own update comes back after the next one was posted
+            self._posted[update.ref] = update.model_dump_json().encode()
+
+    # Wishes
+
+    async def _post_for_ever(self) -> None:
         pause_s = _FIRST_PAUSE_S
         while True:
             await self._waiting.wait()
             self._waiting.clear()
             try:
-                while self._clusters:
-                    cluster = next(iter(self._clusters))
-                    await self._read_board(cluster)
-                    self._clusters.pop(cluster, None)
-                while self._wishes and self._may_post():
-                    await self._post_some()
+                while due := self._due():
+                    await self._post_some(due)
                     pause_s = _FIRST_PAUSE_S
             except StoreError as error:
                 logger.warning("statuses wait", extra={"count": len(self._wishes), "reason": str(error)})
@@ -113,8 +153,19 @@ class StatusPoster:
                 await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
                 pause_s = min(_LAST_PAUSE_S, pause_s * 2)
 
-    async def _post_some(self) -> None:
-        refs = list(self._wishes)[:PARALLEL]
+    def _due(self) -> list[ObjectRef]:
+        """Wishes that can be judged: nothing is posted before it is known what was."""
+        if not self._may_post():
+            return []
+        due: list[ObjectRef] = []
+        for ref in self._wishes:
+            if ref.cluster in self._read:
+                due.append(ref)
+                if len(due) == PARALLEL:
+                    break
+        return due
+
+    async def _post_some(self, refs: Iterable[ObjectRef]) -> None:
         results = await asyncio.gather(*(self._post(ref) for ref in refs), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
@@ -125,14 +176,22 @@ class StatusPoster:
         if entry is None:
             return
         wish, traceparent = entry
-        before = self._posted.get(ref)
+        posted = self._update(ref)
+        before = None if posted is None else wanted_by(posted)
         wanted = wish(before)
         if wanted is not None and wanted != before:
-            await self._board.post(to_update(wanted, before, datetime.now(UTC), traceparent))
-            self._posted[ref] = wanted
+            update = to_update(wanted, posted, datetime.now(UTC), traceparent)
+            await self._send(update)
+            self._note(update)
         elif wanted is None and before is not None:
             if (last := forget(before)) != before:
-                await self._board.forget(to_update(last, before, datetime.now(UTC), traceparent))
-            del self._posted[ref]
+                await self._board.forget(to_update(last, None, datetime.now(UTC), traceparent))
+            self._posted.pop(ref, None)
         if self._wishes.get(ref) is entry:
             del self._wishes[ref]
+
+    async def _send(self, update: StatusUpdate) -> None:
+        try:
+            await self._board.post(update)
+        except TooLarge as error:
+            logger.error("a status is too large for the bus", extra={"object": str(update.ref), "reason": str(error)})

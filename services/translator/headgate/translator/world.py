@@ -11,12 +11,15 @@ Rejected: keeping the decoded manifests. A dict forest costs several times the m
 comparing forests is slow.
 """
 
+import hashlib
 import logging
 import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
 
 from headgate.common.deltas import Delta, GoodVersion, LastGood, Operation
 from headgate.common.problems import Problem, Severity
@@ -172,6 +175,14 @@ class World:
             sequence=version.sequence,
         )
         return LastGood(ref=ref, refused=record.refused, good=restored)
+
+    def digest(self, ref: ObjectRef) -> str:
+        """Return a digest of what is served of an object of a kind that is checked; empty for none."""
+        stored, form = self._kinds[KindKey(ref.group, ref.resource)], self._objects.get(ref)
+        if form is None or stored.restore is None:
+            return ""
+        content = msgspec.json.encode(stored.restore(form), order="deterministic")
+        return hashlib.blake2b(content, digest_size=8).hexdigest()
 
     def _judge(self, stored: StoredKind[Any], ref: ObjectRef, told: Delta | GoodVersion) -> Judged:
         manifest = told.object or {}

@@ -54,6 +54,7 @@ class Watcher:
         self._source = _make_source(settings)
         self._publisher: Publisher | None = None
         self._status_log: StatusLog | None = None
+        self._status_writer: StatusWriter | None = None
 
     def prepare(self, admin: AdminSite) -> None:
         """Add what the admin site shows of a watcher."""
@@ -94,7 +95,10 @@ class Watcher:
         if isinstance(self._source, ManifestSource):
             self._status_log = StatusLog(stores.statuses, cluster, self._source.locate)
             return self._status_log.run()
-        return StatusWriter(stores.statuses, cluster, self._source.transport, instance=self._settings.instance).run()
+        self._status_writer = StatusWriter(
+            stores.statuses, cluster, self._source.transport, instance=self._settings.instance
+        )
+        return self._status_writer.run()
 
     def _readiness(self) -> str | None:
         return self._publisher.readiness() if self._publisher else "not connected to NATS yet"
@@ -108,7 +112,8 @@ class Watcher:
         if isinstance(self._source, ManifestSource):
             found += (problem.as_json() for problem in self._source.problems)
         else:
-            found += (_as_json("API server", _trouble(text)) for text in self._source.troubles)
+            written = self._status_writer.troubles if self._status_writer else ()
+            found += (_as_json("API server", _trouble(text)) for text in (*self._source.troubles, *written))
         if self._publisher:
             found += (_as_json(str(ref), problem) for ref, problem in self._publisher.refused)
         if self._status_log:

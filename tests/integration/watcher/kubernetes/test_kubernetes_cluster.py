@@ -132,7 +132,7 @@ async def test_a_status_and_its_event_arrive_and_the_status_is_taken_back(cluste
         uid=made["metadata"]["uid"],
         is_accepted=True,
         addresses=(LoadBalancerAddress(hostname="edge.example.com"),),
-        events=(EventNote(type="Normal", reason="Accepted", note="Served"),),
+        events=(EventNote(type="Normal", reason="Accepted", note="Served", at=datetime.now(UTC)),),
         at=datetime.now(UTC),
     )
     try:
@@ -140,7 +140,8 @@ async def test_a_status_and_its_event_arrive_and_the_status_is_taken_back(cluste
         await _addresses_become([{"hostname": "edge.example.com"}], cluster)
         await until(lambda: writer.pending == 0)
         assert [event["note"] for event in await cluster.events()] == ["Served"]
-        await board.post(update.model_copy(update={"is_accepted": False, "addresses": (), "events": ()}))
+        withdrawn = {"is_accepted": False, "addresses": (), "withdrawn": update.addresses, "events": ()}
+        await board.post(update.model_copy(update=withdrawn))
         await _addresses_become([], cluster)
     finally:
         await cancel(running)

@@ -1,7 +1,8 @@
 """What the status writer is made of.
 
+- `load_balancer`, `conditions`: what to write into an object's status, if anything
+- `events`, `event_writer`: Kubernetes Events, each once, and their queue
+- `requests`: what is asked of the API server, bounded and counted
 - `work_queue`: each object at most once in work, the others go on
 - `token_bucket`: no more than so many requests a second
-- `load_balancer`: what to patch in an Ingress, if anything
-- `events`: Kubernetes Events, each once
 """

@@ -1,6 +1,6 @@
 """Kubernetes Events about objects, each once.
 
-An Event's name is a hash of what it says and of the update that says it: a second watcher, or this one after a
+An Event's name is a hash of what it says and of when there was reason to: a second watcher, or this one after a
 restart, gets a conflict instead of making a second Event.
 """
 
@@ -8,12 +8,10 @@ import hashlib
 from datetime import datetime, timedelta
 
 from headgate.common.resources import JsonObject, ObjectRef
-from headgate.common.status import EventNote, StatusUpdate
+from headgate.common.status import NOTE_BYTES, EventNote, StatusUpdate, shorten
 
 REPORTER = "headgate.dev/ingress-controller"
-NOTE_BYTES = 1024
-"""The API's limit; it counts bytes."""
-REPEAT_S = 600.0
+REPEAT = timedelta(minutes=10)
 """The same note on the same object is not written again before."""
 STALE = timedelta(hours=1)
 """API servers keep Events for an hour; what is older than that would only come up again."""
@@ -26,9 +24,9 @@ def event_path(ref: ObjectRef) -> str:
 
 
 def event_object(update: StatusUpdate, note: EventNote, instance: str, now: datetime) -> JsonObject:
-    """Return the `events.k8s.io/v1` Event."""
+    """Return the `events.k8s.io/v1` Event. No field of it is longer than API servers take."""
     ref = update.ref
-    said = f"{update.uid}/{update.at.isoformat()}/{note.type}/{note.reason}/{note.note}"
+    said = f"{update.uid}/{note.at.isoformat()}/{note.type}/{note.reason}/{note.note}"
     digest = hashlib.sha256(said.encode()).hexdigest()[:16]
     regarding = {"apiVersion": update.api_version, "kind": update.kind, "name": ref.name, "uid": update.uid}
     if ref.namespace:
@@ -43,28 +41,28 @@ def event_object(update: StatusUpdate, note: EventNote, instance: str, now: date
         "action": "Translate",
         "reason": note.reason[:128],
         "type": note.type,
-        "note": note.note.encode()[:NOTE_BYTES].decode(errors="ignore"),
+        "note": shorten(note.note, NOTE_BYTES),
         "regarding": regarding,
     }
 
 
 class RecentNotes:
-    """Which notes were written to which objects lately."""
+    """Which notes were written about which objects lately."""
 
     def __init__(self) -> None:
-        self._written_at: dict[tuple[str, EventNote], float] = {}
+        self._written: dict[tuple[str, str, str, str], datetime] = {}
 
-    def is_repeated(self, update: StatusUpdate, note: EventNote, now: float) -> bool:
-        """Whether an Event says what another one said less than ten minutes ago."""
-        written_at = self._written_at.get(_key(update, note))
-        return written_at is not None and now - written_at < REPEAT_S
+    def is_repeated(self, update: StatusUpdate, note: EventNote) -> bool:
+        """Whether an Event was written that says the same, with reason less than ten minutes earlier or later."""
+        written = self._written.get(_key(update, note))
+        return written is not None and abs(note.at - written) < REPEAT
 
-    def remember(self, update: StatusUpdate, note: EventNote, now: float) -> None:
-        """Note that an Event was written at `now`, in seconds of the loop's clock."""
-        if len(self._written_at) >= _REMEMBERED:
-            self._written_at = {key: at for key, at in self._written_at.items() if now - at < REPEAT_S}
-        self._written_at[_key(update, note)] = now
+    def remember(self, update: StatusUpdate, note: EventNote) -> None:
+        """Note that an Event was written, or never will be."""
+        if len(self._written) >= _REMEMBERED:
+            self._written = {key: at for key, at in self._written.items() if note.at - at < STALE}
+        self._written[_key(update, note)] = note.at
 
 
-def _key(update: StatusUpdate, note: EventNote) -> tuple[str, EventNote]:
-    return f"{update.ref}/{update.uid}", note
+def _key(update: StatusUpdate, note: EventNote) -> tuple[str, str, str, str]:
+    return f"{update.ref}/{update.uid}", note.type, note.reason, note.note

@@ -1,7 +1,8 @@
 """What to write into an Ingress' `status.loadBalancer.ingress`, if anything.
 
-The list is atomic: who wrote it last wrote all of it. Who that was the API server remembers in `managedFields`, so
-that also after a restart nothing is taken away that another controller wrote.
+The list is atomic: who wrote it last wrote all of it, so others' entries are kept by repeating them. Which ones are
+ours is known from what we want, and wanted before. Of a list that somebody else wrote last nothing is taken away when
+an object is no longer ours: another controller may have taken it over, at the same addresses.
 """
 
 from collections.abc import Sequence
@@ -12,29 +13,30 @@ from headgate.common.status import LoadBalancerAddress, StatusUpdate
 FIELD_MANAGER = "headgate"
 
 
-def addresses_to_write(update: StatusUpdate, current: JsonObject) -> Sequence[LoadBalancerAddress] | None:
-    """Return the addresses that have to be written to the present object; None if there is nothing to write."""
-    if update.addresses is None or (update.uid and current["metadata"].get("uid") != update.uid):
+def ingress_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:
+    """Return the part of the present Ingress' status to write; None if there is nothing to write."""
+    if update.addresses is None:
         return None
-    written = _addresses_of(current)
+    listed: Sequence[JsonObject] = ((current.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+    present = [(_address(entry), entry) for entry in listed]
     if update.is_accepted and update.addresses:
-        return None if set(written) == set(update.addresses) else update.addresses
-    return () if written and not update.addresses and _is_ours(current) else None
+        kept = [entry for address, entry in present if address not in update.withdrawn]
+        there = {address for address, _ in present}
+        wanted = [*kept, *(_entry(address) for address in update.addresses if address not in there)]
+    elif _is_ours(current):
+        ours = {*update.withdrawn, *update.addresses}
+        wanted = [entry for address, entry in present if address not in ours]
+    else:
+        return None
+    return None if wanted == [*listed] else {"loadBalancer": {"ingress": wanted or None}}
 
 
-def status_patch(current: JsonObject, addresses: Sequence[LoadBalancerAddress]) -> JsonObject:
-    """Return the merge patch; it fails with a conflict if the object is not `current` any more."""
-    metadata = current["metadata"]
-    wanted = [address.model_dump(exclude_none=True) for address in addresses] or None
-    return {
-        "metadata": {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]},
-        "status": {"loadBalancer": {"ingress": wanted}},
-    }
+def _address(entry: JsonObject) -> LoadBalancerAddress:
+    return LoadBalancerAddress(ip=entry.get("ip") or None, hostname=entry.get("hostname") or None)
 
 
-def _addresses_of(current: JsonObject) -> list[LoadBalancerAddress]:
-    listed = ((current.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
-    return [LoadBalancerAddress(ip=item.get("ip") or None, hostname=item.get("hostname") or None) for item in listed]
+def _entry(address: LoadBalancerAddress) -> JsonObject:
+    return address.model_dump(exclude_none=True)
 
 
 def _is_ours(current: JsonObject) -> bool:

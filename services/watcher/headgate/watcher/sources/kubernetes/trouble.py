@@ -35,8 +35,8 @@ class TroubleLog:
         now = asyncio.get_running_loop().time()
         return [text for text, met_at in self._met_at.items() if now - met_at < REPEAT_S]
 
-    def report(self, what: str, error: WatcherError, server: str) -> None:
-        """Say that something failed, and what to check."""
+    def report(self, what: str, error: WatcherError, server: str, done: str = "read") -> None:
+        """Say that something could not be done, and what to check."""
         if isinstance(error, Expired):
             log.debug("%s: %s; listing anew", what, error)  # happens to everyone who was away for minutes
         elif isinstance(error, ApiUnreachable):
@@ -49,7 +49,7 @@ class TroubleLog:
         elif isinstance(error, Unauthorized):
             self._say(f"the API server {server} refuses our credentials; check the token or client certificate")
         elif isinstance(error, Forbidden):
-            self._say(f"{what} cannot be read: {error.message}; give the right with a Role or ClusterRole")
+            self._say(f"{what} cannot be {done}: {error.message}; give the right with a Role or ClusterRole")
         elif isinstance(error, ApiError):
             self._say(f"{what}: the API server answered {error}")
 

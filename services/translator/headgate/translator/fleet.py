@@ -1,0 +1,42 @@
+"""The gateway replicas of a table and what they serve of it; pure."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from headgate.common.heartbeats import Heartbeat
+from headgate.common.snapshot import Version
+
+
+class Replica(NamedTuple):
+    """One live replica."""
+
+    name: str
+    version: Version
+    """The oldest that one of its workers serves; of a table that is pinned, the old revision that it is pinned to."""
+
+
+class Fleet(NamedTuple):
+    """All live replicas that serve a table; one that starts and has none yet serves nothing and does not count."""
+
+    replicas: tuple[Replica, ...] = ()
+
+    @classmethod
+    def of(cls, heartbeats: Iterable[Heartbeat], table: str) -> "Fleet":
+        """Take it from heartbeats."""
+        versions: dict[str, list[Version | None]] = {}
+        for beat in heartbeats:
+            if beat.table == table:
+                versions.setdefault(beat.replica, []).append(beat.pinned or beat.version)
+        serving = ((name, [version for version in found if version]) for name, found in sorted(versions.items()))
+        return cls(
+            tuple(Replica(name, min(found)) for name, found in serving if found and len(found) == len(versions[name]))
+        )
+
+    @property
+    def least(self) -> Version | None:
+        """The oldest version that is served."""
+        return min((replica.version for replica in self.replicas), default=None)
+
+    def behind(self, version: Version) -> tuple[str, ...]:
+        """Return the names of the replicas that do not serve a version yet."""
+        return tuple(replica.name for replica in self.replicas if replica.version < version)

@@ -1,0 +1,163 @@
+"""What objects' authors are told: gathers what is known of each object, and says when it is worth telling.
+
+The loop says which objects may stand differently, and what gateways serve. An object whose present state is in a new
+revision is told of when all live replicas serve it, or when that takes too long; what is wrong with it, at once.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from typing import NamedTuple
+
+from headgate.common.problems import Severity
+from headgate.common.resources import ObjectRef
+from headgate.common.snapshot import Version
+from headgate.common.status import LoadBalancerAddress
+from headgate.common.stores import StatusBoard
+from headgate.translator.conditions import judge
+from headgate.translator.fleet import Fleet
+from headgate.translator.status_poster import StatusPoster, Wish
+from headgate.translator.translation import Translation
+from headgate.translator.wanted import Facts, Wanted, disown, has_news, report
+
+PATIENCE_S = 5.0
+"""Replicas that need longer for a revision are told of as lagging."""
+SLICE_S = 0.01
+"""Work at most this long before other tasks get their turn."""
+
+
+class Published(NamedTuple):
+    """What is served, as far as the store knows."""
+
+    version: Version | None
+    pinned: Version | None
+    """Old revision that the table is pinned to."""
+
+
+class Statuses:
+    """The statuses of all objects of one table."""
+
+    def __init__(
+        self,
+        board: StatusBoard,
+        on_board: Callable[[Iterable[ObjectRef]], Awaitable[None]],
+        *,
+        may_post: Callable[[], bool] = lambda: True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare; `run` does the work.
+
+        Args:
+            board: where statuses go.
+            on_board: told of every object that has a status from before; `touch` has to follow.
+            may_post: whether this translator is the one that posts.
+            clock: seconds.
+        """
+        self._poster = StatusPoster(board, on_board, may_post)
+        self._addresses: tuple[LoadBalancerAddress, ...] | None = None
+        self._fleet = Fleet()
+        self._published = Published(None, None)
+        self._clock = clock
+        self._touched: dict[ObjectRef, None] = {}
+        self._awaited: dict[ObjectRef, float] = {}
+        """Objects that not all replicas serve as they are, and until when that is nothing to tell."""
+        self._severities: dict[ObjectRef, Severity] = {}
+
+    async def run(self) -> None:
+        """Post what is wanted, for ever."""
+        await self._poster.run()
+
+    @property
+    def pending(self) -> int:
+        """Objects whose status is not posted yet."""
+        return self._poster.pending
+
+    @property
+    def known(self) -> Iterable[ObjectRef]:
+        """Objects that have a status."""
+        return self._poster.known
+
+    @property
+    def is_awaiting(self) -> bool:
+        """Whether something is told as soon as gateways serve it."""
+        return bool(self._awaited and self._fleet.replicas)
+
+    def counts(self) -> dict[Severity, int]:
+        """Return how many objects have problems, by the worst of each."""
+        worst = list(self._severities.values())
+        return {severity: worst.count(severity) for severity in Severity}
+
+    def touch(self, refs: Iterable[ObjectRef]) -> None:
+        """Say that objects may stand differently."""
+        self._touched.update(dict.fromkeys(refs))
+
+    def forget_touched(self) -> None:
+        """Say nothing of what was touched: another one does, and this one begins anew when its turn comes."""
+        self._touched.clear()
+
+    def begin(self) -> None:
+        """Say that the world begins anew: whatever has a status may stand differently."""
+        self._severities.clear()
+        self.touch(self._poster.known)
+
+    def observe(self, fleet: Fleet, addresses: tuple[LoadBalancerAddress, ...] | None) -> None:
+        """Take what gateways serve and announce."""
+        if addresses is not None and addresses != self._addresses:
+            self._addresses = addresses
+            self.touch(self._poster.known)
+        least = fleet.least
+        if fleet != self._fleet and least is not None and (self._fleet.least is None or least < self._fleet.least):
+            self.touch(self._served_after(least))
+        self._fleet = fleet
+        self.touch(self._awaited)
+
+    def _served_after(self, version: Version) -> list[ObjectRef]:
+        """Objects that were said to be served everywhere, in a revision that a replica does not have."""
+        found = ((ref, self._poster.posted(ref)) for ref in list(self._poster.known))
+        return [ref for ref, wanted in found if wanted and wanted.revision and wanted.revision > version]
+
+    async def post(self, translation: Translation, published: Published, traceparent: str | None) -> None:
+        """Say what is wanted for the objects that were touched. Everything that was translated is published."""
+        if published.pinned != self._published.pinned:
+            self.touch(self._poster.known)
+        self._published = published
+        for cluster in sorted(translation.active_clusters):
+            self._poster.watch(cluster)
+        refs, self._touched = self._touched, {}
+        breath = time.perf_counter()
+        for ref in refs:
+            self._poster.want(ref, self._wish(ref, translation), traceparent)
+            if time.perf_counter() - breath > SLICE_S:
+                await asyncio.sleep(0)
+                breath = time.perf_counter()
+
+    def _wish(self, ref: ObjectRef, translation: Translation) -> Wish:
+        self._severities.pop(ref, None)
+        fragment = translation.assembly.fragments.get(ref)
+        if ref.cluster not in translation.active_clusters:
+            return lambda before: before
+        if fragment is None:
+            self._awaited.pop(ref, None)
+            exists = translation.world.get(ref) is not None
+            return lambda before: disown(before) if before and exists else None
+        condition = judge(fragment, translation.assembly)
+        if condition.problems:
+            self._severities[ref] = min(problem.severity for problem in condition.problems)  # "error" < "warning"
+        content = translation.world.digest(ref)
+        facts = Facts(fragment.identity, condition, fragment.stand_in, content, *self._published)
+        return lambda before: self._report(ref, facts, before)
+
+    def _report(self, ref: ObjectRef, facts: Facts, before: Wanted | None) -> Wanted | None:
+        wanted = report(facts, self._addresses, self._fleet, before)
+        is_expected = wanted.revision is not None and not wanted.is_programmed
+        if not is_expected:
+            self._awaited.pop(ref, None)
+            return wanted
+        until = self._awaited.setdefault(ref, self._clock() + PATIENCE_S)
+        if not self._is_worth_waiting(facts, wanted) or self._clock() >= until or has_news(wanted, before):
+            return wanted
+        return before
+
+    def _is_worth_waiting(self, facts: Facts, wanted: Wanted) -> bool:
+        is_held_back = facts.pinned is not None and wanted.revision is not None and facts.pinned < wanted.revision
+        return bool(self._fleet.replicas) and not is_held_back

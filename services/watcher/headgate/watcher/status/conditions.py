@@ -1,0 +1,40 @@
+"""What to write into `status.conditions` of a Service, if anything.
+
+Ours have a prefix, others' are repeated as they are. A condition that says what it said keeps its time.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC
+
+from headgate.common.resources import JsonObject
+from headgate.common.status import StatusCondition, StatusUpdate
+
+PREFIX = "headgate.dev/"
+
+
+def service_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:
+    """Return the part of the present Service's status to write; None if there is nothing to write."""
+    present: list[JsonObject] = (current.get("status") or {}).get("conditions") or []
+    others = [condition for condition in present if not str(condition.get("type")).startswith(PREFIX)]
+    ours = {condition.get("type"): condition for condition in present if condition not in others}
+    wanted = [*others, *(_wanted(update, condition, ours) for condition in update.conditions)]
+    return None if wanted == present else {"conditions": wanted or None}
+
+
+def _wanted(update: StatusUpdate, condition: StatusCondition, present: dict[object, JsonObject]) -> JsonObject:
+    said = {
+        "type": f"{PREFIX}{condition.type}",
+        "status": condition.status,
+        **({"observedGeneration": update.generation} if update.generation else {}),
+        "lastTransitionTime": condition.since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "reason": condition.reason,
+        "message": condition.message,
+    }
+    before = present.get(said["type"], {})
+    if before.get("status") == said["status"]:
+        said["lastTransitionTime"] = before.get("lastTransitionTime") or said["lastTransitionTime"]
+    return before if _same(before, said.items()) else said
+
+
+def _same(before: JsonObject, said: Iterable[tuple[str, object]]) -> bool:
+    return all(before.get(name) == value for name, value in said)
