@@ -46,8 +46,6 @@ logger = logging.getLogger(__name__)
 LOOK_AROUND_S = 5.0
 FIRST_LOOK_S = 0.1
 """After a revision, for how far gateways have got with it; each further look takes twice as long to come."""
-FIRST_LOOK_S = 0.1
-"""After a revision, for how far gateways have got with it; each further look takes twice as long to come."""
 LONGEST_REST_S = 0.25
 """After a revision we rest as long as it was work, at most this long: churn never takes more than half of a core."""
 GARBAGE_INTERVAL_S = 30.0
@@ -155,7 +153,15 @@ class TranslatorLoop:
         self._statuses.touch(self._translation.assembly.fragments)
         self._tell_surroundings()
         await self._inbox.put(Turn())
-        await run_together(self._statuses.run(), self._keeper.run())
+        await run_together(self._statuses.run(), self._keeper.run(), self._collect_garbage())
+
+    async def _collect_garbage(self) -> None:
+        while True:
+            await asyncio.sleep(GARBAGE_INTERVAL_S)
+            try:
+                await self._publisher.collect_garbage()
+            except StoreError as error:
+                logger.info("old revisions are not collected now", extra={"reason": str(error)})
 
     def _new_statuses(self) -> Statuses:
         return Statuses(
