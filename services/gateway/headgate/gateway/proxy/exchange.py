@@ -79,8 +79,8 @@ class Exchange:
         self.books = Books(self, context)
         self.path = b""
         """That routes are asked for; empty for the gateway's own requests."""
-        self._early: list[bytes] = []
-        """What the client said to an upstream that has not switched to its protocol yet."""
+        self._early: list[bytes] | None = None
+        """What the client said to an upstream that has not switched to its protocol yet; None: nothing."""
         self._early_end = False
         """And that it has nothing more to say."""
 
@@ -180,6 +180,8 @@ class Exchange:
         """Take more of the request's body."""
         if self.upgrade and not self.tunnel:
             # Not a byte of it may pass for a request before the upstream has switched.
+            if self._early is None:
+                self._early = []
             self._early.append(payload)
             self._early_end |= done
             return
@@ -373,9 +375,9 @@ class Exchange:
         self.bytes_sent = len(payload)
         self.request_done = False
         self.deadlines.expires = math.inf
-        early, self._early = self._early, []
+        early, self._early = self._early, None
         self.client.open_tunnel(answer, payload)
-        if early and self.upstream is not None:
+        if early is not None and self.upstream is not None:
             self.upstream.send_data(b"".join(early), done=False, trailers=b"")
         if self._early_end:
             self.end_tunnel()
@@ -482,7 +484,6 @@ class Exchange:
         self.attempts.close()
         self.route = None
         self.body.drop()
-        if self._early:
-            self._early = []
+        self._early = None
         self._early_end = False
         self._facts = None
