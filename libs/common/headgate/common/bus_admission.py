@@ -106,6 +106,7 @@ class Answering:
             task.add_done_callback(self._late.discard)
         else:
             await self._respond(message.reply, opinion)
+        await asyncio.sleep(0)  # many questions may wait, and their turn is not the only one
 
     def _answer(self, message: Msg) -> Opinion:
         try:
