@@ -22,7 +22,9 @@ spec:
   - host: {host}
     http:
       paths:
-      - path: /
+{paths}"""
+_PATH = """\
+      - path: {path}
         pathType: Prefix
         backend: {{service: {{name: {service}, port: {{number: 80}}}}}}
 """
@@ -50,7 +52,9 @@ addressType: IPv4
 ports:
 - {{name: http, port: {port}, protocol: TCP}}
 endpoints:
-- addresses: [127.0.0.1]
+{endpoints}"""
+_ENDPOINT = """\
+- addresses: [{address}]
   conditions: {{ready: true, serving: true, terminating: false}}
 """
 _SECRET = """\
@@ -65,11 +69,13 @@ stringData:
 {key}
 """
 SEPARATOR = "---\n"
+LOOPBACK = ("127.0.0.1",)
 
 
-def ingress(name: str, host: str, service: str, *, has_tls: bool = False) -> str:
+def ingress(name: str, host: str, service: str, *, has_tls: bool = False, paths: Sequence[str] = ("/",)) -> str:
     """An Ingress of one host that leads to one Service."""
-    return _INGRESS.format(name=name, host=host, service=service, tls=_TLS.format(host=host) if has_tls else "")
+    listed = "".join(_PATH.format(path=path, service=service) for path in paths)
+    return _INGRESS.format(name=name, host=host, paths=listed, tls=_TLS.format(host=host) if has_tls else "")
 
 
 def service(name: str, protocol: str = "") -> str:
@@ -78,9 +84,22 @@ def service(name: str, protocol: str = "") -> str:
     return _SERVICE.format(name=name, annotations=annotations)
 
 
-def endpoint_slice(name: str, port: int) -> str:
-    """The one EndpointSlice of a Service, with one ready endpoint on the loopback interface."""
-    return _SLICE.format(name=name, port=port)
+def endpoint_slice(name: str, port: int, addresses: Sequence[str] = LOOPBACK) -> str:
+    """The one EndpointSlice of a Service, with ready endpoints."""
+    endpoints = "".join(_ENDPOINT.format(address=address) for address in addresses)
+    return _SLICE.format(name=name, port=port, endpoints=endpoints)
+
+
+def loopback_address(number: int) -> str:
+    """One of 16 million addresses of the loopback interface, from 127.1.0.0 on."""
+    return f"127.{1 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
+
+
+def site_addresses(index: int, endpoints: int) -> tuple[str, ...]:
+    """Addresses of a site's endpoints: each address belongs to one site, unless a site has one endpoint only."""
+    if endpoints == 1:
+        return LOOPBACK
+    return tuple(loopback_address(index * endpoints + number) for number in range(endpoints))
 
 
 def site_name(index: int) -> str:
@@ -93,10 +112,11 @@ def site_host(index: int) -> str:
     return f"{site_name(index)}.{DOMAIN}"
 
 
-def site(index: int, port: int) -> tuple[str, str, str]:
+def site(index: int, port: int, endpoints: int = 1) -> tuple[str, str, str]:
     """A host of its own with a Service and an EndpointSlice of its own."""
     name = site_name(index)
-    return service(name), endpoint_slice(name, port), ingress(name, site_host(index), name)
+    addresses = site_addresses(index, endpoints)
+    return service(name), endpoint_slice(name, port, addresses), ingress(name, site_host(index), name)
 
 
 def write_class(folder: Path) -> None:
@@ -105,9 +125,9 @@ def write_class(folder: Path) -> None:
     (folder / "class.yaml").write_text(_CLASS)
 
 
-def write_sites(folder: Path, count: int, ports: Sequence[int], documents_per_file: int) -> None:
-    """Write so many sites, the ports given to them in turn."""
-    documents = (document for index in range(count) for document in site(index, ports[index % len(ports)]))
+def write_sites(folder: Path, count: int, ports: Sequence[int], documents_per_file: int, *, endpoints: int = 1) -> None:
+    """Write so many sites with so many endpoints each, the ports given to them in turn."""
+    documents = (document for index in range(count) for document in site(index, ports[index % len(ports)], endpoints))
     folder.mkdir(parents=True, exist_ok=True)
     for number, group in enumerate(_grouped(documents, documents_per_file)):
         (folder / f"sites-{number:05d}.yaml").write_text(SEPARATOR.join(group))

@@ -31,15 +31,17 @@ http {{
     scgi_temp_path {folder}/origin-temp;
     open_file_cache max=16 inactive=1h;
     sendfile on;
-    server {{
+    {server}
+    {named_servers}
+}}
+"""
+
+_SERVER = """server {{
         {listens}
         location / {{ return 200 "{body}"; }}
         location = {large_path} {{ alias {folder}/large.txt; }}
         location = {headers_path} {{ return 200 "{headers}"; }}
-    }}
-    {named_servers}
-}}
-"""
+    }}"""
 
 
 def user_directive() -> str:
@@ -47,31 +49,40 @@ def user_directive() -> str:
     return f"user {getpass.getuser()};" if os.geteuid() == 0 else ""
 
 
-def origin_config(folder: Path, ports: Sequence[int], named_ports: Sequence[int]) -> str:
+def origin_config(folder: Path, ports: Sequence[int], named_ports: Sequence[int], named_host: str = "127.0.0.1") -> str:
     """Configuration with the bench's answers on `ports`; on `named_ports` each answers its own port number."""
     headers = ("host", *FORWARDED_HEADERS)
-    return _CONFIG.format(
-        user=user_directive(),
+    server = _SERVER.format(
         folder=folder,
         listens=" ".join(f"listen 127.0.0.1:{port} backlog=4096;" for port in ports),
         body="x" * SMALL_BYTES,
         large_path=LARGE_PATH,
         headers_path=HEADERS_PATH,
         headers="".join(f"{name}: $http_{name.replace('-', '_')}\\n" for name in headers),
+    )
+    return _CONFIG.format(
+        user=user_directive(),
+        folder=folder,
+        server=server if ports else "",  # without a port of its own it would listen on 80
         named_servers="\n    ".join(
-            f'server {{ listen 127.0.0.1:{port}; location / {{ return 200 "{port}"; }} }}' for port in named_ports
+            f'server {{ listen {named_host}:{port}; location / {{ return 200 "{port}"; }} }}' for port in named_ports
         ),
     )
 
 
 def start_origin(
-    folder: Path, ports: Sequence[int], *, named_ports: Sequence[int] = (), core: int | None = None
+    folder: Path,
+    ports: Sequence[int],
+    *,
+    named_ports: Sequence[int] = (),
+    named_host: str = "127.0.0.1",
+    core: int | None = None,
 ) -> Process:
-    """Start the origin and wait until it answers on all its ports."""
+    """Start the origin and wait until it answers on all its ports; `named_host` is where the named ones listen."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "large.txt").write_text("x" * LARGE_BYTES)
     config = folder / "origin.conf"
-    config.write_text(origin_config(folder, ports, named_ports))
+    config.write_text(origin_config(folder, ports, named_ports, named_host))
     error_log = str(folder / "origin-error.log")
     process = Process("origin", ["nginx", "-p", str(folder), "-e", error_log, "-c", str(config)], folder, core=core)
     for port in (*ports, *named_ports):

@@ -1,11 +1,12 @@
 """The command: which parts are measured, how long, and where the report goes.
 
-python -m bench                                  everything, about 30 minutes
+python -m bench                                  everything, about 40 minutes
 python -m bench --quick                          everything, short, for development: under 5 minutes
 python -m bench handshakes http2                 two parts
 python -m bench throughput --rounds 2 --peers nginx,headgate
 python -m bench propagation --changes 50
 python -m bench scale --ingresses 1000 --documents-per-file 1
+python -m bench churn --ingresses 10000 --seconds 300
 """
 
 import argparse
@@ -16,12 +17,13 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
 
 from bench.bodies import BodiesPlan, measure_bodies
+from bench.churn import ChurnPlan, measure_churn
 from bench.connections import ConnectionsPlan, measure_connections
 from bench.errors import BenchError
 from bench.http2 import Http2Plan, measure_http2
@@ -62,6 +64,7 @@ class Extent:
     connections_held: ConnectionsPlan
     swaps: SwapsPlan
     replicas: ReplicasPlan
+    churn: tuple[ChurnPlan, ...]
     changes: int
     propagation_ingresses: tuple[int, ...]
     scale_ingresses: tuple[int, ...]
@@ -78,6 +81,7 @@ FULL = Extent(
     connections_held=ConnectionsPlan(10_000, 1_000, 30.0),
     swaps=SwapsPlan(60.0, 100, 25),
     replicas=ReplicasPlan(6),
+    churn=(ChurnPlan(10_000, 10, 100, 300.0, 200),),
     changes=200,
     propagation_ingresses=(0, 1000),
     scale_ingresses=(1000, 10_000),
@@ -93,6 +97,7 @@ QUICK = Extent(
     connections_held=ConnectionsPlan(500, 50, 2.0),
     swaps=SwapsPlan(5.0, 100, 20),
     replicas=ReplicasPlan(1),
+    churn=(ChurnPlan(300, 10, 100, 5.0, 15),),
     changes=30,
     propagation_ingresses=(0,),
     scale_ingresses=(300,),
@@ -134,6 +139,17 @@ def _replicas(options: argparse.Namespace, extent: Extent, folder: Path) -> Part
     return measure_replicas(extent.replicas, folder)
 
 
+def _churn(options: argparse.Namespace, extent: Extent, folder: Path) -> PartResult:
+    plans, standard = extent.churn, extent.churn[0]
+    if options.ingresses:
+        plans = tuple(replace(standard, ingresses=count) for count in options.ingresses)
+    if options.seconds:
+        plans = tuple(replace(plan, seconds=options.seconds) for plan in plans)
+    if options.changes:
+        plans = tuple(replace(plan, changes=options.changes) for plan in plans)
+    return measure_churn(plans, folder)
+
+
 MEASURES: dict[str, Callable[[argparse.Namespace, Extent, Path], PartResult]] = {
     "throughput": _throughput,
     "handshakes": _handshakes,
@@ -142,6 +158,7 @@ MEASURES: dict[str, Callable[[argparse.Namespace, Extent, Path], PartResult]] = 
     "connections": _connections,
     "swaps": _swaps,
     "replicas": _replicas,
+    "churn": _churn,
 }
 """Parts that tell their own story."""
 PARTS = (*MEASURES, "propagation", "scale")
@@ -211,10 +228,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--peers", type=_peers, metavar="NAMES", help="proxies to compare, separated by commas")
     parser.add_argument("--connections", type=_numbers, metavar="N,...", help="throughput: default 32,256")
     parser.add_argument("--rounds", type=int, metavar="N", help="throughput: rounds of each proxy, default 5")
-    parser.add_argument("--seconds", type=float, metavar="S", help="throughput: of a round, default 5")
+    parser.add_argument(
+        "--seconds", type=float, metavar="S", help="throughput: of a round, default 5; churn: default 300"
+    )
     parser.add_argument("--no-extras", action="store_true", help="throughput: leave out TLS and 64 KB bodies")
-    parser.add_argument("--changes", type=int, metavar="N", help="propagation: default 200")
-    parser.add_argument("--ingresses", type=_numbers, metavar="N,...", help="propagation: 0,1000; scale: 1000,10000")
+    parser.add_argument("--changes", type=int, metavar="N", help="propagation and churn: default 200")
+    parser.add_argument(
+        "--ingresses", type=_numbers, metavar="N,...", help="propagation: 0,1000; scale: 1000,10000; churn: 10000"
+    )
     parser.add_argument("--documents-per-file", type=int, default=100, metavar="N", help="scale: default 100")
     return parser
 

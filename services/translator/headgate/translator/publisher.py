@@ -56,8 +56,23 @@ class Draft:
         return {chunk.digest: chunk for chunk in (*self.chunks, *self.live)}
 
 
-def _names(chunks: Iterable[Chunk]) -> tuple[ChunkName, ...]:
-    return tuple(ChunkName(kind=chunk.kind, prefix=chunk.prefix, digest=chunk.digest) for chunk in chunks)
+class _ChunkNames:
+    """Names of chunks, made once each: of the thousands of a large table a revision changes a few."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, str, str], ChunkName] = {}
+
+    def of(self, chunks: Iterable[Chunk]) -> tuple[ChunkName, ...]:
+        """Return the names of chunks that `learn` was told of."""
+        return tuple(self._names[chunk.kind, chunk.prefix, chunk.digest] for chunk in chunks)
+
+    def learn(self, chunks: Iterable[Chunk]) -> None:
+        """Know the names of these chunks, and of no others."""
+        before, self._names = self._names, {}
+        for chunk in chunks:
+            key = chunk.kind, chunk.prefix, chunk.digest
+            name = before.get(key)
+            self._names[key] = name or ChunkName(kind=chunk.kind, prefix=chunk.prefix, digest=chunk.digest)
 
 
 class Publisher:
@@ -83,6 +98,8 @@ class Publisher:
         self._pointer: Pointer | None = None
         self._manifest: Manifest | None = None
         self._served: Version | None = None
+        self._names = _ChunkNames()
+        """Of the last draft."""
         self._contents: dict[str, Chunk] = {}
         """Chunks of the last draft, to tell what the next one changes."""
 
@@ -166,6 +183,7 @@ class Publisher:
             TooLarge: an entry is larger than the store takes.
         """
         await self.refresh()
+        self._names.learn((*draft.chunks, *draft.live))
         if self._is_current(draft) and not self.is_behind:
             await self._verify(draft)
             self._contents = draft.by_digest
@@ -188,11 +206,11 @@ class Publisher:
 
     def _is_current(self, draft: Draft) -> bool:
         current = self._manifest
-        if current is None or current.chunks != _names(draft.chunks):
+        if current is None or current.chunks != self._names.of(draft.chunks):
             return False
         if current.pin is None or draft.pin is None:
             return current.pin is draft.pin
-        return current.pin.is_same(draft.pin) and current.live == _names(draft.live)
+        return current.pin.is_same(draft.pin) and current.live == self._names.of(draft.live)
 
     async def _verify(self, draft: Draft) -> None:
         """Once after the start, restore chunks that the store lost of a revision that is current all the same."""
@@ -216,7 +234,7 @@ class Publisher:
         pin = draft.pin
         if pin is not None:
             waiting = await self._changed(parent.live if parent else (), draft.live)
-            pin = pin.model_copy(update={"live": _names(draft.live), "waiting": waiting})
+            pin = pin.model_copy(update={"live": self._names.of(draft.live), "waiting": waiting})
         return Manifest(
             table=self._table,
             version=self._next_version(),
@@ -228,7 +246,7 @@ class Publisher:
             log=draft.log,
             changed=changed,
             pin=pin,
-            chunks=_names(draft.chunks),
+            chunks=self._names.of(draft.chunks),
             traceparent=draft.traceparent,
         )
 
