@@ -163,20 +163,40 @@ async def test_a_commit_whose_chunk_was_collected_meanwhile_is_a_conflict() -> N
         assert await store.commit(manifest(Version(1, 2), chunk("new")), first)
 
 
-async def test_a_chunk_that_is_named_while_garbage_is_sought_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("late", [1, 2])
+async def test_a_chunk_that_is_named_while_garbage_is_sought_stays(late: int, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running() as (_, link, store):
         first = await commit(store, Version(1, 1), None)
         await store.put_chunks([chunk("new")])
         collector = RedisSnapshotStore(link, chunk_grace_s=0.0)
-        named, commits = collector._named_chunks, [first]
+        learn, turns = collector._learn_named, itertools.count(1)
 
-        async def name_meanwhile() -> set[str]:
-            found = await named()
-            if len(commits) == 1:
-                commits.append(await store.commit(manifest(Version(1, 2), chunk("new")), first))
-            return found
+        async def learn_and_be_late() -> None:
+            await learn()
+            if next(turns) == late:
+                await store.commit(manifest(Version(1, 2), chunk("new")), first)
 
-        monkeypatch.setattr(collector, "_named_chunks", name_meanwhile)
+        monkeypatch.setattr(collector, "_learn_named", learn_and_be_late)
+        assert await collector.collect_garbage("default", []) == 0
+        assert await store.get_chunk(name_of(chunk("new"))) == chunk("new").content
+
+
+@pytest.mark.parametrize("counts_on_it", ["missing", "put_chunks"])
+async def test_a_chunk_that_somebody_counts_on_while_garbage_is_sought_stays(
+    counts_on_it: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running() as (_, link, store):
+        await store.put_chunks([chunk("new")])
+        collector = RedisSnapshotStore(link, chunk_grace_s=0.0)
+        learn, turns = collector._learn_named, itertools.count(1)
+
+        async def learn_and_be_late() -> None:
+            await learn()
+            if next(turns) == 2:
+                wanted = chunk("new")
+                await (store.missing([wanted.digest]) if counts_on_it == "missing" else store.put_chunks([wanted]))
+
+        monkeypatch.setattr(collector, "_learn_named", learn_and_be_late)
         assert await collector.collect_garbage("default", []) == 0
         assert await store.get_chunk(name_of(chunk("new"))) == chunk("new").content
 

@@ -5,7 +5,7 @@
     {headgate}:pointer:<table>        hash    json (what readers get), version, digest, history
     {headgate}:news:<table>           stream  the pointer at every commit: what readers wait for
     {headgate}:tables                 set     tables that were ever committed
-    {headgate}:commits                number  of commits, so that collecting can tell that there was none in between
+    {headgate}:doomed                 set     chunks that are about to be dropped, unless somebody counts on them
 
 A commit is one script, so one step: it compares the pointer, makes sure that the new chunks are there, stores the
 manifest, moves the pointer and says so in the stream.
@@ -44,14 +44,14 @@ from headgate.common.snapshot import (
     digest_of,
     open_chunk,
 )
-from headgate.common.stores.collecting import CHUNK_GRACE_S, UnusedChunks
+from headgate.common.stores.collecting import CHUNK_GRACE_S, NamedChunks, UnusedChunks
 from headgate.common.stores.pointers import Tell, decode_pointer, follow_pointer, pointer_to
 from headgate.common.stores.redis.link import RedisLink, Script
 from headgate.common.stores.redis.wire import ask_alone, hang_up
 
 _log = logging.getLogger(__name__)
 
-CHUNKS, TABLES, COMMITS = "{headgate}:chunks", "{headgate}:tables", "{headgate}:commits"
+CHUNKS, TABLES, DOOMED = "{headgate}:chunks", "{headgate}:tables", "{headgate}:doomed"
 """The braces put all keys into one slot, should the server be one of a cluster."""
 BLOCK_S = 1.0
 """A wait for news lasts this long at most, so that a connection that went dead is noticed."""
@@ -59,14 +59,10 @@ BLOCK_GRACE_S = 1.5
 NEWS_KEPT = 100
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.02, 1.0
 _STORED_AT_ONCE = 1024 * 1024
-_COLLECTING_ATTEMPTS = 5
 
-_HISTORY = "local history = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')\n"
-
-_COMMIT = Script(
-    _HISTORY
-    + """
-local pointer, manifests, news, chunks, tables, commits = unpack(KEYS)
+_COMMIT = Script("""
+local history = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
+local pointer, manifests, news, chunks, tables, doomed = unpack(KEYS)
 local expected_version, expected_digest, version, digest, keeps_epoch = unpack(ARGV, 1, 5)
 local manifest, json, name, kept = unpack(ARGV, 6, 9)
 local found = redis.call('HMGET', pointer, 'version', 'digest', 'history', 'json')
@@ -81,16 +77,16 @@ end
 redis.call('HSET', manifests, version, manifest)
 redis.call('HSET', pointer, 'version', version, 'digest', digest, 'history', history, 'json', json)
 redis.call('SADD', tables, name)
-redis.call('INCR', commits)
+for i = 10, #ARGV do redis.call('SREM', doomed, ARGV[i]) end
 redis.call('XADD', news, 'MAXLEN', '~', kept, '*', 'pointer', json)
 return {'done', json}
-"""
-)
+""")
 
 _MISSING = Script("""
 local missing = {}
 for _, digest in ipairs(ARGV) do
   if redis.call('HEXISTS', KEYS[1], digest) == 0 then missing[#missing + 1] = digest end
+  redis.call('SREM', KEYS[2], digest)
 end
 return missing
 """)
@@ -98,16 +94,18 @@ return missing
 _LIST_CHUNKS = Script("return table.concat(redis.call('HKEYS', KEYS[1]), ' ')")
 """One text instead of thousands, which the client would have to read one by one."""
 
-_COUNT_COMMITS = Script(_HISTORY + "return history .. ' ' .. (redis.call('GET', KEYS[1]) or '0')")
+_DOOM = Script("""
+redis.call('DEL', KEYS[1])
+for _, digest in ipairs(ARGV) do redis.call('SADD', KEYS[1], digest) end
+""")
 
-_DROP_CHUNKS = Script(
-    _HISTORY
-    + """
-if history .. ' ' .. (redis.call('GET', KEYS[1]) or '0') ~= ARGV[1] then return 0 end
-for i = 2, #ARGV do redis.call('HDEL', KEYS[2], ARGV[i]) end
-return 1
-"""
-)
+_DROP = Script("""
+local dropped = 0
+for _, digest in ipairs(ARGV) do
+  if redis.call('SREM', KEYS[1], digest) == 1 then dropped = dropped + redis.call('HDEL', KEYS[2], digest) end
+end
+return dropped
+""")
 
 
 class RedisSnapshotStore:
@@ -116,8 +114,8 @@ class RedisSnapshotStore:
     def __init__(self, link: RedisLink, chunk_grace_s: float = CHUNK_GRACE_S) -> None:
         self._link = link
         self._unused = UnusedChunks(chunk_grace_s)
-        self._named: dict[tuple[str, str], frozenset[str]] = {}
-        """Table and version to the chunks that its manifest names, in one history of the server."""
+        self._named = NamedChunks()
+        """By table and version, in one history of the server."""
         self._history = ""
         self._last: tuple[str, Manifest] | None = None
         """The manifest that was last committed or read, and its digest."""
@@ -148,7 +146,7 @@ class RedisSnapshotStore:
         self._unused.forget(digests)
         if not digests:
             return set()
-        return {digest.decode() for digest in await self._link.run(_MISSING, [CHUNKS], *digests)}
+        return {digest.decode() for digest in await self._link.run(_MISSING, [CHUNKS, DOOMED], *digests)}
 
     async def put_chunks(self, chunks: Sequence[Chunk]) -> None:
         """Store chunks; storing one twice does no harm.
@@ -164,6 +162,7 @@ class RedisSnapshotStore:
                 )
         self._unused.forget(chunk.digest for chunk in chunks)
         for words in _bundles(chunks):
+            await self._link.ask("SREM", DOOMED, *words[::2])
             await self._link.ask("HSET", CHUNKS, *words)
 
     async def get_chunk(self, name: ChunkName) -> bytes:
@@ -187,7 +186,7 @@ class RedisSnapshotStore:
         keeps_epoch = expected is not None and manifest.version.epoch <= expected.version.epoch
         outcome, detail = await self._link.run(
             _COMMIT,
-            [_pointer_key(table), _manifests_key(table), _news_key(table), CHUNKS, TABLES, COMMITS],
+            [_pointer_key(table), _manifests_key(table), _news_key(table), CHUNKS, TABLES, DOOMED],
             str(expected.version) if expected else "",
             expected.manifest_digest if expected else "",
             str(manifest.version),
@@ -201,6 +200,7 @@ class RedisSnapshotStore:
         )
         if outcome == b"done":
             self._last = wanted.manifest_digest, manifest
+            self._named.add(_name_of(table, str(manifest.version)), manifest.digests)
             return decode_pointer(detail)
         raise _refusal(table, expected, outcome, detail.decode())
 
@@ -230,14 +230,17 @@ class RedisSnapshotStore:
         found unused. Returns how many manifests and chunks were dropped.
         """
         dropped = await self._drop_manifests(table, expired) if expired else 0
-        for _ in range(_COLLECTING_ATTEMPTS):
-            before = await self._link.run(_COUNT_COMMITS, [COMMITS])
-            idle = self._unused.find_idle(await self._chunks() - await self._named_chunks())
-            if not idle:
-                break
-            if await self._link.run(_DROP_CHUNKS, [COMMITS, CHUNKS], before, *idle):
-                self._unused.forget(idle)
-                return dropped + len(idle)
+        chunks = await self._chunks()
+        await self._learn_named()
+        idle = self._unused.find_idle(chunks - self._named.digests)
+        if not idle:
+            return dropped
+        await self._link.run(_DOOM, [DOOMED], *idle)
+        # Who counts on a chunk from now on takes it from the doomed; who did before has a manifest by now, or none yet.
+        await self._learn_named()
+        unnamed = [digest for digest in idle if digest not in self._named.digests]
+        dropped += int(await self._link.run(_DROP, [DOOMED, CHUNKS], *unnamed))
+        self._unused.forget(idle)
         return dropped
 
     async def _drop_manifests(self, table: str, expired: Collection[Version]) -> int:
@@ -249,24 +252,26 @@ class RedisSnapshotStore:
         listed = await self._link.run(_LIST_CHUNKS, [CHUNKS])
         return set(listed.decode().split())
 
-    async def _named_chunks(self) -> set[str]:
+    async def _learn_named(self) -> None:
+        """Know of every manifest which chunks it names; each that another one committed is read once."""
         if self._history != self._link.history:
-            self._history, self._named = self._link.history, {}
-        tables = sorted(table.decode() for table in await self._link.ask("SMEMBERS", TABLES))
-        kept: dict[tuple[str, str], frozenset[str]] = {}
-        for table in tables:
+            self._history, self._named = self._link.history, NamedChunks()
+        before = set(self._named.manifests)
+        there: dict[str, tuple[str, bytes]] = {}
+        for table in [each.decode() for each in await self._link.ask("SMEMBERS", TABLES)]:
             for version in await self._link.ask("HKEYS", _manifests_key(table)):
-                key = (table, version.decode())
-                kept[key] = self._named[key] if key in self._named else await self._read_digests(*key)
-        self._named = kept
-        return set().union(*kept.values())
+                there[_name_of(table, version.decode())] = (table, version)
+        self._named.drop(before - there.keys())
+        for key in there.keys() - self._named.manifests:
+            await self._learn_manifest(key, *there[key])
 
-    async def _read_digests(self, table: str, version: str) -> frozenset[str]:
+    async def _learn_manifest(self, key: str, table: str, version: bytes) -> None:
         stored = await self._link.ask("HGET", _manifests_key(table), version)
         try:
-            return frozenset() if stored is None else Manifest.decode(stored).digests
-        except DecodeError as error:
-            raise StoreError(f"table {table}: what revision {version} needs is not known: {error}") from error
+            if stored is not None:
+                self._named.add(key, Manifest.decode(stored).digests)
+        except DecodeError as error:  # it may be of a later release, and name chunks
+            raise StoreError(f"no chunk is dropped while {key} cannot be read: {error}") from error
 
     def follow(self, table: str) -> AsyncIterator[Pointer]:
         """Yield the pointer now and whenever its version or manifest changes, for ever."""
@@ -351,6 +356,10 @@ def _manifests_key(table: str) -> str:
 
 def _news_key(table: str) -> str:
     return f"{{headgate}}:news:{table}"
+
+
+def _name_of(table: str, version: str) -> str:
+    return f"table {table}, revision {version}"
 
 
 def _version_of(field: bytes) -> Version:
