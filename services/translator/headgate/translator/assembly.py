@@ -4,7 +4,8 @@ Only hosts and server names that a changed fragment claims are merged again. Ups
 while a fragment refers to them. Entries go into the `TableImage`, which holds them encoded, so nothing is kept twice.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Generic, NamedTuple, TypeVar
 
 from headgate.common.problems import Problem
@@ -248,26 +249,24 @@ class Assembly:
         """Return who would lose what where an object contributed this instead of what it does; nothing is kept."""
         before = self._fragments.get(ref)
         lost: dict[Place, Mapping[ObjectRef, tuple[Problem, ...]]] = {}
-        for host, rivals in self._rivals(before, fragment).items():
-            lost["host", host] = self._rehearse_host(host, rivals, before, fragment)
+        by_host: dict[str, set[Spot]] = {}
+        for spot in _spots(before) | _spots(fragment):
+            by_host.setdefault(spot.host, set()).add(spot)
+        for host, spots in by_host.items():
+            lost["host", host] = self._rehearse_host(host, spots, before, fragment)
         for name in _names(before) | _names(fragment):
             lost["name", name] = award_name(name, [*self._others(self._name_users.of(name), ref), fragment]).lost
         for port in _ports(before) | _ports(fragment):
             lost["port", str(port)] = award_port(port, [*self._others(self._port_users.of(port), ref), fragment]).lost
         return lost
 
-    def _rivals(self, *versions: Fragment | None) -> dict[str, dict[ObjectRef, None]]:
-        """Return, by host, those who claim the same as an object: few, where a host has thousands of users."""
-        rivals: dict[str, dict[ObjectRef, None]] = {}
-        for spot in (spot for version in versions for spot in _spots(version)):
-            rivals.setdefault(spot.host, {}).update(dict.fromkeys(self._spot_users.of(spot)))
-        return rivals
-
     def _rehearse_host(
-        self, host: str, rivals: Iterable[ObjectRef], before: Fragment | None, after: Fragment
+        self, host: str, spots: Collection[Spot], before: Fragment | None, after: Fragment
     ) -> Mapping[ObjectRef, tuple[Problem, ...]]:
+        """Merge what others claim of the same spots, and nothing else: a host may have thousands of users."""
         ref = after.identity.ref
-        lost = merge_host(host, [*self._others(rivals, ref), after]).lost
+        users = {user for spot in spots for user in self._spot_users.of(spot)}
+        lost = merge_host(host, [*(_trim(other, spots) for other in self._others(users, ref)), after]).lost
         outgrown = tuple(outgrow(host, self.image.size_of("hosts", host), before, after))
         return {**lost, ref: (*lost.get(ref, ()), *outgrown)} if outgrown else lost
 
@@ -324,6 +323,16 @@ def _spots(fragment: Fragment | None) -> dict[Spot, None]:
     routed = (Spot(claim.host, claim.route.path.value) for claim in fragment.routes)
     canaried = (Spot(claim.host, claim.path.value) for claim in fragment.canaries)
     return dict.fromkeys((*routed, *canaried, *(Spot(claim.host, "") for claim in fragment.tls)))
+
+
+def _trim(fragment: Fragment, spots: Collection[Spot]) -> Fragment:
+    """Return a fragment that claims nothing but these spots."""
+    return replace(
+        fragment,
+        routes=tuple(claim for claim in fragment.routes if Spot(claim.host, claim.route.path.value) in spots),
+        canaries=tuple(claim for claim in fragment.canaries if Spot(claim.host, claim.path.value) in spots),
+        tls=tuple(claim for claim in fragment.tls if Spot(claim.host, "") in spots),
+    )
 
 
 def _names(fragment: Fragment | None) -> dict[str, None]:
