@@ -122,6 +122,34 @@ def test_a_restriction_that_never_was_readable_lets_nobody_in() -> None:
     assert [backend.upstream for backend in served[0].routes[0].backends] == ["a/default/Ingress/web/refused"]
 
 
+@pytest.mark.parametrize("name", ["client-network", "client-netwroks", "client-netvorks"])
+def test_a_restriction_that_an_update_misspells_stays_as_it_was(name: str) -> None:
+    restricted = Story(web(annotations=OFFICE))
+    story = Story(web(annotations=OFFICE), web(annotations={f"headgate.dev/{name}": "10.0.0.0/8"}))
+    assert story.image == restricted.image
+    assert story.reasons(web())[:2] == ["UnknownAnnotation", "LastGoodServed"]
+
+
+def test_a_restriction_that_was_never_spelt_rightly_lets_nobody_in() -> None:
+    story = Story(service(), endpoint_slice("web", "10.0.0.1"), web(annotations={"headgate.dev/client-network": "x"}))
+    served = [entry for entry in story.entries() if isinstance(entry, VirtualHost)]
+    assert [backend.upstream for backend in served[0].routes[0].backends] == ["a/default/Ingress/web/refused"]
+
+
+@pytest.mark.parametrize("name", ["owner", "client", "networks", "connect-timeouts"])
+def test_a_name_that_is_no_restriction_misspelt_is_ignored(name: str) -> None:
+    story = Story(service(), endpoint_slice("web", "10.0.0.1"), web(annotations={f"headgate.dev/{name}": "x"}))
+    assert story.reasons(web()) == ["UnknownAnnotation"]
+    assert story.upstream().unavailable is None
+
+
+def test_a_restriction_that_is_there_as_well_is_not_doubted() -> None:
+    story = Story(web(annotations=OFFICE | {"headgate.dev/client-network": "10.0.0.0/8"}))
+    assert "UnknownAnnotation" in story.reasons(web())
+    restricted = [route.when for each in story.entries() if isinstance(each, VirtualHost) for route in each.routes]
+    assert all(restricted)
+
+
 def test_a_deleted_object_is_gone_whatever_it_was_before() -> None:
     story = Story(web("/old"), web("wrong"))
     story.delete(web())

@@ -35,7 +35,8 @@ need quotes.
   port is not opened.
 - Another one is ignored, with a warning (`InvalidAnnotation`).
 - One that does not exist, or belongs on the other kind of object, is ignored with a warning that names the nearest one
-  (`UnknownAnnotation`).
+  (`UnknownAnnotation`). If it differs from a guard by a letter or two, and that one is not there, it is taken for that
+  guard, unreadable.
 
 A path that asks for something that cannot be read gives way to other objects' rules for the same path.
 

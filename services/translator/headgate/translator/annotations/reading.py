@@ -11,6 +11,8 @@ from headgate.translator.annotations.on_ingress import INGRESS_ANNOTATIONS
 from headgate.translator.annotations.on_service import SERVICE_ANNOTATIONS
 from headgate.translator.manifest import as_object, metadata, shown, type_name
 
+MISSPELT = 0.9
+"""Likeness from which on a name must be meant for another: a letter or two of it differ."""
 TABLES: Mapping[str, Mapping[str, Annotation]] = {
     kind: {annotation.name: annotation for annotation in table}
     for kind, table in (("Ingress", INGRESS_ANNOTATIONS), ("Service", SERVICE_ANNOTATIONS))
@@ -58,19 +60,32 @@ class Reading:
         annotation = self._table[name]
         if annotation.guards and name not in self.unreadable:
             self.unreadable.append(name)
+        self._complain("InvalidAnnotation", name, annotation, message)
+
+    def refuse_misspelt(self, name: str, meant: str, written: Any) -> None:
+        """Note that an annotation which keeps requests out is written wrongly: ignored, it would let them in."""
+        self._written[meant] = written
+        self.unreadable.append(meant)
+        message = f"there is no annotation {PREFIX}{name}; the nearest is {PREFIX}{meant}, which keeps requests out"
+        self._complain("UnknownAnnotation", name, self._table[meant], message)
+
+    def _complain(self, reason: str, name: str, annotation: Annotation, message: str) -> None:
         closed = "its port stays closed" if annotation.sets.startswith("stream.") else "every request is refused"
         guarded = f"until then the last good version stays in force, or {closed}"
-        consequence = guarded if annotation.guards else "it is ignored"
-        written = self._written.get(name)
+        written = self._written.get(annotation.name)
         self.problems.append(
             Problem(
                 severity=Severity.ERROR if annotation.guards else Severity.WARNING,
-                reason="InvalidAnnotation",
+                reason=reason,
                 field=field_of(name),
                 value=None if written is None else "***" if annotation.is_private else shown(written),
-                message=f"{message}; {consequence}",
+                message=f"{message}; {guarded if annotation.guards else 'it is ignored'}",
             )
         )
+
+    def has(self, name: str) -> bool:
+        """Whether an annotation of the table was written, readable or not."""
+        return name in self._written
 
     def group(self, name: str = "") -> dict[str, Any]:
         """Return the fields of one group that were written and could be read."""
@@ -91,8 +106,18 @@ def read_annotations(kind: str, annotations: Mapping[str, Any]) -> Reading:
     written = {key.removeprefix(PREFIX): value for key, value in annotations.items() if key.startswith(PREFIX)}
     for name in (name for name in table if name in written):
         reading.take(name, written[name])
-    reading.problems += (_unknown(kind, name, written[name]) for name in sorted(written) if name not in table)
+    for name in sorted(written.keys() - table.keys()):
+        guard = _misspelt_guard(name, table)
+        if guard is not None and not reading.has(guard):
+            reading.refuse_misspelt(name, guard, written[name])
+        else:
+            reading.problems.append(_unknown(kind, name, written[name]))
     return reading
+
+
+def _misspelt_guard(name: str, table: Mapping[str, Annotation]) -> str | None:
+    near = get_close_matches(name, list(table), n=1, cutoff=MISSPELT)
+    return near[0] if near and table[near[0]].guards else None
 
 
 def _unknown(kind: str, name: str, written: Any) -> Problem:
