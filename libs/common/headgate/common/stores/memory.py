@@ -33,7 +33,6 @@ from headgate.common.snapshot import (
     Pointer,
     Version,
     compress,
-    digest_of,
     open_chunk,
 )
 from headgate.common.status import StatusUpdate, status_subject
@@ -52,6 +51,7 @@ from headgate.common.stores import (
     SnapshotStore,
     StatusBoard,
 )
+from headgate.common.stores.pointers import pointer_to
 
 BATCH = 256
 HISTORY = 8
@@ -303,12 +303,7 @@ class MemorySnapshotStore:
     async def commit(self, manifest: Manifest, expected: Pointer | None) -> Pointer:
         """Store the manifest and move the pointer to it, both or neither."""
         encoded, current = manifest.encode(), self._pointers.get(manifest.table)
-        pointer = Pointer(
-            table=manifest.table,
-            version=manifest.version,
-            manifest_digest=digest_of(encoded),
-            committed_at=manifest.created_at,
-        )
+        pointer = pointer_to(manifest, encoded)
         if current is not None and current == pointer:
             return current
         if current != expected:

@@ -27,7 +27,6 @@ from headgate.common.snapshot import (
     Pointer,
     Version,
     compress,
-    digest_of,
     open_chunk,
 )
 from headgate.common.stores.collecting import CHUNK_GRACE_S, NamedChunks, UnusedChunks
@@ -41,7 +40,7 @@ from headgate.common.stores.nats.jetstream import (
     StreamMissing,
     Upkeep,
 )
-from headgate.common.stores.pointers import Tell, decode_pointer, follow_pointer
+from headgate.common.stores.pointers import Tell, decode_pointer, follow_pointer, pointer_to
 
 _log = logging.getLogger(__name__)
 
@@ -108,7 +107,7 @@ class NatsSnapshotStore:
             stored = await self._stream.last(_manifest_key(table, version))
             try:
                 if stored is not None:
-                    return _pointer_to(Manifest.decode(stored.data), stored.data)
+                    return pointer_to(Manifest.decode(stored.data), stored.data)
             except DecodeError as error:
                 _log.error("a manifest cannot be read", extra={"table": table, "reason": str(error)})
         return None
@@ -162,7 +161,7 @@ class NatsSnapshotStore:
         A commit that was made but not confirmed may be repeated: it returns the pointer as it stands.
         """
         table, encoded = manifest.table, manifest.encode()
-        wanted = _pointer_to(manifest, encoded)
+        wanted = pointer_to(manifest, encoded)
         current, sequence = await self._present_pointer(table)
         if current is not None and current == wanted:
             return current
@@ -271,15 +270,6 @@ def _chunk_key(digest: str) -> str:
 def _version_of(subject: str) -> Version:
     epoch, revision = subject.rsplit(".", 2)[1:]
     return Version(int(epoch), int(revision))
-
-
-def _pointer_to(manifest: Manifest, encoded: bytes) -> Pointer:
-    return Pointer(
-        table=manifest.table,
-        version=manifest.version,
-        manifest_digest=digest_of(encoded),
-        committed_at=manifest.created_at,
-    )
 
 
 def _name(pointer: Pointer | None) -> str:
