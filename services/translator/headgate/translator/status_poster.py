@@ -47,8 +47,8 @@ class StatusPoster:
         self._board = board
         self._on_board = on_board
         self._may_post = may_post
-        self._posted: dict[ObjectRef, bytes] = {}
-        """Encoded: all of them decoded take ten times the memory."""
+        self._posted: dict[ObjectRef, tuple[datetime, bytes]] = {}
+        """When and what, encoded: all of them decoded take ten times the memory."""
         self._wishes: dict[ObjectRef, tuple[Wish, str | None]] = {}
         self._clusters: dict[str, None] = {}
         self._news = asyncio.Event()
@@ -71,8 +71,8 @@ class StatusPoster:
         return None if update is None else wanted_by(update)
 
     def _update(self, ref: ObjectRef) -> StatusUpdate | None:
-        encoded = self._posted.get(ref)
-        return None if encoded is None else StatusUpdate.model_validate_json(encoded)
+        posted = self._posted.get(ref)
+        return None if posted is None else StatusUpdate.model_validate_json(posted[1])
 
     def watch(self, cluster: str) -> None:
         """Say that a cluster is in the table, so that what was posted for its objects matters."""
@@ -132,9 +132,9 @@ class StatusPoster:
             updates.put_nowait(update)
 
     def _note(self, update: StatusUpdate) -> None:
-        before = self._update(update.ref)
-        if before is None or before.at <= update.at:  # one's own update comes back after the next one was posted
-            self._posted[update.ref] = update.model_dump_json().encode()
+        before = self._posted.get(update.ref)
+        if before is None or before[0] < update.at:  # what was posted here comes back, perhaps after the next one
+            self._posted[update.ref] = (update.at, update.model_dump_json().encode())
 
     # Wishes
 
