@@ -161,9 +161,14 @@ async def test_a_history_that_cannot_be_read_holds_the_table_back_for_some_secon
     monkeypatch.setattr(stores.last_good, "histories", fail)
     monkeypatch.setattr(keeping, "PATIENCE_S", 0.1)
     await fill(stores, ingress("other", host="b.example"), web("wrong"))
-    async with running(stores):
+    async with running(stores) as translator:
         await until(lambda: version_of(stores))
         assert "b.example" in await table_of(stores)
+        monkeypatch.setattr(keeping, "PATIENCE_S", 5.0)
+        translator._keeper._failing_since -= 5.0  # type: ignore[operator]
+        await tell(stores, ingress("new", host="new.example", path="wrong"), ingress("newer", host="newer.example"))
+        await until(lambda: version_of(stores).revision == 2)  # type: ignore[union-attr]
+        assert "newer.example" in await table_of(stores)
     assert "going on without earlier versions" in caplog.text
 
 

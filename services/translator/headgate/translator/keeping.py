@@ -57,12 +57,13 @@ class LastGoodKeeper:
             histories = await self._log.histories(unsure)
         except StoreError as error:
             now = time.monotonic()
-            self._failing_since = self._failing_since or now
+            self._failing_since = self._failing_since or now  # until it works again: patience is for the first time
             if now - self._failing_since < PATIENCE_S:
                 raise
             logger.warning("going on without earlier versions", extra={"count": len(unsure), "reason": str(error)})
             histories = {}
-        self._failing_since = None
+        else:
+            self._failing_since = None
         return any([translation.recall(ref, histories.get(ref, ())) for ref in unsure])
 
     def look_after(self, world: World) -> None:
@@ -77,20 +78,21 @@ class LastGoodKeeper:
         """Write nothing until there is something to look after again: while a log is being read, much is not known."""
         self._world = None
         self._sent.clear()
-        self._failing_since = None
 
     async def run(self) -> None:
         """Write records for ever."""
-        pause_s = _FIRST_PAUSE_S
+        pause_s, complaint = _FIRST_PAUSE_S, ""
         while True:
             await self._wake.wait()
             self._wake.clear()
             try:
                 while self._world is not None and (due := self._due()):
                     await self._write_some(self._world, due)
-                    pause_s = _FIRST_PAUSE_S
+                    pause_s, complaint = _FIRST_PAUSE_S, ""
             except StoreError as error:
-                logger.warning("records of last good versions wait", extra={"reason": str(error)})
+                if str(error) != complaint:
+                    complaint = str(error)
+                    logger.warning("records of last good versions wait", extra={"reason": complaint})
                 self._wake.set()
                 await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
                 pause_s = min(_LAST_PAUSE_S, pause_s * 2)
