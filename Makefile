@@ -8,7 +8,7 @@ ENGINE := $(VENV)/.compiled
 HOT    := $(shell find services/gateway/headgate/gateway -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help install accelerate up test check format lock bench clean
+.PHONY: help install accelerate up test soak check format lock bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ up: $(ENGINE) ## Serve examples/quickstart on ports 8080 and 8443, with two demo
 test: $(ENGINE) ## Run all tests, and those of the proxy a second time on its sources
 	$(BIN)/pytest
 	HEADGATE_ENGINE=pure $(BIN)/pytest tests/unit/gateway tests/integration/gateway tests/fuzz
+
+soak: $(ENGINE) ## Break everything at random for MINUTES=20 while it serves; SEED=... draws the same faults again
+	FAULT_MINUTES=$(or $(MINUTES),20) FAULT_SEED=$(SEED) $(BIN)/pytest tests/faults/soak.py $(if $(SHAPE),-k $(SHAPE)) -s
 
 check: $(STAMP) ## Everything that is checked without running: format, lint, types, layers, spelling, licences
 	$(BIN)/ruff format --check .
