@@ -1,5 +1,6 @@
 """`headgate watcher`: one cluster, or folders of manifests, into the delta log."""
 
+import gc
 import sys
 from collections.abc import Coroutine, Sequence
 from typing import Any
@@ -29,9 +30,14 @@ SUMMARY = (
     "Run a pair for each cluster: two watchers of one cluster do no harm."
 )
 
+COLLECTION = (50_000, 20, 100)
+"""Thresholds of the cycle collector. Manifests are large forests without cycles: with the defaults, searching them in
+vain takes a quarter of the time that it takes to read 10,000 Ingresses."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the watcher until it is told to stop; return the exit code."""
+    gc.set_threshold(*COLLECTION)
     try:
         settings = load_settings(WatcherSettings, argv, program="headgate watcher", summary=SUMMARY)
         watcher = Watcher(settings)
