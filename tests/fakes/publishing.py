@@ -10,11 +10,12 @@ from typing import Any, Literal
 from fakes.waiting import until
 from headgate.common.deltas import ClusterAnnouncement, Delta, LogMessage, SyncMarker
 from headgate.common.errors import StoreUnavailable
+from headgate.common.leadership import Leadership
 from headgate.common.resources import INGRESS, SECRET, SERVICE, ObjectRef, ResourceKind
 from headgate.common.stores import DeltaLogReader, LoggedObject, LogReplay
 from headgate.common.stores.memory import MemoryDeltaLog
 from headgate.common.tasks import cancel
-from headgate.watcher.publisher import Publisher
+from headgate.watcher.publisher import Publisher, Relist
 from headgate.watcher.secrets import throwaway_recipients
 from headgate.watcher.sources import Applied, Deleted, Listed, SourceEvent
 
@@ -110,6 +111,8 @@ class Publishing:
         origin: Literal["kubernetes", "manifests"] = "kubernetes",
         recipients: Any = None,
         log_reader: DeltaLogReader | None = None,
+        leadership: Leadership | None = None,
+        relist: Relist | None = None,
     ) -> None:
         self.log = log
         self.source = ScriptedSource()
@@ -121,6 +124,8 @@ class Publishing:
             origin=origin,
             instance="test",
             log_reader=log_reader,
+            leadership=leadership,
+            relist=relist,
         )
 
     async def until_ready(self) -> None:

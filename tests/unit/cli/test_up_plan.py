@@ -45,7 +45,9 @@ def test_the_gateway_gets_ports_workers_and_log() -> None:
 
 
 def test_one_that_is_the_only_one_waits_for_no_lease() -> None:
-    assert "--no-leader-election" in make_plan(OPTIONS, URL, BROKER).translator.command
+    plan = make_plan(OPTIONS, URL, BROKER)
+    assert "--no-leader-election" in plan.translator.command
+    assert "--no-leader-election" in plan.watcher.command
 
 
 def test_the_gateway_ends_first_and_the_broker_last() -> None:

@@ -26,6 +26,7 @@ class Board(MemoryLeaseBoard):
         self.fault: Exception | None = None
         self.is_silent = False
         self.loses_answers = False
+        self.way_s = 0.0
         self.attempts = 0
 
     async def _suffer(self) -> None:
@@ -41,6 +42,7 @@ class Board(MemoryLeaseBoard):
 
     async def write(self, name: str, lease: Lease, expected: str | None) -> StoredLease:
         await self._suffer()
+        await asyncio.sleep(self.way_s)
         stored = await super().write(name, lease, expected)
         if self.loses_answers:
             raise StoreUnavailable("no answer")
@@ -168,6 +170,24 @@ async def test_a_process_that_stood_still_does_not_lead_when_it_goes_on() -> Non
         assert one.is_leader
         still = 30.0
         assert not one.is_leader
+
+
+@in_virtual_time
+async def test_a_renewal_that_comes_too_late_begins_another_term() -> None:
+    """Who acted as one that follows in between has to hear of it."""
+    board = Board()
+    one = elector(board, "one")
+    async with running(one):
+        await one.until_leading()
+        followed = asyncio.create_task(one.until_following())
+        board.fault = StoreUnavailable("away")
+        await asyncio.sleep(1.0)
+        board.fault, board.way_s = None, 0.6
+        while one.is_leader:  # noqa: ASYNC110 - it expires without an event
+            await asyncio.sleep(0.01)
+        await followed
+        await one.until_leading()
+        assert (one.is_leader, one.term) == (True, 2)
 
 
 @in_virtual_time

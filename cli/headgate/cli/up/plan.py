@@ -61,7 +61,7 @@ def make_plan(options: UpOptions, nats_url: str, broker: ProcessSpec | None) -> 
         broker: the embedded server, if there is one.
     """
     admin_ports = {"watcher": AdminPort(), "translator": AdminPort()}
-    watcher = _service("watcher", options, nats_url, FINISH_S, _watcher_flags(options))
+    watcher = _service("watcher", options, nats_url, FINISH_S, [*_watcher_flags(options), ALONE])
     translator = _service("translator", options, nats_url, FINISH_S, [*_store_flags(options), ALONE])
     return Plan(
         broker=broker,

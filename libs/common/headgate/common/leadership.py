@@ -47,7 +47,7 @@ class Leadership(Protocol):
 
     @property
     def is_leader(self) -> bool:
-        """Whether it does so now."""
+        """Whether it does so now. Once this is False, another term begins before it is True again."""
         ...
 
     @property
@@ -174,6 +174,7 @@ class Elector:
             self._is_unguarded, self._complaint = False, ""
 
     async def _take_or_renew(self) -> None:
+        self._tell()
         if self._must_read or not self._election.is_ours:
             self._election.observe(await self._board.read(self._name), self._clock())
             self._tell()  # that it was lost, even if it is free and ours again in a moment
@@ -182,6 +183,7 @@ class Elector:
         lease = self._election.bid(began_at, datetime.now(UTC), is_ready=self._is_ready())
         if lease is not None:
             written = await self._board.write(self._name, lease, stored.version if stored else None)
+            self._tell()  # that it had expired, if this took so long
             self._election.won(written, began_at, self._clock())
             self._must_read = False
 

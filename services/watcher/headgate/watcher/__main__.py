@@ -10,6 +10,7 @@ from aiohttp import web
 from headgate.common.admin import AdminSite
 from headgate.common.bus import Bus
 from headgate.common.errors import SettingsError
+from headgate.common.leadership import Elector, Leadership, Sole
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject
 from headgate.common.service import ServiceContext, run_service
@@ -17,7 +18,8 @@ from headgate.common.settings import load_settings
 from headgate.common.stores.nats import FOR_WATCHERS, NatsStores, Upkeep
 from headgate.common.tasks import run_together
 from headgate.watcher.admission.service import make_admission_server
-from headgate.watcher.publisher import Publisher
+from headgate.watcher.lease import KubernetesLeaseBoard, pod_namespace
+from headgate.watcher.publisher import Publisher, Relist
 from headgate.watcher.recipients import wait_for_recipients
 from headgate.watcher.settings import WatcherSettings
 from headgate.watcher.sources.kubernetes.source import KubernetesScope, KubernetesSource
@@ -27,7 +29,7 @@ from headgate.watcher.status_writer import StatusWriter
 
 SUMMARY = (
     "Watch one cluster, or folders of manifests, and publish every change of the objects that routing needs. "
-    "Run a pair for each cluster: two watchers of one cluster do no harm."
+    "Run a pair for each cluster: one publishes and writes, by a Lease, and the other follows, ready to go on."
 )
 
 COLLECTION = (50_000, 20, 100)
@@ -58,6 +60,7 @@ class Watcher:
         """
         self._settings = settings
         self._source = _make_source(settings)
+        self._leadership = self._make_leadership()
         self._publisher: Publisher | None = None
         self._status_log: StatusLog | None = None
         self._status_writer: StatusWriter | None = None
@@ -86,15 +89,38 @@ class Watcher:
                 instance=settings.instance,
                 log_reader=stores.log_reader,
                 author_of=self._source.author_of if isinstance(self._source, ManifestSource) else None,
+                leadership=self._leadership,
+                relist=self._relist,
             )
             bus.on_reconnect(self._publisher.compare_with_log)
             work = [self._publisher.run(), self._write_statuses(stores)]
             if server := make_admission_server(settings, bus, recipients):
                 context.admin.add_readiness("admission", server.readiness)
                 work.append(server.run())
-            await run_together(*work)
+            await run_together(self._leadership.run(), *work)
         finally:
+            await self._leadership.release()
+            if isinstance(self._source, KubernetesSource):
+                await self._source.transport.close()
             await bus.close()
+
+    @property
+    def _relist(self) -> Relist | None:
+        """How to look again where another watcher may have written; folders of manifests are read by one."""
+        if isinstance(self._source, KubernetesSource) and self._settings.leader_election:
+            return self._source.relist
+        return None
+
+    def _make_leadership(self) -> Leadership:
+        settings = self._settings
+        if not (isinstance(self._source, KubernetesSource) and settings.leader_election):
+            return Sole()
+        board = KubernetesLeaseBoard(self._source.transport, settings.lease_namespace or pod_namespace())
+        name = settings.lease_name or f"headgate-watcher-{settings.cluster}"
+        return Elector(board, name, settings.instance, settings.timing, is_ready=self._is_listed)
+
+    def _is_listed(self) -> bool:
+        return self._publisher is not None and self._publisher.is_listed
 
     def _write_statuses(self, stores: NatsStores) -> Coroutine[Any, Any, None]:
         cluster = self._settings.cluster
@@ -102,7 +128,11 @@ class Watcher:
             self._status_log = StatusLog(stores.statuses, cluster, self._source.locate)
             return self._status_log.run()
         self._status_writer = StatusWriter(
-            stores.statuses, cluster, self._source.transport, instance=self._settings.instance
+            stores.statuses,
+            cluster,
+            self._source.transport,
+            instance=self._settings.instance,
+            leadership=self._leadership,
         )
         return self._status_writer.run()
 

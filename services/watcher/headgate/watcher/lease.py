@@ -6,6 +6,7 @@ who it is. The version of a lease is its resourceVersion, which the API server c
 
 import math
 from datetime import UTC, datetime
+from pathlib import Path
 
 from headgate.common.errors import Conflict, NotPermitted, StoreUnavailable
 from headgate.common.leases import NOBODYS, Lease, StoredLease
@@ -17,6 +18,15 @@ from headgate.watcher.status.load_balancer import FIELD_MANAGER
 
 _VERSION = "coordination.k8s.io/v1"
 _REQUEST_S = 10.0
+_POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+def pod_namespace() -> str:
+    """Return the namespace of the pod that we run in; outside of a cluster `default`."""
+    try:
+        return _POD_NAMESPACE.read_text().strip() or "default"
+    except OSError:
+        return "default"
 
 
 class KubernetesLeaseBoard:

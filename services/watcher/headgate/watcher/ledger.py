@@ -16,6 +16,9 @@ from headgate.common.resources import JsonObject, ObjectRef, ResourceKind
 from headgate.common.stores import LoggedObject
 from headgate.watcher.objects import encode
 
+KindName = tuple[str, str]
+"""Group and plural."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -57,8 +60,8 @@ class Ledger:
     """The wanted state of a cluster beside the state of its log."""
 
     def __init__(self, kinds: Sequence[ResourceKind]) -> None:
-        self._kinds = {(kind.group, kind.resource) for kind in kinds}
-        self._listed: set[tuple[str, str]] = set()
+        self._kinds: set[KindName] = {(kind.group, kind.resource) for kind in kinds}
+        self._listed: set[KindName] = set()
         self._wanted: dict[ObjectRef, Wanted] = {}
         self._gone: dict[ObjectRef, Gone] = {}
         self._known: dict[ObjectRef, LoggedObject] = {}
@@ -89,13 +92,15 @@ class Ledger:
         if before and uid and before.uid != uid:
             return
         self._wanted.pop(ref, None)
-        self._gone[ref] = gone
+        self._gone.pop(ref, None)
+        self._gone[ref] = gone  # in order of time
         self._touch(ref)
 
     def complete(self, kind: ResourceKind, refs: Collection[ObjectRef]) -> None:
         """Note that these are all objects of a kind; others that are wanted or in the log are gone."""
         name = (kind.group, kind.resource)
         self._listed.add(name)
+        self.trust(name)
         for ref in [ref for ref in self._wanted if ref[1:3] == name and ref not in refs]:
             del self._wanted[ref]
             self._touch(ref)
@@ -115,6 +120,45 @@ class Ledger:
             if self.delta(ref) is not None:
                 self._pending[ref] = None
         return lost
+
+    def doubt(self) -> set[KindName]:
+        """Hold back where the log may know better than we do; return the kinds that have to be listed to find out.
+
+        Where another watcher writes too, a watch that is behind would have us overwrite a newer state with an older
+        one, or delete what is new. Only numbers can be compared, as API servers give them (KEP-5504).
+        """
+        found: set[KindName] = set()
+        for ref in self._pending:
+            if self._is_doubtful(ref):
+                self._yielded[ref] = self.expected(ref)
+                found.add(ref[1:3])
+        return found
+
+    def _is_doubtful(self, ref: ObjectRef) -> bool:
+        wanted, known = self._wanted.get(ref), self._known.get(ref)
+        if known is None or (wanted and _says(known, wanted)):
+            return False
+        if wanted is None:
+            gone = self._gone.get(ref)
+            return not known.is_deleted and (gone is None or _is_newer(known.resource_version, gone.version))
+        # What was found to be gone by a list has the version that it had last.
+        is_same = known.is_deleted and known.resource_version == wanted.version
+        return is_same or _is_newer(known.resource_version, wanted.version)
+
+    def trust(self, kind: KindName) -> None:
+        """Hold nothing of a kind back any more: what the source says of it is true now."""
+        for ref in [ref for ref in self._yielded if ref[1:3] == kind]:
+            self._touch(ref)
+
+    def rest(self, forget_before: datetime) -> None:
+        """Collect nothing to send while somebody else sends; `load` finds it all. Deletions are remembered for a while,
+        as long as somebody else may not have seen them yet.
+        """
+        self._pending.clear()
+        self._yielded.clear()
+        self._known = {}
+        while self._gone and (first := next(iter(self._gone))) and self._gone[first].observed_at < forget_before:
+            del self._gone[first]
 
     def take(self) -> list[ObjectRef]:
         """Hand out what has to be looked at, in the order in which it came up."""
@@ -158,6 +202,8 @@ class Ledger:
         gone = self._gone.get(ref)
         if known is None or known.is_deleted or not (gone or self._is_judged(ref)):
             return None
+        if gone and _is_newer(known.resource_version, gone.version):
+            gone = None  # an earlier deletion; that it is gone again was found by a list
         return Delta.model_construct(
             ref=ref,
             operation=Operation.DELETE,
@@ -190,8 +236,7 @@ class Ledger:
         known = self._known.get(delta.ref)
         if known is None:
             return False
-        theirs, ours = _number(known.resource_version), _number(delta.resource_version)
-        if theirs is None or ours is None or theirs <= ours:
+        if not _is_newer(known.resource_version, delta.resource_version):
             return False
         self._yielded[delta.ref] = known.sequence
         return True
@@ -202,6 +247,11 @@ def _says(known: LoggedObject, wanted: Wanted) -> bool:
     if known.is_deleted or known.uid != wanted.uid:
         return False
     return known.resource_version == wanted.version or (known.digest != "" and known.digest == wanted.logged_digest)
+
+
+def _is_newer(theirs: str, ours: str) -> bool:
+    their_number, our_number = _number(theirs), _number(ours)
+    return their_number is not None and our_number is not None and their_number > our_number
 
 
 def _number(version: str) -> int | None:

@@ -3,6 +3,10 @@
 Two tasks: one takes in what the source reports and never waits for the log, the other makes the log agree. When the
 log is away the present state of each object waits in memory; when it is back, or another one stands in its place, its
 state is read and compared. A marker for a kind goes out only after everything that was listed with it.
+
+Of two watchers of one cluster one publishes. The other takes in as much and keeps it, so that there is nothing to list
+when its turn comes: it compares what it has with the log and publishes the difference. Where the log is ahead of what
+it has seen, it lists the kind anew before it says anything.
 """
 
 import asyncio
@@ -10,15 +14,16 @@ import hashlib
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from nacl.public import PublicKey
 
 from headgate.common.deltas import Author, ClusterAnnouncement, Delta, KindName, SyncMarker, SyncState
 from headgate.common.errors import Conflict, SealingError, StoreError, StoreUnavailable
+from headgate.common.leadership import Leadership, Sole, run_while_leading
 from headgate.common.problems import Problem
 from headgate.common.resources import SECRET, JsonObject, ObjectRef, ResourceKind
 from headgate.common.sealing import recipient_id
@@ -38,14 +43,25 @@ SHOWN_REFUSALS = 3
 WINDOW = 64
 """Changes of different objects that are on their way to the log at once."""
 POSITION_S = 5.0
-SIGN_OF_LIFE_S = 30.0
 """Between two looks at whether the log is still the same one."""
+SIGN_OF_LIFE_S = 30.0
+"""Between two announcements."""
+COMPARE_S = 600.0
+"""Between two comparisons with a log that another watcher may write to."""
+KEEP_DELETIONS = timedelta(minutes=5)
+"""Longer than the cluster is without a watcher that publishes, when one takes over from another."""
 _FIRST_WAIT_S, _LAST_WAIT_S = 0.05, 5.0
 _TOGETHER = 256
 
 _log = logging.getLogger(__name__)
 
 AuthorOf = Callable[[ObjectRef, JsonObject], Author | None]
+Relist = Callable[[ResourceKind], bool]
+"""Asks the source to list a kind anew; returns whether it will."""
+
+
+class _Deposed(Exception):
+    """Another watcher publishes by now."""
 
 
 class Publisher:
@@ -62,6 +78,8 @@ class Publisher:
         instance: str = "",
         log_reader: DeltaLogReader | None = None,
         author_of: AuthorOf | None = None,
+        leadership: Leadership | None = None,
+        relist: Relist | None = None,
     ) -> None:
         """Prepare to publish.
 
@@ -75,7 +93,12 @@ class Publisher:
             log_reader: asked now and then whether the log is still the same one; without it only reconnections and
                 errors show that.
             author_of: says who changed an object; its managedFields by default.
+            leadership: whether this watcher is the one that publishes; None: it is the only one.
+            relist: needed where another watcher may write too.
         """
+        self._leadership = leadership or Sole()
+        self._term = 0
+        self._relist = relist
         self._author_of = author_of or (lambda _, manifest: managing_author(manifest))
         self._source, self._log_writer, self._log_reader = source, log_writer, log_reader
         self._cluster, self._recipients = cluster, tuple(recipients)
@@ -95,7 +118,13 @@ class Publisher:
 
     async def run(self) -> None:
         """Publish until cancelled."""
-        await run_together(self._take_in(), self._send_for_ever(), self._look_at_log(), self._give_signs_of_life())
+        await run_together(
+            self._take_in(),
+            self._send_for_ever(),
+            self._look_at_log(),
+            run_while_leading(self._leadership, self._compare_now_and_then),
+            run_while_leading(self._leadership, self._give_signs_of_life),
+        )
 
     def compare_with_log(self) -> None:
         """Read the log's state again and publish what it lacks; call it after every reconnection."""
@@ -103,9 +132,17 @@ class Publisher:
         self._wake.set()
 
     def readiness(self) -> str | None:
-        """Readiness check: content once every kind was listed and is in the log."""
+        """Readiness check: content once every kind was listed and is in the log, if it is for us to put it there."""
+        if not self._leadership.is_leader:
+            waiting = [str(kind) for kind in self._source.kinds if kind not in self._marks]
+            return f"not listed yet: {', '.join(waiting)}" if waiting else None
         waiting = [str(kind) for kind in self._source.kinds if kind not in self._marked]
         return f"not published yet: {', '.join(waiting)}" if waiting else None
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether everything is known that there is to publish."""
+        return all(kind in self._marks for kind in self._source.kinds)
 
     @property
     def refused(self) -> Sequence[tuple[ObjectRef, Problem]]:
@@ -117,6 +154,9 @@ class Publisher:
     async def _take_in(self) -> None:
         async for event in self._source.events():
             await self._note(event)
+            if not self._leadership.is_leader:
+                self._must_compare = True
+                self._ledger.rest(_now() - KEEP_DELETIONS)
             UNPUBLISHED.set(self._ledger.pending)
             self._wake.set()
 
@@ -241,6 +281,10 @@ class Publisher:
                     _log.info("the log takes deltas again")
                 wait_s, complaint = _FIRST_WAIT_S, ""
                 await self._wake.wait()
+            except _Deposed:
+                if not self._leadership.is_leader:
+                    await self._leadership.until_following()
+                await self._leadership.until_leading()
             except StoreUnavailable as error:
                 self._must_compare = True
                 if not complaint:
@@ -251,6 +295,7 @@ class Publisher:
 
     async def _send_once(self) -> None:
         self._wake.clear()
+        self._begin_turn()
         if self._must_compare:
             await self._compare()
         if self._must_announce:
@@ -260,6 +305,7 @@ class Publisher:
         try:
             await self._send(is_list=is_list)
             for kind in sorted(due, key=self._source.kinds.index):
+                self._check_turn()
                 await self._log_writer.mark_synced(self._marks[kind])
                 self._marked.add(kind)
         except BaseException:
@@ -269,17 +315,43 @@ class Publisher:
         finally:
             UNPUBLISHED.set(self._ledger.pending)
 
+    def _begin_turn(self) -> None:
+        """Whoever begins to be the one that publishes knows nothing of the log."""
+        if self._leadership.is_leader and self._term != self._leadership.term:
+            self._term = self._leadership.term
+            self._must_compare = self._must_announce = True
+        self._check_turn()
+
+    def _check_turn(self) -> None:
+        """Go on only as the one that publishes, without a break.
+
+        Raises:
+            _Deposed: it is another one's turn, or was meanwhile.
+        """
+        if not self._leadership.is_leader or self._term != self._leadership.term:
+            raise _Deposed
+
     async def _compare(self) -> None:
         self._must_compare = False
         try:
-            lost = self._ledger.load(await self._log_writer.read_state(self._cluster))
+            state = await self._log_writer.read_state(self._cluster)
         except BaseException:
             self._must_compare = True
             raise
+        lost = self._ledger.load(state)
+        self._was_listed |= not state
+        if self._relist is not None:
+            self._find_out(self._ledger.doubt(), self._relist)
         if lost:
             _log.warning("the log has lost what it held: publishing everything again")
             self._must_announce = self._was_listed = True
             self._wake.set()
+
+    def _find_out(self, doubtful: Collection[tuple[str, str]], relist: Relist) -> None:
+        for name in doubtful:
+            kind = self._kinds.get(name)
+            if kind is None or not relist(kind):
+                self._ledger.trust(name)  # nobody reads it any more
 
     async def _announce(self) -> None:
         await self._log_writer.announce(self._announcement())
@@ -314,6 +386,7 @@ class Publisher:
             while refs:
                 conflicts: list[Delta] = []
                 for start in range(0, len(refs), WINDOW):
+                    self._check_turn()
                     conflicts += await self._append_each(refs[start : start + WINDOW])
                 await self._resolve(conflicts)
                 refs = [delta.ref for delta in conflicts]
@@ -327,6 +400,7 @@ class Publisher:
         with span_from(None, "publish list"):
             traceparent = {"traceparent": current_traceparent()}
             for start in range(0, len(refs), BATCH):
+                self._check_turn()
                 batch = refs[start : start + BATCH]
                 deltas = [delta.model_copy(update=traceparent) for ref in batch if (delta := self._ledger.delta(ref))]
                 expected = [self._ledger.expected(delta.ref) for delta in deltas]
@@ -397,6 +471,15 @@ class Publisher:
             known = position or known
             await asyncio.sleep(POSITION_S)
         await asyncio.Event().wait()
+
+    async def _compare_now_and_then(self) -> None:
+        """Notice what another watcher wrote that took itself for the one that publishes, as after standing still."""
+        self._wake.set()
+        while True:
+            await asyncio.sleep(COMPARE_S * random.uniform(0.8, 1.2))  # noqa: S311 - not a secret
+            if self._relist is not None:
+                self._must_compare = True
+                self._wake.set()
 
 
 def _is_another(known: LogPosition, position: LogPosition) -> bool:

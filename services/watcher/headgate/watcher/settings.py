@@ -6,9 +6,11 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from headgate.common.settings import ServiceSettings
+from headgate.common.lease_settings import LeaseSettings
 
 _CLUSTER = _NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+
+_OBJECT = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
 
 _NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _KEY = rf"(?:[a-z0-9][-a-z0-9.]{{0,252}}/)?{_NAME}"
@@ -20,8 +22,8 @@ _SELECTOR = re.compile(rf"{_REQUIREMENT}(?:,{_REQUIREMENT})*")
 """Label selectors, as `labels.Parse` of k8s.io/apimachinery takes them."""
 
 
-class WatcherSettings(ServiceSettings):
-    """What a watcher can be told."""
+class WatcherSettings(LeaseSettings):
+    """What a watcher can be told. Watchers of manifests need no lease: there is one for each folder."""
 
     cluster: str = Field(
         default="local", description="Name that the cluster has in routes, revisions and metrics; local by default."
@@ -46,6 +48,30 @@ class WatcherSettings(ServiceSettings):
         default=[],
         description="Public keys of the gateways, to which Secrets are sealed: in base64, or files that hold one and "
         "are waited for; by default gateway.pub in the data directory.",
+    )
+
+    lease_name: str = Field(
+        default="",
+        max_length=253,
+        description="Name of the Lease that decides which of a cluster's watchers works; headgate-watcher- and the "
+        "cluster's name by default.",
+    )
+    lease_namespace: str = Field(
+        default="", description="Namespace of that Lease; by default the pod's own, or default outside of a cluster."
+    )
+    lease_duration_s: float = Field(
+        default=6.0,
+        ge=1,
+        description="Seconds for which the Lease must stand unchanged before another watcher takes it, rounded up; 6 "
+        "keeps endpoints from growing old and the API server from having much to do.",
+    )
+    lease_renew_deadline_s: float = Field(
+        default=4.0,
+        gt=0,
+        description="Seconds without a renewal after which a watcher stops working; 4 is three attempts.",
+    )
+    lease_retry_s: float = Field(
+        default=1.0, gt=0, description="Seconds between two attempts to take or renew the Lease; 1 by default."
     )
 
     admission_port: int = Field(
@@ -85,6 +111,20 @@ class WatcherSettings(ServiceSettings):
     def _check_cluster(cls, value: str) -> str:
         if not _CLUSTER.fullmatch(value):
             raise ValueError("must be a name of at most 63 lower-case letters, digits and -, such as paris-1")
+        return value
+
+    @field_validator("lease_namespace")
+    @classmethod
+    def _check_lease_namespace(cls, value: str) -> str:
+        if value and not _NAMESPACE.fullmatch(value):
+            raise ValueError("must be a namespace's name")
+        return value
+
+    @field_validator("lease_name")
+    @classmethod
+    def _check_lease_name(cls, value: str) -> str:
+        if value and not _OBJECT.fullmatch(value):
+            raise ValueError("must be an object's name: lower-case letters, digits, - and .")
         return value
 
     @field_validator("namespaces")

@@ -50,6 +50,14 @@ class KindFollower:
         self._backoff = Backoff(rng)
         self._slow_backoff = slow_backoff(rng)
         self._said: dict[ResourceKind, SyncState] = {}
+        self._reading: list[Reflector] = []
+
+    def relist(self, kind: ResourceKind) -> bool:
+        """List a kind anew, soon; return whether it is the one that is read."""
+        found = [reflector for reflector in self._reading if reflector.kind == kind]
+        for reflector in found:
+            reflector.relist()
+        return bool(found)
 
     async def run(self) -> None:
         """Report for ever."""
@@ -80,9 +88,12 @@ class KindFollower:
             await self._emit(event)
             await self._settle(others, event)
 
-        reflectors = self._reflectors(self._targets_of(kind, version), emit)
+        self._reading = reflectors = self._reflectors(self._targets_of(kind, version), emit)
         waiting = [self._await_better(kind, version)] if (kind, version) != self._best() else []
-        await run_together(*(reflector.run() for reflector in reflectors), *waiting)
+        try:
+            await run_together(*(reflector.run() for reflector in reflectors), *waiting)
+        finally:
+            self._reading = []
 
     def _reflectors(self, targets: Sequence[Target], emit: Emit) -> list[Reflector]:
         sinks = [emit]

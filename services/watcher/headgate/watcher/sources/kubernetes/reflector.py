@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager
 from random import Random
 
 from headgate.common.deltas import SyncState
-from headgate.common.resources import JsonObject
+from headgate.common.resources import JsonObject, ResourceKind
 from headgate.common.telemetry import current_traceparent, span_from
 from headgate.watcher.errors import (
     Absent,
@@ -55,6 +55,8 @@ OVERTIME_S = 30.0
 """A watch that the server does not end in time is left after this."""
 RELIST_S = (6 * 3600.0, 12 * 3600.0)
 """A safety net: a list finds what any mistake in a watch has missed."""
+RELIST_PAUSE_S = 5.0
+"""From one list that was asked for to the next."""
 LONG_LIVED_S = 30.0
 """A watch that lived for this long and ended cleanly may be followed by the next at once."""
 
@@ -78,9 +80,23 @@ class Reflector:
         self._backoff = Backoff(rng)
         self._slow_backoff = slow_backoff(rng)
         self._version: str | None = None
+        self._relisted_at = float("-inf")
         self._relist_at = 0.0
+        self._is_relist_wanted = False
+        self._events: _Events | None = None
         self._may_stream = True
         self._is_forbidden = False
+
+    @property
+    def kind(self) -> ResourceKind:
+        """What is reported."""
+        return self._target.kind
+
+    def relist(self) -> None:
+        """List anew: the watch ends, at once unless this was asked for a moment ago."""
+        self._is_relist_wanted = True
+        if self._events is not None:
+            self._events.end_by(self._relisted_at + RELIST_PAUSE_S)
 
     async def run(self) -> None:
         """Report for ever.
@@ -103,10 +119,13 @@ class Reflector:
                 self._trouble.report(str(self._target), error, self._transport.description)
                 await self._backoff.wait(error.retry_after_s if isinstance(error, ApiStatusError) else None)
             else:
-                if _now() - started < LONG_LIVED_S:
+                if _now() - started < LONG_LIVED_S and not self._is_relist_wanted:
                     await self._backoff.wait()
 
     async def _cycle(self) -> None:
+        if self._is_relist_wanted:
+            self._relist_at = self._relisted_at = _now()
+            self._is_relist_wanted = False
         if _now() >= self._relist_at:
             self._version, self._may_stream = None, True
         if self._version is None and self._may_stream:
@@ -206,9 +225,15 @@ class Reflector:
             yield _Events(chunks, _now() + seconds + OVERTIME_S)
 
     async def _follow(self, events: "_Events") -> None:
-        while event := await events.next(SILENCE_S):
-            await self._report(event)
-            self._version = event.resource_version or self._version
+        self._events = events
+        if self._is_relist_wanted:  # while the list was under way
+            self.relist()
+        try:
+            while event := await events.next(SILENCE_S):
+                await self._report(event)
+                self._version = event.resource_version or self._version
+        finally:
+            self._events = None
 
     async def _report(self, event: WatchEvent) -> None:
         kind = self._target.kind
@@ -233,6 +258,13 @@ class _Events:
         self._ends_at = ends_at
         self._splitter = LineSplitter()
         self._lines: list[bytes] = []
+        self._waiting: asyncio.Timeout | None = None
+
+    def end_by(self, time: float) -> None:
+        """End at this time at the latest."""
+        self._ends_at = min(self._ends_at, time)
+        if self._waiting is not None and self._ends_at < (self._waiting.when() or 0.0):
+            self._waiting.reschedule(max(self._ends_at, _now()))
 
     async def next(self, silence_s: float) -> WatchEvent | None:
         """Return the next event, or None at the end of the watch.
@@ -243,10 +275,14 @@ class _Events:
         """
         while not self._lines:
             try:
-                async with asyncio.timeout(silence_s):
+                async with asyncio.timeout_at(min(_now() + silence_s, self._ends_at)) as self._waiting:
                     chunk = await anext(self._chunks, None)
             except TimeoutError as error:
+                if _now() >= self._ends_at:
+                    return None
                 raise _Silence(f"the watch said nothing for {silence_s:.0f} s") from error
+            finally:
+                self._waiting = None
             if chunk is None or _now() >= self._ends_at:
                 return None  # lines that are left over, or half of one, are asked for again
             self._lines = list(self._splitter.feed(chunk))[::-1]

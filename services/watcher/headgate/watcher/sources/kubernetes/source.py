@@ -59,6 +59,7 @@ class KubernetesSource:
         self._scope = scope
         self._choices = choices
         self._rng = rng or Random()  # noqa: S311 - jitter
+        self._followers: list[KindFollower] = []
 
     @property
     def heard_at(self) -> datetime | None:
@@ -70,17 +71,23 @@ class KubernetesSource:
         """What went wrong with the API server within the last minute."""
         return self._trouble.recent
 
+    def relist(self, kind: ResourceKind) -> bool:
+        """List a kind anew, soon; return whether it is read at all, so that a `Listed` of what is true now follows."""
+        return any([follower.relist(kind) for follower in self._followers])
+
     async def events(self) -> AsyncIterator[SourceEvent]:
         """Yield what the cluster has and what changes, for ever; errors of the server are logged and outwaited."""
         queue: asyncio.Queue[SourceEvent] = asyncio.Queue(QUEUE)
         discovery = Discovery(self.transport)
-        followers = [
+        self._followers = [
             KindFollower(
                 choice, self._targets_of, self.transport, discovery, queue.put, rng=self._rng, trouble=self._trouble
             )
             for choice in self._choices
         ]
-        working = asyncio.create_task(run_together(*(follower.run() for follower in followers)), name="kubernetes")
+        working = asyncio.create_task(
+            run_together(*(follower.run() for follower in self._followers)), name="kubernetes"
+        )
         try:
             while True:
                 yield await _get(queue, working)
