@@ -390,6 +390,20 @@ async def test_garbage_waits_for_a_grace_period() -> None:
         assert await stores.snapshots.collect_garbage("default", []) == 0
 
 
+async def test_a_chunk_that_was_said_to_be_there_is_not_dropped_by_a_collection_under_way() -> None:
+    async with real_bus() as (_, bus):
+        snapshots = (await NatsStores.open(bus, chunk_grace_s=0)).snapshots
+        chunks = {made.digest: made for made in (chunk(f"{number}.example") for number in range(200))}
+        await snapshots.put_chunks(list(chunks.values()))
+        collecting = asyncio.create_task(snapshots.collect_garbage("default", []))
+        while len(await snapshots._chunks()) == len(chunks):  # noqa: ASYNC110 - a store tells nobody
+            await asyncio.sleep(0.001)
+        missing = await snapshots.missing(chunks.keys())
+        assert 0 < len(missing) < len(chunks)
+        assert await collecting == len(missing)
+        assert await snapshots._chunks() == chunks.keys() - missing
+
+
 async def test_heartbeats_are_announced_again_after_the_bucket_was_lost() -> None:
     async with real_bus() as (server, bus):
         stores = await NatsStores.open(bus)
