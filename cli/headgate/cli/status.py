@@ -17,6 +17,7 @@ from headgate.cli import object_status
 from headgate.cli.errors import CommandError, ExitCode
 from headgate.cli.group import TeachingCommand
 from headgate.cli.inputs import KindState, kind_problems, read_kinds
+from headgate.cli.leaders import Leader, leader_problems, leader_rows, read_leaders
 from headgate.cli.object_status import ObjectName, parse_object
 from headgate.cli.rendering import age, count_of, print_json, print_table
 from headgate.cli.service_pages import ServicePage, read_pages
@@ -56,12 +57,14 @@ class Report:
     """Of watcher and translator, if `up` runs them."""
     certificates: tuple[Certificate, ...] = ()
     """Of a pinned table."""
+    leaders: tuple[Leader, ...] = ()
 
     @property
     def problems(self) -> list[tuple[str, Problem]]:
         """Everything that is wrong, each with what it is about: services, kinds, files, objects."""
         found = [*_stopped(self.up)] if self.up else []
         found += _pinned(self.manifest, self.certificates) if self.manifest else []
+        found += leader_problems(self.leaders)
         found += [complaint for page in self.pages for complaint in page.complaints]
         is_page_read = any(page.service == "watcher" and not page.is_away for page in self.pages)
         # The watcher's page names each refused object; markers tell of them where there is no page.
@@ -179,6 +182,7 @@ async def _read(stores: NatsStores, table: str, up: UpState | None) -> Report:
         kinds=tuple(kinds),
         pages=tuple(pages),
         certificates=tuple(certificates),
+        leaders=tuple(await read_leaders(stores.leases, stores.log_reader, table)),
     )
 
 
@@ -222,6 +226,7 @@ def as_document(report: Report) -> dict[str, Any]:
         "published": manifest
         and manifest.model_dump(mode="json", include={"version", "created_at", "inputs", "cause_count"}),
         "pin": manifest and manifest.pin and manifest.pin.model_dump(mode="json", exclude={"live", "waiting"}),
+        "leaders": [leader.model_dump(mode="json", exclude={"is_lease"}) for leader in report.leaders],
         "gateways": [beat.model_dump(mode="json") for beat in report.heartbeats],
         "objects": [update.model_dump(mode="json", include={"ref", "kind", "problems"}) for update in report.updates],
         "kinds": [kind.model_dump(mode="json") for kind in report.kinds],
@@ -242,6 +247,8 @@ def _print(report: Report) -> None:
         click.echo(f"clusters: {', '.join(sorted(manifest.inputs)) or 'none'}")
     if report.up:
         _section("services", ("SERVICE", "PROCESS", "RESTARTS"), _services(report.up))
+    if report.leaders:
+        _section("leaders", ("WORK", "WHO", "SINCE", "SEEN"), leader_rows(report.leaders))
     _section(
         "gateways",
         ("REPLICA", "WORKER", "APPLIED", "CONNECTIONS", "REQUESTS", "SEEN"),
