@@ -96,7 +96,7 @@ class Http2Upstream(UpstreamSide):
             self._websocket_key = key[1] if key is not None else b""
             lines = _KEY.sub(b"", lines)
         pieces.append(compress_lines(lines))
-        if b"application/grpc" in lines:
+        if lines.find(b"application/grpc") >= 0:
             kind = _TYPE.search(lines)
             if kind is not None and is_grpc_type(kind[1]):
                 pieces.append(_TE)

@@ -120,7 +120,8 @@ class Stream(ClientSide):
             exchange.allow(head.timeout_s)
         if max_body is not None and not self.ended and not exchange.limit_body(max_body):
             return
-        path = target.partition(b"?")[0] if b"?" in target else target
+        query = target.find(b"?")
+        path = target if query < 0 else target[:query]
         exchange.dispatch(path, b"", done=self.ended or head.is_connect)
 
     def end_tunnel(self) -> None:
