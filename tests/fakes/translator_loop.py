@@ -13,6 +13,7 @@ from headgate.common.snapshot import Manifest, Version
 from headgate.common.stores.memory import MemorySnapshotStore, MemoryStores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import TableEntry, entry_key
+from headgate.translator.doubt import AskWatchers
 from headgate.translator.loop import Stores, TranslatorLoop
 from headgate.translator.settings import TranslatorSettings
 
@@ -27,9 +28,15 @@ def settings(**values: Any) -> TranslatorSettings:
 
 @asynccontextmanager
 async def running(
-    stores: MemoryStores, *, leadership: Leadership | None = None, **values: Any
+    stores: MemoryStores,
+    *,
+    leadership: Leadership | None = None,
+    ask_watchers: AskWatchers | None = None,
+    **values: Any,
 ) -> AsyncIterator[TranslatorLoop]:
-    parts = Stores(stores.log_reader, stores.last_good, stores.snapshots, stores.statuses, stores.heartbeats)
+    parts = Stores(
+        *(stores.log_reader, stores.last_good, stores.snapshots, stores.statuses, stores.heartbeats), ask_watchers
+    )
     translator = TranslatorLoop(parts, settings(**values), leadership)
     task = asyncio.create_task(translator.run())
     try:

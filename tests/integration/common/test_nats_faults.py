@@ -137,6 +137,7 @@ async def test_a_lost_store_is_a_replay_of_the_new_log() -> None:
         await lose_store(server)
         await recorder.until(lambda: len(recorder.replays) == 2)
         assert recorder.replays[0].position.incarnation != recorder.replays[1].position.incarnation
+        assert not recorder.replays[1].went_back
         await insist(lambda: stores.log_writer.append(delta("new")))
         await recorder.until(lambda: recorder.versions == {"new": "1"})
 
@@ -168,6 +169,24 @@ async def test_a_log_that_was_restored_from_a_backup_is_replayed(tmp_path: Path)
         await insist(lambda: stores.log_writer.append(delta("other")))
         await recorder.until(lambda: recorder.versions == {"web": "1", "other": "1"})
         assert len({replay.position.incarnation for replay in recorder.replays}) == 1
+        assert [replay.went_back for replay in recorder.replays] == [False, True]
+
+
+async def test_a_log_that_was_made_anew_and_then_replaced_by_its_backup_went_back(tmp_path: Path) -> None:
+    async with recorded() as (server, stores, recorder):
+        store, backup = server.store_dir / "jetstream", tmp_path / "backup"
+        await stores.log_writer.append(delta("web"))
+        await server.stop()
+        shutil.copytree(store, backup)
+        await lose_store(server)
+        await insist(lambda: stores.log_writer.append(delta("new")))
+        await recorder.until(lambda: recorder.versions == {"new": "1"})
+        await server.stop()
+        shutil.rmtree(store)
+        shutil.copytree(backup, store)
+        await server.start()
+        await recorder.until(lambda: recorder.versions == {"web": "1"})
+        assert [replay.went_back for replay in recorder.replays] == [False, False, True]
 
 
 async def test_a_consumer_that_the_server_lost_is_replaced() -> None:

@@ -27,6 +27,7 @@ from fakes.tls import SelfSigned
 from headgate.common.admission import Opinion, Outcome, Proposal
 from headgate.common.bus_admission import Answering
 from headgate.common.bus_admission import ask as ask_for_opinion
+from headgate.common.bus_resync import ask_for_resync
 from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, LastGood, Operation, SyncMarker
 from headgate.common.errors import NoAnswer, NotPermitted
 from headgate.common.heartbeats import Heartbeat
@@ -208,8 +209,10 @@ UPKEEP: Operations = {
     "ask the system": lambda stores: stores.bus.request("$SYS.REQ.SERVER.PING", b""),
 }
 
+RESYNC: Operations = {"have all watchers compare": lambda stores: stores.bus.request("headgate.resync")}
+
 FORBIDDEN: dict[str, Operations] = {
-    "watcher-local": {**deltas_of("paris"), **TABLES, **STATUSES, **HEARTBEATS, **UPKEEP},
+    "watcher-local": {**deltas_of("paris"), **RESYNC, **TABLES, **STATUSES, **HEARTBEATS, **UPKEEP},
     "watcher-paris": {**deltas_of("local"), **TABLES, **STATUSES, **HEARTBEATS, **UPKEEP},
     "translator": {
         **{name: operation for name, operation in deltas_of("local").items() if not name.startswith("read")},
@@ -219,7 +222,7 @@ FORBIDDEN: dict[str, Operations] = {
             for name in ("delete a stream", "delete a message", "delete a consumer", "ask the system")
         },
     },
-    "gateway": {**deltas_of("local"), **TABLES, **STATUSES, **UPKEEP},
+    "gateway": {**deltas_of("local"), **RESYNC, **TABLES, **STATUSES, **UPKEEP},
     "reader": {
         **{name: operation for name, operation in deltas_of("local").items() if not name.startswith("read")},
         **TABLES,
@@ -253,16 +256,17 @@ def asks_of(cluster: str) -> Operations:
     return {
         "look after the log": lambda stores: stores.log_reader.position(),
         "wait for the streams": lambda stores: stores.ensure(FOR_WATCHERS),
-        "read statuses": lambda stores: first_of(stores.statuses.follow(cluster)),
+        "read statuses": lambda stores: follow(stores.statuses.follow(cluster)),
         "ask a translator": lambda stores: ask_translator(stores, cluster),
     }
 
 
-async def first_of(items: AsyncIterator[object]) -> None:
-    """Follow until something comes, or until it is certain that following works."""
+async def follow(items: AsyncIterator[object]) -> None:
+    """Follow for long enough to ask for whatever following needs."""
     with suppress(TimeoutError):
         async with asyncio.timeout(0.5), aclosing(items) as following:  # type: ignore[type-var]
-            await anext(following)
+            async for _ in following:
+                pass
 
 
 async def ask_translator(stores: NatsStores, cluster: str) -> None:
@@ -287,20 +291,21 @@ PERMITTED: dict[str, Operations] = {
         "change streams": change_streams,
         "keep what was good": lambda stores: stores.last_good.write(LastGood(ref=delta("local").ref, refused=0)),
         "read the log": lambda stores: stores.log_reader.position(),
-        "follow the log": lambda stores: first_of(stores.log_reader.follow()),
-        "follow the pointer": lambda stores: first_of(stores.snapshots.follow("roles")),
-        "read statuses": lambda stores: first_of(stores.statuses.follow("local")),
+        "follow the log": lambda stores: follow(stores.log_reader.follow()),
+        "follow the pointer": lambda stores: follow(stores.snapshots.follow("roles")),
+        "read statuses": lambda stores: follow(stores.statuses.follow("local")),
         "see who lives": lambda stores: stores.heartbeats.live(),
         "read what it wrote": lambda stores: stores.snapshots.get_chunk(NAME),
         "find what is missing": lambda stores: stores.snapshots.missing([CHUNK.digest] * 20),
         "collect garbage": lambda stores: stores.snapshots.collect_garbage("roles", [Version(0, 1)]),
         "lead": lead,
+        "ask watchers": lambda stores: ask_for_resync(stores.bus),
         "forget deletions": lambda stores: stores.log_writer.purge_tombstones("local", older_than_s=-60),
         "look after the streams": lambda stores: stores.ensure(),
     },
     "gateway": {
         "read the pointer": lambda stores: stores.snapshots.read_pointer("roles"),
-        "follow the pointer": lambda stores: first_of(stores.snapshots.follow("roles")),
+        "follow the pointer": lambda stores: follow(stores.snapshots.follow("roles")),
         "fetch a chunk": lambda stores: stores.snapshots.get_chunk(NAME),
         "look whether others can": lambda stores: stores.ensure(FOR_GATEWAYS),
         **HEARTBEATS,
@@ -308,8 +313,10 @@ PERMITTED: dict[str, Operations] = {
     "watcher-local": {**deltas_of("local"), **asks_of("local")},
     "watcher-paris": {**deltas_of("paris"), **asks_of("paris")},
     "reader": {
-        "follow the pointer": lambda stores: first_of(stores.snapshots.follow("roles")),
-        "read statuses": lambda stores: first_of(stores.statuses.follow("local")),
+        "look whether there is anything": lambda stores: stores.ensure(),
+        "follow the log": lambda stores: follow(stores.log_reader.follow()),
+        "follow the pointer": lambda stores: follow(stores.snapshots.follow("roles")),
+        "read statuses": lambda stores: follow(stores.statuses.follow("local")),
         "read the log": lambda stores: stores.log_writer.read_state("local"),
         "read the pointer": lambda stores: stores.snapshots.read_pointer("roles"),
         "fetch a chunk": lambda stores: stores.snapshots.get_chunk(NAME),

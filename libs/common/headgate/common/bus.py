@@ -176,6 +176,27 @@ class Bus:
             self._client.subscribe(subject, cb=receive, pending_msgs_limit=messages, pending_bytes_limit=size)
         )
 
+    async def listen(
+        self, subject: str, receive: Callable[[Msg], Awaitable[None]], *, messages: int, size: int
+    ) -> None:
+        """Subscribe as `subscribe` does, and again on every client that takes the place of one; never returns."""
+        connected = asyncio.Event()
+        forget = self.on_reconnect(connected.set)
+        try:
+            while True:
+                client = self._client
+                connected.clear()
+                try:
+                    await self.subscribe(subject, receive, messages=messages, size=size)
+                    while self._client is client:  # which subscribes again by itself when it reconnects
+                        await connected.wait()
+                        connected.clear()
+                except nats.errors.Error as error:
+                    _log.debug("no subscription yet", extra={"subject": subject, "reason": reason_of(error)})
+                    await connected.wait()
+        finally:
+            forget()
+
     async def close(self) -> None:
         """Close for good."""
         self._is_closing = True

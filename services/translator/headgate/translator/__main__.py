@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 
 from headgate.common.bus import Bus
 from headgate.common.bus_admission import Answering
+from headgate.common.bus_resync import ask_for_resync
 from headgate.common.errors import SettingsError
 from headgate.common.leadership import Elector, Leadership, Sole, run_while_leading
 from headgate.common.service import ServiceContext, run_service
@@ -58,7 +59,10 @@ async def _work(context: ServiceContext, settings: TranslatorSettings) -> None:
         stores = await NatsStores.open(bus, upkeep=Upkeep(replicas=settings.nats_replicas))
         context.admin.add_readiness("table", lambda: "not connected to the store of tables yet")
         async with _open_tables(settings, stores, name) as tables:
-            parts = Stores(stores.log_reader, stores.last_good, tables.snapshots, stores.statuses, tables.heartbeats)
+            parts = Stores(
+                *(stores.log_reader, stores.last_good, tables.snapshots, stores.statuses, tables.heartbeats),
+                ask_watchers=lambda: ask_for_resync(bus),
+            )
             leadership = _leadership(settings, tables.leases, lambda: loop.readiness() is None)
             loop = TranslatorLoop(parts, settings, leadership)
             context.admin.add_readiness("table", loop.readiness)

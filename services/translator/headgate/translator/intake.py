@@ -95,7 +95,8 @@ class Intake:
         self._target = position
         self._translation = translation
         self._announced: dict[str, frozenset[KindName]] = {}
-        self._synced: dict[str, set[KindName]] = {}
+        self._synced: dict[str, dict[KindName, int]] = {}
+        """Cluster to its marked kinds, each with the sequence of its last marker."""
         self._sequences: dict[str, int] = {}
         self._sequence = 0
 
@@ -136,7 +137,7 @@ class Intake:
             case ClusterAnnouncement():
                 self._announced[message.cluster] = frozenset(message.kinds)
             case SyncMarker():
-                self._synced.setdefault(message.cluster, set()).add(message.kind)
+                self._synced.setdefault(message.cluster, {})[message.kind] = message.sequence
         return False
 
     def _apply(self, delta: Delta, causes: Causes) -> bool:
@@ -152,13 +153,21 @@ class Intake:
         if not self.is_replayed:
             return
         for cluster, kinds in self._announced.items():
-            if kinds <= self._synced.get(cluster, set()):
+            if kinds <= self._synced.get(cluster, {}).keys():
                 self._translation.activate(cluster)
+
+    def not_marked_after(self, sequence: int) -> set[str]:
+        """Return the clusters of which a kind was not marked after a sequence."""
+        return {
+            cluster
+            for cluster, kinds in self._announced.items()
+            if any(self._synced.get(cluster, {}).get(kind, 0) <= sequence for kind in kinds)
+        }
 
     def incomplete(self) -> Mapping[str, list[str]]:
         """Return the clusters that are announced but not complete, with the kinds that are missing."""
         return {
-            cluster: sorted(str(kind.resource) for kind in kinds - self._synced.get(cluster, set()))
+            cluster: sorted(str(kind.resource) for kind in kinds - self._synced.get(cluster, {}).keys())
             for cluster, kinds in sorted(self._announced.items())
             if cluster not in self._translation.active_clusters
         }

@@ -30,6 +30,7 @@ from headgate.common.tasks import run_together
 from headgate.common.telemetry import current_traceparent, span_from, tracer
 from headgate.translator import metrics
 from headgate.translator.addresses import announced
+from headgate.translator.doubt import AskWatchers, Doubt
 from headgate.translator.fleet import Fleet
 from headgate.translator.intake import Causes, Intake
 from headgate.translator.keeping import LastGoodKeeper
@@ -81,6 +82,8 @@ class Stores(NamedTuple):
     snapshots: SnapshotStore
     statuses: StatusBoard
     heartbeats: HeartbeatBoard
+    ask_watchers: AskWatchers | None = None
+    """None where nobody can be asked, and where the log never is an older copy."""
 
 
 Item = LogReplay | Sequence[LogMessage] | Surroundings | Remembered | Pointer | Turn
@@ -106,6 +109,7 @@ class TranslatorLoop:
         self._inbox: asyncio.Queue[Item] = asyncio.Queue(INBOX)
         self._required: frozenset[str] = frozenset()
         self._catch_up = CatchUp(stores.log)
+        self._doubt = Doubt(stores.log, stores.ask_watchers)
         self._due: float | None = None
         self._next_at = float("-inf")
         """When the next revision may be, at the earliest."""
@@ -234,7 +238,7 @@ class TranslatorLoop:
                 case None:
                     await self._publish_if_possible()
                 case LogReplay():
-                    self._begin(item.position)
+                    self._begin(item)
                 case Surroundings():
                     self._take_surroundings(item)
                     await self._post_again()
@@ -247,7 +251,8 @@ class TranslatorLoop:
                     self._take_turn()
                     await self._post_again()
                 case _:
-                    if self._intake.receive(item, self._causes) or self._catch_up.is_waiting:
+                    is_awaited = self._catch_up.is_waiting or self._doubt.is_open
+                    if self._intake.receive(item, self._causes) or is_awaited:
                         self._schedule()
 
     async def _next_item(self) -> Item | None:
@@ -261,18 +266,23 @@ class TranslatorLoop:
         except TimeoutError:
             return None
 
-    def _begin(self, position: LogPosition) -> None:
+    def _begin(self, replay: LogReplay) -> None:
+        is_another = self._intake.incarnation not in (_NEVER.incarnation, replay.position.incarnation)
+        if replay.went_back:
+            self._doubt.went_back()
+        if is_another or replay.went_back:
+            self._publisher.distrust()  # tables are lost with the log more often than not
         if self._is_current:
             self._required |= self._translation.active_clusters
             logger.warning("the log begins anew; the published table stays until its clusters are listed again")
         self._keeper.rest()
         self._translation = Translation(make_dialects(self._settings.classes))
-        self._intake = Intake(position, self._translation)
+        self._intake = Intake(replay.position, self._translation)
         self._causes = self._new_causes()
         self._catch_up.end()
         self._due = None
         self._known = frozenset()
-        self._statuses.begin()
+        self._statuses.begin(is_board_lost=is_another or replay.went_back)
 
     def _new_causes(self) -> Causes:
         current = self._publisher.manifest
@@ -283,11 +293,15 @@ class TranslatorLoop:
         self._due = due if self._due is None else min(self._due, due)
 
     def _take_surroundings(self, found: Surroundings) -> None:
+        self._doubt.saw(found.pointer.version if found.pointer else None)
+        self._doubt.heard(found.served)
         self._publisher.observe(found.pointer, found.served)
         self._surroundings = found
         self._tell_surroundings()
         if self._catch_up.is_waiting:
             self._catch_up.look()
+            self._schedule()
+        if self._doubt.is_open:
             self._schedule()
         if self._publisher.is_behind or not self._leads:
             self._schedule()
@@ -297,6 +311,7 @@ class TranslatorLoop:
             self._statuses.observe(found.fleet, self._settings.fixed_addresses or found.addresses)
 
     def _take_pointer(self, pointer: Pointer) -> None:
+        self._doubt.saw(pointer.version)
         # Who follows looks at the pointer now and then, and anew when its turn comes.
         if self._leads and pointer.version != self._publisher.version:
             self._publisher.observe(pointer, None)
@@ -329,16 +344,20 @@ class TranslatorLoop:
             return f"no cluster is completely listed yet ({waiting or 'none is announced'})"
         if self._leads and not self._catch_up.is_done(self._intake.sequence):
             return "another translator has read more of the log"
-        return None
+        return self._doubt.obstacle()
 
     async def _publish_if_possible(self) -> None:
         self._due = None
         try:
             if self._leads and self._catch_up.must_ask:
                 await self._catch_up.ask(self._intake.incarnation)
+            if self._doubt.must_ask:
+                await self._doubt.ask()
+            self._doubt.look(self._intake, self._settings.forget_clusters)
+            wait_s = self._recovery_wait()
             if (obstacle := self._obstacle()) is not None:
                 logger.debug("not published", extra={"reason": obstacle})
-            elif (wait_s := self._recovery_wait()) > 0:
+            elif wait_s > 0:
                 self._schedule(not_before=time.monotonic() + wait_s)
             else:
                 await self._publish()
@@ -369,11 +388,12 @@ class TranslatorLoop:
 
     def _recovery_wait(self) -> float:
         """Seconds to wait for clusters that may be there besides: nothing is known of the table that gateways serve."""
-        if self._is_current or self._publisher.version is not None or self._publisher.served is None:
+        is_lost = not self._is_current and self._publisher.version is None and self._publisher.served is not None
+        if not is_lost and not self._doubt.is_blind:
             return 0.0
         if self._recovering_since is None:
             self._recovering_since = time.monotonic()
-            logger.warning("log and store were lost while gateways serve: waiting for further clusters")
+            logger.warning("gateways serve a table that the store does not have: waiting for all of its clusters")
         return self._recovering_since + self._settings.recovery_wait_s - time.monotonic()
 
     async def _adopt_pin(self) -> None:
@@ -464,6 +484,8 @@ class TranslatorLoop:
         self._note_current()
 
     def _note_current(self) -> None:
+        self._doubt.saw(self._publisher.version)
+        self._doubt.end()
         self._is_current = True
         self._required = frozenset()
         self._recovering_since = None

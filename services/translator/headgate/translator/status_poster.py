@@ -49,6 +49,8 @@ class StatusPoster:
         self._may_post = may_post
         self._posted: dict[ObjectRef, tuple[datetime, bytes]] = {}
         """When and what, encoded: all of them decoded take ten times the memory."""
+        self._doubted: set[ObjectRef] = set()
+        """What was posted for these may be lost: it is posted again, also if nothing else is wanted."""
         self._wishes: dict[ObjectRef, tuple[Wish, str | None]] = {}
         self._clusters: dict[str, None] = {}
         self._news = asyncio.Event()
@@ -84,6 +86,10 @@ class StatusPoster:
         """Say what is wanted for an object; replaces a wish that waits."""
         self._wishes[ref] = (wish, traceparent)
         self._waiting.set()
+
+    def doubt_board(self) -> None:
+        """Say that what was posted may be there no more, or in an older version."""
+        self._doubted.update(self._posted)
 
     def give_up(self) -> None:
         """Forget the wishes that wait: another one posts from now on."""
@@ -179,7 +185,7 @@ class StatusPoster:
         posted = self._update(ref)
         before = None if posted is None else wanted_by(posted)
         wanted = wish(before)
-        if wanted is not None and wanted != before:
+        if wanted is not None and (wanted != before or ref in self._doubted):
             update = to_update(wanted, posted, datetime.now(UTC), traceparent)
             await self._send(update)
             self._note(update)
@@ -187,6 +193,7 @@ class StatusPoster:
             if (last := forget(before)) != before:
                 await self._board.forget(to_update(last, None, datetime.now(UTC), traceparent))
             self._posted.pop(ref, None)
+        self._doubted.discard(ref)
         if self._wishes.get(ref) is entry:
             del self._wishes[ref]
 

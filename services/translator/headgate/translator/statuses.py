@@ -95,8 +95,14 @@ class Statuses:
         """Say nothing of what was touched: another one does, and this one begins anew when its turn comes."""
         self._touched.clear()
 
-    def begin(self) -> None:
-        """Say that the world begins anew: whatever has a status may stand differently."""
+    def begin(self, *, is_board_lost: bool = False) -> None:
+        """Say that the world begins anew: whatever has a status may stand differently.
+
+        Args:
+            is_board_lost: whether what was posted may be there no more, or in an older version.
+        """
+        if is_board_lost:
+            self._poster.doubt_board()
         self._severities.clear()
         self.touch(self._poster.known)
 

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from headgate.common.admin import AdminSite
 from headgate.common.bus import Bus
+from headgate.common.bus_resync import heed_resync
 from headgate.common.errors import SettingsError
 from headgate.common.leadership import Elector, Leadership, Sole
 from headgate.common.problems import Problem, Severity
@@ -92,8 +93,9 @@ class Watcher:
                 leadership=self._leadership,
                 relist=self._relist,
             )
-            bus.on_reconnect(self._publisher.compare_with_log)
-            work = [self._publisher.run(), self._write_statuses(stores)]
+            compare = self._publisher.compare_with_log
+            bus.on_reconnect(compare)
+            work = [self._publisher.run(), self._write_statuses(stores), heed_resync(bus, compare)]
             if server := make_admission_server(settings, bus, recipients):
                 context.admin.add_readiness("admission", server.readiness)
                 work.append(server.run())

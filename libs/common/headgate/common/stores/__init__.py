@@ -150,6 +150,8 @@ class LogReplay(NamedTuple):
     """The log starts anew after this; the replay is complete when `position.last_sequence` is reached."""
 
     position: LogPosition
+    went_back: bool = False
+    """Whether this is an older copy of the log that was read before, as a store is that was restored from a backup."""
 
 
 class DeltaSelection(NamedTuple):

@@ -21,6 +21,7 @@ import random
 from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from enum import Enum
 from typing import NamedTuple
 
 import nats.errors
@@ -64,6 +65,8 @@ class Restarted(NamedTuple):
     """What follows starts from the beginning and is complete at the position's sequence."""
 
     position: LogPosition
+    went_back: bool = False
+    """Whether the stream is an older copy of the one that was followed before."""
 
 
 class _Interrupted(Exception):
@@ -83,11 +86,12 @@ async def follow(stream: Stream, subjects: Sequence[str]) -> AsyncGenerator[Rest
         consumer = OrderedConsumer(stream, subjects)
         try:
             state = await _state(stream)
-            if seen is None or not await seen.is_still_in(stream, state.incarnation):
+            found = await seen.find(stream, state) if seen else _Found.GONE
+            if seen is None or found is not _Found.THERE:
                 await consumer.open(after=None)
                 position = await _position(stream, state.incarnation)
                 seen = None
-                yield Restarted(position)
+                yield Restarted(position, found is _Found.WENT_BACK)
             else:
                 await consumer.open(after=seen.sequence)
             while True:
@@ -146,6 +150,7 @@ async def read_position(stream: Stream) -> LogPosition:
 
 class _State(NamedTuple):
     incarnation: str
+    last_sequence: int
 
 
 async def _state(stream: Stream) -> _State:
@@ -154,7 +159,7 @@ async def _state(stream: Stream) -> _State:
     except StreamMissing:
         await stream.ensure()
         state = await stream.state()
-    return _State(state.created)
+    return _State(state.created, state.last_sequence)
 
 
 async def _position(stream: Stream, incarnation: str) -> LogPosition:
@@ -164,16 +169,29 @@ async def _position(stream: Stream, incarnation: str) -> LogPosition:
     return LogPosition(incarnation, last.sequence if last else 0)
 
 
+class _Found(Enum):
+    THERE = "there"
+    GONE = "gone"
+    """Made anew, or compacted away."""
+    WENT_BACK = "went back"
+
+
 class _Seen(NamedTuple):
     incarnation: str
     sequence: int
     time_us: int
 
-    async def is_still_in(self, stream: Stream, incarnation: str) -> bool:
-        if incarnation != self.incarnation:
-            return False
+    async def find(self, stream: Stream, state: _State) -> _Found:
+        """Look for the message that was seen last."""
+        if state.incarnation != self.incarnation:
+            is_older = _microseconds(state.incarnation) < _microseconds(self.incarnation)
+            return _Found.WENT_BACK if is_older else _Found.GONE
+        if state.last_sequence < self.sequence:
+            return _Found.WENT_BACK
         stored = await stream.at(self.sequence)
-        return stored is not None and _microseconds(stored.time) == self.time_us
+        if stored is None:
+            return _Found.GONE
+        return _Found.THERE if _microseconds(stored.time) == self.time_us else _Found.WENT_BACK
 
 
 def _microseconds(rfc3339: str) -> int:

@@ -229,7 +229,7 @@ class NatsDeltaLogReader:
         async with aclosing(follow(self._stream, [">"])) as items:
             async for item in items:
                 if isinstance(item, Restarted):
-                    yield LogReplay(item.position)
+                    yield LogReplay(item.position, item.went_back)
                 elif messages := _decode(item):
                     yield messages
 
