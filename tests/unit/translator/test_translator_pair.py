@@ -121,6 +121,21 @@ async def test_changes_of_a_long_wait_are_not_counted_among_the_causes() -> None
         assert (await manifest_of(stores)).cause_count == 1
 
 
+async def test_changes_that_changed_nothing_are_not_counted_among_the_causes() -> None:
+    stores = await filled()
+    async with pair(stores) as both:
+        await until(lambda: version_of(stores))
+        for number in range(5):
+            await stores.log_writer.append(applied(service(f"unused-{number}")))
+        await idle(stores, both.one, both.other)
+        both.seat.lose()
+        await stores.log_writer.append(applied(ingress("last", host="last.example")))
+        before = version_of(stores)
+        both.other_seat.take()
+        await until(lambda: version_of(stores) != before)
+        assert [cause.name for cause in (await manifest_of(stores)).causes] == ["last"]
+
+
 async def test_leading_goes_back_and_forth_without_a_revision_going_back() -> None:
     stores = await filled()
     async with pair(stores) as both:

@@ -475,9 +475,10 @@ class TranslatorLoop:
 
     def _stay_warm(self) -> None:
         """Have the table encoded, and know what is new in it, for when our turn comes."""
-        self._draft()
         current = self._publisher.manifest
-        if current is not None and current.log == self._intake.incarnation:
+        if self._publisher.is_current(self._draft()):
+            self._causes = self._new_causes()
+        elif current is not None and current.log == self._intake.incarnation:
             self._causes.forget(current.inputs)
         self._statuses.forget_touched()
         self._pause_s = _FIRST_PAUSE_S

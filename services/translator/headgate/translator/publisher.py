@@ -183,8 +183,7 @@ class Publisher:
             TooLarge: an entry is larger than the store takes.
         """
         await self.refresh()
-        self._names.learn((*draft.chunks, *draft.live))
-        if self._is_current(draft) and not self.is_behind:
+        if self.is_current(draft) and not self.is_behind:
             await self._verify(draft)
             self._contents = draft.by_digest
             return None
@@ -204,7 +203,9 @@ class Publisher:
         self._served = max(filter(None, (self._served, manifest.version)))
         return manifest.version
 
-    def _is_current(self, draft: Draft) -> bool:
+    def is_current(self, draft: Draft) -> bool:
+        """Whether a draft is what the current revision is, as far as known."""
+        self._names.learn((*draft.chunks, *draft.live))
         current = self._manifest
         if current is None or current.chunks != self._names.of(draft.chunks):
             return False
