@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fakes.leadership import Seat
 from fakes.publishing import ObservedLog, Publishing, publishing, service
 from fakes.waiting import until
-from headgate.common.deltas import ClusterAnnouncement, Delta, Operation
+from headgate.common.deltas import ClusterAnnouncement, Delta, Operation, SyncMarker
 from headgate.common.resources import SERVICE, ResourceKind
 from headgate.watcher import publisher as publisher_module
 
@@ -177,6 +177,30 @@ async def test_a_list_decides_what_was_in_doubt_even_if_versions_went_back() -> 
         other.sees(service("x", "50", port=81))
         await until(lambda: len(log.appended) == 4)
         assert await contents(log) == {"x": "50"}
+
+
+def marks(log: ObservedLog, resource: str) -> int:
+    """How often a kind was said to be complete."""
+    return sum(isinstance(one, SyncMarker) and one.kind.resource == resource for one in log.said)
+
+
+async def test_a_kind_in_doubt_is_not_said_to_be_complete_before_it_is_listed_anew() -> None:
+    """As when the log comes back as an older copy, with what was deleted since."""
+    log = ObservedLog()
+    async with watcher(log, is_leader=True) as one:
+        one.sees(service("x", "1"))
+        await until(lambda: one.publishing.publisher.readiness() is None)
+        await log.append(log.appended[0].model_copy(update={"ref": log.appended[0].ref._replace(name="old")}))
+        log.said.clear()
+        one.publishing.publisher.compare_with_log()
+        await until(lambda: one.asked == [SERVICE] and marks(log, "ingresses") == 1)
+        await settle()
+        assert marks(log, "services") == 0
+        assert await contents(log) == {"x": "1", "old": "1"}
+        one.sees(service("x", "1"))
+        await until(lambda: marks(log, "services") == 1)
+        assert await contents(log) == {"x": "1"}
+        assert isinstance(log.said[-1], SyncMarker)
 
 
 async def test_a_kind_that_is_not_read_any_more_is_in_no_doubt() -> None:

@@ -112,6 +112,8 @@ class Publisher:
         self._listing: ResourceKind | None = None
         self._marks: dict[ResourceKind, SyncMarker] = {}
         self._due: set[ResourceKind] = set()
+        self._doubtful: set[ResourceKind] = set()
+        """Kinds of which not everything is said before they are listed anew."""
         self._marked: set[ResourceKind] = set()
         self._refused: dict[ObjectRef, Problem] = {}
         self._seal_id = hashlib.sha256(",".join(sorted(map(recipient_id, recipients))).encode()).hexdigest()[:8]
@@ -169,6 +171,7 @@ class Publisher:
             case Listed(kind, objects):
                 await self._note_list(kind, objects)
             case Unavailable(kind, state, message):
+                self._doubtful.discard(kind)
                 if state is SyncState.ABSENT:
                     self._ledger.complete(kind, ())
                 self._mark(kind, state, message)
@@ -182,6 +185,7 @@ class Publisher:
             if count % _TOGETHER == 0:
                 await asyncio.sleep(0)
         self._ledger.complete(kind, refs)
+        self._doubtful.discard(kind)
         for gone in [ref for ref in self._refused if self._kind_of(ref) == kind and ref not in refs]:
             del self._refused[gone]
         self._was_listed, self._listing = True, None
@@ -304,7 +308,8 @@ class Publisher:
         is_list, self._was_listed = self._was_listed or self._listing is not None, False
         try:
             await self._send(is_list=is_list)
-            for kind in sorted(due, key=self._source.kinds.index):
+            self._due |= due & self._doubtful
+            for kind in sorted(due - self._doubtful, key=self._source.kinds.index):
                 self._check_turn()
                 await self._log_writer.mark_synced(self._marks[kind])
                 self._marked.add(kind)
@@ -320,6 +325,7 @@ class Publisher:
         if self._leadership.is_leader and self._term != self._leadership.term:
             self._term = self._leadership.term
             self._must_compare = self._must_announce = True
+            self._doubtful.clear()
         self._check_turn()
 
     def _check_turn(self) -> None:
@@ -352,6 +358,8 @@ class Publisher:
             kind = self._kinds.get(name)
             if kind is None or not relist(kind):
                 self._ledger.trust(name)  # nobody reads it any more
+            else:
+                self._doubtful.add(kind)
 
     async def _announce(self) -> None:
         await self._log_writer.announce(self._announcement())
