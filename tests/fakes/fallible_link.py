@@ -41,6 +41,10 @@ class FallibleLink:
         self._server.close()
         await cancel(*self._tasks)
 
+    @property
+    def is_whole(self) -> bool:
+        return self._flowing.is_set() and not self._is_cut
+
     def stall(self) -> None:
         """Hold back everything that is said from now on."""
         self._flowing.clear()

@@ -62,6 +62,11 @@ class Deployment:
         """The API server of a cluster."""
         return next(each.api for each in self.desired if each.cluster == cluster)
 
+    @property
+    def nats_links(self) -> Sequence[Sequence[FallibleLink]]:
+        """Of all services."""
+        return [links for name, links in self.links.items() if name.endswith(" > nats")]
+
     async def start(self, stack: AsyncExitStack) -> None:
         """Start everything; what was started ends with the stack."""
         self._stack = stack

@@ -147,8 +147,14 @@ class Nemesis:
             await (self._deployment.tables.lose() if is_empty else self._deployment.tables.restore())
             return
         broker, log = self._deployment.broker, self._deployment.log
+        # Parted a moment before, so that the recorder misses nothing that a translator heard.
+        parted = [link for links in self._deployment.nats_links for link in links if link.is_whole]
+        for link in parted:
+            link.cut()
         await log.pause()
         await broker.kill()
+        for link in parted:
+            link.heal()
         await asyncio.sleep(fault.for_s)
         if is_empty:
             broker.lose()

@@ -3,10 +3,11 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from headgate.common.bus import Bus
 from headgate.common.deltas import Delta, Operation
+from headgate.common.errors import StoreError
 from headgate.common.nats_access import NatsAccess
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import ChunkName
@@ -14,6 +15,8 @@ from headgate.common.stores import DeltaSelection
 from headgate.common.stores.nats import NatsStores, Upkeep
 from headgate.common.tasks import cancel
 from headgate.translator.offline import translate_all
+
+READ_S = 2.0
 
 Inputs = Mapping[str, int]
 """Cluster to the sequence of its last delta."""
@@ -93,6 +96,10 @@ class RecordedLog:
 
     async def pause(self) -> None:
         """Stop before the log is lost or restored, so that two lines are never taken for one."""
+        if self._stores is not None:
+            with suppress(TimeoutError, StoreError):  # a log that cannot be read tells translators nothing either
+                async with asyncio.timeout(READ_S):
+                    await self._read_to_the_end(self._stores)
         if self._recording is not None:
             await cancel(self._recording)
             self._recording = None
@@ -102,6 +109,13 @@ class RecordedLog:
         assert self._stores is not None
         self.lines.append(Line())
         self._recording = asyncio.create_task(self._record(self._stores))
+
+    async def _read_to_the_end(self, stores: NatsStores) -> None:
+        known = self.lines[-1].last_sequence
+        async for batch in stores.log_reader.read_after(DeltaSelection(), known):
+            last = batch[-1].delta.sequence
+            while self.lines[-1].last_sequence < last:  # noqa: ASYNC110 - the recording has no event
+                await asyncio.sleep(0.01)
 
     async def _record(self, stores: NatsStores) -> None:
         async for batch in stores.log_reader.tail(DeltaSelection(), 0):

@@ -22,7 +22,7 @@ SEED, SCHEDULE = "FAULT_SEED", "FAULT_SCHEDULE"
 SEEDS = {"single": 3, "cluster": 4, "redis": 4}
 LENGTH_S, COUNT = 6.0, 5
 """How long things break, and how many."""
-MUST = {"single": "lose", "cluster": "nats-server", "redis": "redis-server"}
+MUST = {"single": "restore", "cluster": "nats-server", "redis": "redis-server"}
 """What is drawn first, so that a store is always in it."""
 
 

@@ -62,3 +62,15 @@ async def test_a_stream_that_was_changed_or_deleted_is_put_in_order(monkeypatch:
 async def test_old_deletions_of_every_cluster_are_forgotten_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     async with kept(monkeypatch) as (_, writer), asyncio.timeout(BOUND_S):
         assert [await writer.purged.get(), await writer.purged.get()] == ["paris", "paris"]
+
+
+async def test_a_stream_that_was_lost_before_it_was_our_turn_is_made_at_once() -> None:
+    async with real_bus() as (_, bus), asyncio.timeout(BOUND_S):
+        stores = await NatsStores.open(bus)
+        await bus.js.delete_stream("HEADGATE_STATUS")
+        task = asyncio.create_task(keep_in_order(stores, lambda: frozenset()))
+        try:
+            while await kept_messages(stores, "HEADGATE_STATUS") is None:  # noqa: ASYNC110 - a stream has no event
+                await asyncio.sleep(0.01)
+        finally:
+            await cancel(task)

@@ -19,13 +19,14 @@ PURGE_S = 3600.0
 
 
 async def keep_in_order(stores: NatsStores, clusters: Callable[[], Collection[str]]) -> None:
-    """Look after the streams for ever, at once after every reconnection.
+    """Look after the streams for ever: at once, and at once after every reconnection.
 
     Args:
         stores: opened.
         clusters: names of those whose deletions are forgotten after a week.
     """
     reconnected = asyncio.Event()
+    reconnected.set()  # streams may have been lost before it was our turn, and watchers wait for them
     forget = stores.bus.on_reconnect(reconnected.set)
     pause_s, purge_at = LOOK_S, time.monotonic() + PURGE_S
     try:
