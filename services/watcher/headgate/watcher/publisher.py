@@ -10,7 +10,6 @@ it has seen, it lists the kind anew before it says anything.
 """
 
 import asyncio
-import hashlib
 import logging
 import random
 from collections import Counter
@@ -21,25 +20,21 @@ from typing import Literal
 
 from nacl.public import PublicKey
 
-from headgate.common.deltas import Author, ClusterAnnouncement, Delta, KindName, SyncMarker, SyncState
-from headgate.common.errors import Conflict, SealingError, StoreError, StoreUnavailable
+from headgate.common.deltas import ClusterAnnouncement, Delta, KindName
+from headgate.common.errors import Conflict, StoreError, StoreUnavailable
 from headgate.common.leadership import Leadership, Sole, run_while_leading
 from headgate.common.problems import Problem
-from headgate.common.resources import SECRET, JsonObject, ObjectRef, ResourceKind
-from headgate.common.sealing import recipient_id
+from headgate.common.resources import ObjectRef, ResourceKind
 from headgate.common.stores import DeltaLogReader, DeltaLogWriter, LogPosition
 from headgate.common.tasks import run_together
 from headgate.common.telemetry import current_traceparent, span_from
-from headgate.watcher.ledger import Gone, Ledger, Wanted, content_digest
-from headgate.watcher.metrics import DELTAS_PUBLISHED, PUBLISH_SECONDS, REFUSED, UNPUBLISHED
-from headgate.watcher.objects import MAX_OBJECT_BYTES, encode, is_published, managing_author, prepare_stripped, strip
-from headgate.watcher.sources import Applied, Deleted, Listed, Source, SourceEvent, Unavailable
+from headgate.watcher.intake import AuthorOf, Intake
+from headgate.watcher.metrics import DELTAS_PUBLISHED, PUBLISH_SECONDS, UNPUBLISHED
+from headgate.watcher.sources import Source
 
 BULK = 16
 """A list that differs in this many objects or more goes to the log in batches, without a check of each."""
 BATCH = 1000
-SHOWN_REFUSALS = 3
-"""Named in a marker; the admin site names all."""
 WINDOW = 64
 """Changes of different objects that are on their way to the log at once."""
 POSITION_S = 5.0
@@ -51,11 +46,9 @@ COMPARE_S = 600.0
 KEEP_DELETIONS = timedelta(minutes=5)
 """Longer than the cluster is without a watcher that publishes, when one takes over from another."""
 _FIRST_WAIT_S, _LAST_WAIT_S = 0.05, 5.0
-_TOGETHER = 256
 
 _log = logging.getLogger(__name__)
 
-AuthorOf = Callable[[ObjectRef, JsonObject], Author | None]
 Relist = Callable[[ResourceKind], bool]
 """Asks the source to list a kind anew; returns whether it will."""
 
@@ -99,24 +92,14 @@ class Publisher:
         self._leadership = leadership or Sole()
         self._term = 0
         self._relist = relist
-        self._author_of = author_of or (lambda _, manifest: managing_author(manifest))
         self._source, self._log_writer, self._log_reader = source, log_writer, log_reader
-        self._cluster, self._recipients = cluster, tuple(recipients)
-        self._origin, self._instance = origin, instance
-        self._kinds = {(kind.group, kind.resource): kind for kind in source.kinds}
-        self._ledger = Ledger(source.kinds)
+        self._cluster, self._origin, self._instance = cluster, origin, instance
         self._wake = asyncio.Event()
+        self._intake = Intake(source.kinds, cluster, recipients, author_of, self._wake.set)
+        self._ledger = self._intake.ledger
         self._must_compare = True
         self._must_announce = True
-        self._was_listed = False
-        self._listing: ResourceKind | None = None
-        self._marks: dict[ResourceKind, SyncMarker] = {}
-        self._due: set[ResourceKind] = set()
-        self._doubtful: set[ResourceKind] = set()
-        """Kinds of which not everything is said before they are listed anew."""
         self._marked: set[ResourceKind] = set()
-        self._refused: dict[ObjectRef, Problem] = {}
-        self._seal_id = hashlib.sha256(",".join(sorted(map(recipient_id, recipients))).encode()).hexdigest()[:8]
 
     async def run(self) -> None:
         """Publish until cancelled."""
@@ -136,143 +119,29 @@ class Publisher:
     def readiness(self) -> str | None:
         """Readiness check: content once every kind was listed and is in the log, if it is for us to put it there."""
         if not self._leadership.is_leader:
-            waiting = [str(kind) for kind in self._source.kinds if kind not in self._marks]
-            return f"not listed yet: {', '.join(waiting)}" if waiting else None
-        waiting = [str(kind) for kind in self._source.kinds if kind not in self._marked]
-        return f"not published yet: {', '.join(waiting)}" if waiting else None
+            waiting = self._intake.unlisted()
+            return f"not listed yet: {', '.join(map(str, waiting))}" if waiting else None
+        waiting = [kind for kind in self._source.kinds if kind not in self._marked]
+        return f"not published yet: {', '.join(map(str, waiting))}" if waiting else None
 
     @property
     def is_listed(self) -> bool:
         """Whether everything is known that there is to publish."""
-        return all(kind in self._marks for kind in self._source.kinds)
+        return not self._intake.unlisted()
 
     @property
     def refused(self) -> Sequence[tuple[ObjectRef, Problem]]:
         """Objects that could not be published; what was published of them before stays in force."""
-        return tuple(self._refused.items())
-
-    # Taking in
+        return self._intake.refused
 
     async def _take_in(self) -> None:
         async for event in self._source.events():
-            await self._note(event)
+            await self._intake.note(event)
             if not self._leadership.is_leader:
                 self._must_compare = True
                 self._ledger.rest(_now() - KEEP_DELETIONS)
             UNPUBLISHED.set(self._ledger.pending)
             self._wake.set()
-
-    async def _note(self, event: SourceEvent) -> None:
-        match event:
-            case Applied(kind, manifest, traceparent):
-                self._want(kind, manifest, traceparent)
-            case Deleted(kind, manifest):
-                self._drop(kind, manifest)
-            case Listed(kind, objects):
-                await self._note_list(kind, objects)
-            case Unavailable(kind, state, message):
-                self._doubtful.discard(kind)
-                if state is SyncState.ABSENT:
-                    self._ledger.complete(kind, ())
-                self._mark(kind, state, message)
-
-    async def _note_list(self, kind: ResourceKind, objects: Sequence[JsonObject]) -> None:
-        refs: set[ObjectRef] = set()
-        self._listing = kind  # the sender may come by while this lets others run
-        for count, manifest in enumerate(objects, start=1):
-            if self._want(kind, manifest, None):
-                refs.add(self._ref(kind, manifest))
-            if count % _TOGETHER == 0:
-                await asyncio.sleep(0)
-        self._ledger.complete(kind, refs)
-        self._doubtful.discard(kind)
-        for gone in [ref for ref in self._refused if self._kind_of(ref) == kind and ref not in refs]:
-            del self._refused[gone]
-        self._was_listed, self._listing = True, None
-        self._mark(kind, SyncState.SYNCED, self._refusals(kind))
-
-    def _mark(self, kind: ResourceKind, state: SyncState, message: str) -> None:
-        name = KindName(group=kind.group, resource=kind.resource)
-        self._marks[kind] = SyncMarker(cluster=self._cluster, kind=name, state=state, message=message, at=_now())
-        self._due.add(kind)
-
-    def _want(self, kind: ResourceKind, manifest: JsonObject, traceparent: str | None) -> bool:
-        """Note an object's present state; return False if an object like it is not published."""
-        ref = self._ref(kind, manifest)
-        if not is_published(manifest):
-            self._drop(kind, manifest)
-            return False
-        stripped = strip(manifest)
-        digest = content_digest(stripped)
-        before = self._ledger.wanted(ref)
-        uid = str(manifest["metadata"].get("uid", ""))
-        if before and (before.uid, before.digest) == (uid, digest):
-            self._accept(ref)
-            return True  # before anything is sealed again: that takes as long as all the rest
-        body = self._encode(ref, stripped)
-        if body is not None:
-            version = self._version(kind, manifest)
-            author = self._author_of(ref, manifest)
-            wanted = Wanted(uid, version, digest, body, _now(), traceparent, author, is_secret=kind == SECRET)
-            self._ledger.want(ref, wanted)
-        return True
-
-    def _encode(self, ref: ObjectRef, stripped: JsonObject) -> bytes | None:
-        try:
-            body = encode(prepare_stripped(stripped, self._recipients))
-        except SealingError as error:
-            self._refuse(ref, Problem(reason="NotSealed", message=str(error)))
-            return None
-        if len(body) > MAX_OBJECT_BYTES:
-            message = f"{len(body)} bytes as JSON; the bus carries objects of up to {MAX_OBJECT_BYTES} bytes"
-            self._refuse(ref, Problem(reason="TooLarge", message=message))
-            return None
-        self._accept(ref)
-        return body
-
-    def _accept(self, ref: ObjectRef) -> None:
-        if self._refused.pop(ref, None):
-            self._mark_refusals(ref)
-
-    def _refuse(self, ref: ObjectRef, problem: Problem) -> None:
-        if self._refused.get(ref) != problem:
-            _log.error("an object is not published", extra={"object": str(ref), "reason": str(problem)})
-            REFUSED.labels(ref.resource, problem.reason).inc()
-            self._refused[ref] = problem
-            self._mark_refusals(ref)
-
-    def _mark_refusals(self, ref: ObjectRef) -> None:
-        """Mark the kind again, so that whoever reads the log sees what is missing; a list is marked at its end."""
-        kind = self._kind_of(ref)
-        before = self._marks.get(kind)
-        if before and before.state is SyncState.SYNCED and kind != self._listing:
-            self._mark(kind, SyncState.SYNCED, self._refusals(kind))
-            self._wake.set()
-
-    def _kind_of(self, ref: ObjectRef) -> ResourceKind:
-        return self._kinds[ref.group, ref.resource]
-
-    def _refusals(self, kind: ResourceKind) -> str:
-        refused = [(ref, problem) for ref, problem in self._refused.items() if self._kind_of(ref) == kind]
-        named = [f"{ref.namespace}/{ref.name}: {problem}" for ref, problem in refused[:SHOWN_REFUSALS]]
-        more = [f"and {len(refused) - len(named)} more"] if len(refused) > len(named) else []
-        return "; ".join(["not published: " + "; ".join(named), *more]) if named else ""
-
-    def _drop(self, kind: ResourceKind, manifest: JsonObject) -> None:
-        ref = self._ref(kind, manifest)
-        self._accept(ref)
-        uid = manifest["metadata"].get("uid") if is_published(manifest) else None
-        self._ledger.drop(ref, uid, Gone(self._version(kind, manifest), _now()))
-
-    def _ref(self, kind: ResourceKind, manifest: JsonObject) -> ObjectRef:
-        metadata = manifest["metadata"]
-        namespace = metadata.get("namespace", "") if kind.namespaced else ""
-        return ObjectRef(self._cluster, kind.group, kind.resource, namespace, metadata["name"])
-
-    def _version(self, kind: ResourceKind, manifest: JsonObject) -> str:
-        """Return the object's version; a Secret's names its recipients too: new ones need it sealed again."""
-        version = str(manifest["metadata"].get("resourceVersion", ""))
-        return f"{version}-{self._seal_id}" if kind == SECRET else version
 
     # Sending
 
@@ -304,18 +173,18 @@ class Publisher:
             await self._compare()
         if self._must_announce:
             await self._announce()
-        due, self._due = self._due, set()
-        is_list, self._was_listed = self._was_listed or self._listing is not None, False
+        due, self._intake.due = self._intake.due, set()
+        is_list, self._intake.was_listed = self._intake.was_listed or self._intake.listing is not None, False
         try:
             await self._send(is_list=is_list)
-            self._due |= due & self._doubtful
-            for kind in sorted(due - self._doubtful, key=self._source.kinds.index):
+            self._intake.due |= due & self._intake.doubtful
+            for kind in sorted(due - self._intake.doubtful, key=self._source.kinds.index):
                 self._check_turn()
-                await self._log_writer.mark_synced(self._marks[kind])
+                await self._log_writer.mark_synced(self._intake.marks[kind])
                 self._marked.add(kind)
         except BaseException:
-            self._due |= due
-            self._was_listed |= is_list
+            self._intake.due |= due
+            self._intake.was_listed |= is_list
             raise
         finally:
             UNPUBLISHED.set(self._ledger.pending)
@@ -325,7 +194,7 @@ class Publisher:
         if self._leadership.is_leader and self._term != self._leadership.term:
             self._term = self._leadership.term
             self._must_compare = self._must_announce = True
-            self._doubtful.clear()
+            self._intake.doubtful.clear()
         self._check_turn()
 
     def _check_turn(self) -> None:
@@ -345,26 +214,26 @@ class Publisher:
             self._must_compare = True
             raise
         lost = self._ledger.load(state)
-        self._was_listed |= not state
+        self._intake.was_listed |= not state
         if self._relist is not None:
             self._find_out(self._ledger.doubt(), self._relist)
         if lost:
             _log.warning("the log has lost what it held: publishing everything again")
-            self._must_announce = self._was_listed = True
+            self._must_announce = self._intake.was_listed = True
             self._wake.set()
 
     def _find_out(self, doubtful: Collection[tuple[str, str]], relist: Relist) -> None:
         for name in doubtful:
-            kind = self._kinds.get(name)
+            kind = self._intake.kind_of(name)
             if kind is None or not relist(kind):
                 self._ledger.trust(name)  # nobody reads it any more
             else:
-                self._doubtful.add(kind)
+                self._intake.doubtful.add(kind)
 
     async def _announce(self) -> None:
         await self._log_writer.announce(self._announcement())
         self._must_announce = False
-        self._due |= self._marks.keys()
+        self._intake.due |= self._intake.marks.keys()
 
     def _announcement(self) -> ClusterAnnouncement:
         return ClusterAnnouncement(
@@ -447,7 +316,7 @@ class Publisher:
                 except StoreUnavailable:
                     raise
                 except StoreError as error:
-                    self._refuse(ref, Problem(reason="NotPublished", message=str(error)))
+                    self._intake.refuse(ref, Problem(reason="NotPublished", message=str(error)))
         self._ledger.settle(ref)
         return None
 
