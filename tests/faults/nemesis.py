@@ -97,17 +97,21 @@ class Nemesis:
 
     async def _pause(self, fault: Fault) -> None:
         if fault.victim == REDIS:
-            assert self._deployment.tables is not None
-            paused = self._deployment.tables.primary
-            paused.suspend()
-            await asyncio.sleep(fault.for_s)
-            paused.resume()
+            await self._pause_redis(fault)
             return
         self._break_gateway(fault.victim, is_killed=False)
         self._deployment.signal(fault.victim, signal.SIGSTOP)
         await asyncio.sleep(fault.for_s)
         self._deployment.signal(fault.victim, signal.SIGCONT)
         await self._mend_gateway(fault.victim)
+
+    async def _pause_redis(self, fault: Fault) -> None:
+        assert self._deployment.tables is not None
+        paused = self._deployment.tables.primary
+        paused.suspend()
+        await asyncio.sleep(fault.for_s)
+        paused.resume()
+        await self._deployment.tables.settle()
 
     def _break_gateway(self, name: str, *, is_killed: bool) -> None:
         if name in self._deployment.doors:
@@ -168,7 +172,6 @@ class Nemesis:
         await self._deployment.tables.cut_replication()
         await asyncio.sleep(fault.for_s)
         await self._deployment.tables.fail_over()
-        await self._deployment.tables.revive()
 
     # API servers
 

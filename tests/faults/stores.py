@@ -116,20 +116,28 @@ class Tables:
     def primary(self) -> RedisServer:
         return self.pair.primary
 
+    async def settle(self) -> None:
+        """Let the other server follow the one that the Sentinels have made the primary."""
+        await eventually(self._is_chosen)
+        await self.pair.replica.ask("REPLICAOF", "127.0.0.1", self.primary.port)
+        await eventually(self._is_replicating)
+
+    async def _is_chosen(self) -> bool:
+        """Whether the Sentinels name a primary that knows that it is one."""
+        _, port = await self.pair.sentinels[0].ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.pair.target.service)
+        if int(port) != self.primary.port:
+            self.pair.primary, self.pair.replica = self.pair.replica, self.pair.primary
+        return b"role:master" in await self.primary.ask("INFO", "replication")
+
     async def cut_replication(self) -> None:
         """From now on what is written is lost with the primary."""
         await self.pair.cut_replication()
 
     async def fail_over(self) -> None:
-        """Crash the primary; the replica takes its place."""
+        """Crash the primary, let the replica take its place, and start the other again."""
         await self.pair.kill_primary()
-        self.pair.primary, self.pair.replica = self.pair.replica, self.pair.primary
-
-    async def revive(self) -> None:
-        """Start the server that crashed; the Sentinels make it a replica."""
-        await self.pair.replica.start()
-        await self.pair.replica.ask("REPLICAOF", "127.0.0.1", self.primary.port)
-        await eventually(self._is_replicating)
+        await self.primary.start()
+        await self.settle()
 
     async def _is_replicating(self) -> bool:
         return b"master_link_status:up" in await self.pair.replica.ask("INFO", "replication")

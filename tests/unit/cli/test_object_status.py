@@ -32,7 +32,7 @@ from headgate.common.status import (
 NOW = datetime.now(UTC)
 REF = ObjectRef("paris", "networking.k8s.io", "ingresses", "shop", "web")
 BAD = Problem(reason="InvalidPath", field="spec.rules[0]", message="must start with '/'")
-ERROR = EventNote(type="Warning", reason="InvalidPath", note=str(BAD), at=NOW - timedelta(minutes=5))
+ERROR = EventNote(type="Warning", reason="InvalidPath", note=str(BAD), at=NOW - timedelta(hours=5))
 R1, R2 = Version(7, 1), Version(7, 2)
 
 
@@ -114,12 +114,12 @@ def test_the_answer_says_what_is_served_in_place_of_a_version_with_errors(capsys
     )
     text = printed(capsys, held)
     assert "served:     as of generation 3, resourceVersion 812, which was last good" in text
-    assert "last error: 5m ago: spec.rules[0]: must start with '/'" in text
+    assert "last error: 5h ago: spec.rules[0]: must start with '/'" in text
     assert "no gateway is heard of" in text
 
 
 def test_an_error_that_was_mended_is_still_told_as_the_last_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "5m ago, not any more: spec.rules[0]" in printed(capsys, update(last_error=ERROR))
+    assert "5h ago, not any more: spec.rules[0]" in printed(capsys, update(last_error=ERROR))
 
 
 def test_an_object_that_is_gone_says_so(capsys: pytest.CaptureFixture[str]) -> None:
