@@ -18,12 +18,13 @@ BEAT = Heartbeat(replica="g", worker=0, table="default", version=Version(1, 7), 
 
 
 def lease(holder: str, silent_for: timedelta = timedelta(0)) -> Lease:
-    acquired_at = NOW - timedelta(hours=3)
-    return Lease(holder=holder, duration_s=2.0, acquired_at=acquired_at, renewed_at=NOW - silent_for)
+    now = datetime.now(UTC)
+    return Lease(holder=holder, duration_s=2.0, acquired_at=now - timedelta(hours=3), renewed_at=now - silent_for)
 
 
 def announcement(cluster: str, instance: str) -> ClusterAnnouncement:
-    return ClusterAnnouncement(cluster=cluster, source="kubernetes", instance=instance, kinds=(), announced_at=NOW)
+    now = datetime.now(UTC)
+    return ClusterAnnouncement(cluster=cluster, source="kubernetes", instance=instance, kinds=(), announced_at=now)
 
 
 def test_each_work_is_shown_with_who_does_it() -> None:
