@@ -131,6 +131,7 @@ class Tables:
 
     async def cut_replication(self) -> None:
         """From now on what is written is lost with the primary."""
+        await self.settle()
         await self.pair.cut_replication()
 
     async def fail_over(self) -> None:
@@ -144,6 +145,7 @@ class Tables:
 
     async def copy(self) -> None:
         """Keep a copy of all that is stored."""
+        await self.settle()
         self._copy = []
         for key in await self.primary.ask("KEYS", "*"):
             left_ms, content = await self.primary.ask("PTTL", key), await self.primary.ask("DUMP", key)
@@ -152,6 +154,7 @@ class Tables:
 
     async def lose(self) -> None:
         """Forget all that is stored."""
+        await self.settle()
         await self.primary.ask("FLUSHALL")
 
     async def restore(self) -> None:
@@ -159,6 +162,7 @@ class Tables:
         script = (
             "redis.call('FLUSHALL') for i = 1, #ARGV, 3 do redis.call('RESTORE', ARGV[i], ARGV[i + 1], ARGV[i + 2]) end"
         )
+        await self.settle()
         await self.primary.ask("EVAL", script, 0, *self._copy)
 
 
