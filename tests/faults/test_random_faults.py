@@ -33,7 +33,7 @@ async def test_a_short_random_schedule_of_faults_harms_nobody(shape: str, tmp_pa
         schedule = _printed() or run.draw(LENGTH_S, COUNT, MUST[shape])
         await run.round(schedule)
         assert run.observed.wrong == [], tell(run, schedule, shape, seed)
-        assert run.observed.tables_checked > 2
+        assert run.observed.tables_checked
         assert min(run.observed.answers.values()) > 50
 
 

@@ -184,7 +184,7 @@ def _change(
     *,
     as_json: bool,
 ) -> None:
-    settings = ask_stores(nats_url, data_dir, lambda stores: _write(stores, table, cluster, by, changes))
+    settings = ask_stores(nats_url, data_dir, lambda stores: change_cluster(stores, table, cluster, by, changes))
     if as_json:
         print_json({"cluster": cluster, **settings.model_dump(mode="json")})
     else:
@@ -230,8 +230,15 @@ async def _logged_at(log: DeltaLogReader, cluster: str, sequence: int) -> dateti
     return None
 
 
-async def _write(stores: NatsStores, table: str, cluster: str, by: str, changes: Mapping[str, Any]) -> ClusterSettings:
-    """Change some of a cluster's settings, and no others that somebody else changes meanwhile."""
+async def change_cluster(
+    stores: NatsStores, table: str, cluster: str, by: str, changes: Mapping[str, Any]
+) -> ClusterSettings:
+    """Change some of a cluster's settings, and no others that somebody else changes meanwhile.
+
+    Raises:
+        CommandError: the table has no such cluster, or others change it again and again.
+        UsageMistake: a setting cannot be.
+    """
     for _ in range(_ATTEMPTS):
         before = await _decisions(stores.log_reader, cluster)
         old = before[0].delta if before else None

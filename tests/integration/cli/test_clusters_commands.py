@@ -11,6 +11,7 @@ import pytest
 from fakes.deltas import applied, endpoint_slice, ingress, service
 from fakes.served_history import History, served_history
 from fakes.translator_loop import fill
+from headgate.cli.clusters import change_cluster
 from headgate.common.deltas import ClusterAnnouncement
 from headgate.common.table import Endpoint, Upstream
 
@@ -109,16 +110,12 @@ async def test_what_cannot_be_is_told_in_one_line(arguments: list[str], code: in
         assert len(answer.err.splitlines()) == 1
 
 
-async def test_two_who_decide_at_once_do_not_undo_each_other() -> None:
+async def test_those_who_decide_at_once_do_not_undo_each_other() -> None:
     async with two_clusters() as history:
-        await asyncio.gather(
-            history.ask("set-cluster", "b", "--weight=7"),
-            history.ask("set-cluster", "b", "--priority=3"),
-            history.ask("drain", "b"),
-        )
+        changes: list[dict[str, Any]] = [{"weight": 7}, {"priority": 3}, {"gateways": ("http://192.0.2.1:80",)}]
+        await asyncio.gather(*(change_cluster(history.stores, "default", "b", "ada", each) for each in changes))
         listed = (await history.ask("clusters", "--json")).json[1]
-        assert (listed["weight"], listed["priority"]) == (7, 3)
-        assert listed["drained"]
+        assert (listed["weight"], listed["priority"], listed["gateways"]) == (7, 3, ["http://192.0.2.1:80"])
 
 
 async def test_a_cluster_is_not_drained_by_what_it_lists_itself() -> None:
