@@ -38,7 +38,6 @@ ENDPOINTS = ResourceKind("", "endpoints", "Endpoints", ("v1",))
 NAMESPACE = ResourceKind("", "namespaces", "Namespace", ("v1",), namespaced=False)
 SECRET = ResourceKind("", "secrets", "Secret", ("v1",))
 SERVICE_EXPORT = ResourceKind("multicluster.x-k8s.io", "serviceexports", "ServiceExport", ("v1beta1", "v1alpha1"))
-SERVICE_IMPORT = ResourceKind("multicluster.x-k8s.io", "serviceimports", "ServiceImport", ("v1beta1", "v1alpha1"))
 CLUSTER = ResourceKind("headgate.dev", "clusters", "Cluster", ("v1",), namespaced=False)
 """Ours: how a cluster takes part, written into the log by people (`headgate.common.clusters`)."""
 

@@ -68,11 +68,6 @@ class PluginChain:
         """Names of the plugins as they run on requests."""
         return tuple(plugin.name for _, plugin in self._parts)
 
-    @property
-    def sees_answers(self) -> bool:
-        """Some plugin looks at answers or filters their bodies."""
-        return bool(self._response_hooks or self._response_filters)
-
     def on_request(self, request: Request) -> Response | Coroutine[Any, Any, Response | None] | None:
         """Run the request hooks: an answer, None, or a coroutine that returns one of the two."""
         return self._run_request_hooks(request, 0)

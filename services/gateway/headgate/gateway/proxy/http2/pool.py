@@ -6,7 +6,8 @@ from typing import cast
 
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.forward import Peer
-from headgate.gateway.proxy.http2.client import Http2Upstream, UpstreamLink
+from headgate.gateway.proxy.http2.client import UpstreamLink
+from headgate.gateway.proxy.http2.upstream import Http2Upstream
 from headgate.gateway.proxy.outbox import Outbox
 from headgate.gateway.proxy.pool import EndpointPool
 from headgate.gateway.proxy.sides import UpstreamSide
