@@ -51,6 +51,13 @@ class SteadyClient:
             assert time.monotonic() < end, f"only {self.count} of {aim} requests ended; failures: {self.failures[:3]}"
             await asyncio.sleep(0.01)
 
+    async def wait_for_answer(self, name: str, within_s: float = 15.0) -> None:
+        """Wait until a backend answered this client: that another client saw it says nothing of this one's requests."""
+        end = time.monotonic() + within_s
+        while name not in self.answers:
+            assert time.monotonic() < end, f"{name} answered nothing; failures: {self.failures[:3]}"
+            await asyncio.sleep(0.01)
+
     async def _ask_for_ever(self) -> None:
         connector = aiohttp.TCPConnector(limit=1)
         async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=10)) as session:

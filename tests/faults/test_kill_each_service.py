@@ -37,6 +37,7 @@ async def test_a_killed_service_costs_no_request_and_no_change(victim: str, tmp_
                 os.kill(stack.state().processes[victim], signal.SIGKILL)
                 write(folder, "web.yaml", ingress("web", HOST, "web"), service("web", green.port))
                 await stack.wait_for_answer(HOST, "/", name="green", within_s=30)
+                await client.wait_for_answer("green")
             assert client.failures == []
             assert set(client.answers) == {"red", "blue", "green"}
             assert stack.state().restarts == {victim: 2}

@@ -140,6 +140,7 @@ async def test_an_older_copy_does_not_bring_back_what_it_holds(late: str, tmp_pa
         assert after.epoch > before.epoch
         all_of_it.point("blue", blue.port)
         await all_of_it.stack.wait_for_answer(HOST, "/", name="blue", within_s=BOUND_S)
+        await all_of_it.client.wait_for_answer("blue")
         assert set(all_of_it.client.answers) == {"green", "blue"}
     assert all_of_it.client.failures == []
 
