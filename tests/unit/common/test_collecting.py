@@ -51,9 +51,9 @@ def test_a_chunk_is_named_while_one_manifest_names_it() -> None:
     named.add("1", ["a", "b"])
     named.add("2", ["b", "c"])
     named.drop(["1", "unknown"])
-    assert (named.manifests, named.digests) == ({"2"}, {"b", "c"})
+    assert (named.manifests, named.digests()) == ({"2"}, {"b", "c"})
     named.drop(["2"])
-    assert named.digests == set()
+    assert named.digests() == set()
 
 
 def test_a_manifest_counts_once_however_often_it_is_added() -> None:
@@ -61,4 +61,4 @@ def test_a_manifest_counts_once_however_often_it_is_added() -> None:
     named.add("1", ["a"])
     named.add("1", ["a"])
     named.drop(["1"])
-    assert named.digests == set()
+    assert named.digests() == set()

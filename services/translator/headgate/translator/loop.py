@@ -47,8 +47,9 @@ logger = logging.getLogger(__name__)
 LOOK_AROUND_S = 5.0
 FIRST_LOOK_S = 0.1
 """After a revision, for how far gateways have got with it; each further look takes twice as long to come."""
-LONGEST_REST_S = 0.25
-"""After a revision we rest as long as it was work, at most this long: churn never takes more than half of a core."""
+LONGEST_REST_S = 0.1
+"""After a revision we rest as long as it was work, at most this long: churn of small changes never takes more than half
+of a core, and a change that comes after a large one need not wait for long."""
 GARBAGE_INTERVAL_S = 30.0
 """Between two collections of old revisions: each lists all chunks, of which churn leaves thousands a minute."""
 SLICE_S = 0.01

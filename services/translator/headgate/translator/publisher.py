@@ -29,7 +29,9 @@ from headgate.common.stores.reading import read_chunks
 from headgate.common.table import EntryKind
 from headgate.translator.retention import Kept, Retention, expired
 
-FEW_CHUNKS = 8
+FEW_CHUNKS = 64
+"""Up to so many are written without asking which are missing: what churn makes is new, and asking about more than a few
+lists all chunks, of which it leaves tens of thousands."""
 READ_AT_ONCE = 8
 Clock = Callable[[], float]
 
@@ -224,7 +226,6 @@ class Publisher:
         await self._put(draft, draft.by_digest.keys() - known)
 
     async def _put(self, draft: Draft, digests: Set[str]) -> None:
-        # Writing a few twice costs less than asking about them first.
         missing = await self._store.missing(digests) if len(digests) > FEW_CHUNKS else digests
         if missing:
             await self._store.put_chunks([chunk for digest, chunk in draft.by_digest.items() if digest in missing])

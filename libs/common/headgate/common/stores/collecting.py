@@ -5,7 +5,6 @@ A writer stores chunks first and names them afterwards, so one that was just fou
 
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Set
 
 CHUNK_GRACE_S = 300.0
@@ -37,35 +36,30 @@ class UnusedChunks:
 
 
 class NamedChunks:
-    """Which chunks manifests name: counted manifest by manifest, as each revision names nearly what the last one did.
+    """Which chunks manifests name, by manifest: each is looked into once.
 
-    Digests are kept once, however many manifests have them.
+    Digests are kept once, however many manifests have them. Rejected: counting the uses of each chunk. Dropping the
+    manifests of half a minute then took 110 ms at 10,000 routes, in one go; joining what is left of them takes 3.
     """
 
     def __init__(self) -> None:
         self._named: dict[str, tuple[str, ...]] = {}
-        self._uses: Counter[str] = Counter()
 
     @property
     def manifests(self) -> Set[str]:
-        """Keys of the manifests that are counted."""
+        """Keys of the manifests that are known."""
         return self._named.keys()
 
-    @property
-    def digests(self) -> Set[str]:
-        """All chunks that a manifest names."""
-        return self._uses.keys()
+    def digests(self) -> set[str]:
+        """Return all chunks that a manifest names."""
+        return set().union(*self._named.values())
 
     def add(self, key: str, digests: Iterable[str]) -> None:
-        """Count a manifest."""
+        """Take in a manifest."""
         if key not in self._named:
-            self._named[key] = named = tuple(map(sys.intern, digests))
-            self._uses.update(named)
+            self._named[key] = tuple(map(sys.intern, digests))
 
     def drop(self, keys: Iterable[str]) -> None:
-        """Count these manifests no longer."""
+        """Forget these manifests."""
         for key in keys:
-            for digest in self._named.pop(key, ()):
-                self._uses[digest] -= 1
-                if not self._uses[digest]:
-                    del self._uses[digest]
+            self._named.pop(key, None)

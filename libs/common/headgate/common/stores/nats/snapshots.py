@@ -208,7 +208,7 @@ class NatsSnapshotStore:
             await asyncio.sleep(_PURGE_PAUSE_S)
         chunks = await self._chunks()
         await self._learn_named()
-        dropped = await self._drop(self._unused.find_idle(chunks - self._named.digests))
+        dropped = await self._drop(self._unused.find_idle(chunks - self._named.digests()))
         return len(old) + dropped
 
     async def _learn_named(self) -> None:

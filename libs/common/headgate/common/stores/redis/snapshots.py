@@ -232,13 +232,14 @@ class RedisSnapshotStore:
         dropped = await self._drop_manifests(table, expired) if expired else 0
         chunks = await self._chunks()
         await self._learn_named()
-        idle = self._unused.find_idle(chunks - self._named.digests)
+        idle = self._unused.find_idle(chunks - self._named.digests())
         if not idle:
             return dropped
         await self._link.run(_DOOM, [DOOMED], *idle)
         # Who counts on a chunk from now on takes it from the doomed; who did before has a manifest by now, or none yet.
         await self._learn_named()
-        unnamed = [digest for digest in idle if digest not in self._named.digests]
+        named = self._named.digests()
+        unnamed = [digest for digest in idle if digest not in named]
         dropped += int(await self._link.run(_DROP, [DOOMED, CHUNKS], *unnamed))
         self._unused.forget(idle)
         return dropped
