@@ -115,6 +115,30 @@ async def test_a_replica_that_lags_is_told_of_after_some_seconds(monkeypatch: py
     assert len(board.of()) == 2
 
 
+@pytest.mark.parametrize("replicas", [(), ("slow",)], ids=["no replica", "a replica that lags"])
+async def test_what_stays_as_it_was_told_is_not_looked_into_again(
+    replicas: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statuses, "PATIENCE_S", 0.05)
+    looked: list[None] = []
+    judge = statuses.judge
+    monkeypatch.setattr(statuses, "judge", lambda *args: looked.append(None) or judge(*args))
+    stores = MemoryStores()
+    board = Board(stores, monkeypatch)
+    await fill(stores, *BEHIND, web())
+    for replica in replicas:
+        await serve(stores, Version(1, 1), replica)
+    async with running(stores, recovery_wait_s=0) as translator:
+        await until(lambda: board.of())
+        await idle(stores, translator)
+        await asyncio.sleep(0.1)
+        before = len(looked)
+        await asyncio.sleep(0.2)  # ten looks around
+        assert len(looked) == before
+        await serve(stores, version_of(stores), "slow")
+        await until(lambda: board.condition().status == "True")
+
+
 async def test_a_change_elsewhere_is_no_news_of_an_object(monkeypatch: pytest.MonkeyPatch) -> None:
     stores = MemoryStores()
     board = Board(stores, monkeypatch)

@@ -34,6 +34,16 @@ class Published(NamedTuple):
     """Old revision that the table is pinned to."""
 
 
+class _Awaited(NamedTuple):
+    """An object that not all replicas serve as it is."""
+
+    revision: Version
+    until: float
+    """When it is to be told of all the same."""
+    told: tuple[str, ...] | None
+    """Replicas that were behind when that was told; None: nothing was told."""
+
+
 class Statuses:
     """The statuses of all objects of one table."""
 
@@ -59,8 +69,7 @@ class Statuses:
         self._published = Published(None, None)
         self._clock = clock
         self._touched: dict[ObjectRef, None] = {}
-        self._awaited: dict[ObjectRef, float] = {}
-        """Objects that not all replicas serve as they are, and until when that is nothing to tell."""
+        self._awaited: dict[ObjectRef, _Awaited] = {}
         self._severities: dict[ObjectRef, Severity] = {}
 
     async def run(self) -> None:
@@ -115,7 +124,21 @@ class Statuses:
         if fleet != self._fleet and least is not None and (self._fleet.least is None or least < self._fleet.least):
             self.touch(self._served_after(least))
         self._fleet = fleet
-        self.touch(self._awaited)
+        self.touch(self._awaited_news())
+
+    def _awaited_news(self) -> list[ObjectRef]:
+        """Objects that are served by all now, or by others than was told. After a start all are awaited: of most there
+        is nothing to say, look after look.
+        """
+        now, fleet = self._clock(), self._fleet
+        behind = {revision: fleet.behind(revision) for revision in {each.revision for each in self._awaited.values()}}
+
+        def is_news(awaited: _Awaited) -> bool:
+            lagging = behind[awaited.revision]
+            is_served = bool(fleet.replicas) and not lagging
+            return is_served or (now >= awaited.until and lagging != awaited.told)
+
+        return [ref for ref, awaited in self._awaited.items() if is_news(awaited)]
 
     def _served_after(self, version: Version) -> list[ObjectRef]:
         """Objects that were said to be served everywhere, in a revision that a replica does not have."""
@@ -155,14 +178,15 @@ class Statuses:
 
     def _report(self, ref: ObjectRef, facts: Facts, before: Wanted | None) -> Wanted | None:
         wanted = report(facts, self._addresses, self._fleet, before)
-        is_expected = wanted.revision is not None and not wanted.is_programmed
-        if not is_expected:
+        if wanted.revision is None or wanted.is_programmed:
             self._awaited.pop(ref, None)
             return wanted
-        until = self._awaited.setdefault(ref, self._clock() + PATIENCE_S)
-        if not self._is_worth_waiting(facts, wanted) or self._clock() >= until or has_news(wanted, before):
-            return wanted
-        return before
+        known = self._awaited.get(ref)
+        until = known.until if known else self._clock() + PATIENCE_S
+        is_told = not self._is_worth_waiting(facts, wanted) or self._clock() >= until or has_news(wanted, before)
+        behind = self._fleet.behind(wanted.revision)
+        self._awaited[ref] = _Awaited(wanted.revision, until, behind if is_told else None)
+        return wanted if is_told else before
 
     def _is_worth_waiting(self, facts: Facts, wanted: Wanted) -> bool:
         is_held_back = facts.pinned is not None and wanted.revision is not None and facts.pinned < wanted.revision
