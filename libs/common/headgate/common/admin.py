@@ -155,9 +155,14 @@ class AdminSite:
         return _verdict("ready", self.health.readiness())
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        body = await _encode_in_steps(self._registry, encode)
+        body, content_type = await metrics_page(request.headers.get("Accept", ""), self._registry)
         return web.Response(body=body, headers={"Content-Type": content_type})
+
+
+async def metrics_page(accept: str = "", registry: CollectorRegistry = REGISTRY) -> tuple[bytes, str]:
+    """Write the metrics in the format that an Accept header asks for; return them with their content type."""
+    encode, content_type = choose_encoder(accept)
+    return await _encode_in_steps(registry, encode), content_type
 
 
 class _Part:

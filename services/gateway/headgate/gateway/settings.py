@@ -61,6 +61,11 @@ class GatewaySettings(StoreSettings):
         default="off",
         description="Format of the access log on standard output; off by default, as it costs throughput.",
     )
+    plugin_log_dir: Path | None = Field(
+        default=None,
+        description="Folder below which the plugin file-logger may write; none by default, as routes are written by "
+        "many, and they may then log to standard output only.",
+    )
     trace_share: float = Field(
         default=0.0,
         ge=0,

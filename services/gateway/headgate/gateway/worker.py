@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 
 from prometheus_client import REGISTRY
 
-from headgate.common.admin import AdminSite
+from headgate.common.admin import AdminSite, metrics_page
 from headgate.common.errors import HeadgateError, SettingsError
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.service import ServiceContext
@@ -36,6 +36,7 @@ from headgate.gateway.heartbeat import Announcer
 from headgate.gateway.last_good import LastGoodWriter, read_last_good
 from headgate.gateway.metrics import ProxyCollector, TableMetrics
 from headgate.gateway.pages import TablePages
+from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.host import PluginHost
 from headgate.gateway.plugins.messages import Request, Response
 from headgate.gateway.proxy.pool import PoolRegistry
@@ -79,7 +80,13 @@ class Worker:
         place = Place(settings.zone, settings.cluster)
         self._health = UpstreamHealth(HealthStats())
         unseal = load_unsealer(settings).open
-        self._plugins = PluginHost(unseal, self._send_to)
+        self._plugins = PluginHost(
+            unseal,
+            self._send_to,
+            lambda key: self._compiler.hold_endpoints(key),
+            self._metrics_page,
+            settings.plugin_log_dir,
+        )
         self._resolver = Resolver(SystemDns(), self._health.stats)
         self._compiler = TableCompiler(
             self._directory, unseal, _random_offset, place, self._health, self._plugins.make_chain, self._resolver
@@ -212,6 +219,14 @@ class Worker:
     async def _send_to(self, upstream: str, request: Request, *, timeout_s: float, max_body: int) -> Response:
         return await self._calls.send_to(upstream, request, timeout_s=timeout_s, max_body=max_body)
 
+    async def _metrics_page(self) -> Response:
+        """Return the metrics of all workers of this replica."""
+        settings = self._settings
+        if self._role.is_alone or not settings.admin_port:
+            body, content_type = await metrics_page()
+            return Response(200, Headers([("Content-Type", content_type)]), body)
+        return await self._plugins.fetch(f"http://{_reachable(settings.admin_host)}:{settings.admin_port}/metrics")
+
     def _shown_listeners(self) -> tuple[str, ...]:
         return self._listeners + (self._streams.names if self._streams is not None else ())
 
@@ -338,6 +353,12 @@ def _naming(setting: str, port: int, host: str) -> Iterator[None]:
 def _fallback_files(settings: GatewaySettings, store: CertificateStore) -> FallbackFiles | None:
     chain, key = settings.default_certificate_file, settings.default_certificate_key_file
     return FallbackFiles(store, chain, key) if chain and key else None
+
+
+def _reachable(host: str) -> str:
+    """Return an address to reach what listens on an address."""
+    own = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - nothing is bound
+    return f"[{own}]" if ":" in own else own
 
 
 def _random_offset() -> int:

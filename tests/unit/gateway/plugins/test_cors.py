@@ -1,7 +1,7 @@
 import pytest
 
 from headgate.gateway.plugins.errors import PluginRefused
-from headgate.gateway.plugins.interface import Response
+from headgate.gateway.plugins.interface import Headers, Response
 from unit.gateway.plugins.running import chain, exchanged, request
 
 ORIGIN = "https://a.example"
@@ -35,7 +35,7 @@ async def test_request_without_origin_gets_no_permissions() -> None:
 async def test_double_star_reflects_the_origin_with_credentials() -> None:
     config = {"allow_origins": "**", "allow_methods": "**", "allow_headers": "**", "allow_credential": True}
     response = await preflight(config)
-    assert response.status == 204
+    assert response.status == 200
     assert allowed(response) == ORIGIN
     assert response.headers.get("Access-Control-Allow-Credentials") == "true"
     assert "PUT" in (response.headers.get("Access-Control-Allow-Methods") or "")
@@ -102,3 +102,15 @@ async def test_lists_may_be_lists() -> None:
 def test_star_with_credentials_is_refused() -> None:
     with pytest.raises(PluginRefused, match="allow_credential"):
         chain(("cors", {"allow_credential": True}))
+
+
+async def test_preflight_may_be_answered_with_another_status() -> None:
+    assert (await preflight({"preflight_status": 204})).status == 204
+
+
+async def test_double_star_exposes_what_the_answer_has() -> None:
+    answer_headers = Headers([("X-One", "1"), ("X-Two", "2")])
+    plugins = chain(("cors", {"expose_headers": "**"}))
+    response = await exchanged(plugins, request("/", [("Origin", ORIGIN)]), Response(200, answer_headers))
+    exposed = (response.headers.get("Access-Control-Expose-Headers") or "").split(",")
+    assert {"X-One", "X-Two"} <= set(exposed)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fakes.proxied import OK, Proxied, Script, answering, proxied
+from fakes.proxied import OK, Proxied, Script, Target, answering, proxied
 from fakes.waiting import until
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.interface import PluginServices
@@ -122,12 +122,12 @@ async def test_client_that_leaves_while_a_plugin_waits_gives_its_place_back() ->
         assert plugins is not None
         assert proxy.target.policies is not None
         proxy.target.policies.chain = plugins
-        limit = plugins._parts[0][1]
+        counts = plugins._parts[0][1]._rules[0].counts
         client = await proxy.connect()
         await client.send(GET)
-        await until(lambda: len(limit._counts) == 1)
+        await until(lambda: len(counts) == 1)
         client.reset()
-        await until(lambda: len(limit._counts) == 0)
+        await until(lambda: len(counts) == 0)
 
 
 async def test_trailers_pass_plugins_that_look_at_answers() -> None:
@@ -146,3 +146,57 @@ async def test_body_over_the_limit_of_a_plugin_is_refused_as_it_comes() -> None:
         await asyncio.sleep(0.05)
         await client.send(b"2\r\ncd\r\n0\r\n\r\n")
         assert (await client.head()).startswith(b"HTTP/1.1 413 ")
+
+
+async def test_address_that_a_plugin_found_is_the_one_that_is_logged_and_sent() -> None:
+    async with plugged(answering(OK), ("real-ip", {"source": "http_x_forwarded_for"})) as proxy:
+        client = await proxy.connect()
+        await client.send(b"GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 203.0.113.7\r\n\r\n")
+        await client.answer()
+        await until(lambda: len(proxy.log.records) == 1)
+        assert b"X-Real-IP: 203.0.113.7\r\n" in proxy.origin.heads[0]
+    assert proxy.log.records[0][1] == b"203.0.113.7"
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_upstream_that_a_plugin_chose_gets_the_request(waits) -> None:
+    async with proxied(answering(OK), answering(OK.replace(b"ok", b"no"))) as proxy:
+        other = Target([proxy.pools.get("127.0.0.1", proxy.origins[1].port)])
+        services = PluginServices(find_upstream=lambda key: OtherUpstream(key, other))
+        split = ("traffic-split", {"rules": [{"weighted_upstreams": [{"upstream_id": "other"}]}]})
+        delay = ("fault-injection", {"delay": {"duration": 0.01}})
+        policies = RoutePolicies()
+        policies.chain = chain(split, *([delay] if waits else []), services=services)
+        proxy.target.policies = policies
+        client = await proxy.connect()
+        await client.send(GET)
+        assert (await client.answer())[1] == b"no"
+        client.close()
+        await until(lambda: len(proxy.log.records) == 1)
+    assert proxy.origin.heads == []
+    assert proxy.log.records[0][11] == "other"
+
+
+class OtherUpstream:
+    """An upstream of one endpoint."""
+
+    unavailable = ""
+
+    def __init__(self, key: str, target: Target) -> None:
+        self.key = key
+        self._target = target
+
+    def choose(self, tried, source):
+        return self._target.choose(tried, source)
+
+
+async def test_circuit_opens_for_an_upstream_that_is_gone() -> None:
+    breaker = {"break_response_code": 599, "unhealthy": {"http_statuses": [502], "failures": 2}}
+    async with plugged(answering(OK), ("api-breaker", breaker)) as proxy:
+        proxy.origin.stop_listening()
+        client = await proxy.connect()
+        heads = []
+        for _ in range(3):
+            await client.send(GET)
+            heads.append((await client.answer())[0].split(b" ")[1])
+    assert heads == [b"502", b"502", b"599"]

@@ -3,43 +3,82 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from headgate.common.plugins.api_breaker import ApiBreakerConfig
 from headgate.common.plugins.bandwidth import BandwidthConfig
 from headgate.common.plugins.basic_auth import BasicAuthConfig
 from headgate.common.plugins.client_control import ClientControlConfig
 from headgate.common.plugins.compression import BrotliConfig, GzipConfig, ZstdConfig
 from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.cors import CorsConfig
+from headgate.common.plugins.csrf import CsrfConfig
+from headgate.common.plugins.echo import EchoConfig
 from headgate.common.plugins.error_page import ErrorPageConfig
 from headgate.common.plugins.fault_injection import FaultInjectionConfig
 from headgate.common.plugins.forward_auth import ForwardAuthConfig
 from headgate.common.plugins.ip_restriction import IpRestrictionConfig
 from headgate.common.plugins.limits import LimitConnConfig, LimitCountConfig, LimitReqConfig
+from headgate.common.plugins.loggers import (
+    FileLoggerConfig,
+    HttpLoggerConfig,
+    SyslogConfig,
+    TcpLoggerConfig,
+    UdpLoggerConfig,
+)
+from headgate.common.plugins.mocking import MockingConfig
+from headgate.common.plugins.opentelemetry import OpentelemetryConfig
+from headgate.common.plugins.prometheus import PrometheusConfig, PublicApiConfig
+from headgate.common.plugins.proxy_cache import ProxyCacheConfig
 from headgate.common.plugins.proxy_mirror import ProxyMirrorConfig
 from headgate.common.plugins.proxy_rewrite import ProxyRewriteConfig
+from headgate.common.plugins.real_ip import RealIpConfig
 from headgate.common.plugins.redirect import RedirectConfig
 from headgate.common.plugins.request_id import RequestIdConfig
+from headgate.common.plugins.request_validation import RequestValidationConfig
 from headgate.common.plugins.response_rewrite import ResponseRewriteConfig
+from headgate.common.plugins.restrictions import RefererRestrictionConfig, UaRestrictionConfig, UriBlockerConfig
+from headgate.common.plugins.traffic_split import TrafficSplitConfig
+from headgate.common.plugins.workflow import WorkflowConfig
 
 CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
     {
+        "api-breaker": ApiBreakerConfig,
         "bandwidth": BandwidthConfig,
         "basic-auth": BasicAuthConfig,
         "brotli": BrotliConfig,
         "client-control": ClientControlConfig,
         "cors": CorsConfig,
+        "csrf": CsrfConfig,
+        "echo": EchoConfig,
         "error-page": ErrorPageConfig,
         "fault-injection": FaultInjectionConfig,
+        "file-logger": FileLoggerConfig,
         "forward-auth": ForwardAuthConfig,
         "gzip": GzipConfig,
+        "http-logger": HttpLoggerConfig,
         "ip-restriction": IpRestrictionConfig,
         "limit-conn": LimitConnConfig,
         "limit-count": LimitCountConfig,
         "limit-req": LimitReqConfig,
+        "mocking": MockingConfig,
+        "opentelemetry": OpentelemetryConfig,
+        "prometheus": PrometheusConfig,
+        "proxy-cache": ProxyCacheConfig,
         "proxy-mirror": ProxyMirrorConfig,
         "proxy-rewrite": ProxyRewriteConfig,
+        "public-api": PublicApiConfig,
+        "real-ip": RealIpConfig,
         "redirect": RedirectConfig,
+        "referer-restriction": RefererRestrictionConfig,
         "request-id": RequestIdConfig,
+        "request-validation": RequestValidationConfig,
         "response-rewrite": ResponseRewriteConfig,
+        "syslog": SyslogConfig,
+        "tcp-logger": TcpLoggerConfig,
+        "traffic-split": TrafficSplitConfig,
+        "ua-restriction": UaRestrictionConfig,
+        "udp-logger": UdpLoggerConfig,
+        "uri-blocker": UriBlockerConfig,
+        "workflow": WorkflowConfig,
         "zstd": ZstdConfig,
     }
 )

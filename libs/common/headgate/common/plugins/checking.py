@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 from headgate.common.plugins.catalogue import CONFIGS
 from headgate.common.plugins.config import SEALED, PluginConfig
 from headgate.common.plugins.errors import PluginFault
+from headgate.common.plugins.meta import META, PluginMeta
 from headgate.common.secret import Secret
 from headgate.common.table import PluginUse
 
@@ -32,11 +33,12 @@ def check_use(use: PluginUse, others: Collection[str] = ()) -> None:
         PluginFault: unknown plugin, or a configuration that it does not take.
     """
     model = CONFIGS.get(use.name)
-    if model is not None:
-        _check_sealed(model, use)
-    elif use.name not in others:
+    if model is None and use.name not in others:
         remedy = "one of a third party is named by the translator's setting plugin_names"
         raise unknown_plugin(use.name, (*CONFIGS, *others), remedy)
+    read_meta(use)
+    if model is not None:
+        _check_sealed(model, use)
 
 
 def unknown_plugin(name: str, known: Collection[str], remedy: str) -> PluginFault:
@@ -44,6 +46,15 @@ def unknown_plugin(name: str, known: Collection[str], remedy: str) -> PluginFaul
     near = difflib.get_close_matches(name, known, 3)
     hint = f"the nearest is {' or '.join(near)}" if near else remedy
     return PluginFault(name, "", f"there is no plugin of this name; {hint}")
+
+
+def read_meta(use: PluginUse) -> PluginMeta:
+    """Return what a plugin is told under `_meta`. Raises PluginFault."""
+    config: Any = use.config
+    try:
+        return PluginMeta.model_validate(config.get(META, {}) if isinstance(config, dict) else {})
+    except ValidationError as error:
+        raise _fault(PluginMeta, use.name, error.errors(include_url=False)[0], META) from None
 
 
 def read_config(model: type[C], use: PluginUse, secrets: Mapping[str, str]) -> C:
@@ -76,15 +87,17 @@ def _check_sealed(model: type[PluginConfig], use: PluginUse) -> None:
 
 
 def _with_secrets(use: PluginUse, secrets: Mapping[str, str | Secret[str]]) -> Mapping[str, Any]:
-    config = copy.deepcopy(use.config) if secrets else use.config
+    config: dict[str, Any] = copy.deepcopy(use.config) if secrets else use.config
+    if META in config:
+        config = {name: value for name, value in config.items() if name != META}
     for place, secret in secrets.items():
         if not _put(config, place.split("."), secret):
             raise PluginFault(use.name, f"secrets.{place}", "there is no such place in the configuration")
     return config
 
 
-def _fault(model: type[PluginConfig], plugin: str, error: ErrorDetails) -> PluginFault:
-    field = ".".join(str(part) for part in ("config", *error["loc"]))
+def _fault(model: type[PluginConfig], plugin: str, error: ErrorDetails, *at: str) -> PluginFault:
+    field = ".".join(str(part) for part in ("config", *at, *error["loc"]))
     return PluginFault(plugin, field, _told(model, error))
 
 

@@ -26,7 +26,7 @@ class CompressionConfig(PluginConfig):
     http_version: Annotated[Literal["1.0", "1.1"], BeforeValidator(_as_version)] = "1.1"
     """Clients that speak an older one get no compressed answers."""
     vary: bool = True
-    """Add `Vary: Accept-Encoding`, which caches between here and the client need."""
+    """Add `Vary: Accept-Encoding`, which caches between here and the client need (Apache APISIX: only if asked for)."""
 
 
 class GzipBuffers(PluginConfig):
@@ -46,7 +46,7 @@ class GzipConfig(CompressionConfig):
 class BrotliConfig(CompressionConfig):
     """Fields of `brotli`."""
 
-    comp_level: int = Field(default=5, ge=0, le=11)
+    comp_level: int = Field(default=6, ge=0, le=11)
     """From 9 on it costs more time than a gateway has."""
     mode: Literal[0, 1, 2] = 0
     """0 for anything, 1 for text, 2 for fonts."""

@@ -24,18 +24,22 @@ class CorsConfig(PluginConfig):
     one label."""
     allow_origins_by_regex: tuple[PatternText, ...] = ()
     """Origins that match one of these are allowed too, and `allow_origins` counts only if it is given."""
+    allow_origins_by_metadata: tuple[str, ...] = ()
+    """Names of lists of origins in the plugin's metadata; the translation puts the lists into `allow_origins`."""
     allow_methods: ListText = "*"
     """`**` for all, by name, which works with credentials."""
     allow_headers: ListText = "*"
     """`**` for whatever the preflight asks for."""
     expose_headers: ListText = ""
+    """`**` for all that the answer has, which works with credentials."""
     max_age: int = 5
     """Seconds for which browsers keep a preflight's answer."""
     allow_credential: bool = False
     timing_allow_origins: ListText = ""
     """As `allow_origins`, for `Timing-Allow-Origin`."""
     timing_allow_origins_by_regex: tuple[PatternText, ...] = ()
-    preflight_status: int = Field(default=204, ge=200, le=299)
+    preflight_status: int = Field(default=200, ge=200, le=299)
+    """Of the answer to a preflight."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

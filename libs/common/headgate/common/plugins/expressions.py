@@ -122,3 +122,13 @@ def _check(expressions: tuple[JsonValue, ...]) -> tuple[JsonValue, ...]:
 
 Expressions = Annotated[tuple[JsonValue, ...], AfterValidator(_check)]
 """Conditions that all have to hold."""
+
+
+def _join(expressions: tuple[JsonValue, ...]) -> tuple[JsonValue, ...]:
+    if expressions and not isinstance(expressions[0], str):
+        expressions = ("OR", *expressions)
+    return _check(expressions)
+
+
+AlternativeExpressions = Annotated[tuple[JsonValue, ...], AfterValidator(_join)]
+"""Conditions of which one has to hold."""

@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from headgate.common.plugins.config import PluginConfig
-from headgate.common.plugins.expressions import Expressions
+from headgate.common.plugins.expressions import AlternativeExpressions
 from headgate.common.plugins.fields import HeaderName, HeaderTemplate
 
 
@@ -17,8 +17,8 @@ class Abort(PluginConfig):
     """A template."""
     headers: dict[HeaderName, HeaderTemplate] = Field(default_factory=dict)
     percentage: float = Field(default=100, ge=0, le=100)
-    vars: Expressions = ()
-    """Only requests for which these hold."""
+    vars: AlternativeExpressions = ()
+    """Only requests for which one of these holds; each is a comparison, or a list of those that all hold."""
 
 
 class Delay(PluginConfig):
@@ -27,7 +27,7 @@ class Delay(PluginConfig):
     duration: float = Field(gt=0, le=3600)
     """Seconds."""
     percentage: float = Field(default=100, ge=0, le=100)
-    vars: Expressions = ()
+    vars: AlternativeExpressions = ()
 
 
 class FaultInjectionConfig(PluginConfig):

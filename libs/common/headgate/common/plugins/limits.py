@@ -1,25 +1,55 @@
 """What `limit-conn`, `limit-count` and `limit-req` are told."""
 
-from typing import Literal, Self
+import math
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PlainValidator, model_validator
 
 from headgate.common.plugins.config import PluginConfig
+from headgate.common.plugins.counting import CountingConfig
 from headgate.common.plugins.fields import NetworkText
 
 KeyType = Literal["var", "var_combination", "constant"]
+_OR_VARIABLE: Final = ", or a text with a variable: $http_count or ${http_count ?? 10}"
 
 
-class LimitConfig(PluginConfig):
+def _number(value: Any, kind: str, least: float, *, is_whole: bool) -> Any:
+    """Read a number, or a template that gives one. Raises ValueError."""
+    if isinstance(value, str):
+        if "$" in value:
+            return value
+        value = int(value) if value.isascii() and value.isdigit() else value
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not least < value < math.inf or (is_whole and value != int(value)):
+        raise ValueError(f"must be {kind}{_OR_VARIABLE}{f', but is {value}' if is_number else ''}")
+    return int(value) if is_whole else value
+
+
+def _read_count(value: Any) -> Any:
+    return _number(value, "a whole number above 0", 0, is_whole=True)
+
+
+def _read_more(value: Any) -> Any:
+    return _number(value, "a whole number from 0 on", -1, is_whole=True)
+
+
+def _read_seconds(value: Any) -> Any:
+    return _number(value, "a number above 0", 0, is_whole=False)
+
+
+VariableCount = Annotated[int | str, PlainValidator(_read_count)]
+"""A number above 0, or a template that gives one for each request."""
+VariableBurst = Annotated[int | str, PlainValidator(_read_more)]
+"""The same from 0 on."""
+VariableSeconds = Annotated[float | str, PlainValidator(_read_seconds)]
+
+
+class LimitConfig(CountingConfig):
     """What all limits can be told."""
 
-    policy: Literal["local"] = "local"
-    """Counts are kept by each worker for itself."""
     rejected_code: int = Field(default=503, ge=200, le=599)
     rejected_msg: str | None = Field(default=None, min_length=1)
     """Answered as `{"error_msg": ...}`."""
-    allow_degradation: bool = False
-    """Taken for compatibility: a local limit has nothing that could be down."""
     allowlist: tuple[NetworkText, ...] = ()
     """Clients that are not limited."""
 
@@ -32,17 +62,36 @@ class LimitKeyConfig(LimitConfig):
     key_type: KeyType = "var"
 
 
+class ConnRule(PluginConfig):
+    """One of several bounds; all hold."""
+
+    conn: VariableCount
+    burst: VariableBurst = 0
+    key: str = Field(min_length=1)
+    """A template: `$remote_addr`. The rule is passed over if the request has none of its variables."""
+
+
 class LimitConnConfig(LimitKeyConfig):
     """Fields of `limit-conn`."""
 
-    conn: int = Field(gt=0)
-    """Requests at once."""
-    burst: int = Field(default=0, ge=0)
+    conn: VariableCount | None = None
+    """Requests at once: a number, or a template that gives one."""
+    burst: VariableBurst = 0
     """More of them that are delayed instead of refused."""
+    rules: tuple[ConnRule, ...] = ()
+    """Instead of `conn` and `burst`."""
     default_conn_delay: float = Field(default=0.1, gt=0)
     """Seconds."""
     only_use_default_delay: bool = False
     """Delay by `default_conn_delay` however many there are."""
+    key_ttl: int = Field(default=3600, ge=1)
+    """Seconds after which Redis forgets a request whose end it never heard of."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.conn is None) == (not self.rules):
+            raise ValueError("needs either conn or rules")
+        return self
 
 
 class LimitReqConfig(LimitKeyConfig):
@@ -59,10 +108,10 @@ class LimitReqConfig(LimitKeyConfig):
 class CountRule(PluginConfig):
     """One of several limits; all hold."""
 
-    count: int = Field(gt=0)
-    time_window: float = Field(gt=0)
+    count: VariableCount
+    time_window: VariableSeconds
     key: str = Field(min_length=1)
-    """A template: `$remote_addr`."""
+    """A template: `$remote_addr`. The rule is passed over if the request has none of its variables."""
     header_prefix: str | None = Field(default=None, pattern="^[A-Za-z0-9-]+$")
     """`X-<prefix>-RateLimit-Limit` and so on; the rule's position by default."""
 
@@ -70,11 +119,13 @@ class CountRule(PluginConfig):
 class LimitCountConfig(LimitKeyConfig):
     """Fields of `limit-count`."""
 
-    count: int | None = Field(default=None, gt=0)
-    """Requests in one window."""
-    time_window: float | None = Field(default=None, gt=0)
-    """Seconds."""
-    window_type: Literal["fixed"] = "fixed"
+    count: VariableCount | None = None
+    """Requests in one window: a number, or a template that gives one (`${http_quota ?? 10}`)."""
+    time_window: VariableSeconds | None = None
+    """Seconds, or a template that gives them."""
+    window_type: Literal["fixed", "sliding"] = "fixed"
+    """`fixed`: a window begins with its first request. `sliding`: counted is what came in the last `time_window`
+    seconds, where the window before counts by its share that still lies within."""
     rules: tuple[CountRule, ...] = ()
     """Instead of `count` and `time_window`."""
     group: str | None = Field(default=None, min_length=1)

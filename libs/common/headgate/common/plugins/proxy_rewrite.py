@@ -55,6 +55,8 @@ class ProxyRewriteConfig(PluginConfig):
     host: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._~\[\]:-]+$")
     """Host that is sent, with a port if need be."""
     method: str | None = Field(default=None, pattern="^[A-Z]+$")
+    use_real_request_uri_unsafe: bool = False
+    """Taken for compatibility: the path goes on as the client sent it, not decoded, in any case."""
     headers: HeaderChanges = HeaderChanges()
 
     @field_validator("headers", mode="before")

@@ -24,6 +24,7 @@ from headgate.gateway.plugins.interface import (
     Request,
     Response,
 )
+from headgate.gateway.plugins.meta import overrides
 
 _RequestHook = Callable[[Request], Response | Awaitable[Response | None] | None]
 _ResponseHook = Callable[[Request, Response], Awaitable[None] | None]
@@ -52,16 +53,28 @@ class PluginChain:
         self._compile([plugin for _, plugin in self._parts])
 
     def _compile(self, plugins: list[Plugin[Any]]) -> None:
-        inwards, outwards = plugins, plugins[::-1]
+        inwards = plugins
+        outwards = [plugins[place] for place in sorted(range(len(plugins)), key=self._outward_rank)]
         self._request_hooks: tuple[tuple[str, _RequestHook], ...] = tuple(
-            (plugin.name, plugin.on_request) for plugin in inwards if _overrides(plugin, "on_request")
+            (plugin.name, plugin.on_request) for plugin in inwards if overrides(plugin, "on_request")
         )
         self._response_hooks: tuple[tuple[str, _ResponseHook], ...] = tuple(
-            (plugin.name, plugin.on_response) for plugin in outwards if _overrides(plugin, "on_response")
+            (plugin.name, plugin.on_response) for plugin in outwards if overrides(plugin, "on_response")
         )
-        self._request_filters = tuple(plugin for plugin in inwards if _overrides(plugin, "request_body_filter"))
-        self._response_filters = tuple(plugin for plugin in outwards if _overrides(plugin, "body_filter"))
-        self._finish_hooks = tuple(plugin for plugin in outwards if _overrides(plugin, "on_finish"))
+        self._request_filters = tuple(plugin for plugin in inwards if overrides(plugin, "request_body_filter"))
+        self._response_filters = tuple(plugin for plugin in outwards if overrides(plugin, "body_filter"))
+        self._finish_hooks = tuple(plugin for plugin in outwards if overrides(plugin, "on_finish"))
+
+    def _outward_rank(self, place: int) -> tuple[int, int]:
+        """Rank a part by when it sees answers: those of the smallest order first."""
+        order, plugin = self._parts[place]
+        return (order if plugin.answer_order is None else plugin.answer_order), -place
+
+    @property
+    def is_idle(self) -> bool:
+        """No plugin has a hook: a route can do without the chain."""
+        hooks = (self._request_hooks, self._response_hooks, self._request_filters)
+        return not any((*hooks, self._response_filters, self._finish_hooks))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -210,10 +223,6 @@ class PluginChain:
             error,
             exc_info=error if is_new else None,
         )
-
-
-def _overrides(plugin: Plugin[Any], hook: str) -> bool:
-    return getattr(type(plugin), hook) is not getattr(Plugin, hook)
 
 
 class _Filters(BodyFilter):

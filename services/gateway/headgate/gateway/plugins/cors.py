@@ -79,8 +79,9 @@ class Cors(Plugin[CorsConfig]):
         headers.set("Access-Control-Allow-Origin", allowed)
         headers.set("Access-Control-Allow-Methods", methods)
         headers.set("Access-Control-Max-Age", str(config.max_age))
-        if config.expose_headers:
-            headers.set("Access-Control-Expose-Headers", config.expose_headers)
+        exposed = ",".join(dict(headers)) if config.expose_headers == "**" else config.expose_headers
+        if exposed:
+            headers.set("Access-Control-Expose-Headers", exposed)
         if config.allow_credential:
             headers.set("Access-Control-Allow-Credentials", "true")
         self._allow_headers(request, response)

@@ -1,17 +1,33 @@
 """The plugins of one worker: the registry, and what they are given of the gateway."""
 
+import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from weakref import WeakSet
 
 import aiohttp
 
 from headgate.common.sealing import SealedValue
 from headgate.common.secret import Secret
 from headgate.common.table import PluginUse
-from headgate.gateway.plugins.calls import make_client
+from headgate.gateway.plugins.calls import CallFailed, call_url, make_client
 from headgate.gateway.plugins.chain import PluginChain
-from headgate.gateway.plugins.interface import PluginServices, SendTo
+from headgate.gateway.plugins.interface import (
+    Closing,
+    PluginServices,
+    Request,
+    Response,
+    SendTo,
+    no_endpoints,
+    no_metrics,
+)
 from headgate.gateway.plugins.registry import PluginRegistry
+from headgate.gateway.plugins.shared_counts import CountersDirectory
+from headgate.gateway.plugins.targets import Endpoints
+
+_FETCH_S = 5.0
+_MAX_PAGE = 64 << 20
 
 
 class PluginHost:
@@ -20,19 +36,45 @@ class PluginHost:
     Args:
         unseal: opens the secrets in plugins' configurations.
         send_to: sends plugins' requests to upstreams of the table.
+        find_upstream: gives the endpoints of an upstream of the table, or of one that may be in it later.
+        metrics: gives the metrics of this gateway.
+        log_dir: folder for files of routes' plugins.
     """
 
-    def __init__(self, unseal: Callable[[SealedValue], Secret[bytes]], send_to: SendTo) -> None:
+    def __init__(
+        self,
+        unseal: Callable[[SealedValue], Secret[bytes]],
+        send_to: SendTo,
+        find_upstream: Callable[[str], Endpoints] = no_endpoints,
+        metrics: Callable[[], Awaitable[Response]] = no_metrics,
+        log_dir: Path | None = None,
+    ) -> None:
         self._unseal = unseal
         self._registry = PluginRegistry()
         self._session: aiohttp.ClientSession | None = None
+        self._counters = CountersDirectory()
+        self._closing: WeakSet[Closing] = WeakSet()
         self._services = PluginServices(
-            http=self._http, send_to=send_to, logger=logging.getLogger("headgate.gateway.plugins")
+            http=self._http,
+            send_to=send_to,
+            find_upstream=find_upstream,
+            find_counters=self._counters.find,
+            metrics=metrics,
+            log_dir=log_dir,
+            close_later=self._closing.add,
+            logger=logging.getLogger("headgate.gateway.plugins"),
         )
 
     def make_chain(self, uses: Sequence[PluginUse], scope: str) -> PluginChain | None:
         """Make the plugins of a route, known as `host|route name`; raises PluginRefused."""
         return self._registry.chain(uses, self._services, self._unseal, scope=scope)
+
+    async def fetch(self, url: str) -> Response:
+        """Get a page, for plugins that show it: with a 502 if it cannot be had."""
+        try:
+            return await call_url(self._services, url, Request(), timeout_s=_FETCH_S, max_body=_MAX_PAGE)
+        except CallFailed as error:
+            return Response.refusal(502, str(error))
 
     def _http(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -41,6 +83,8 @@ class PluginHost:
 
     async def close(self) -> None:
         """Close the connections of plugins' own requests."""
+        await asyncio.gather(*(each.close() for each in list(self._closing)))
+        await self._counters.close()
         if self._session is not None:
             await self._session.close()
             self._session = None

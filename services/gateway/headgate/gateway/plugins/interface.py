@@ -12,7 +12,8 @@ earlier plugin answered before their own request hook was reached.
 import logging
 import time
 from collections.abc import Awaitable, Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
@@ -24,6 +25,10 @@ from headgate.gateway.plugins.messages import BodySource, BodyTooLarge, Pacing, 
 
 if TYPE_CHECKING:
     import aiohttp
+
+    from headgate.common.plugins.counting import CountingConfig
+    from headgate.gateway.plugins.shared_counts import SharedCounters
+    from headgate.gateway.plugins.targets import Endpoints
 
 
 class BodyFilter:
@@ -88,6 +93,32 @@ def no_client() -> "aiohttp.ClientSession":
     raise ConnectionRefusedError("there is no HTTP client")
 
 
+def no_endpoints(upstream: str) -> "Endpoints":
+    """Stand for `find_upstream` where there is no table."""
+    raise LookupError(f"there is no upstream {upstream}")
+
+
+def no_counters(config: "CountingConfig") -> "SharedCounters | None":
+    """Stand for `find_counters` where nothing is shared."""
+    return None
+
+
+class Closing(Protocol):
+    """What has something to finish before the worker ends."""
+
+    async def close(self) -> None:
+        """Finish, in a few seconds at most."""
+
+
+def no_closing(closing: Closing) -> None:
+    """Stand for `close_later` where nothing ends."""
+
+
+async def no_metrics() -> "Response":
+    """Stand for `metrics` where there are none."""
+    return Response.refusal(404, "there are no metrics here")
+
+
 @dataclass(frozen=True, slots=True)
 class PluginServices:
     """What the gateway gives to a plugin."""
@@ -98,9 +129,24 @@ class PluginServices:
     http: "Callable[[], aiohttp.ClientSession]" = no_client
     """Returns the worker's HTTP client; call it in a hook, on the running event loop."""
     send_to: SendTo = no_upstreams
+    find_upstream: "Callable[[str], Endpoints]" = no_endpoints
+    """Returns where the endpoints of the upstream with this key are found, for `Request.endpoints`; an upstream that
+    the table lacks has none. Call it when the plugin is made."""
+    find_counters: "Callable[[CountingConfig], SharedCounters | None]" = no_counters
+    """Returns where a limit counts together with other gateways; None: it counts by itself."""
+    metrics: Callable[[], Awaitable[Response]] = no_metrics
+    """Returns the metrics of this gateway."""
+    log_dir: Path | None = None
+    """Folder for files of routes' plugins; None: there is none."""
+    close_later: Callable[[Closing], None] = no_closing
+    """Has something closed when the worker ends, if it is still in use then."""
     clock: Callable[[], float] = time.monotonic
     """Monotonic seconds."""
     logger: logging.Logger = field(default_factory=lambda: logging.getLogger("headgate.gateway.plugins"))
+
+    def within(self, name: str) -> "PluginServices":
+        """Return the same for a part of the route."""
+        return replace(self, scope=f"{self.scope}|{name}")
 
 
 class Plugin(Generic[C]):
@@ -110,6 +156,8 @@ class Plugin(Generic[C]):
     """In routes: `cors`."""
     order: ClassVar[int] = 0
     """Greater runs earlier on requests and later on responses; built-in ones have the numbers of Apache APISIX."""
+    answer_order: ClassVar[int | None] = None
+    """Instead of `order` on responses, where the smaller is earlier."""
     Config: ClassVar[type[PluginConfig]] = PluginConfig
 
     def __init__(self, config: C, services: PluginServices) -> None:

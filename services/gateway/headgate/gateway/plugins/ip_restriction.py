@@ -20,5 +20,6 @@ class IpRestriction(Plugin[IpRestrictionConfig]):
     def on_request(self, request: Request) -> Response | None:
         """Refuse a client that may not come."""
         if request.client in self._denied or (self._allowed and request.client not in self._allowed):
-            return Response.refusal(self.config.response_code, self.config.message)
+            message = self.config.message
+            return Response.json(self.config.response_code, {"message": message}, reason=message)
         return None

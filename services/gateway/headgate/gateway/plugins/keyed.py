@@ -1,12 +1,11 @@
 """What limits count by, and where the counts are."""
 
-import json
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
 from headgate.common.plugins.limits import KeyType, LimitConfig
 from headgate.gateway.plugins.addresses import NetworkSet
-from headgate.gateway.plugins.interface import Request, Response
+from headgate.gateway.plugins.interface import PluginServices, Request, Response
 from headgate.gateway.plugins.patterns import Template
 from headgate.gateway.plugins.variables import variable
 
@@ -50,15 +49,19 @@ class Keyed(Generic[T]):
 class KeyReader:
     """Reads from a request what a limit counts by."""
 
-    __slots__ = ("_kind", "_template", "_text")
+    __slots__ = ("_is_optional", "_kind", "_template", "_text")
 
-    def __init__(self, text: str, kind: KeyType) -> None:
+    def __init__(self, text: str, kind: KeyType, *, is_optional: bool = False) -> None:
+        """Take a key; an optional one is None for a request that has nothing of it."""
         self._text = text.removeprefix("$") if kind == "var" else text
         self._kind = kind
         self._template = Template(text)
+        self._is_optional = is_optional
 
-    def read(self, request: Request) -> str:
+    def read(self, request: Request) -> str | None:
         """Return the key; the client's address where the request has nothing of it, as Apache APISIX does."""
+        if self._is_optional:
+            return self._template.render_known(request)
         if self._kind == "constant":
             return self._text
         if self._kind == "var":
@@ -70,10 +73,13 @@ def rejection(config: LimitConfig, reason: str) -> Response:
     """Make the answer to a request that a limit refuses."""
     if config.rejected_msg is None:
         return Response.refusal(config.rejected_code, reason)
-    text = json.dumps({"error_msg": config.rejected_msg}) + "\n"
-    response = Response.text(config.rejected_code, text, content_type="application/json")
-    response.reason = reason
-    return response
+    return Response.json(config.rejected_code, {"error_msg": config.rejected_msg}, reason=reason)
+
+
+def not_counted(config: LimitConfig, services: PluginServices, request: Request, reason: str) -> Response | None:
+    """Let a request pass that cannot be counted, or make the answer to it."""
+    services.logger.warning("a limit of %s cannot count: %s", request.route, reason)
+    return None if config.allow_degradation else Response.refusal(500, "the limit of requests cannot be counted")
 
 
 def exempted(config: LimitConfig) -> NetworkSet | None:

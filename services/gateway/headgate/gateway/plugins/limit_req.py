@@ -8,9 +8,10 @@ times the rate, no delay).
 import asyncio
 from collections.abc import Awaitable
 
+from headgate.common.errors import StoreError
 from headgate.common.plugins.limits import LimitReqConfig
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
-from headgate.gateway.plugins.keyed import Keyed, KeyReader, exempted, rejection
+from headgate.gateway.plugins.keyed import Keyed, KeyReader, exempted, not_counted, rejection
 
 
 class _Bucket:
@@ -32,19 +33,37 @@ class LimitReq(Plugin[LimitReqConfig]):
         super().__init__(config, services)
         self._exempted = exempted(config)
         self._key = KeyReader(config.key, config.key_type)
+        self._shared = services.find_counters(config)
         state_key = (self.name, services.scope, config.rate, config.burst, config.key)
         self._buckets: Keyed[_Bucket] = services.shared.get(state_key, Keyed)
 
-    def on_request(self, request: Request) -> Response | Awaitable[None] | None:
+    def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
         """Refuse what is over rate and burst, delay what is over the rate."""
         if self._exempted is not None and request.client in self._exempted:
             return None
-        excess = self._pour(self._key.read(request))
+        key = self._key.read(request) or request.client
+        if self._shared is not None:
+            return self._pour_together(request, key)
+        excess = self._pour(key)
         if excess is None:
             return rejection(self.config, "over the rate of requests")
         if excess <= 0 or self.config.nodelay:
             return None
         return asyncio.sleep(excess / self.config.rate)
+
+    async def _pour_together(self, request: Request, key: str) -> Response | None:
+        config = self.config
+        assert self._shared is not None
+        place = f"headgate:limit-req:{self.services.scope}|{config.rate:g}|{config.burst:g}|{key}"
+        try:
+            excess = await self._shared.pour(place, config.rate, config.burst)
+        except StoreError as error:
+            return not_counted(config, self.services, request, str(error))
+        if excess is None:
+            return rejection(config, "over the rate of requests")
+        if excess > 0 and not config.nodelay:
+            await asyncio.sleep(excess / config.rate)
+        return None
 
     def _pour(self, key: str) -> float | None:
         """Count a request: requests in the bucket before it, None if it does not fit."""

@@ -4,14 +4,23 @@ The proxy makes a `Request` only for routes that have plugins, and takes back wh
 bytes on the wire (ISO 8859-1); only bodies are bytes.
 """
 
+import json
 import re
+from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
+
+from pydantic import JsonValue
 
 from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.proxy.grammar import HOST, TOKEN
 from headgate.gateway.proxy.paths import has_dot_segments
 
+if TYPE_CHECKING:
+    from headgate.gateway.plugins.targets import Endpoints
+
+_NO_CLAIMS: Mapping[bytes, bytes] = MappingProxyType({})
 _METHOD = re.compile(TOKEN.decode() + "++")
 _ID = re.compile("[!-~]++")
 _TARGET = re.compile(r"\*|/[\x21\x22\x24-\x7e]*+")
@@ -52,8 +61,11 @@ class Request:
         "_source",
         "authority",
         "body",
+        "bytes_sent",
+        "claims",
         "client",
         "content_length",
+        "endpoints",
         "headers",
         "host",
         "http_version",
@@ -69,7 +81,9 @@ class Request:
         "query",
         "route",
         "scheme",
+        "upstream_address",
         "upstream_host",
+        "upstream_status",
         "variables",
     )
 
@@ -92,6 +106,7 @@ class Request:
         content_length: int | None = 0,
         body: bytes | None = None,
         source: BodySource | None = None,
+        claims: Mapping[bytes, bytes] = _NO_CLAIMS,
     ) -> None:
         self.id = request_id
         """Sent as X-Request-ID, and in the access log."""
@@ -117,13 +132,23 @@ class Request:
         self.headers = Headers() if headers is None else headers
         """All that goes to the upstream but Host, X-Request-ID and what frames the message."""
         self.client = client
-        """Address of the client, the one that trusted proxies name where there are such."""
+        """Address of the client, the one that trusted proxies name where there are such; a plugin may know better."""
+        self.claims = claims
+        """What the client sent as `x-forwarded-for` and the like, by name: the upstream gets the gateway's own."""
         self.route = route
         """`host|route name`."""
         self.variables: dict[str, object] = {}
         """What plugins tell each other about this request; text values can be used as `$name` in templates."""
         self.upstream_host: str | None = None
         """Host that is sent instead of the client's."""
+        self.endpoints: Endpoints | None = None
+        """The upstream to send to instead of the route's backends; from `PluginServices.find_upstream`."""
+        self.upstream_status = 0
+        """What the upstream answered, or 502 or 504 if it did not; 0 before, and if it was not asked."""
+        self.upstream_address = ""
+        """`address:port` of the endpoint that was asked last; known when the request has ended."""
+        self.bytes_sent = 0
+        """Of the answer's body; known when the request has ended."""
         self.content_length = content_length
         """Bytes of the body; None if it is chunked."""
         self.max_body: int | None = None
@@ -236,6 +261,12 @@ class Response:
         """Make an answer with a short text."""
         headers = Headers([("Content-Type", f"{content_type}; charset=utf-8")])
         return cls(status, headers, text.encode(), reason=reason)
+
+    @classmethod
+    def json(cls, status: int, content: JsonValue, *, reason: str = "") -> "Response":
+        """Make an answer in JSON."""
+        headers = Headers([("Content-Type", "application/json; charset=utf-8")])
+        return cls(status, headers, json.dumps(content).encode() + b"\n", reason=reason)
 
     @classmethod
     def refusal(cls, status: int, reason: str) -> "Response":

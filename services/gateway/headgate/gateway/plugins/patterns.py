@@ -1,7 +1,8 @@
 """Texts with `$` in them, and what replaces what a pattern finds.
 
 In a template `$1` or `${1}` is what the first group of the pattern caught, `$name` or `${name}` a variable of the
-request (`variables`). What is absent becomes nothing, and a `$` before anything else is itself.
+request (`variables`), `${name ?? text}` the text where there is no such variable. What is absent becomes nothing, and a
+`$` before anything else is itself.
 """
 
 import re
@@ -12,7 +13,7 @@ from headgate.common.patterns import Match, compile_pattern
 from headgate.gateway.plugins.messages import Request
 from headgate.gateway.plugins.variables import variable
 
-_REFERENCE = re.compile(r"\$(?:(\d)|([A-Za-z_]\w*+)|\{(?:(\d{1,2})|([A-Za-z_]\w*+))\})")
+_REFERENCE = re.compile(r"\$(?:(\d)|([A-Za-z_]\w*+)|\{ *(?:(\d{1,2})|([A-Za-z_]\w*+)(?: *\?\? *([^}]*?))?) *\})")
 
 
 class Template:
@@ -22,13 +23,13 @@ class Template:
 
     def __init__(self, text: str) -> None:
         """Take a text whose characters beyond ASCII stand for their UTF-8 bytes."""
-        parts: list[str | int | tuple[str]] = []
+        parts: list[str | int | tuple[str, str]] = []
         text = text.encode("utf-8").decode("latin-1")
         position = 0
         for found in _REFERENCE.finditer(text):
             parts.append(text[position : found.start()])
             digit, name = found[1] or found[3], found[2] or found[4]
-            parts.append(int(digit) if digit else (name,))
+            parts.append(int(digit) if digit else (name, found[5] or ""))
             position = found.end()
         parts.append(text[position:])
         self._parts = tuple(part for part in parts if part != "")
@@ -41,13 +42,20 @@ class Template:
             return self.constant
         return "".join(self._render_part(part, request, caught) for part in self._parts)
 
+    def render_known(self, request: Request) -> str | None:
+        """Fill in the references; None if there are some and the request has nothing of any."""
+        names = [part[0] for part in self._parts if isinstance(part, tuple)]
+        if names and not any(variable(request, name) for name in names):
+            return None
+        return self.render(request)
+
     @staticmethod
-    def _render_part(part: str | int | tuple[str], request: Request, caught: Sequence[str]) -> str:
+    def _render_part(part: str | int | tuple[str, str], request: Request, caught: Sequence[str]) -> str:
         if isinstance(part, str):
             return part
         if isinstance(part, int):
             return caught[part - 1] if 0 < part <= len(caught) else ""
-        return variable(request, part[0]) or ""
+        return variable(request, part[0]) or part[1]
 
 
 def texts_caught(found: Match) -> tuple[str, ...]:

@@ -28,6 +28,8 @@ from headgate.gateway.plugins.interface import Plugin
 BEGIN = "<!-- fields: written by headgate.gateway.plugins.reference -->"
 END = "<!-- end of fields -->"
 
+_OF_PLUGINS = {kind.Config for kind in BUILT_IN.values()}
+"""Have tables of their own."""
 _SIMPLE: dict[Any, str] = {
     bool: "boolean",
     bytes: "text",
@@ -81,14 +83,20 @@ def _section(kind: type[Plugin[Any]]) -> str:
 
 def _rows(model: type[BaseModel], prefix: str) -> Iterator[str]:
     meanings = _meanings(model)
-    for name, info in model.model_fields.items():
-        inner = list(_models(info.annotation))
+    for name in sorted(model.model_fields, key=lambda name: _depth(model, name)):
+        info = model.model_fields[name]
+        inner = [one for one in _models(info.annotation) if one not in _OF_PLUGINS]
         shown = "list" if _is_list(info.annotation) else "object"
         kind = shown if inner else _type_name(info.annotation, info)
         cells = [f"`{prefix}{name}`", kind, _default(info), meanings.get(name, "")]
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
         for one in inner:
             yield from _rows(one, f"{prefix}{name}{'[]' if shown == 'list' else ''}.")
+
+
+def _depth(model: type[BaseModel], name: str) -> int:
+    """Return how far up a field was defined: a plugin's own ones come before those that it shares with others."""
+    return next(depth for depth, base in enumerate(model.__mro__) if name in inspect.get_annotations(base))
 
 
 def _models(annotation: Any) -> Iterator[type[PluginConfig]]:

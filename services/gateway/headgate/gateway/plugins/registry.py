@@ -11,8 +11,9 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from headgate.common.errors import SealingError
-from headgate.common.plugins.checking import read_config, unknown_plugin
+from headgate.common.plugins.checking import read_config, read_meta, unknown_plugin
 from headgate.common.plugins.errors import PluginFault
+from headgate.common.plugins.meta import PluginMeta
 from headgate.common.plugins.third_party import ENTRY_POINT_GROUP
 from headgate.common.sealing import SealedValue
 from headgate.common.secret import Secret
@@ -21,6 +22,7 @@ from headgate.gateway.plugins.built_in import BUILT_IN
 from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices
+from headgate.gateway.plugins.meta import under
 
 Unseal = Callable[[SealedValue], Secret[bytes]]
 _Kind = type[Plugin[Any]]
@@ -69,6 +71,7 @@ class PluginRegistry:
         """
         kind = self.find(use.name)
         try:
+            read_meta(use)
             config = read_config(kind.Config, use, _opened(use, unseal))
         except PluginFault as fault:
             # Without the cause: a model's own words may hold what the user wrote.
@@ -91,8 +94,17 @@ class PluginRegistry:
         parts = []
         for use in uses:
             plugin = self.make(use, own, unseal)
-            parts.append((plugin.order if use.order is None else use.order, plugin))
-        return PluginChain(parts, own) if parts else None
+            meta = read_meta(use)
+            if not meta.disable:
+                parts.append((_order(use, meta, plugin), under(meta, plugin)))
+        chain = PluginChain(parts, own)
+        return None if chain.is_idle else chain
+
+
+def _order(use: PluginUse, meta: PluginMeta, plugin: Plugin[Any]) -> int:
+    if use.order is not None:
+        return use.order
+    return plugin.order if meta.priority is None else meta.priority
 
 
 def _refused(fault: PluginFault) -> PluginRefused:

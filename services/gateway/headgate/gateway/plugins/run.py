@@ -13,12 +13,16 @@ from headgate.gateway.plugins.errors import PluginFailed
 from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.interface import BodyFilter
 from headgate.gateway.plugins.messages import BodyTooLarge, Request, Response
+from headgate.gateway.plugins.targets import ChosenUpstream
 from headgate.gateway.proxy.errors import phrase
+from headgate.gateway.proxy.forward import Peer
 from headgate.gateway.proxy.head import AnswerHead
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.exchange import Exchange
 
+_OF_UPSTREAM = (502, 504)
+"""What the gateway answers for an upstream that did not."""
 _PIECES_PER_S = 8
 """In which a body with a limited rate goes out."""
 
@@ -32,6 +36,7 @@ class PluginRun:
         self.original = exchange.method, exchange.target, exchange.fields.host_line
         """Method, target and host as they came."""
         self._request = _request_of(exchange, self)
+        self._client = self._request.client
         self._request_filter: BodyFilter | None = None
         self._answer_filter: BodyFilter | None = None
         self._response: Response | None = None
@@ -74,8 +79,12 @@ class PluginRun:
         """Run the request hooks; False: the request is answered, or goes on by itself later."""
         outcome = self._chain.on_request(self._request)
         if outcome is None:
-            return self._take_changes()
-        if isinstance(outcome, Response):
+            if not self._take_changes():
+                return False
+            if self._request.endpoints is None:
+                return True
+            self._exchange.go_on()
+        elif isinstance(outcome, Response):
             self._respond(outcome)
         else:
             self._await(outcome, self._after_request_hooks)
@@ -102,6 +111,10 @@ class PluginRun:
             return False
         exchange.method = request.method.encode("latin-1")
         exchange.target = request.target.encode("latin-1")
+        if request.client != self._client:
+            exchange.facts().client = request.client.encode("latin-1")
+        if request.endpoints is not None and exchange.route is not None:
+            exchange.route = ChosenUpstream(exchange.route, request.endpoints)
         given_id = request.headers.get("X-Request-ID")
         if given_id is not None:
             request.headers.remove("X-Request-ID")
@@ -165,6 +178,7 @@ class PluginRun:
     def answer(self, answer: AnswerHead, payload: bytes, *, bodiless: bool, done: bool, trailers: bytes) -> None:
         """Take the head of the upstream's answer, with what is there of its body."""
         lines = answer.lines
+        self._request.upstream_status = answer.status
         response = Response(
             answer.status,
             Headers.from_lines(lines[lines.index(b"\n") + 1 :]),
@@ -190,6 +204,8 @@ class PluginRun:
 
     def own_answer(self, answer: AnswerHead, body: bytes) -> None:
         """Take an answer of the gateway's own; hooks that let it come to a second one are not asked again."""
+        if answer.status in _OF_UPSTREAM and self._exchange.attempts.pool is not None:
+            self._request.upstream_status = answer.status
         lines = answer.lines
         response = Response(answer.status, Headers.from_lines(lines[lines.index(b"\n") + 1 :]), body)
         if self.is_refused:
@@ -326,8 +342,15 @@ class PluginRun:
             self._timer.cancel()
             self._timer = None
         self._held = []
-        self._exchange.method, self._exchange.target, _ = self.original
-        self._chain.on_finish(self._request, status, duration_s)
+        exchange, request = self._exchange, self._request
+        exchange.method, exchange.target, _ = self.original
+        request.bytes_sent = exchange.bytes_sent
+        pool = exchange.attempts.pool
+        request.upstream_address = pool.label if pool is not None else ""
+        if request.client != self._client:
+            origin = exchange.origin
+            exchange.origin = Peer(request.client.encode("latin-1"), origin.scheme, origin.port, tls=origin.tls)
+        self._chain.on_finish(request, status, duration_s)
 
     def _await(self, pending: Awaitable[Response | None], then: Callable[[Response | None], None]) -> None:
         self._turn += 1
@@ -383,4 +406,5 @@ def _request_of(exchange: "Exchange", run: PluginRun) -> Request:
         source=run,
         is_id_given=bool(fields.request_id),
         http_version=exchange.client.version.decode(),
+        claims=fields.forwarded,
     )

@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from headgate.common.errors import DecodeError
+from headgate.common.plugins.errors import PluginFault
 from headgate.common.snapshot import Version
 from headgate.common.table import PluginUse, Route, VirtualHost
 from headgate.gateway.balancing.upstream import UpstreamHolder
@@ -153,7 +154,7 @@ def compile_route(
         try:
             chain = make_chain(route.plugins, f"{host}|{route.name}") if route.plugins else None
             compiled = CompiledRoute(host, route, backends, guard, canaries, chain)
-        except (BadMatch, PluginRefused) as bad:
+        except (BadMatch, PluginRefused, PluginFault) as bad:
             # Which requests it takes is certain, so that it keeps its rank.
             fault = str(bad)
         else:

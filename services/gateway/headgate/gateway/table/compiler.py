@@ -123,6 +123,10 @@ class TableCompiler:
         """Return where the endpoints of an upstream are found."""
         return self._holders.find(key)
 
+    def hold_endpoints(self, key: str) -> UpstreamHolder:
+        """Return where the endpoints of an upstream are found once it is in the table, as long as that is held."""
+        return self._holders.holder(key)
+
     def forget_upstream(self, key: str) -> None:
         """Leave routes that still refer to a removed upstream with a reason instead of its last endpoints."""
         self._holders.holder(key).balancer = missing_balancer(key)

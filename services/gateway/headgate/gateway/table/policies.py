@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from headgate.common.plugins.checking import read_config, read_meta
+from headgate.common.plugins.opentelemetry import OpentelemetryConfig, trace_share
 from headgate.common.table import Retries, Route
 from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
 
@@ -18,6 +20,7 @@ def compile_policies(
 ) -> RoutePolicies | None:
     """Return a route's policies; None if it has none, as nearly all."""
     timeouts = route.timeouts
+    share = _trace_share(route)
     asks = (
         route.retries != _DEFAULT_RETRIES,
         route.max_body is not None,
@@ -26,7 +29,7 @@ def compile_policies(
         not route.websocket,
         timeouts.request_s is not None,
         timeouts.idle_s is not None,
-        route.trace_share is not None,
+        share is not None,
         not route.backends,
         route.stickiness is not None,
         guard is not None,
@@ -44,9 +47,17 @@ def compile_policies(
     policies.buffer_response = route.buffer_response
     policies.websocket = route.websocket
     policies.request_s = timeouts.request_s
-    policies.trace_share = route.trace_share
+    policies.trace_share = share
     policies.idle_s = timeouts.idle_s
     return policies
+
+
+def _trace_share(route: Route) -> float | None:
+    """Return the share of traced requests that the plugin `opentelemetry` asks for, else the route's own."""
+    for use in route.plugins:
+        if use.name == "opentelemetry" and not read_meta(use).disable:
+            return trace_share(read_config(OpentelemetryConfig, use, {}))
+    return route.trace_share
 
 
 def compile_retries(retries: Retries) -> RetryPolicy:

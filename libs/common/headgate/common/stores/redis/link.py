@@ -46,9 +46,10 @@ class Script:
 class RedisLink:
     """A supervised connection. Make one with `RedisLink.connect`."""
 
-    def __init__(self, target: RedisTarget, name: str) -> None:
+    def __init__(self, target: RedisTarget, name: str, *, is_store: bool = True) -> None:
         self._target = target
         self._name = name
+        self._is_store = is_store
         self._sentinels = Sentinels(target) if target.service else None
         self._pipe: Pipe | None = None
         self._primary: Server | None = None
@@ -67,15 +68,18 @@ class RedisLink:
         """The primary's replication id: another one after each failover or restart, which may have lost writes."""
 
     @classmethod
-    async def connect(cls, target: RedisTarget, *, name: str, wait_s: float | None = None) -> "RedisLink":
+    async def connect(
+        cls, target: RedisTarget, *, name: str, wait_s: float | None = None, is_store: bool = True
+    ) -> "RedisLink":
         """Return a link, connected unless `wait_s` ran out.
 
         Args:
             target: where Redis is.
             name: shown by `CLIENT LIST`.
             wait_s: seconds to wait for the connection; None waits for as long as it takes.
+            is_store: the metrics of the store are about this link.
         """
-        link = cls(target, name)
+        link = cls(target, name, is_store=is_store)
         link._supervisor = asyncio.create_task(link._supervise(), name="redis supervisor")
         try:
             async with asyncio.timeout(wait_s):
@@ -233,8 +237,9 @@ class RedisLink:
     def _on_connected(self) -> None:
         self.session += 1
         self._wait_s = _FIRST_WAIT_S
-        _CONNECTED.set(1)
-        _CONNECTIONS.inc()
+        if self._is_store:
+            _CONNECTED.set(1)
+            _CONNECTIONS.inc()
         if self._is_outage_told:
             self._is_outage_told = False
             _log.info("connected to Redis", extra={"redis": self.address, "primary": str(self._primary)})
@@ -242,7 +247,8 @@ class RedisLink:
         self._notify()
 
     def _on_lost(self, reason: str) -> None:
-        _CONNECTED.set(0)
+        if self._is_store:
+            _CONNECTED.set(0)
         self._lost_because = reason
         if not self._is_outage_told:
             self._is_outage_told = True

@@ -47,6 +47,8 @@ class RedisTarget:
     """What the Sentinels call the primary; empty without Sentinels."""
     database: int = 0
     is_tls: bool = False
+    is_verified: bool = True
+    """The servers' certificates are checked."""
     login: Login = field(default=Login(), repr=False)
     sentinel_login: Login = field(default=Login(), repr=False)
     ca_file: Path | None = None

@@ -70,7 +70,7 @@ async def dial(target: RedisTarget, server: Server, login: Login, *, name: str =
     """
     options: dict[str, Any] = {"username": login.user or None, "password": login.password or None}
     if target.is_tls:
-        options |= _tls_files(target)
+        options |= _tls_options(target)
     make = SSLConnection if target.is_tls else Connection
     # Time is kept here and not by redis-py, which would start a task for every write. Nor does it say what library this
     # is: that would be one more command that a user of few rights must be allowed.
@@ -100,7 +100,7 @@ async def dial(target: RedisTarget, server: Server, login: Login, *, name: str =
     return wire
 
 
-def _tls_files(target: RedisTarget) -> dict[str, str]:
+def _tls_options(target: RedisTarget) -> dict[str, Any]:
     named = {
         "ssl_ca_certs": target.ca_file,
         "ssl_certfile": target.certificate_file,
@@ -110,7 +110,9 @@ def _tls_files(target: RedisTarget) -> dict[str, str]:
     for path in files.values():
         if not os.access(path, os.R_OK):  # the error of `ssl` does not say which file it is about
             raise StoreUnavailable(f"{path} for TLS to Redis cannot be read")
-    return files
+    if not target.is_verified:
+        return {**files, "ssl_cert_reqs": "none", "ssl_check_hostname": False}
+    return {**files}
 
 
 async def hang_up(wire: Wire) -> None:

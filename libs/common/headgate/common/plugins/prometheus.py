@@ -1,0 +1,17 @@
+"""What `prometheus` and `public-api` are told."""
+
+from headgate.common.plugins.config import PluginConfig
+
+
+class PrometheusConfig(PluginConfig):
+    """Fields of `prometheus`."""
+
+    prefer_name: bool = False
+    """Taken for compatibility: routes are always counted under their names."""
+
+
+class PublicApiConfig(PluginConfig):
+    """Fields of `public-api`."""
+
+    uri: str = ""
+    """The page; the request's own path by default."""

@@ -1,0 +1,36 @@
+"""What `proxy-cache` is told."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from headgate.common.plugins.config import PluginConfig
+
+VariableText = Annotated[str, Field(min_length=1)]
+
+
+class ProxyCacheConfig(PluginConfig):
+    """Fields of `proxy-cache`."""
+
+    cache_strategy: Literal["disk", "memory"] = "disk"
+    """Taken for compatibility: answers are always kept in memory."""
+    cache_zone: str = Field(default="disk_cache_one", min_length=1, max_length=100)
+    """Routes of one zone share what they keep, if their keys are the same."""
+    cache_key: tuple[VariableText, ...] = Field(default=("$host", "$request_uri"), min_length=1)
+    """Templates that are joined; `$request_method` is not needed, HEAD is answered from what GET brought."""
+    cache_method: tuple[Literal["GET", "POST", "HEAD"], ...] = Field(default=("GET", "HEAD"), min_length=1)
+    cache_http_status: tuple[Annotated[int, Field(ge=200, le=599)], ...] = Field(default=(200, 301, 404), min_length=1)
+    cache_bypass: tuple[VariableText, ...] = ()
+    """If one of these is neither empty nor `0`, the upstream is asked, whatever is kept: `$arg_bypass`."""
+    no_cache: tuple[VariableText, ...] = ()
+    """If one of these is neither empty nor `0`, the answer is not kept."""
+    cache_ttl: int = Field(default=300, ge=1)
+    """Seconds, unless the upstream says otherwise and `cache_control` is set."""
+    cache_control: bool = False
+    """Keep to `Cache-Control` of requests and `max-age`, `s-maxage` and `Expires` of answers."""
+    hide_cache_headers: bool = False
+    """Take `Cache-Control` and `Expires` out of answers."""
+    consumer_isolation: bool = True
+    """Consumers never get what was kept for others."""
+    cache_set_cookie: bool = False
+    """Keep answers with `Set-Cookie` too."""

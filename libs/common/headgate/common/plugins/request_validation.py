@@ -1,0 +1,55 @@
+"""What `request-validation` is told."""
+
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, Field, JsonValue, model_validator
+
+from headgate.common.plugins.config import PluginConfig
+
+
+def _no_retrieval(uri: str) -> Any:
+    raise ValueError("references to other documents are not followed")
+
+
+def compile_schema(schema: dict[str, JsonValue]) -> Any:
+    """Compile a JSON Schema (draft 7 unless its `$schema` says otherwise); patterns take linear time.
+
+    Raises:
+        ValueError: it is none.
+    """
+    # Here, as it takes 7 MB of memory that processes without such a plugin have no use for.
+    import jsonschema_rs
+
+    make = jsonschema_rs.validator_for if "$schema" in schema else jsonschema_rs.Draft7Validator
+    try:
+        return make(schema, retriever=_no_retrieval, pattern_options=jsonschema_rs.RegexOptions(), mask="the value")
+    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+        raise ValueError(f"is no JSON Schema: {str(error).splitlines()[0][:200]}") from None
+
+
+def _check_schema(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    compile_schema(schema)
+    return schema
+
+
+Schema = Annotated[dict[str, JsonValue], AfterValidator(_check_schema)]
+
+
+class RequestValidationConfig(PluginConfig):
+    """Fields of `request-validation`: one of the two schemas or both."""
+
+    header_schema: Schema | None = None
+    """JSON Schema of the headers, an object of texts; names in any case."""
+    body_schema: Schema | None = None
+    """JSON Schema of the body: JSON, or the fields of a form (`application/x-www-form-urlencoded`)."""
+    rejected_code: int = Field(default=400, ge=200, le=599)
+    rejected_msg: str | None = Field(default=None, min_length=1, max_length=256)
+    """Answered instead of what is wrong."""
+    max_req_body_size: int = Field(default=64 << 20, gt=0)
+    """Bytes; longer bodies are refused with 413."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.header_schema is None and self.body_schema is None:
+            raise ValueError("needs header_schema or body_schema")
+        return self

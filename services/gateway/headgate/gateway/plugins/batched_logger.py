@@ -1,0 +1,85 @@
+"""What `http-logger`, `tcp-logger`, `udp-logger` and `syslog` have in common: entries go out in batches."""
+
+import asyncio
+import contextlib
+import ssl
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TypeVar
+
+from headgate.common.plugins.loggers import BatchConfig
+from headgate.gateway.plugins.batches import Batches, BatchLimits
+from headgate.gateway.plugins.interface import PluginServices, Request
+from headgate.gateway.plugins.log_entries import LoggerPlugin
+
+C = TypeVar("C", bound=BatchConfig)
+
+
+class BatchedLogger(LoggerPlugin[C]):
+    """Base of the four."""
+
+    def __init__(self, config: C, services: PluginServices) -> None:
+        super().__init__(config, services)
+        limits = BatchLimits(
+            config.batch_max_size,
+            config.inactive_timeout,
+            config.buffer_duration,
+            config.max_retry_count,
+            config.retry_delay,
+        )
+        self._batches = Batches(self.send, limits, f"{self.target} ({self.name})", services.logger)
+        services.close_later(self._batches)
+
+    @property
+    @abstractmethod
+    def target(self) -> str:
+        """Whom entries go to, for our own log."""
+
+    @abstractmethod
+    async def send(self, entries: Sequence[bytes]) -> None:
+        """Send entries. Raises OSError."""
+
+    def write(self, entry: bytes, request: Request) -> None:
+        """Take an entry."""
+        self._batches.add(entry)
+
+
+def as_array(entries: Sequence[bytes], batch_size: int) -> bytes:
+    """Write entries as a JSON array; as they are if batches have one each, as Apache APISIX does."""
+    return entries[0] if batch_size == 1 else b"[" + b",".join(entries) + b"]"
+
+
+async def send_stream(
+    host: str, port: int, data: bytes, *, timeout_s: float, tls: bool = False, server_name: str | None = None
+) -> None:
+    """Send bytes over a connection of their own. Raises OSError."""
+    context = None
+    if tls:
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    try:
+        async with asyncio.timeout(timeout_s):
+            _, writer = await asyncio.open_connection(
+                host, port, ssl=context, server_hostname=(server_name or host) if tls else None
+            )
+            try:
+                writer.write(data)
+                await writer.drain()
+            finally:
+                writer.close()
+                with contextlib.suppress(OSError):
+                    await writer.wait_closed()
+    except TimeoutError as error:
+        raise OSError(f"{host}:{port} did not take it in {timeout_s:g} s") from error
+
+
+async def send_datagrams(host: str, port: int, datagrams: Sequence[bytes]) -> None:
+    """Send a datagram for each entry. Raises OSError."""
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.create_datagram_endpoint(asyncio.DatagramProtocol, remote_addr=(host, port))
+    try:
+        for datagram in datagrams:
+            transport.sendto(datagram)
+    finally:
+        transport.close()

@@ -1,0 +1,85 @@
+"""A plugin under its `_meta`: run for some requests only, or with an answer of its own for refusals."""
+
+import json
+from collections.abc import Awaitable
+from typing import Any
+
+from headgate.common.plugins.meta import PluginMeta
+from headgate.gateway.plugins.conditions import compile_expressions
+from headgate.gateway.plugins.interface import BodyFilter, Plugin, Request, Response
+
+
+class UnderMeta(Plugin[Any]):
+    """Stands for a plugin whose `_meta` has a filter or an answer."""
+
+    def __init__(self, plugin: Plugin[Any], meta: PluginMeta) -> None:
+        super().__init__(plugin.config, plugin.services)
+        self.name = plugin.name  # type: ignore[misc]
+        self.answer_order = plugin.answer_order  # type: ignore[misc]
+        self.plugin = plugin
+        self._takes = compile_expressions(meta.filter)
+        self._decision = f"_meta.{id(self)}"
+        self._answer: bytes | None = None
+        self._answer_type = "text/plain; charset=utf-8"
+        if isinstance(meta.error_response, str):
+            self._answer = meta.error_response.encode()
+        elif meta.error_response is not None:
+            self._answer = json.dumps(meta.error_response).encode() + b"\n"
+            self._answer_type = "application/json; charset=utf-8"
+
+    def _is_on(self, request: Request) -> bool:
+        if self._takes is None:
+            return True
+        decision = request.variables.get(self._decision)
+        if not isinstance(decision, bool):
+            decision = request.variables[self._decision] = self._takes(request, None)
+        return decision
+
+    def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
+        """Ask the plugin, if the request is for it."""
+        if not self._is_on(request):
+            return None
+        outcome = self.plugin.on_request(request)
+        if self._answer is None or outcome is None:
+            return outcome
+        if isinstance(outcome, Response):
+            return self._answered(outcome)
+        return self._await(outcome)
+
+    async def _await(self, outcome: Awaitable[Response | None]) -> Response | None:
+        response = await outcome
+        return None if response is None else self._answered(response)
+
+    def _answered(self, response: Response) -> Response:
+        if response.status >= 400 and self._answer is not None:
+            response.body = self._answer
+            response.headers.set("Content-Type", self._answer_type)
+        return response
+
+    def on_response(self, request: Request, response: Response) -> Awaitable[None] | None:
+        """Let the plugin see the answer, if the request is for it."""
+        return self.plugin.on_response(request, response) if self._is_on(request) else None
+
+    def request_body_filter(self, request: Request) -> BodyFilter | None:
+        """Give the plugin's filter, if the request is for it."""
+        return self.plugin.request_body_filter(request) if self._is_on(request) else None
+
+    def body_filter(self, request: Request, response: Response) -> BodyFilter | None:
+        """Give the plugin's filter, if the request is for it."""
+        return self.plugin.body_filter(request, response) if self._is_on(request) else None
+
+    def on_finish(self, request: Request, status: int, seconds: float) -> None:
+        """Tell the plugin, if the request is for it."""
+        if self._is_on(request):
+            self.plugin.on_finish(request, status, seconds)
+
+
+def under(meta: PluginMeta, plugin: Plugin[Any]) -> Plugin[Any]:
+    """Return a plugin that keeps to its `_meta`."""
+    return UnderMeta(plugin, meta) if meta.filter or meta.error_response is not None else plugin
+
+
+def overrides(plugin: Plugin[Any], hook: str) -> bool:
+    """Tell whether a plugin has a hook of its own."""
+    inner = plugin.plugin if isinstance(plugin, UnderMeta) else plugin
+    return getattr(type(inner), hook) is not getattr(Plugin, hook)

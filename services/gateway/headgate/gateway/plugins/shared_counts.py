@@ -1,0 +1,100 @@
+"""The counts that gateways share in Redis: one connection for all limits of a worker that name the same Redis."""
+
+import asyncio
+from weakref import WeakValueDictionary, finalize
+
+from headgate.common.plugins.counting import CountingConfig
+from headgate.common.secret import Secret
+from headgate.common.stores.redis.counters import CountersTarget, RedisCounters
+from headgate.common.stores.redis.target import Login, RedisTarget, Server
+
+
+def counters_target(config: CountingConfig) -> CountersTarget | None:
+    """Return where a limit's counts are; None: with each worker."""
+    login = Login(config.redis_username or "", _revealed(config.redis_password))
+    database, timeout_s = config.redis_database, config.redis_timeout / 1000
+    match config.policy:
+        case "local":
+            return None
+        case "redis-cluster":
+            nodes = (node.rpartition(":") for node in config.redis_cluster_nodes)
+            servers = tuple(Server(host.strip("[]"), int(port)) for host, _, port in nodes)
+            is_tls, is_verified = config.redis_cluster_ssl, config.redis_cluster_ssl_verify
+            target = RedisTarget(servers, is_tls=is_tls, is_verified=is_verified, login=login)
+            return CountersTarget(target, True, timeout_s)
+        case "redis-sentinel":
+            servers = tuple(Server(sentinel.host, sentinel.port) for sentinel in config.redis_sentinels)
+            service, sentinel_login = config.redis_master_name or "", _sentinel_login(config)
+        case "redis":
+            servers = (Server(config.redis_host or "", config.redis_port),)
+            service, sentinel_login = "", Login()
+    target = RedisTarget(
+        servers,
+        service,
+        database,
+        is_tls=config.redis_ssl,
+        is_verified=config.redis_ssl_verify,
+        login=login,
+        sentinel_login=sentinel_login,
+    )
+    return CountersTarget(target, False, timeout_s)
+
+
+def _revealed(secret: Secret[str] | None) -> str:
+    return "" if secret is None else secret.reveal()
+
+
+def _sentinel_login(config: CountingConfig) -> Login:
+    return Login(config.sentinel_username or "", _revealed(config.sentinel_password))
+
+
+class SharedCounters:
+    """What limits hold: counters whose connection is closed once no limit holds them any more."""
+
+    __slots__ = ("__weakref__", "count", "enter", "leave", "pour")
+
+    def __init__(self, counters: RedisCounters) -> None:
+        self.count = counters.count
+        self.enter = counters.enter
+        self.leave = counters.leave
+        self.pour = counters.pour
+
+
+class CountersDirectory:
+    """All connections to such Redis servers of one worker."""
+
+    def __init__(self) -> None:
+        self._found: WeakValueDictionary[CountersTarget, SharedCounters] = WeakValueDictionary()
+        self._open: set[RedisCounters] = set()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def find(self, config: CountingConfig) -> SharedCounters | None:
+        """Return the counters that a limit names; None: it counts by itself."""
+        target = counters_target(config)
+        if target is None:
+            return None
+        shared = self._found.get(target)
+        if shared is None:
+            counters = RedisCounters(target)
+            self._open.add(counters)
+            shared = self._found[target] = SharedCounters(counters)
+            finalize(shared, self._retire, counters).atexit = False
+        return shared
+
+    def _retire(self, counters: RedisCounters) -> None:
+        """Close what nobody holds any more; at the end of the worker `close` has done so."""
+        if counters not in self._open:
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        self._open.discard(counters)
+        task = loop.create_task(counters.close(), name="closing a connection to Redis")
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def close(self) -> None:
+        """Close all."""
+        counters, self._open = self._open, set()
+        await asyncio.gather(*(each.close() for each in counters), *self._closing)

@@ -1,0 +1,53 @@
+"""`traffic-split`: share requests out among upstreams by rules.
+
+The first rule that takes a request chooses among its upstreams by their weights, in turn; one without `upstream_id` is
+the route's own. Requests that no rule takes go there too. An upstream that the table lacks answers its share with 503.
+"""
+
+from headgate.common.plugins.traffic_split import SplitRule, TrafficSplitConfig
+from headgate.gateway.balancing.round_robin import SmoothRoundRobin
+from headgate.gateway.plugins.conditions import Takes, compile_expressions
+from headgate.gateway.plugins.interface import Plugin, PluginServices, Request
+from headgate.gateway.plugins.targets import Endpoints
+
+
+class _Rule:
+    """One rule; each worker counts its turns by itself."""
+
+    def __init__(self, rule: SplitRule, services: PluginServices) -> None:
+        cases = [compile_expressions(match.vars) for match in rule.match]
+        self._cases: list[Takes] = [case for case in cases if case is not None]
+        self._takes_all = len(self._cases) < len(cases) or not cases
+        self._upstreams: list[Endpoints | None] = [
+            services.find_upstream(one.upstream_id) if one.upstream_id is not None else None
+            for one in rule.weighted_upstreams
+        ]
+        self._turns = SmoothRoundRobin([(index, one.weight) for index, one in enumerate(rule.weighted_upstreams)])
+
+    def takes(self, request: Request) -> bool:
+        """Tell whether the rule is for a request."""
+        return self._takes_all or any(case(request, None) for case in self._cases)
+
+    def choose(self) -> Endpoints | None:
+        """Return whose turn it is; None: the route's own."""
+        turn = self._turns.choose()
+        return None if turn is None else self._upstreams[turn]
+
+
+class TrafficSplit(Plugin[TrafficSplitConfig]):
+    """Chooses upstreams."""
+
+    name = "traffic-split"
+    order = 966
+    Config = TrafficSplitConfig
+
+    def __init__(self, config: TrafficSplitConfig, services: PluginServices) -> None:
+        super().__init__(config, services)
+        self._rules = [_Rule(rule, services) for rule in config.rules]
+
+    def on_request(self, request: Request) -> None:
+        """Choose."""
+        for rule in self._rules:
+            if rule.takes(request):
+                request.endpoints = rule.choose()
+                return

@@ -1,0 +1,94 @@
+import pytest
+
+from headgate.gateway.plugins.errors import PluginRefused
+from headgate.gateway.plugins.interface import Response
+from unit.gateway.plugins.running import asked, chain, request
+
+PERSON = {
+    "type": "object",
+    "required": ["name"],
+    "properties": {"name": {"type": "string", "pattern": "^[a-z]+$"}, "age": {"type": "integer", "minimum": 18}},
+}
+FORM = [("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")]
+
+
+async def verdict(config, body: bytes = b"", headers=()) -> Response | None:
+    given = request("/", headers, method="POST", body=body, content_length=len(body))
+    return await asked(chain(("request-validation", config)), given)
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b'{"name":"jack","age":18}', None),
+        (b'{"name":"jack","more":[1]}', None),
+        (b'{"age":18}', b'"name" is a required property'),
+        (b'{"name":"jack","age":17}', b"age: the value is less than the minimum of 18"),
+        (b'{"name":"J1"}', b"name: "),
+        (b"[]", b"body: "),
+        (b'{"name"', b"no JSON"),
+        (b"", b"there is no body"),
+    ],
+)
+async def test_body_keeps_to_the_schema(body, told) -> None:
+    response = await verdict({"body_schema": PERSON}, body)
+    if told is None:
+        assert response is None
+    else:
+        assert response is not None
+        assert response.status == 400
+        assert told in (response.body or b"")
+
+
+async def test_refusal_does_not_repeat_what_was_sent() -> None:
+    response = await verdict({"body_schema": PERSON}, b'{"name":"SECRET"}')
+    assert response is not None
+    assert b"SECRET" not in (response.body or b"")
+
+
+async def test_form_is_an_object_of_texts() -> None:
+    schema = {"required": ["a"], "properties": {"a": {"type": "string"}, "b": {"type": "array", "maxItems": 2}}}
+    assert await verdict({"body_schema": schema}, b"a=1&b=1&b=2", FORM) is None
+    assert await verdict({"body_schema": schema}, b"b=1&b=2&b=3", FORM) is not None
+
+
+async def test_headers_are_found_in_any_case() -> None:
+    schema = {"required": ["X-Kind"], "properties": {"X-Kind": {"enum": ["a", "b"]}}}
+    assert await verdict({"header_schema": schema}, headers=[("x-KIND", "a")]) is None
+    assert await verdict({"header_schema": schema}, headers=[("x-kind", "c")]) is not None
+    assert await verdict({"header_schema": schema}) is not None
+
+
+async def test_refusal_says_what_it_is_told_to() -> None:
+    config = {"body_schema": PERSON, "rejected_code": 422, "rejected_msg": "customize reject message"}
+    response = await verdict(config, b"{}")
+    assert response is not None
+    assert (response.status, response.body) == (422, b"customize reject message\n")
+
+
+async def test_long_body_is_refused() -> None:
+    response = await verdict({"body_schema": {}, "max_req_body_size": 3}, b"1234")
+    assert response is not None
+    assert response.status == 413
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({}, "needs header_schema or body_schema"),
+        ({"body_schema": {"type": "thing"}}, r"config\.body_schema: is no JSON Schema"),
+        ({"body_schema": {"properties": {"a": {"pattern": "("}}}}, "is no JSON Schema"),
+        ({"body_schema": {"$ref": "http://localhost:1/x"}}, "references to other documents are not followed"),
+    ],
+)
+def test_schema_that_is_none_is_refused(config, told) -> None:
+    with pytest.raises(PluginRefused, match=told):
+        chain(("request-validation", config))
+
+
+async def test_older_drafts_are_understood() -> None:
+    tuples = {"items": [{"type": "integer"}, {"type": "string"}], "additionalItems": False}
+    assert await verdict({"body_schema": tuples}, b'[1,"a"]') is None
+    assert await verdict({"body_schema": tuples}, b'[1,"a",2]') is not None
+    newer = {"$schema": "https://json-schema.org/draft/2020-12/schema", "prefixItems": [{"type": "integer"}]}
+    assert await verdict({"body_schema": newer}, b'["a"]') is not None
