@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -10,6 +9,7 @@ from typing import NamedTuple
 import pytest
 import pytest_asyncio
 
+from fakes.command import headgate
 from fakes.echo import EchoServer
 from fakes.http2 import Http2Origin, answer_with
 from fakes.manifests import ingress, service, write
@@ -164,15 +164,14 @@ async def test_bad_annotation_is_named_by_check_and_status_and_leaves_others_alo
     bad = {"plugins": "cors, gzip", "connect-timeout": "soon"}
 
     async def is_told() -> bool:
-        shown = (await run("status", "--json", f"--data-dir={world.stack.data_dir}"))[1]
+        shown = (await headgate("status", "--json", f"--data-dir={world.stack.data_dir}", code=None)).out
         return all(f"headgate.dev/{name}" in shown for name in bad)
 
     async with SteadyClient(world.stack.http_port, HOST) as client:
         path = write(world.folder, "bad.yaml", annotated(ingress("bad", "bad.example", "web"), bad))
         # What is not understood of plugins may keep requests out, so that nobody is let in.
         await world.stack.wait_for_answer("bad.example", "/", status=503)
-        code, checked = await run("check", str(path), str(world.folder / "main.yaml"))
-        assert code == 1
+        checked = (await headgate("check", str(path), str(world.folder / "main.yaml"), code=1)).out
         assert all(f"metadata.annotations[headgate.dev/{name}]" in checked for name in bad)
         await eventually(is_told)
         path.unlink()
@@ -185,14 +184,3 @@ async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(20):
         while not await condition():  # noqa: ASYNC110 - conditions are about other processes
             await asyncio.sleep(0.05)
-
-
-async def run(*arguments: str) -> tuple[int | None, str]:
-    """Exit code and output of a `headgate` command."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "headgate.cli", *arguments),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    output, _ = await asyncio.wait_for(process.communicate(), 40)
-    return process.returncode, output.decode()

@@ -1,8 +1,6 @@
 """One bad object: a clear error where its author looks, and everything else served as before."""
 
-import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 import pytest_asyncio
 
+from fakes.command import headgate
 from fakes.echo import EchoServer
 from fakes.manifests import ingress, service, write
 from fakes.stack import Stack
@@ -106,12 +105,8 @@ async def test_a_bad_file_is_named_in_the_log_and_nothing_else_suffers(
 
 async def status_of(stack: Stack) -> tuple[int | None, Any]:
     """Exit code and answer of `headgate status`."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "headgate.cli", "status", "--json", f"--data-dir={stack.data_dir}"),
-        stdout=asyncio.subprocess.PIPE,
-    )
-    printed, _ = await process.communicate()
-    return process.returncode, json.loads(printed)
+    answer = await headgate("status", "--json", f"--data-dir={stack.data_dir}", code=None)
+    return answer.code, answer.json
 
 
 async def reasons_of(stack: Stack, name: str) -> list[str]:

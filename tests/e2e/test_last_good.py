@@ -1,14 +1,13 @@
 """An Ingress that is edited wrongly: its last good version goes on, over a restart, and `headgate status` says so."""
 
 import asyncio
-import json
 import os
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fakes.command import headgate
 from fakes.echo import EchoServer
 from fakes.manifests import ingress, service, write
 from fakes.stack import Stack
@@ -25,13 +24,8 @@ def shop(path: str = "/", networks: str = "127.0.0.0/8") -> str:
 
 async def status_of(stack: Stack, name: str) -> tuple[int | None, Any]:
     """Exit code and answer of `headgate status OBJECT`; nothing before anything is known of the object."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "headgate.cli", "status", name, "--json", f"--data-dir={stack.data_dir}"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    printed, _ = await process.communicate()
-    return process.returncode, json.loads(printed)[0] if printed else {}
+    answer = await headgate("status", name, "--json", f"--data-dir={stack.data_dir}", code=None)
+    return answer.code, answer.json[0] if answer.out else {}
 
 
 async def until_status(stack: Stack, check: Callable[[Any], bool]) -> tuple[int | None, Any]:

@@ -1,13 +1,12 @@
 """Two clusters behind one entrance: shared, weighed, drained, and one of them silent."""
 
 import asyncio
-import os
-import sys
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
+from fakes.command import headgate
+from fakes.service_process import running_service
 from fakes.stack import Stack, free_ports
 from headgate.cli.up.data_dir import read_state
 
@@ -41,34 +40,15 @@ ports: [{{port: {port}, protocol: TCP}}]
 """
 
 
-@asynccontextmanager
-async def watcher(folder: Path, stack: Stack, cluster: str) -> AsyncIterator[asyncio.subprocess.Process]:
+def watcher(folder: Path, stack: Stack, cluster: str) -> AbstractAsyncContextManager[asyncio.subprocess.Process]:
     state = read_state(stack.data_dir)
     assert state is not None
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "headgate.cli", "watcher", f"--manifests={folder}", f"--cluster={cluster}"),
-        *(f"--nats-url={state.nats_url}", f"--data-dir={stack.data_dir}"),
-        stdout=asyncio.subprocess.DEVNULL,
-        env=os.environ,
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
+    flags = (f"--manifests={folder}", f"--cluster={cluster}", f"--nats-url={state.nats_url}")
+    return running_service("watcher", *flags, f"--data-dir={stack.data_dir}", log=folder.with_suffix(".log"))
 
 
-async def headgate(stack: Stack, *arguments: str) -> str:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "headgate.cli", *arguments, f"--data-dir={stack.data_dir}"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    async with asyncio.timeout(30):
-        printed, _ = await process.communicate()
-    assert process.returncode == 0, printed.decode()
-    return printed.decode()
+async def ask(stack: Stack, *words: str) -> str:
+    return (await headgate(*words, f"--data-dir={stack.data_dir}")).out
 
 
 async def names(stack: Stack, count: int = 20) -> Counter[str]:

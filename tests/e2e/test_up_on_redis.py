@@ -1,13 +1,12 @@
 """`headgate up --store redis://`: tables and heartbeats are in Redis, and traffic does not need it."""
 
 import asyncio
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fakes.command import headgate
 from fakes.echo import EchoServer
 from fakes.gateway_process import GatewayProcess, commit
 from fakes.gateway_table import host, upstream
@@ -21,21 +20,10 @@ from headgate.common.table import Endpoint
 HOST = "web.example"
 
 
-async def headgate(*words: str) -> tuple[int, str, str]:
-    """Run a command; its exit code and what it printed."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "headgate.cli", *words), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-    )
-    async with asyncio.timeout(30):
-        printed, complained = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, printed.decode(), complained.decode()
-
-
 async def status_of(stack: Stack, *flags: str) -> Any:
-    code, printed, complained = await headgate("status", f"--data-dir={stack.data_dir}", "--json", *flags)
-    assert code in (0, 1), complained
-    return json.loads(printed)
+    answer = await headgate("status", f"--data-dir={stack.data_dir}", "--json", *flags, code=None)
+    assert answer.code in (0, 1), answer
+    return answer.json
 
 
 async def test_changes_reach_traffic_over_redis_and_outlast_its_restart(tmp_path: Path) -> None:
@@ -49,8 +37,10 @@ async def test_changes_reach_traffic_over_redis_and_outlast_its_restart(tmp_path
             assert await redis.ask("HGET", "{headgate}:pointer:default", "version") == b"%d.%d" % tuple(first)
             await redis.kill()
             assert (await stack.get(HOST, "/")).status == 200
-            code, _, complained = await headgate("routes", f"--data-dir={stack.data_dir}")
-            assert (code, f"redis://127.0.0.1:{redis.port}" in complained) == (3, True), complained
+            assert (
+                f"redis://127.0.0.1:{redis.port}"
+                in (await headgate("routes", f"--data-dir={stack.data_dir}", code=3)).err
+            )
             await redis.start()
             write(folder, "web.yaml", ingress("web", HOST, "web"), service("web", blue.port))
             await stack.wait_for_answer(HOST, "/", name="blue")
@@ -70,9 +60,8 @@ async def is_published_after(redis: RedisServer, version: list[int]) -> bool:
 
 
 async def test_a_store_that_is_none_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    code, _, complained = await headgate("up", f"--manifests={tmp_path}", "--store=http://x", f"--data-dir={tmp_path}")
-    assert code == 2
-    assert "--store: must be redis://" in complained
+    flags = (f"--manifests={tmp_path}", "--store=http://x", f"--data-dir={tmp_path}")
+    assert "--store: must be redis://" in (await headgate("up", *flags, code=2)).err
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -7,43 +7,25 @@ async with served_history() as history:
 
 import asyncio
 import io
-import json
 import logging
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout, suppress
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from fakes.deltas import applied, deleted
+from fakes.command import Answer
+from fakes.deltas import applied, deleted, ref_of
 from fakes.nats import real_bus
 from fakes.translator_loop import fill, running
 from headgate.cli.__main__ import main
-from headgate.common.deltas import Author, Delta
-from headgate.common.embedded_nats import EmbeddedNats
+from headgate.common.deltas import Author, Delta, last_good_subject
 from headgate.common.errors import StoreUnavailable
 from headgate.common.snapshot import Manifest, Version
 from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.nats.log import delta_stream
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import TableEntry, entry_key
 
 BOUND_S = 20.0
-
-
-class Answer(NamedTuple):
-    """What the command said."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def json_lines(self) -> list[Any]:
-        return [json.loads(line) for line in self.out.splitlines()]
 
 
 class History:
@@ -108,6 +90,13 @@ class History:
                         return manifest
                 await asyncio.sleep(0.02)
 
+    async def until_written(self, manifest: Any) -> None:
+        """Wait until the log has a record of the last good version of an object."""
+        log, subject = delta_stream(self.stores.bus), last_good_subject(ref_of(manifest))
+        async with asyncio.timeout(BOUND_S):
+            while await log.last(subject) is None:  # noqa: ASYNC110 - the log has no event for one subject
+                await asyncio.sleep(0.02)
+
     async def until_served(self) -> None:
         """Wait until a gateway has said that it is there."""
         async with asyncio.timeout(BOUND_S):
@@ -136,17 +125,3 @@ async def empty_history() -> AsyncIterator[History]:
     """Run a server on which nobody has said anything, without a translator."""
     async with real_bus() as (server, bus):
         yield History(await NatsStores.open(bus), server.url)
-
-
-@asynccontextmanager
-async def translator(server: EmbeddedNats, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run a translator as a process of its own."""
-    command = (sys.executable, "-m", "headgate.translator", f"--nats-url={server.url}", f"--data-dir={folder}")
-    with (folder / "translator.log").open("ab") as log:
-        process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
-        try:
-            yield process
-        finally:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()

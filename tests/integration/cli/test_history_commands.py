@@ -10,7 +10,8 @@ import pytest
 
 from fakes.deltas import applied, endpoint_slice, ingress, service
 from fakes.nats import real_bus
-from fakes.served_history import History, empty_history, served_history, translator
+from fakes.served_history import History, empty_history, served_history
+from fakes.service_process import running_service
 from fakes.translator_loop import fill, running
 from headgate.cli import rollback as rollback_module
 from headgate.cli.history import changed_hosts
@@ -262,7 +263,8 @@ async def test_a_pin_survives_a_killed_translator_and_a_restarted_server(tmp_pat
     async with real_bus() as (server, bus):
         history = History(await NatsStores.open(bus), server.url)
         await fill(history.stores, *BASE)
-        async with translator(server, tmp_path) as process:
+        flags = (f"--nats-url={server.url}", f"--data-dir={tmp_path}")
+        async with running_service("translator", *flags, log=tmp_path / "log") as process:
             await history.until(lambda _: True)
             await history.say(to_new())
             await history.ask("rollback", "HEAD~1")
@@ -270,7 +272,7 @@ async def test_a_pin_survives_a_killed_translator_and_a_restarted_server(tmp_pat
             await process.wait()
         await server.kill()
         await server.start()
-        async with translator(server, tmp_path):
+        async with running_service("translator", *flags, log=tmp_path / "log"):
             await history.insist(lambda: history.append(applied(endpoint_slice("old", "10.0.0.9"))))
             await history.insist(lambda: history.append(applied(to_new("more", "b.example"))))
             manifest = await history.until(lambda found: "b.example" in changed_hosts(found))

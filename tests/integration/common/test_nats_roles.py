@@ -5,11 +5,9 @@ The servers are real, run on the shipped configuration, and deny what it does no
 
 import asyncio
 import json
-import os
 import re
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,9 +17,11 @@ import pytest
 import pytest_asyncio
 from nats.errors import NoRespondersError
 
+from fakes.command import headgate
 from fakes.echo import EchoServer
 from fakes.manifests import ingress, service, write
 from fakes.nats_cluster import NatsCluster, nats_cluster
+from fakes.service_process import running_service
 from fakes.stack import free_ports
 from fakes.tls import SelfSigned
 from headgate.common.admission import Opinion, Outcome, Proposal
@@ -57,31 +57,10 @@ async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Nat
         yield cluster
 
 
-@asynccontextmanager
-async def process(name: str, *flags: str, log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A service as a process of its own."""
-    with log.open("ab") as output:
-        started = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", f"headgate.{name}", *flags), stdout=output, stderr=output
-        )
-    try:
-        yield started
-    finally:
-        if started.returncode is None:
-            started.kill()
-        await started.wait()
-
-
 async def ask(cluster: NatsCluster, *command: str) -> str:
     """What a command says to the user `reader`."""
-    started = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "headgate.cli", *command, f"--nats-url={cluster.url}"),
-        env={**os.environ, **cluster.environment("reader")},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    printed, _ = await started.communicate()
-    return printed.decode()
+    said = await headgate(*command, f"--nats-url={cluster.url}", code=None, environment=cluster.environment("reader"))
+    return said.out
 
 
 async def answers(port: int, name: str) -> None:
@@ -108,16 +87,18 @@ async def test_every_service_does_its_work_with_the_rights_of_its_own(cluster: N
         write(folder, "web.yaml", ingress("web", HOST, "web"), service("web", red.port))
         (folder / "tls.json").write_text(json.dumps(SelfSigned(HOST).secret("default", "tls")))
         async with (
-            process("translator", *common, *cluster.flags("translator"), log=log),
-            process("gateway", *gateway, *cluster.flags("gateway"), log=log) as replica,
+            running_service("translator", *common, *cluster.flags("translator"), log=log),
+            running_service("gateway", *gateway, *cluster.flags("gateway"), log=log) as replica,
         ):
             watching = (f"--manifests={folder}", *common, *cluster.flags("watcher-local"))
-            async with process("watcher", *watching, log=log):
+            async with running_service("watcher", *watching, log=log):
                 await answers(http_port, "red")
                 write(folder, "web.yaml", ingress("web", HOST, "web"), service("web", blue.port))
                 await answers(http_port, "blue")
             write(folder, "web.yaml", ingress("web", HOST, "nothing"), service("web", red.port))
-            async with process("watcher", *watching, log=log):  # which compares with the log, and reads statuses
+            async with running_service(
+                "watcher", *watching, log=log
+            ):  # which compares with the log, and reads statuses
                 async with asyncio.timeout(BOUND_S):
                     while "Service default/nothing not found" not in log.read_text():  # noqa: ASYNC110 - a log has no event
                         await asyncio.sleep(0.05)
@@ -364,7 +345,7 @@ async def test_a_watcher_that_says_it_is_of_another_cluster_waits_and_says_why(
     load_or_create_key_pair(tmp_path)
     flags = (f"--manifests={tmp_path / 'manifests'}", f"--data-dir={tmp_path}", "--cluster=london")
     log = tmp_path / "log"
-    async with process("watcher", *flags, *cluster.flags("watcher-paris"), log=log) as watcher:
+    async with running_service("watcher", *flags, *cluster.flags("watcher-paris"), log=log) as watcher:
         async with asyncio.timeout(BOUND_S):
             while "the log takes no deltas, trying on" not in log.read_text():  # noqa: ASYNC110 - no event
                 await asyncio.sleep(0.05)

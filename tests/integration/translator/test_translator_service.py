@@ -3,9 +3,8 @@
 import asyncio
 import re
 import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +14,7 @@ import pytest
 
 from fakes.deltas import applied, endpoint_slice, ingress, ref_of, service
 from fakes.nats import lose_store, real_bus
+from fakes.service_process import running_service
 from fakes.stack import free_ports
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker, last_good_subject
 from headgate.common.embedded_nats import EmbeddedNats
@@ -36,18 +36,11 @@ async def broker() -> AsyncIterator[Broker]:
         yield server, await NatsStores.open(bus)
 
 
-@asynccontextmanager
-async def translator(server: EmbeddedNats, folder: Path, *flags: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    command = (sys.executable, "-m", "headgate.translator", f"--nats-url={server.url}", f"--data-dir={folder}", *flags)
-    with (folder / "translator.log").open("ab") as log:
-        process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
-        try:
-            yield process
-        finally:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
-            print((folder / "translator.log").read_text())
+def translator(
+    server: EmbeddedNats, folder: Path, *flags: str
+) -> AbstractAsyncContextManager[asyncio.subprocess.Process]:
+    own = (f"--nats-url={server.url}", f"--data-dir={folder}")
+    return running_service("translator", *own, *flags, log=folder / "translator.log")
 
 
 async def eventually(ask: Callable[[], Awaitable[T | None]]) -> T:

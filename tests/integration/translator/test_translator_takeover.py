@@ -2,9 +2,8 @@
 
 import asyncio
 import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -14,6 +13,7 @@ import pytest
 from fakes.deltas import applied, endpoint_slice, ingress, service
 from fakes.nats import real_bus
 from fakes.redis import linked, real_redis
+from fakes.service_process import running_service
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker
 from headgate.common.snapshot import Manifest, Version
 from headgate.common.stores.nats import NatsStores
@@ -71,20 +71,11 @@ async def eventually(ask: Callable[[], Awaitable[T | None]]) -> T:
         return found
 
 
-@asynccontextmanager
-async def translator(url: str, store: str, name: str, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+def translator(
+    url: str, store: str, name: str, folder: Path
+) -> AbstractAsyncContextManager[asyncio.subprocess.Process]:
     flags = (f"--nats-url={url}", f"--store={store}", f"--instance={name}", f"--data-dir={folder}", "--debounce-ms=0")
-    with (folder / f"{name}.log").open("ab") as log:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "headgate.translator", *flags, stdout=log, stderr=log
-        )
-        try:
-            yield process
-        finally:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
-            print((folder / f"{name}.log").read_text())
+    return running_service("translator", *flags, log=folder / f"{name}.log")
 
 
 @asynccontextmanager

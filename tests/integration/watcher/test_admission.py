@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from fakes.admission_reviews import NAME, WebhookClient, review
 from fakes.kubernetes_api import FakeKubernetes
 from fakes.kubernetes_objects import endpoint_slice, ingress, service
 from fakes.nats import real_nats
+from fakes.service_process import running_service
 from fakes.stack import free_ports
 from fakes.tls import Authority, SelfSigned
 from headgate.common.sealing import load_or_create_key_pair
@@ -73,22 +72,6 @@ def message(response: Any) -> str:
 
 
 @asynccontextmanager
-async def process(folder: Path, *command: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    with (folder / f"{command[0]}.log").open("ab") as log:
-        started = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", *command, env=os.environ, stdout=log, stderr=log
-        )
-        try:
-            yield started
-        finally:
-            if started.returncode is None:
-                started.send_signal(signal.SIGCONT)
-                started.terminate()
-            assert await started.wait() == 0
-            print((folder / f"{command[0]}.log").read_text())
-
-
-@asynccontextmanager
 async def webhook(
     folder: Path, *flags: str, prepare: Callable[[FakeKubernetes], None] = lambda api: None
 ) -> AsyncIterator[Webhook]:
@@ -104,11 +87,16 @@ async def webhook(
         api.apply(endpoint_slice("web-1", "10.0.0.1") | {"ports": [{"port": 8080}]})
         prepare(api)
         config = api.write_kubeconfig(folder / "config")
-        command = ("headgate.translator", f"--nats-url={url}", f"--data-dir={folder}")
-        translator = await stack.enter_async_context(process(folder, *command))
-        own = (f"--admission-port={port}", f"--admission-certificate-file={chain}", f"--admission-key-file={key}")
-        command = ("headgate.watcher", f"--kubeconfig={config}", f"--nats-url={url}", f"--data-dir={folder / 'data'}")
-        await stack.enter_async_context(process(folder, *command, *own, *flags))
+
+        async def run(name: str, *own: str) -> asyncio.subprocess.Process:
+            log = folder / f"{name}.log"
+            return await stack.enter_async_context(
+                running_service(name, f"--nats-url={url}", *own, log=log, is_ended_orderly=True)
+            )
+
+        translator = await run("translator", f"--data-dir={folder}")
+        hook = (f"--admission-port={port}", f"--admission-certificate-file={chain}", f"--admission-key-file={key}")
+        await run("watcher", f"--kubeconfig={config}", f"--data-dir={folder / 'data'}", *hook, *flags)
         yield Webhook(api, WebhookClient(port, authority), translator)
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ import aiohttp
 from fakes.manifest_folder import service as manifest
 from fakes.nats import lose_store, real_bus, real_nats
 from fakes.publishing import ScriptedSource, service
+from fakes.service_process import running_service
 from fakes.stack import free_ports
 from fakes.tls import SelfSigned
 from fakes.waiting import until
@@ -142,22 +142,6 @@ async def test_two_publishers_of_one_cluster_do_no_harm() -> None:
         assert versions == sorted(set(versions))
 
 
-@asynccontextmanager
-async def watcher_process(
-    folder: Path, data: Path, nats_url: str, port: int
-) -> AsyncIterator[asyncio.subprocess.Process]:
-    flags = [f"--manifests={folder}", f"--data-dir={data}", f"--nats-url={nats_url}", f"--admin-port={port}"]
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "headgate.watcher", *flags, stderr=asyncio.subprocess.PIPE
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
-
-
 async def test_the_process_publishes_manifests_and_shows_their_problems(tmp_path: Path) -> None:
     folder, data, (port,) = tmp_path / "manifests", tmp_path / "data", free_ports(1)
     folder.mkdir()
@@ -165,7 +149,11 @@ async def test_the_process_publishes_manifests_and_shows_their_problems(tmp_path
     (folder / "a.yaml").write_text(manifest("x"))
     (folder / "tls.json").write_text(json.dumps(pair.secret("default", "tls")))
     (folder / "bad.yaml").write_text("kind: [\n")
-    async with real_nats() as (_, url), watcher_process(folder, data, url, port) as process:
+    flags = (f"--manifests={folder}", f"--data-dir={data}", f"--admin-port={port}")
+    async with (
+        real_nats() as (_, url),
+        running_service("watcher", *flags, f"--nats-url={url}", log=tmp_path / "log") as process,
+    ):
         bus = await Bus.connect(url, name="test")
         stores, seen = await NatsStores.open(bus), Seen()
         following = asyncio.create_task(seen.follow(stores))

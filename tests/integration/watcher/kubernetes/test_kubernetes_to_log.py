@@ -1,17 +1,13 @@
 """The watcher's own process between an API server and NATS: the whole way of a change, and of a status back."""
 
 import asyncio
-import os
-import signal
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from fakes.kubernetes_api import FakeKubernetes
 from fakes.kubernetes_objects import ingress, service
 from fakes.nats import real_bus
+from fakes.service_process import running_service
 from fakes.waiting import until
 from headgate.common.deltas import Delta, Operation, SyncMarker
 from headgate.common.resources import ObjectRef
@@ -19,17 +15,6 @@ from headgate.common.sealing import load_or_create_key_pair
 from headgate.common.status import LoadBalancerAddress, StatusUpdate
 from headgate.common.stores import LogReplay
 from headgate.common.stores.nats import NatsStores
-
-
-@asynccontextmanager
-async def watcher(*flags: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "headgate.watcher", *flags, env=os.environ)
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.send_signal(signal.SIGTERM)
-        assert await process.wait() == 0
 
 
 class Log:
@@ -58,9 +43,10 @@ async def test_a_cluster_reaches_the_log_and_a_status_the_cluster(tmp_path: Path
         api.apply(ingress("a"))
         config = api.write_kubeconfig(tmp_path / "config")
         stores, log = await NatsStores.open(bus), Log()
-        flags = ("--kubeconfig", str(config), "--cluster", "east", "--nats-url", server.url)
+        flags = (f"--kubeconfig={config}", "--cluster=east", f"--nats-url={server.url}")
+        own = (f"--data-dir={tmp_path / 'data'}",)
         following = asyncio.create_task(log.follow(stores))
-        async with watcher(*flags, "--data-dir", str(tmp_path / "data")):
+        async with running_service("watcher", *flags, *own, log=tmp_path / "log", is_ended_orderly=True):
             await until(lambda: {"ingresses", "services", "endpoints", "secrets"} <= log.synced)
             assert log.names("ingresses") == {"a"}
             api.apply(service("web"))

@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ import pytest
 from fakes.kubernetes_api import ApiFault, FakeKubernetes
 from fakes.kubernetes_objects import ingress, service
 from fakes.nats import real_bus
+from fakes.service_process import running_service
 from fakes.waiting import until
 from headgate.common.deltas import ClusterAnnouncement, Delta, Operation
 from headgate.common.resources import ObjectRef
@@ -79,10 +79,10 @@ async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
         flags = (f"--kubeconfig={config}", "--cluster=east", f"--nats-url={server.url}", *FAST)
 
         async def spawn(name: str) -> asyncio.subprocess.Process:
-            command = ("-m", "headgate.watcher", *flags, f"--data-dir={tmp_path / 'data'}", f"--instance={name}")
-            process = await asyncio.create_subprocess_exec(sys.executable, *command)
-            stack.push_async_callback(_end, process)
-            return process
+            own = (f"--data-dir={tmp_path / 'data'}", f"--instance={name}")
+            return await stack.enter_async_context(
+                running_service("watcher", *flags, *own, log=tmp_path / f"{name}.log")
+            )
 
         both = Pair(api, await NatsStores.open(bus), spawn)
         following = asyncio.create_task(both.follow())
@@ -93,12 +93,6 @@ async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
         await until(lambda: both.present() == {"web"})
         await asyncio.sleep(1.0)  # the other one has listed by now, or lists when it takes over
         yield both
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is None:
-        process.kill()
-    await process.wait()
 
 
 async def test_one_of_two_publishes(pair: Pair) -> None:
