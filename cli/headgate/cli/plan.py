@@ -97,7 +97,7 @@ async def _live(
         _, published = await current_manifest(stores.snapshots, table)
     except CommandError:
         published = None
-    world = await read_world(stores.log_reader, classes)
+    world = await read_world(stores.log_reader, stores.last_good, classes)
     chosen = choose_cluster(world, cluster)
     read = read_paths(paths, cluster=chosen.cluster)
     found = make_plan(world, chosen, read.objects, published, prune=prune)

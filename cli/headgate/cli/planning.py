@@ -11,7 +11,7 @@ from headgate.cli.offline import Finding, Note, delta_of, object_name
 from headgate.common.deltas import ClusterAnnouncement, Delta, LogMessage, Operation
 from headgate.common.resources import INGRESS_CLASS, JsonObject, ObjectRef
 from headgate.common.snapshot import Chunk, Manifest, decode_chunk
-from headgate.common.stores import DeltaLogReader, LogReplay
+from headgate.common.stores import DeltaLogReader, LastGoodLog, LogReplay
 from headgate.common.table import TableEntry
 from headgate.common.table_diff import TableDiff, diff_tables
 from headgate.translator.dialects.ingress import ClassSettings
@@ -72,8 +72,18 @@ class World:
         return {chunk.digest: chunk for chunk in self.translation.assembly.image.chunks()}
 
 
-async def read_world(log: DeltaLogReader, classes: ClassSettings) -> World:
-    """Read a log to its end."""
+async def read_world(log: DeltaLogReader, last_good: LastGoodLog, classes: ClassSettings) -> World:
+    """Read a log to its end, and what stands in for versions with errors as the translator would find it."""
+    world = await _replay(log, classes)
+    translation = world.translation
+    unsure = list(translation.world.standings.unsure)
+    histories = await last_good.histories(unsure)
+    for ref in unsure:
+        translation.recall(ref, histories.get(ref, ()))
+    return world
+
+
+async def _replay(log: DeltaLogReader, classes: ClassSettings) -> World:
     world: World | None = None
     async with aclosing(cast("Any", log.follow())) as items:
         async for item in items:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakes.deltas import endpoint_slice, ingress, ingress_class, service, tls_secret
+from fakes.deltas import applied, endpoint_slice, ingress, ingress_class, service, tls_secret
 from fakes.served_history import History, empty_history, served_history
 from fakes.translator_loop import KINDS, NOW, fill
 from headgate.common.deltas import ClusterAnnouncement
@@ -76,6 +76,41 @@ async def test_errors_are_named_with_their_place_and_exit_code_2(tmp_path: Path)
         answer = await history.ask("plan", path, code=2)
         assert f"{path}:1: error: Ingress default/new: spec.rules[0].http.paths[0].backend.service.name:" in answer.err
         assert "+ host b.example" in answer.out
+
+
+async def test_an_update_with_errors_leaves_its_last_good_version_in_force_in_the_plan_too(tmp_path: Path) -> None:
+    async with served_history(*BASE) as history:
+        path = write(tmp_path, ingress("web", host="a.example", path="no-slash"))
+        answer = await history.ask("plan", path, code=2)
+        assert answer.out.startswith("no difference")
+        assert f"{path}:1: error: Ingress default/web: spec.rules[0].http.paths[0].path: " in answer.err
+        assert "this version is not served; resourceVersion" in answer.err
+
+
+@pytest.mark.parametrize("versions_with_errors", [1, 12])
+async def test_what_is_served_of_an_object_with_errors_is_its_last_good_version(
+    tmp_path: Path, versions_with_errors: int
+) -> None:
+    async with served_history(*BASE, ingress("good", host="b.example", path="/old")) as history:
+        for number in range(versions_with_errors):
+            await history.append(applied(ingress("good", host="b.example", path=f"bad{number}")))
+        await history.say(ingress("more", host="c.example"))
+        await history.until_written(ingress("good"))
+        assert "no difference" in (await history.ask("plan", write(tmp_path, *map(stripped, BASE)))).out
+        mended = stripped(ingress("good", host="b.example", path="/new"))
+        shown = (await history.ask("plan", write(tmp_path, mended), code=1)).out
+        assert "- route /old prefix  (Ingress a/default/good)" in shown
+        assert "+ route /new prefix  (Ingress a/default/good)" in shown
+        assert "translator makes another table" not in shown
+
+
+async def test_the_last_good_version_is_found_in_the_log_that_no_translator_has_read(tmp_path: Path) -> None:
+    async with empty_history() as history:
+        await fill(history.stores, *BASE, ingress("good", host="b.example", path="/old"))
+        await history.append(applied(ingress("good", host="b.example", path="bad")))
+        mended = stripped(ingress("good", host="b.example", path="/new"))
+        shown = (await history.ask("plan", write(tmp_path, mended), code=1)).out
+        assert "- route /old prefix  (Ingress a/default/good)" in shown
 
 
 async def test_an_object_of_another_class_is_named_with_the_reason(tmp_path: Path) -> None:
