@@ -346,6 +346,45 @@ async def test_a_table_from_disk_is_served_until_the_store_has_a_greater_one(
         await eventually(lambda: second.served() == "4.1")
 
 
+async def begin_with(gateway: Gateway, image: TableImage, version: tuple[int, int]) -> None:
+    """Serve a table of which the store has said nothing yet, as one from disk."""
+    manifest, chunks = publish(image, version)
+    contents = {chunk.digest: chunk.content for chunk in chunks}
+
+    async def read_chunk(name: ChunkName) -> bytes:
+        return contents[name.digest]
+
+    await gateway.applier.apply(manifest, read_chunk)
+
+
+async def test_a_version_that_was_given_again_after_a_loss_is_served_as_the_store_has_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = Shakable()
+    gateway = Gateway(store)
+    await begin_with(gateway, small_image(1), (1, 5))
+    await commit(store, small_image(2), (1, 5))
+    async with gateway.following():
+        await eventually(lambda: gateway.reaches() == "10.0.0.2:80")
+        await eventually(lambda: gateway.metric("headgate_table_in_sync") == 1)
+    assert gateway.served() == "1.5"
+    assert caplog.text.count("other content under the version that is served") == 1
+
+
+async def test_a_table_from_disk_that_the_store_has_too_is_in_sync_and_nothing_of_it_is_fetched(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = Shakable()
+    gateway = Gateway(store)
+    await begin_with(gateway, small_image(1), (1, 5))
+    await commit(store, small_image(1), (1, 5))
+    async with gateway.following():
+        await eventually(lambda: gateway.metric("headgate_table_in_sync") == 1)
+    assert store.fetched == []
+    assert "other content" not in caplog.text
+    assert gateway.metric("headgate_table_swaps_total") == 1
+
+
 async def test_traffic_runs_between_the_chunks_of_a_large_table(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     store = Shakable()

@@ -3,6 +3,8 @@
 Watching is for latency, reading is for correctness: besides the store's own notifications the pointer is read every
 few seconds. Only a greater (epoch, revision) is accepted, so neither a stale replica nor a restored backup moves a
 gateway back; the translator sees in the heartbeats that the gateways are ahead of the store and mints a new epoch.
+An equal version is believed by the digest of its manifest only: a store that came back from a backup while this gateway
+was down may have given a number again, and then what the store has is served.
 Whatever cannot be applied is tried again, while the last good table goes on serving.
 """
 
@@ -56,6 +58,8 @@ class Follower:
         self._heard_at: float | None = None
         self._confirmed_at: float | None = None
         self._behind: Pointer | None = None
+        self._digest = ""
+        """Of the manifest that is served, as the store names it; empty while the store has not named it yet."""
         metrics.age_s.set_function(self.age_s)
         metrics.in_sync.set_function(self.is_in_sync)
 
@@ -93,16 +97,16 @@ class Follower:
             return None
 
     def _consider(self, pointer: Pointer) -> None:
-        """Accept only what is greater than the served version."""
+        """Accept only what is greater than the served version, or is that one with a manifest that we do not know."""
         self._heard_at = self._clock()
         served = self._applier.version
-        if served is None or pointer.version > served:
+        if pointer.version == served and pointer.manifest_digest == self._digest:
+            self._behind = None
+            self._confirmed_at = self._heard_at
+        elif served is None or pointer.version >= served:
             self._behind = None
             self._wanted = pointer
             self._news.set()
-        elif pointer.version == served:
-            self._behind = None
-            self._confirmed_at = self._heard_at
         elif self._wanted is None:
             self._note_older(pointer)
 
@@ -135,11 +139,15 @@ class Follower:
                 retry_s, refused = self._first_retry_s, None
 
     async def _apply(self, pointer: Pointer) -> None:
-        served = self._applier.version
-        if served is None or pointer.version > served:
+        served = self._applier.manifest
+        if served is None or pointer.version >= served.version:
             manifest = await self._store.get_manifest(self._table, pointer.version)
             _check(manifest, pointer)
-            await self._applier.apply(manifest, self._store.get_chunk)
+            if manifest != served:
+                if served is not None and manifest.version == served.version:
+                    _log_other_content(pointer)
+                await self._applier.apply(manifest, self._store.get_chunk)
+            self._digest = pointer.manifest_digest
         self._confirmed_at = self._clock()
         if self._wanted == pointer:
             self._wanted = None
@@ -164,6 +172,13 @@ def _check(manifest: Manifest, pointer: Pointer) -> None:
         raise TableRefused(
             f"the store gave manifest {manifest.table} {manifest.version} for {pointer.table} {pointer.version}"
         )
+
+
+def _log_other_content(pointer: Pointer) -> None:
+    _log.warning(
+        "the store has other content under the version that is served here, and is followed",
+        extra={"table": pointer.table, "version": str(pointer.version)},
+    )
 
 
 def _log_refusal(pointer: Pointer, error: HeadgateError) -> None:
