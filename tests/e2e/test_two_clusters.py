@@ -73,13 +73,19 @@ async def test_two_clusters_serve_one_host(tmp_path: Path) -> None:
         assert set(await names(stack)) == {"red"}
         async with watcher(west, stack, "west") as second:
             await until_names(stack, "red", "blue")
-            await headgate(stack, "set-cluster", "west", "--weight=3")
+            await ask(stack, "set-cluster", "west", "--weight=3")
             await until_names(stack, "red", "blue")
             assert await names(stack, 40) == {"blue": 30, "red": 10}
-            await headgate(stack, "drain", "west", "--by=ada", "--reason=upgrade")
+            await ask(stack, "drain", "west", "--by=ada", "--reason=upgrade")
             await until_names(stack, "red")
-            assert "drained by ada" in await headgate(stack, "clusters")
-            await headgate(stack, "undrain", "west")
+            second.kill()
+            await second.wait()
+        async with watcher(west, stack, "west") as second:  # which compares the log with what it reads
+            (west / "other.yaml").write_text(manifests(blue, with_route=True).replace("shop", "other"))
+            await stack.wait_for_answer("other.example", "/", name="blue")
+            assert set(await names(stack)) == {"red"}
+            assert "drained by ada" in await ask(stack, "clusters")
+            await ask(stack, "undrain", "west")
             await until_names(stack, "red", "blue")
             second.kill()
             await second.wait()

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from headgate.common import resources
+from headgate.common.clusters import ClusterSettings, Decision
 from headgate.common.deltas import Delta, Operation
 from headgate.common.resources import JsonObject, ObjectRef, ResourceKind
 
@@ -73,6 +74,13 @@ def ingress(name: str, *, host: str = "", path: str = "/", service: str = "web",
     if "annotations" in extra:
         metadata["annotations"] = extra["annotations"]
     return {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": metadata, "spec": spec}
+
+
+def decision(cluster: str, **settings: Any) -> JsonObject:
+    """Return what the log has of a decision about a cluster; takes the fields of `ClusterSettings`."""
+    found = Decision.make(ClusterSettings(**settings), "ada", EPOCH).as_delta(cluster).object
+    assert found is not None
+    return found
 
 
 def service(name: str = "web", *, namespace: str = "default", port: int = 80, **spec: Any) -> Any:

@@ -14,8 +14,8 @@ from headgate.cli.group import TeachingCommand
 from headgate.cli.people import current_user
 from headgate.cli.rendering import age, print_json, print_table
 from headgate.cli.store import ask_stores, store_options
-from headgate.common.clusters import MAX_WEIGHT, ClusterSettings, Drain, as_object, cluster_ref, read_settings
-from headgate.common.deltas import Author, ClusterAnnouncement, Delta, Operation
+from headgate.common.clusters import MAX_WEIGHT, ClusterSettings, Decision, Drain, read_settings
+from headgate.common.deltas import ClusterAnnouncement
 from headgate.common.errors import Conflict
 from headgate.common.resources import CLUSTER
 from headgate.common.stores import DeltaLogReader, DeltaSelection, LoggedDelta
@@ -245,16 +245,7 @@ async def change_cluster(
         if old is None:
             await _check_known(stores, table, cluster)
         settings = _changed(read_settings((old.object if old else None) or {}), changes)
-        now = datetime.now(UTC)
-        delta = Delta(
-            ref=cluster_ref(cluster),
-            operation=Operation.APPLY,
-            uid=f"cluster-{cluster}",
-            resource_version=now.isoformat(),
-            observed_at=now,
-            object=as_object(cluster, settings),
-            author=Author(by, now),
-        )
+        delta = Decision.make(settings, by, datetime.now(UTC)).as_delta(cluster)
         try:
             await stores.log_writer.append(delta, old.sequence if old else 0)
         except Conflict:

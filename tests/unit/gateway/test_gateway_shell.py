@@ -51,6 +51,12 @@ def test_an_address_that_no_status_takes_is_refused(value: str) -> None:
         settings(f"--publish-addresses={value}")
 
 
+@pytest.mark.parametrize("value", ["West", "a b", "a/b"])
+def test_a_cluster_that_no_watcher_could_be_of_is_refused(value: str) -> None:
+    with pytest.raises(SettingsError, match=r"cluster: .*such as paris-1 \(--cluster, HEADGATE_CLUSTER"):
+        settings(f"--cluster={value}")
+
+
 def test_addresses_and_names_may_be_announced() -> None:
     found = settings("--publish-addresses=192.0.2.1,lb.example", "--publish-addresses=2001:db8::1")
     assert found.publish_addresses == ("192.0.2.1", "lb.example", "2001:db8::1")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from fakes.deltas import (
     EPOCH,
     applied,
+    decision,
     deleted,
     endpoint_slice,
     ingress,
@@ -20,7 +21,7 @@ from fakes.deltas import (
     tls_secret,
 )
 from fakes.translating import Follower, ListedLog
-from headgate.common.clusters import ClusterSettings, Drain, as_object
+from headgate.common.clusters import Drain
 from headgate.common.resources import ObjectRef
 from headgate.translator.offline import make_dialects
 from headgate.translator.translation import Translation
@@ -105,15 +106,12 @@ classes = st.builds(
 )
 exports = st.builds(service_export, st.sampled_from(NAMES))
 decisions = st.builds(
-    as_object,
+    decision,
     st.sampled_from(("a", "b")),
-    st.builds(
-        ClusterSettings,
-        weight=st.sampled_from((None, 0, 3)),
-        priority=st.integers(0, 1),
-        gateways=st.sampled_from(((), ("http://192.0.2.1:80",))),
-        drained=st.sampled_from((None, Drain(by="somebody", at=EPOCH))),
-    ),
+    weight=st.sampled_from((None, 0, 3)),
+    priority=st.integers(0, 1),
+    gateways=st.sampled_from(((), ("http://192.0.2.1:80",))),
+    drained=st.sampled_from((None, Drain(by="somebody", at=EPOCH))),
 )
 MANIFESTS = st.one_of(ingresses(), services, slices, secrets, classes, exports, decisions)
 STEPS = st.tuples(MANIFESTS, st.sampled_from(("a", "b")), st.sampled_from(("apply", "apply", "delete")), st.booleans())

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fakes.deltas import EPOCH, applied, deleted, endpoint_slice, ingress, service, service_export
-from headgate.common.clusters import ClusterSettings, Drain, Gateway, as_object
+from fakes.deltas import EPOCH, applied, decision, deleted, endpoint_slice, ingress, service, service_export
+from headgate.common.clusters import Drain, Gateway
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import Endpoint, Upstream
 from headgate.translator.offline import make_dialects
@@ -32,7 +32,7 @@ class Clusters:
         self.translation.apply(applied(manifest, cluster))
 
     def decide(self, cluster: str, **settings: Any) -> None:
-        self.apply(cluster, as_object(cluster, ClusterSettings(**settings)))
+        self.apply(cluster, decision(cluster, **settings))
 
     def upstream(self, key: str = KEY) -> Upstream:
         for _ in self.translation.settle():

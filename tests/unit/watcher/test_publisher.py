@@ -10,6 +10,7 @@ import pytest
 from fakes.publishing import ObservedLog, publishing, read_log, service
 from fakes.tls import SelfSigned
 from fakes.waiting import until
+from headgate.common.clusters import ClusterSettings, Decision
 from headgate.common.deltas import Author, ClusterAnnouncement, Delta, Operation, SyncMarker, SyncState
 from headgate.common.resources import INGRESS, SECRET, SERVICE, ObjectRef
 from headgate.common.telemetry import TRACEPARENT
@@ -67,6 +68,20 @@ async def test_readiness_names_the_kinds_that_are_missing() -> None:
     async with publishing() as one:
         one.source.say(Listed(SERVICE, ()), Listed(INGRESS, ()))
         await until(lambda: one.publisher.readiness() == "not published yet: secrets")
+
+
+async def test_what_people_decided_of_a_cluster_is_not_for_its_watcher_to_take_back() -> None:
+    log = ObservedLog()
+    decided = Decision.make(ClusterSettings(weight=3), "ada", datetime.now(UTC)).as_delta("a")
+    sequence = await log.append(decided, 0)
+    async with publishing(log) as one:
+        one.source.list(service("x", "1"))
+        await one.until_ready()
+        one.publisher.compare_with_log()  # as after a reconnection
+        one.source.apply(service("more", "1"))
+        await until(lambda: log.shown()[-1] == "apply more 1")
+    [logged] = [state for ref, state in (await log.read_state("a")).items() if ref == decided.ref]
+    assert (logged.is_deleted, logged.sequence) == (False, sequence)
 
 
 def last_marker(log: ObservedLog) -> SyncMarker:

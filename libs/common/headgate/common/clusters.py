@@ -11,11 +11,24 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from headgate.common.deltas import Author, Delta, Operation
 from headgate.common.resources import CLUSTER, JsonObject, ObjectRef
 
 MAX_WEIGHT = 100
 
+_NAME = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _GATEWAY = re.compile(r"(https?)://(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9.-]+):([0-9]{1,5})")
+
+
+def check_cluster_name(name: str) -> str:
+    """Return a cluster's name as it is.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not _NAME.fullmatch(name):
+        raise ValueError("must be a name of at most 63 lower-case letters, digits and -, such as paris-1")
+    return name
 
 
 class Gateway(BaseModel):
@@ -77,10 +90,43 @@ def cluster_ref(cluster: str) -> ObjectRef:
     return ObjectRef(cluster, CLUSTER.group, CLUSTER.resource, "", cluster)
 
 
-def as_object(cluster: str, settings: ClusterSettings) -> JsonObject:
-    """Return the settings as the object that goes into the log."""
-    spec = settings.model_dump(mode="json", exclude_defaults=True)
-    return {"apiVersion": f"{CLUSTER.group}/v1", "kind": CLUSTER.kind, "metadata": {"name": cluster}, "spec": spec}
+class Decision(BaseModel):
+    """What somebody decided of a cluster, and when."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    spec: JsonObject
+    """A `ClusterSettings`, unread: a later release may know more of them, and who passes them on need not."""
+    by: str
+    at: datetime
+
+    @classmethod
+    def make(cls, settings: ClusterSettings, by: str, at: datetime) -> Self:
+        """Return the decision that these settings shall count."""
+        return cls(spec=settings.model_dump(mode="json", exclude_defaults=True), by=by, at=at)
+
+    @classmethod
+    def of(cls, delta: Delta) -> Self:
+        """Return the decision that a delta tells of."""
+        author = delta.author or Author("")
+        return cls(spec=(delta.object or {}).get("spec") or {}, by=author.name, at=author.at or delta.observed_at)
+
+    def as_delta(self, cluster: str) -> Delta:
+        """Return what goes into the log."""
+        return Delta(
+            ref=cluster_ref(cluster),
+            operation=Operation.APPLY,
+            uid=f"cluster-{cluster}",
+            resource_version=self.at.isoformat(),
+            observed_at=self.at,
+            object={
+                "apiVersion": f"{CLUSTER.group}/v1",
+                "kind": CLUSTER.kind,
+                "metadata": {"name": cluster},
+                "spec": self.spec,
+            },
+            author=Author(self.by, self.at),
+        )
 
 
 def read_settings(manifest: JsonObject) -> ClusterSettings:

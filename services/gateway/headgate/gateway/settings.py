@@ -5,6 +5,7 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from headgate.common.clusters import check_cluster_name
 from headgate.common.sealing import PRIVATE_KEY_FILE
 from headgate.common.status import is_address
 from headgate.common.stores.settings import StoreSettings
@@ -52,7 +53,9 @@ class GatewaySettings(StoreSettings):
     table: str = Field(
         default=DEFAULT_TABLE, min_length=1, description="Name of the table to serve; the default is the translator's."
     )
-    cluster: str = Field(default="", description="Cluster that this gateway runs in; unknown by default.")
+    cluster: str = Field(
+        default="", description="Cluster that this gateway runs in, as its watcher calls it; unknown by default."
+    )
     zone: str = Field(default="", description="Zone that this gateway runs in; unknown by default.")
     publish_addresses: tuple[str, ...] = Field(
         default=(), description="Addresses or host names that go into Ingress status; none by default."
@@ -183,6 +186,11 @@ class GatewaySettings(StoreSettings):
         description="Files with the private keys that certificates are sealed to; by default "
         f"{PRIVATE_KEY_FILE} in the data folder, made on first use.",
     )
+
+    @field_validator("cluster")
+    @classmethod
+    def _check_cluster(cls, value: str) -> str:
+        return check_cluster_name(value) if value else value
 
     @field_validator("publish_addresses")
     @classmethod

@@ -12,12 +12,13 @@ from datetime import datetime
 import msgspec
 
 from headgate.common.deltas import Author, Delta, Operation
-from headgate.common.resources import JsonObject, ObjectRef, ResourceKind
+from headgate.common.resources import CLUSTER, JsonObject, ObjectRef, ResourceKind
 from headgate.common.stores import LoggedObject
 from headgate.watcher.objects import encode
 
 KindName = tuple[str, str]
 """Group and plural."""
+_DECISIONS: KindName = (CLUSTER.group, CLUSTER.resource)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +114,12 @@ class Ledger:
         self._pending[ref] = None
 
     def load(self, state: Mapping[ObjectRef, LoggedObject]) -> bool:
-        """Take the log's state as it was read; return whether the log has lost what it held before."""
+        """Take the log's state as it was read; return whether the log has lost what it held before.
+
+        What people decided of the cluster is in the log too, and not in the source: it is not ours to take back.
+        """
         lost = any(ref not in state or state[ref].sequence < known.sequence for ref, known in self._known.items())
-        self._known = dict(state)
+        self._known = {ref: known for ref, known in state.items() if ref[1:3] != _DECISIONS}
         for ref in self._wanted.keys() | self._known.keys():
             if self.delta(ref) is not None:
                 self._pending[ref] = None

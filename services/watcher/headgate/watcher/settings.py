@@ -6,9 +6,10 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from headgate.common.clusters import check_cluster_name
 from headgate.common.lease_settings import LeaseSettings
 
-_CLUSTER = _NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
 _OBJECT = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
 
@@ -109,9 +110,7 @@ class WatcherSettings(LeaseSettings):
     @field_validator("cluster")
     @classmethod
     def _check_cluster(cls, value: str) -> str:
-        if not _CLUSTER.fullmatch(value):
-            raise ValueError("must be a name of at most 63 lower-case letters, digits and -, such as paris-1")
-        return value
+        return check_cluster_name(value)
 
     @field_validator("lease_namespace")
     @classmethod
