@@ -32,6 +32,7 @@ class FakePool:
         self.address = address
         self.port = port
         self.in_flight = 0
+        self.is_hop = bool(getattr(protocol, "is_hop", False))
 
     def __repr__(self) -> str:
         return f"{self.address}:{self.port}"

@@ -1,7 +1,7 @@
 """`headgate explain`: why a request goes where it goes, asked of a running gateway or of manifests."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
@@ -160,7 +160,20 @@ def _print(explanation: Any) -> None:
         told = backend.unavailable or f"{ready} of {count_of(len(backend.endpoints), 'endpoint')} get requests"
         click.echo(f"{backend.upstream} ({backend.share:.0%}): {told}")
         for endpoint in backend.endpoints:
-            click.echo(f"  {endpoint.address}:{endpoint.port} {endpoint.state}")
+            click.echo(f"  {endpoint.address}:{endpoint.port} {', '.join(_facts(endpoint, backend.endpoints))}")
+
+
+def _facts(endpoint: Any, others: Sequence[Any]) -> Iterator[str]:
+    """Yield what is to be known of an endpoint: of weights, ranks and clusters only what tells it from others."""
+    yield endpoint.state
+    if endpoint.hop:
+        yield f"{endpoint.hop} gateway of {endpoint.cluster}"
+    elif len({other.cluster for other in others}) > 1:
+        yield f"cluster {endpoint.cluster}"
+    if len({other.weight for other in others}) > 1:
+        yield f"weight {endpoint.weight}"
+    if any(other.priority for other in others):
+        yield f"priority {endpoint.priority}"
 
 
 def _print_candidates(candidates: Sequence[Any]) -> None:

@@ -8,6 +8,8 @@ import pytest
 from aiohttp import web
 
 from headgate.cli.__main__ import main
+from headgate.cli.explain import _print
+from headgate.gateway.table.explain import Explanation
 
 QUICKSTART = str(Path(__file__).parents[3] / "examples" / "quickstart")
 
@@ -89,6 +91,18 @@ async def test_a_running_gateway_is_asked_for_its_explanation(capsys: pytest.Cap
     told = [("header", "X: y"), ("header", "X: z"), ("client", "192.0.2.1"), ("body", "a=b")]
     assert asked == [[("method", "GET"), ("url", "http://a.example/?q=1"), *told]]
     assert "(table 1.7)" in capsys.readouterr().out
+
+
+def test_endpoints_are_told_apart_by_what_differs(capsys: pytest.CaptureFixture[str]) -> None:
+    near = {"address": "10.0.0.1", "port": 80, "weight": 1, "cluster": "east", "state": "ready", "gets_requests": True}
+    far = {**near, "address": "192.0.2.1", "cluster": "west", "hop": "https", "priority": 1, "weight": 3}
+    backend = {"upstream": "up", "weight": 1, "share": 1.0, "endpoints": [near, far]}
+    asked = {"version": "1.7", "method": "GET", "host": "a", "path": "/", "virtual_host": "a", "winner": "a|/"}
+    _print(Explanation.model_validate({**asked, "verdict": "-", "candidates": [], "backends": [backend]}))
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "  10.0.0.1:80 ready, cluster east, weight 1, priority 0",
+        "  192.0.2.1:80 ready, https gateway of west, weight 3, priority 1",
+    ]
 
 
 def test_objects_in_files_are_named_as_a_gateway_names_them(capsys: pytest.CaptureFixture[str]) -> None:

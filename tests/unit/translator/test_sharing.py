@@ -180,6 +180,13 @@ def test_pods_of_two_clusters_with_one_address_are_two_where_only_their_own_gate
     ]
 
 
+def test_gateways_do_not_stand_in_for_pods_that_streams_go_to() -> None:
+    annotations = {**GLOBAL, "headgate.dev/stream-port": "9000"}
+    clusters = Clusters(east=annotations, west=GLOBAL)
+    clusters.decide("west", gateways=("http://192.0.2.1:80",))
+    assert set(clusters.endpoints(f"{KEY}/tcp")) == {"10.1.0.1", "10.1.0.2", "10.2.0.1", "10.2.0.2"}
+
+
 def importing(name: str) -> Any:
     resource = {"apiGroup": "multicluster.x-k8s.io", "kind": "ServiceImport", "name": name}
     path = {"path": "/", "pathType": "Prefix", "backend": {"resource": resource}}

@@ -16,6 +16,7 @@ from aiohttp import web
 from headgate.common.admin import AdminSite
 from headgate.common.snapshot import Version
 from headgate.common.table import Route, StreamRoute, VirtualHost
+from headgate.gateway.balancing.levels import Place
 from headgate.gateway.proxy.paths import PathNormalization
 from headgate.gateway.table.condition_text import describe
 from headgate.gateway.table.explain import explain
@@ -35,12 +36,14 @@ class TablePages:
         listeners: Callable[[], Sequence[str]],
         path_normalization: PathNormalization,
         pinned: Callable[[], Version | None],
+        place: Place,
     ) -> None:
         self._view = view
         self._table = table
         self._path_normalization = path_normalization
         self._listeners = listeners
         self._pinned = pinned
+        self._place = place
 
     def add_to(self, admin: AdminSite) -> None:
         """Add the pages to a site that has not started."""
@@ -80,6 +83,7 @@ class TablePages:
             client=request.query.get("client", ""),
             body=request.query.get("body", "").encode(),
             path_normalization=self._path_normalization,
+            place=self._place,
         )
         return web.json_response(text=explanation.model_dump_json())
 

@@ -77,7 +77,7 @@ class Worker:
         config = settings.proxy_config()
         self._pools = PoolRegistry(config)
         self._directory = EndpointDirectory(self._pools)
-        place = Place(settings.zone, settings.cluster)
+        self._place = place = Place(settings.zone, settings.cluster)
         self._health = UpstreamHealth(HealthStats())
         unseal = load_unsealer(settings).open
         self._plugins = PluginHost(
@@ -333,10 +333,14 @@ class Worker:
             admin = AdminSite(settings.admin_host, settings.admin_port, health=context.health)
         else:
             return None
-        view, normalization = CompilerView(self._compiler), settings.path_normalization
-        TablePages(view, settings.table, self._shown_listeners, normalization, lambda: self._applier.pinned).add_to(
-            admin
-        )
+        TablePages(
+            CompilerView(self._compiler),
+            settings.table,
+            self._shown_listeners,
+            settings.path_normalization,
+            lambda: self._applier.pinned,
+            self._place,
+        ).add_to(admin)
         return admin
 
 

@@ -75,19 +75,24 @@ def settings_of(lookups: Lookups) -> ClusterSettings:
     return lookups.get(CLUSTERS, "", lookups.cluster) or _PLAIN
 
 
-def join(parts: Sequence[Part]) -> tuple[Endpoint, ...]:
-    """Return the endpoints of all clusters, each with the weight and rank that its cluster gives it."""
+def join(parts: Sequence[Part], *, may_hop: bool = True) -> tuple[Endpoint, ...]:
+    """Return the endpoints of all clusters, each with the weight and rank that its cluster gives it.
+
+    Args:
+        parts: what each cluster has.
+        may_hop: whether gateways of other clusters can stand for their pods: of requests they can, of streams not.
+    """
     is_weighted = any(part.settings.weight is not None for part in parts)
     found: dict[tuple[str, int, str], Endpoint] = {}
     for part in parts:
-        for endpoint in _settle(part, is_weighted=is_weighted):
+        for endpoint in _settle(part, is_weighted=is_weighted, may_hop=may_hop):
             # Pods of two clusters with one address are told apart where only their own cluster reaches them.
             key = (endpoint.address, endpoint.port, endpoint.cluster if endpoint.is_local else "")
             found.setdefault(key, endpoint)
     return tuple(found[key] for key in sorted(found))
 
 
-def _settle(part: Part, *, is_weighted: bool) -> Iterator[Endpoint]:
+def _settle(part: Part, *, is_weighted: bool, may_hop: bool) -> Iterator[Endpoint]:
     settings, endpoints = part.settings, part.endpoints
     if settings is _PLAIN and not is_weighted:
         yield from endpoints
@@ -101,7 +106,7 @@ def _settle(part: Part, *, is_weighted: bool) -> Iterator[Endpoint]:
     for endpoint in endpoints:
         more = {"serving": endpoint.ready or endpoint.serving} if settings.drained else {}
         yield endpoint.model_copy(update=change | more)
-    if settings.gateways:
+    if settings.gateways and may_hop:
         yield from _hops(part, live, is_weighted=is_weighted)
 
 

@@ -130,7 +130,7 @@ def _resolve_endpoints(
     lookups: Lookups, ref: ServicePortRef, service: Service, clusters: Sequence[str]
 ) -> ResolvedUpstream:
     parts = [_part(lookups.elsewhere(cluster), ref) for cluster in clusters]
-    endpoints = join(parts)
+    endpoints = join(parts, may_hop=not ref.stream)
     found = [endpoint for part in parts for endpoint in part.endpoints]
     if any(endpoint.ready or endpoint.serving for endpoint in found):
         return ResolvedUpstream(_entry(ref, service, endpoints), None)

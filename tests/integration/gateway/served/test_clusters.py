@@ -1,13 +1,17 @@
 """Pods that only their own cluster reaches: other clusters' gateways ask its gateways for them."""
 
 import contextlib
+import itertools
 from collections.abc import AsyncIterator
 
 import pytest
 
+from fakes.name_server import NameServer
 from fakes.proxied import OK, Origin, answering
 from fakes.served import HOST, Served, at, named, origins, served, site, to
+from fakes.waiting import until
 from headgate.common.table import Endpoint
+from headgate.gateway.health.resolve import SystemDns
 
 
 def pod(port: int, cluster: str) -> Endpoint:
@@ -77,6 +81,43 @@ async def test_hosts_stay_as_they_were_over_either_scheme(scheme: str) -> None:
         heads = [head for conversation in west.conversations for head in conversation.heads]
         assert len(heads) == 1
         assert b"\r\nHost: %b\r\n" % HOST.encode() in heads[0]
+
+
+async def visit(gateway: Served, name: bytes) -> str:
+    """Ask without a session until a pod answers; return the session that it gives."""
+    for _ in range(4):
+        got = await gateway.get()
+        if got.body == name:
+            return got.cookie
+    raise AssertionError(f"{name!r} never answered")
+
+
+@pytest.mark.parametrize("mode", ["balanced", "persistent"])
+async def test_a_session_stays_with_its_pod_whichever_gateway_gave_it_and_is_asked(mode: str) -> None:
+    sticky = {"cookie": "route", "mode": mode}
+    async with (
+        origins(answering(named(b"east")), answering(named(b"west"))) as (east, west),
+        two_gateways(east, west, stickiness=sticky) as gateways,
+    ):
+        for name, giver in itertools.product((b"east", b"west"), gateways):
+            cookie = await visit(giver, name)
+            for gateway in gateways:
+                answers = [await gateway.get(cookie=cookie) for _ in range(3)]
+                assert [(got.body, got.cookie) for got in answers] == [(name, "")] * 3
+
+
+async def test_gateways_with_a_name_are_asked_over_tls_too() -> None:
+    async with (
+        NameServer({("east.example.", "A"): (60, ["127.0.0.1"])}) as names,
+        origins(answering(named(b"east")), answering(named(b"west"))) as (east, west),
+        served(site(), at(pod(east.port, "east")), cluster="east") as first,
+    ):
+        far = Endpoint(address="east.example", port=first.https_port, cluster="east", hop="https")
+        upstream = at(pod(east.port, "east"), pod(west.port, "west"), far)
+        async with served(site(), upstream, cluster="west", query=SystemDns(names.resolver())) as second:
+            await until(lambda: len(second.compiler.find_endpoints("up").balancer.slots) == 2)
+            assert sorted(await second.bodies(2)) == ["east", "west"]
+        assert len(first.log.records) == 1
 
 
 async def test_a_gateway_of_no_known_cluster_asks_the_gateways() -> None:

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from fakes.gateway_table import compiled, endpoint, host, route, upstream
 from fakes.requests import PLAIN, request
-from headgate.common.table import AllOf, Compare, Operator, PathType, Subject, TableEntry
+from headgate.common.table import AllOf, Compare, Endpoint, Operator, PathType, Subject, TableEntry
+from headgate.gateway.balancing.levels import Place
 from headgate.gateway.table.explain import _KNOWN_METHODS, Explanation, bare_host, explain
 from headgate.gateway.table.route import CompiledRoute
 from headgate.gateway.table.view import CompilerView, EntryView
@@ -67,6 +68,38 @@ def test_endpoints_show_their_state() -> None:
         ("draining", False),
         ("not ready", False),
     ]
+
+
+def test_endpoints_show_who_reaches_them() -> None:
+    endpoints = [
+        Endpoint(address="10.0.0.1", port=80, cluster="east"),
+        Endpoint(address="10.0.0.1", port=80, cluster="west", is_local=True),
+        Endpoint(address="192.0.2.1", port=80, cluster="west", hop="http"),
+    ]
+    entries = [host("*", route("/")), upstream("up", *endpoints)]
+    seen = {
+        cluster: explain(EntryView(entries), "GET", "x", "/", place=Place(cluster=cluster)).backends[0]
+        for cluster in ("east", "west")
+    }
+    assert [(item.state, item.gets_requests) for item in seen["east"].endpoints] == [
+        ("ready", True),
+        ("reached from west only", False),
+        ("ready", True),
+    ]
+    assert [(item.state, item.gets_requests) for item in seen["west"].endpoints] == [
+        ("ready", True),
+        ("ready", True),
+        ("for other clusters", False),
+    ]
+
+
+def test_endpoints_that_only_another_cluster_reaches_are_no_endpoints_here() -> None:
+    entries = [
+        host("*", route("/")),
+        upstream("up", Endpoint(address="10.0.0.1", port=80, cluster="west", is_local=True)),
+    ]
+    explanation = explain(EntryView(entries), "GET", "x", "/", place=Place(cluster="east"))
+    assert explanation.verdict == "503: none of the 1 endpoints of up can be reached from here"
 
 
 def test_a_route_without_endpoints_is_a_503_that_says_why() -> None:

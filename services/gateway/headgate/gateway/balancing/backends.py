@@ -115,8 +115,11 @@ class Backends:
         return self._split.choose()
 
     def answer_lines(self, source: "RequestSource", pool: "EndpointPool") -> bytes:
-        """Return the cookie's line if the client is to have another than it has."""
-        if self._cookie is None:
+        """Return the cookie's line if the client is to have another than it has.
+
+        A gateway of another cluster has said itself what is to be said of the session: it knows the pod.
+        """
+        if self._cookie is None or pool.is_hop:
             return b""
         facts = source.facts()
         holder = self._by_key.get(facts.backend)

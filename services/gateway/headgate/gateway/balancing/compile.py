@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 from headgate.common.table import Balancing, Policy, Upstream
+from headgate.gateway.balancing.detours import find_detours
 from headgate.gateway.balancing.endpoints import EndpointDirectory, EndpointSlot
 from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.balancing.planning import Marks, Planner, level_members
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin
-from headgate.gateway.balancing.seats import Seat, Seating, Standing, usable_endpoints, why_unavailable
+from headgate.gateway.balancing.seats import HOPS, Seat, Seating, Standing, usable_endpoints, why_unavailable
 from headgate.gateway.balancing.upstream import UpstreamBalancer
 from headgate.gateway.proxy.spec import PLAIN, ConnectionSpec
 from headgate.gateway.steps import Steps, finish
@@ -23,6 +24,7 @@ def compile_upstream(
     previous: UpstreamBalancer | None = None,
     spec: ConnectionSpec = PLAIN,
     named: Mapping[tuple[str, int], ConnectionSpec] | None = None,
+    hops: Mapping[str, ConnectionSpec] = HOPS,
 ) -> UpstreamBalancer:
     """Make the balancer of an upstream at once.
 
@@ -34,8 +36,9 @@ def compile_upstream(
         previous: the revision before.
         spec: how its endpoints are connected to.
         named: the same for those that have a DNS name, by address and port.
+        hops: the same for gateways of other clusters, by what they speak.
     """
-    seats = Seating(upstream.balancing, directory, place, spec, named).seat(upstream.endpoints)
+    seats = Seating(upstream.balancing, directory, place, spec, named, hops).seat(upstream.endpoints)
     return finish(balance(upstream, seats, directory, offset, previous))
 
 
@@ -52,7 +55,7 @@ def balance(
     chosen, others = seats, _NO_SEATS
     if len(taking) < len(standings):
         chosen = [seat for seat in seats if seat[1] in taking]
-        others = [seat for seat in seats if seat[1] not in taking]
+        others = [seat for seat in seats if seat[1] not in taking and seat[1].is_reached]
     balancing, marks = upstream.balancing, Marks()
     turns: SmoothRoundRobin[EndpointSlot] | Planner
     if _is_plain(balancing, taking):
@@ -67,12 +70,18 @@ def balance(
         marks,
         [slot for slot, standing in others if standing.may_finish_sessions],
         [slot for slot, standing in others if not standing.may_finish_sessions],
-        "" if chosen else upstream.unavailable or why_unavailable(upstream.key, [standing for _, standing in seats]),
+        "" if chosen else upstream.unavailable or _why_unavailable(upstream.key, seats),
         directory.clock,
         directory.chance,
+        find_detours(seats, standings),
     )
     yield from balancer.prepare(previous)
     return balancer
+
+
+def _why_unavailable(key: str, seats: Sequence[Seat]) -> str:
+    standings = [standing for _, standing in seats]
+    return why_unavailable(key, standings, [standing for standing in standings if standing.is_reached])
 
 
 def _is_plain(balancing: Balancing, taking: frozenset[Standing]) -> bool:

@@ -22,9 +22,14 @@ PLAIN_RANK: Rank = 0, 0
 class Standing:
     """All that matters of an endpoint beside its address. Told apart by identity, which is the faster for it."""
 
-    __slots__ = ("rank", "ready", "serving", "terminating", "weight")
+    __slots__ = ("cluster", "is_hop", "is_reached", "rank", "ready", "serving", "terminating", "weight")
 
     def __init__(self, endpoint: Endpoint, rank: Rank, *, is_reached: bool = True) -> None:
+        self.cluster = endpoint.cluster if endpoint.is_local or endpoint.hop else ""
+        """Empty unless it matters for who reaches it."""
+        self.is_hop = bool(endpoint.hop)
+        self.is_reached = is_reached
+        """By this gateway."""
         self.ready = endpoint.ready and is_reached
         self.serving = endpoint.serving and is_reached
         self.terminating = endpoint.terminating
@@ -46,6 +51,12 @@ _FACTS_AND_PLACE = attrgetter(
 
 
 HOPS: Mapping[str, ConnectionSpec] = {"http": ConnectionSpec(is_hop=True)}
+
+
+def reaches(place: Place, endpoint: Endpoint) -> bool:
+    """Whether a gateway may ask an endpoint: pods that are local to a cluster there, its gateways elsewhere."""
+    is_own = bool(endpoint.cluster) and endpoint.cluster == place.cluster
+    return not is_own if endpoint.hop else is_own or not endpoint.is_local
 
 
 class Seating:
@@ -88,17 +99,10 @@ class Seating:
                 facts = (*facts, endpoint.cluster)
             standing = standings.get(facts)
             if standing is None:
-                is_reached = self._is_reached(endpoint)
+                is_reached = reaches(self._place, endpoint)
                 standing = standings[facts] = Standing(endpoint, self._rank(endpoint), is_reached=is_reached)
             seats.append((self._slot(endpoint), standing))
         return seats
-
-    def _is_reached(self, endpoint: Endpoint) -> bool:
-        """Whether this gateway may ask an endpoint: pods that are local to a cluster there, its gateways elsewhere."""
-        is_own = bool(endpoint.cluster) and endpoint.cluster == self._place.cluster
-        if endpoint.hop:
-            return not is_own
-        return is_own or not endpoint.is_local
 
     def _slot(self, endpoint: Endpoint) -> EndpointSlot:
         address, port = endpoint.address, endpoint.port
@@ -141,10 +145,12 @@ def usable_endpoints(endpoints: Sequence[R]) -> list[R]:
     return ready or [endpoint for endpoint in endpoints if endpoint.serving and endpoint.terminating]
 
 
-def why_unavailable(key: str, endpoints: Sequence[Readiness]) -> str:
-    """Say why an upstream has nobody to send to."""
+def why_unavailable(key: str, endpoints: Sequence[Readiness], reached: Sequence[Readiness]) -> str:
+    """Say why an upstream has nobody to send to, given its endpoints and those of them that this gateway may ask."""
     if not endpoints:
         return f"{key} has no endpoints"
-    if usable_endpoints(endpoints):
+    if not reached:
+        return f"none of the {len(endpoints)} endpoints of {key} can be reached from here"
+    if usable_endpoints(reached):
         return f"all ready endpoints of {key} have weight 0"
-    return f"none of the {len(endpoints)} endpoints of {key} is ready"
+    return f"none of the {len(reached)} endpoints of {key} is ready"

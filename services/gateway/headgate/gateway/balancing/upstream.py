@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ref
 
 from headgate.common.table import Balancing
+from headgate.gateway.balancing.detours import Detours
 from headgate.gateway.balancing.endpoints import EndpointSlot, SlotUser
 from headgate.gateway.balancing.planning import Marks, Plan, Planner
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin, Turns
@@ -50,6 +51,7 @@ class UpstreamBalancer:
         unavailable: why there is nobody to plan with; empty if there is.
         clock: monotonic seconds.
         chance: what random choices are drawn from.
+        detours: how pods are named and reached that are local to a cluster; None: there are none.
     """
 
     __slots__ = (
@@ -57,7 +59,9 @@ class UpstreamBalancer:
         "_balancing",
         "_chance",
         "_clock",
+        "_detours",
         "_draining",
+        "_elsewhere",
         "_marks",
         "_plan",
         "_planner",
@@ -81,8 +85,10 @@ class UpstreamBalancer:
         unavailable: str,
         clock: Callable[[], float],
         chance: Random,
+        detours: Detours | None = None,
     ) -> None:
         self.key = key
+        self._detours = detours
         self._balancing = balancing
         self._marks = marks
         self._draining = frozenset(draining) if draining else _NO_SLOTS
@@ -97,8 +103,10 @@ class UpstreamBalancer:
         self._ring = None if isinstance(turns, Planner) else turns
         """The plan, if it is a ring and has no end."""
         self._tokens: Mapping[EndpointSlot, bytes] = _NONE_YET
-        """Filled when the first session is asked for."""
+        """Filled when the first session is asked for, as are the next two."""
         self._sessions: Mapping[bytes, EndpointSlot] = _NONE_YET
+        self._elsewhere: Mapping[bytes, Sequence[EndpointSlot]] = _NONE_YET
+        """Sessions with pods that only other gateways reach, and who these are."""
         self.slots: Sequence[EndpointSlot] = turns.slots if isinstance(turns, Planner) else turns.items
         """Who may get new requests while healthy."""
 
@@ -149,7 +157,7 @@ class UpstreamBalancer:
     def adopt(self, previous: "UpstreamBalancer") -> None:
         """Take over the balancing state for unchanged endpoints."""
         self._marks = previous._marks
-        self._tokens = previous._tokens
+        self._tokens = previous._tokens if previous._detours is None else _NONE_YET
         if self._ring is not None and previous._ring is not None:
             self._ring.adopt(previous._ring)
             return
@@ -198,13 +206,14 @@ class UpstreamBalancer:
         if not self._sessions:
             self._index_sessions()
         slot = self._sessions.get(endpoint)
-        if slot is None or persists:
-            return slot
+        candidates = self._elsewhere.get(endpoint, ()) if slot is None else (slot,)
+        kept = next(filter(self._is_kept, candidates), None)
+        return candidates[0] if kept is None and persists and candidates else kept
+
+    def _is_kept(self, slot: EndpointSlot) -> bool:
         if slot in self._draining:
-            is_kept = self._marks.is_fit(slot, self._clock())
-        else:
-            is_kept = slot not in self._resting and not self._is_out(slot)
-        return slot if is_kept else None
+            return self._marks.is_fit(slot, self._clock())
+        return slot not in self._resting and not self._is_out(slot)
 
     def _is_out(self, slot: EndpointSlot) -> bool:
         return self._planner is not None and slot in self._current_plan(self._planner).out
@@ -219,8 +228,25 @@ class UpstreamBalancer:
     def _index_sessions(self) -> None:
         known = self._tokens
         slots = (*self.slots, *self._draining, *self._resting)
-        self._tokens = {slot: known.get(slot) or endpoint_token(self.key, slot.name) for slot in slots}
+        names = self._detours.names if self._detours is not None else _NONE_YET
+        self._tokens = {
+            slot: endpoint_token(self.key, names[slot])
+            if slot in names
+            else known.get(slot) or endpoint_token(self.key, slot.name)
+            for slot in slots
+        }
         self._sessions = {token: slot for slot, token in self._tokens.items()}
+        if self._detours is not None:
+            self._elsewhere = {
+                token: _begin_at(token[0] % len(gateways), gateways)
+                for name, gateways in self._detours.gateways.items()
+                for token in (endpoint_token(self.key, name),)
+            }
+
+
+def _begin_at(start: int, slots: Sequence[EndpointSlot]) -> Sequence[EndpointSlot]:
+    """Put slots in a different order for different sessions, so that not all of them have the same first one."""
+    return (*slots[start:], *slots[:start])
 
 
 _NOBODY: SmoothRoundRobin[EndpointSlot] = SmoothRoundRobin(())

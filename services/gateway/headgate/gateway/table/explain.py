@@ -7,7 +7,8 @@ does not happen. Works on any `TableView`, with or without a running gateway.
 from collections.abc import Iterable, Mapping
 
 from headgate.common.table import Endpoint, Entry, PathType, Provenance, Route, Upstream, VirtualHost, WeightedBackend
-from headgate.gateway.balancing.seats import usable_endpoints, why_unavailable
+from headgate.gateway.balancing.levels import NOWHERE, Place
+from headgate.gateway.balancing.seats import reaches, usable_endpoints, why_unavailable
 from headgate.gateway.proxy.facts import RequestFacts
 from headgate.gateway.proxy.grammar import REQUEST_LINE, fault_of_request_line
 from headgate.gateway.proxy.paths import PathNormalization, normalize
@@ -43,7 +44,11 @@ class ExplainedEndpoint(Entry):
     zone: str = ""
     cluster: str = ""
     state: str
-    """`ready`, `draining` or `not ready`."""
+    """`ready`, `draining` or `not ready`; or who reaches it, if this gateway does not."""
+    priority: int = 0
+    """Greater ones get requests only as health says."""
+    hop: str = ""
+    """What it speaks as a gateway of its cluster; empty for the endpoint itself."""
     gets_requests: bool
 
 
@@ -105,6 +110,7 @@ def explain(
     client: str = "",
     body: bytes = b"",
     path_normalization: PathNormalization = "rewrite",
+    place: Place = NOWHERE,
 ) -> Explanation:
     """Explain what happens to a request.
 
@@ -118,6 +124,7 @@ def explain(
         client: address of the client.
         body: of the request.
         path_normalization: the gateway's setting.
+        place: where the gateway is.
     """
     pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
     host = bare_host(next((value for name, value in pairs if name.lower() == "host"), host))
@@ -152,7 +159,7 @@ def explain(
         verdict = f"404: {chosen.host} takes the host, none of its {len(chosen.routes)} routes takes the {what}"
         return Explanation(**answer, winner=None, verdict=verdict, candidates=candidates + passed_over)
     winner = chosen.routes[best.position]
-    backends = () if best.fault else _backends(table, winner)
+    backends = () if best.fault else _backends(table, winner, place)
     return Explanation(
         **answer,
         winner=f"{chosen.host}|{winner.name}",
@@ -308,39 +315,48 @@ _PATH_FAULTS = {
 }
 
 
-def _backends(table: TableView, route: Route) -> tuple[ExplainedBackend, ...]:
+def _backends(table: TableView, route: Route, place: Place) -> tuple[ExplainedBackend, ...]:
     total = sum(backend.weight for backend in route.backends) or 1
     return tuple(
-        _backend(backend, backend.weight / total, table.upstream(backend.upstream)) for backend in route.backends
+        _backend(backend, backend.weight / total, table.upstream(backend.upstream), place) for backend in route.backends
     )
 
 
-def _backend(backend: WeightedBackend, share: float, upstream: Upstream | None) -> ExplainedBackend:
+def _backend(backend: WeightedBackend, share: float, upstream: Upstream | None, place: Place) -> ExplainedBackend:
     if upstream is None:
         missing = f"{backend.upstream} is not in the table"
         return ExplainedBackend(upstream=backend.upstream, weight=backend.weight, share=share, unavailable=missing)
-    usable = [endpoint for endpoint in usable_endpoints(upstream.endpoints) if endpoint.weight > 0]
+    reached = [endpoint for endpoint in upstream.endpoints if reaches(place, endpoint)]
+    usable = [endpoint for endpoint in usable_endpoints(reached) if endpoint.weight > 0]
     taking = {id(endpoint) for endpoint in usable}
     return ExplainedBackend(
         upstream=upstream.key,
         weight=backend.weight,
         share=share,
         protocol=upstream.protocol,
-        unavailable="" if usable else upstream.unavailable or why_unavailable(upstream.key, upstream.endpoints),
-        endpoints=tuple(_endpoint(endpoint, id(endpoint) in taking) for endpoint in upstream.endpoints),
+        unavailable=""
+        if usable
+        else upstream.unavailable or why_unavailable(upstream.key, upstream.endpoints, reached),
+        endpoints=tuple(_endpoint(endpoint, id(endpoint) in taking, place) for endpoint in upstream.endpoints),
         provenance=upstream.provenance,
     )
 
 
-def _endpoint(endpoint: Endpoint, gets_requests: bool) -> ExplainedEndpoint:
-    draining = "draining" if endpoint.serving and endpoint.terminating else "not ready"
+def _endpoint(endpoint: Endpoint, gets_requests: bool, place: Place) -> ExplainedEndpoint:
+    state = "draining" if endpoint.serving and endpoint.terminating else "not ready"
+    if not reaches(place, endpoint):
+        state = "for other clusters" if endpoint.hop else f"reached from {endpoint.cluster} only"
+    elif endpoint.ready:
+        state = "ready"
     return ExplainedEndpoint(
         address=endpoint.address,
         port=endpoint.port,
         weight=endpoint.weight,
         zone=endpoint.zone,
         cluster=endpoint.cluster,
-        state="ready" if endpoint.ready else draining,
+        state=state,
+        priority=endpoint.priority,
+        hop=endpoint.hop,
         gets_requests=gets_requests,
     )
 

@@ -101,17 +101,19 @@ class NameFollower:
 
     def expand(self, named: NamedUpstream) -> tuple[Upstream, dict[tuple[str, int], ConnectionSpec]]:
         """Return an upstream with addresses in the place of names, and how those are connected to that had a name."""
-        endpoints: dict[tuple[str, int], Endpoint] = {}
+        endpoints: dict[tuple[str, int, str], Endpoint] = {}
         specs: dict[tuple[str, int], ConnectionSpec] = {}
         for endpoint in named.entry.endpoints:
+            # Pods of two clusters may have one address where only their own cluster reaches them.
+            own = endpoint.cluster if endpoint.is_local else ""
             if not is_name(endpoint.address):
-                endpoints[endpoint.address, endpoint.port] = endpoint
+                endpoints[endpoint.address, endpoint.port, own] = endpoint
                 specs.pop((endpoint.address, endpoint.port), None)
                 continue
             for address in self._resolver.addresses(endpoint.address):
                 place = address, endpoint.port
-                if place not in endpoints:
-                    endpoints[place] = endpoint.model_copy(update={"address": address})
+                if (*place, own) not in endpoints:
+                    endpoints[*place, own] = endpoint.model_copy(update={"address": address})
                     specs[place] = _spec_of(named, endpoint)
         update: dict[str, object] = {"endpoints": tuple(endpoints.values())}
         if not endpoints:

@@ -159,5 +159,5 @@ class UpstreamCompiler:
         assert self._names is not None
         upstream, specs = self._names.expand(named)
         return compile_upstream(
-            upstream, self._directory, self._next_offset(), self._place, previous, named.spec, specs
+            upstream, self._directory, self._next_offset(), self._place, previous, named.spec, specs, self._hops
         )
