@@ -148,7 +148,7 @@ class Served:
         self.directory = EndpointDirectory(self.pools)
         self.health = UpstreamHealth(HealthStats())
         self.resolver = Resolver(query, self.health.stats, is_routable=lambda address: True) if query else None
-        self.plugins = PluginHost(_unseal, self._send_to)
+        self.plugins = PluginHost(_unseal, self._send_to, lambda key: self.compiler.hold_endpoints(key))
         self.compiler = TableCompiler(
             self.directory,
             _unseal,

@@ -24,7 +24,7 @@ from headgate.common.heartbeats import Heartbeat
 from headgate.common.sealing import load_or_create_key_pair, seal
 from headgate.common.snapshot import TableImage
 from headgate.common.stores.nats import NatsStores
-from headgate.common.table import Endpoint, Upstream
+from headgate.common.table import Endpoint, PluginUse, Upstream
 from headgate.gateway.tls import FALLBACK_NAME, self_signed
 
 
@@ -279,3 +279,19 @@ def _is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_metrics_are_shown_on_a_route_that_asks_for_them(
+    tmp_path: Path, broker: EmbeddedNats, stores: NatsStores, workers: int
+) -> None:
+    shown = route("/apisix/prometheus/metrics", "exact").model_copy(update={"plugins": (PluginUse(name="public-api"),)})
+    async with GatewayProcess(tmp_path / "data", broker.url, f"--workers={workers}") as gateway:
+        await commit(stores.snapshots, TableImage([host("foo.com", shown)]), (1, 1))
+        await gateway.ready()
+        url = f"http://127.0.0.1:{gateway.http_port}/apisix/prometheus/metrics"
+        async with aiohttp.ClientSession() as session, session.get(url, headers={"Host": "foo.com"}) as answer:
+            text = await answer.text()
+        assert answer.status == 200
+        assert ('worker="1"' in text) is (workers == 2)
+        assert "headgate_table_revision" in text

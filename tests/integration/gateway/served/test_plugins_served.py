@@ -58,7 +58,7 @@ async def test_preflight_is_answered_here_and_the_request_that_follows_there() -
     async with origins(answering(OK)) as (origin,), served(site(to("up", plugins=plugins)), at(origin.port)) as proxy:
         asked = {"Origin": "https://b.example", "Access_Control_Request_Method": "PUT"}
         preflight = await proxy.get(method="OPTIONS", **asked)
-        assert (preflight.status, preflight["access-control-allow-methods"]) == (204, "PUT")
+        assert (preflight.status, preflight["access-control-allow-methods"]) == (200, "PUT")
         assert origin.heads == []
         got = await proxy.get(Origin="https://b.example")
         assert (got.body, got["access-control-allow-origin"]) == (b"ok", "https://b.example")
@@ -464,3 +464,44 @@ async def test_body_that_was_replaced_before_it_came_is_dropped() -> None:
         assert (await read_answer(client)).body == b"new"
         await asyncio.sleep(0.1)
         assert [head.split()[:2] for head in origin.heads] == [[b"POST", b"/"]]
+
+
+async def test_upstreams_are_chosen_by_rules_and_come_and_go_with_the_table() -> None:
+    rule = {"match": [{"vars": [["arg_to", "==", "new"]]}], "weighted_upstreams": [{"upstream_id": "new"}]}
+    plugins = [("traffic-split", {"rules": [rule]})]
+    async with (
+        origins(answering(OK), answering(named(b"new"))) as (old, new),
+        served(site(to("up", plugins=plugins)), at(old.port)) as proxy,
+    ):
+        assert (await proxy.get("/?to=new")).status == 503
+        proxy.put(at(new.port, key="new"))
+        assert [(await proxy.get(path)).body for path in ("/?to=new", "/")] == [b"new", b"ok"]
+        proxy.remove("upstreams", "new")
+        missing = await proxy.get("/?to=new")
+        assert (missing.status, missing["x-headgate-reason"]) == (503, "new is not in the table")
+
+
+async def test_answers_are_kept_over_revisions_of_the_table() -> None:
+    plugins = [("proxy-cache", {})]
+    async with origins(answering(OK)) as (origin,), served(site(to("up", plugins=plugins)), at(origin.port)) as proxy:
+        assert (await proxy.get())["apisix-cache-status"] == "MISS"
+        proxy.put(site(to("up", plugins=[*plugins, ("echo", {"after_body": "!"})])))
+        kept = await proxy.get()
+        assert (kept["apisix-cache-status"], kept.body) == ("HIT", b"ok!")
+    assert len(origin.heads) == 1
+
+
+async def test_what_was_logged_is_sent_before_the_gateway_ends() -> None:
+    got: list[bytes] = []
+
+    async def take(conversation: Conversation) -> None:
+        got.append(await conversation.reader.read())
+
+    async with origins(answering(OK), take) as (origin, logs):
+        logger = {"host": "127.0.0.1", "port": logs.port, "timeout": 5000, "log_format": {"asked": "$request_uri"}}
+        async with served(site(to("up", plugins=[("tcp-logger", logger)])), at(origin.port)) as proxy:
+            await proxy.get("/?one")
+            await proxy.get("/?two")
+        await until(lambda: bool(got))
+    entries = json.loads(got[0])
+    assert [entry["asked"] for entry in entries] == ["/?one", "/?two"]

@@ -84,6 +84,56 @@ async def test_all_rules_hold(clock) -> None:
     assert response.headers.get("X-Minute-RateLimit-Remaining") == "0"
 
 
+async def test_rule_whose_key_the_request_lacks_is_passed_over(clock) -> None:
+    rules = [
+        {"count": 1, "time_window": 60, "key": "$http_x_user"},
+        {"count": 3, "time_window": 60, "key": "$remote_addr"},
+    ]
+    plugins = limited("limit-count", {"rules": rules}, clock)
+    assert await statuses(plugins, 2, headers=[("X-User", "jack")]) == [200, 503]
+    response = await exchanged(plugins, request())
+    assert response.status == 200
+    assert "X-1-RateLimit-Limit" not in response.headers
+    assert response.headers.get("X-2-RateLimit-Limit") == "3"
+
+
+async def test_numbers_may_be_those_of_the_request(clock) -> None:
+    config = {"count": "${http_x_quota ?? 1}", "time_window": "$http_x_window"}
+    plugins = limited("limit-count", config, clock)
+    minute = ("X-Window", "60")
+    assert await statuses(plugins, 3, headers=[minute, ("X-Quota", "2")]) == [200, 200, 503]
+    assert await statuses(plugins, 2, headers=[minute]) == [200, 503]
+    assert await statuses(plugins, 1) == [500]
+
+
+async def test_number_that_is_none_lets_pass_if_told_so(clock) -> None:
+    config = {"count": "$http_x_quota", "time_window": 60, "allow_degradation": True}
+    for quota in ("many", "0", "-1", "inf", "nan", ""):
+        assert await statuses(limited("limit-count", config, clock), 1, headers=[("X-Quota", quota)]) == [200]
+        config_without = {**config, "allow_degradation": False}
+        assert await statuses(limited("limit-count", config_without, clock), 1, headers=[("X-Quota", quota)]) == [500]
+
+
+async def test_sliding_window_counts_the_one_before_by_its_share(clock) -> None:
+    clock.now = 1000.0
+    plugins = limited("limit-count", {"count": 4, "time_window": 10, "window_type": "sliding"}, clock)
+    assert await statuses(plugins, 5) == [200, 200, 200, 200, 503]
+    clock.now = 1010.0
+    assert await statuses(plugins, 1) == [503]
+    clock.now = 1015.0
+    assert await statuses(plugins, 3) == [200, 200, 503]
+    clock.now = 1035.0
+    assert await statuses(plugins, 5) == [200, 200, 200, 200, 503]
+
+
+async def test_sliding_window_tells_what_is_left(clock) -> None:
+    clock.now = 1002.0
+    plugins = limited("limit-count", {"count": 2, "time_window": 10, "window_type": "sliding"}, clock)
+    response = await exchanged(plugins, request())
+    names = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+    assert [response.headers.get(name) for name in names] == ["2", "1", "8"]
+
+
 async def test_counts_outlive_a_new_table(clock) -> None:
     services = PluginServices(clock=clock)
     config = {"count": 1, "time_window": 60}
@@ -166,6 +216,19 @@ async def test_requests_under_way_are_bounded_and_given_back(clock) -> None:
     assert await asked(plugins, request()) is not None
     plugins.on_finish(under_way[0], 499, 0)
     assert await asked(plugins, request()) is None
+
+
+async def test_several_bounds_of_requests_under_way_all_hold(clock) -> None:
+    rules = [{"conn": 1, "key": "$http_x_user"}, {"conn": "$arg_n", "key": "$host"}]
+    plugins = limited("limit-conn", {"rules": rules}, clock)
+    jack, jill = [("X-User", "jack")], [("X-User", "jill")]
+    first = request("/?n=2", jack)
+    assert await asked(plugins, first) is None
+    assert await asked(plugins, request("/?n=2", jack)) is not None
+    assert await asked(plugins, request("/?n=2", jill)) is None
+    assert await asked(plugins, request("/?n=2")) is not None
+    plugins.on_finish(first, 200, 0)
+    assert await asked(plugins, request("/?n=2", jack)) is None
 
 
 @in_virtual_time

@@ -1,0 +1,39 @@
+"""Which share of a route's requests begins a trace."""
+
+from typing import Any
+
+import pytest
+
+from fakes.gateway_table import route
+from headgate.common.table import PluginUse
+from headgate.gateway.plugins.interface import PluginServices
+from headgate.gateway.table.policies import compile_policies
+from unit.gateway.plugins.running import REGISTRY, unsealed
+
+
+def share_of(config: dict[str, Any], share: float | None = None) -> float | None:
+    use = PluginUse(name="opentelemetry", config=config)
+    assert REGISTRY.chain([use], PluginServices(), unsealed) is None
+    policies = compile_policies(route("/").model_copy(update={"plugins": (use,), "trace_share": share}))
+    return None if policies is None else policies.trace_share
+
+
+@pytest.mark.parametrize(
+    ("sampler", "share"),
+    [
+        ({}, 0.0),
+        ({"name": "always_on"}, 1.0),
+        ({"name": "trace_id_ratio", "options": {"fraction": 0.25}}, 0.25),
+        ({"name": "parent_base"}, 0.0),
+        ({"name": "parent_base", "options": {"root": {"name": "always_on"}}}, 1.0),
+        ({"name": "parent_base", "options": {"root": {"name": "trace_id_ratio", "options": {"fraction": 0.5}}}}, 0.5),
+    ],
+)
+def test_sampler_of_the_plugin_says_the_share(sampler: dict[str, Any], share: float) -> None:
+    assert share_of({"sampler": sampler}, 0.75) == share
+
+
+def test_plugin_that_is_disabled_leaves_the_routes_own_share() -> None:
+    disabled = {"_meta": {"disable": True}}
+    assert share_of(disabled, 0.75) == 0.75
+    assert share_of(disabled) is None
