@@ -31,6 +31,7 @@ from headgate.gateway.balancing.levels import Place
 from headgate.gateway.health.resolve import Query, Resolver
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.upstreams import UpstreamHealth
+from headgate.gateway.plugins.consumers import ConsumerDirectory
 from headgate.gateway.plugins.host import PluginHost
 from headgate.gateway.plugins.messages import Request, Response
 from headgate.gateway.proxy.config import ProxyConfig
@@ -148,7 +149,10 @@ class Served:
         self.directory = EndpointDirectory(self.pools)
         self.health = UpstreamHealth(HealthStats())
         self.resolver = Resolver(query, self.health.stats, is_routable=lambda address: True) if query else None
-        self.plugins = PluginHost(_unseal, self._send_to, lambda key: self.compiler.hold_endpoints(key))
+        self.consumers = ConsumerDirectory()
+        self.plugins = PluginHost(
+            _unseal, self._send_to, lambda key: self.compiler.hold_endpoints(key), consumers=self.consumers
+        )
         self.compiler = TableCompiler(
             self.directory,
             _unseal,
@@ -156,6 +160,7 @@ class Served:
             make_chain=self.plugins.make_chain,
             resolver=self.resolver,
             place=Place(cluster=cluster),
+            consumers=self.consumers,
         )
         self.holder = RouterHolder()
         self.certificates = CertificateStore(alpn=("h2", "http/1.1"))

@@ -42,6 +42,7 @@ SECTIONS = {
     "Ask a running Headgate": {
         "explain": LazyCommand("headgate.cli.explain:explain", "Say which route takes a request and why."),
         "routes": LazyCommand("headgate.cli.routes:routes", "List what is served: hosts, paths, backends, sources."),
+        "consumers": LazyCommand("headgate.cli.consumers:consumers", "List whom routes recognise, and by what."),
         "status": LazyCommand("headgate.cli.status:status", "Say what runs, which revision is applied, what is wrong."),
     },
 }

@@ -42,7 +42,7 @@ class Compared(NamedTuple):
 @click.option("--exit-code", is_flag=True, help="Exit with 1 if there is a difference.")
 @store_options
 def diff(before: str, after: str, exit_code: bool, nats_url: str, data_dir: Path, table: str, as_json: bool) -> int:
-    """Say what differs between two tables: hosts, routes, backends, weights, endpoints, plugins, certificates, streams.
+    """Say what differs between two tables: routes, backends, endpoints, plugins, certificates, streams, consumers.
 
     A and B are revisions as `headgate history` lists them (57, or 1767225600.57 with its epoch), HEAD for the newest,
     HEAD~2 for the second before it, `pinned` for what a pinned table serves, `live` for what it would serve otherwise.

@@ -26,7 +26,13 @@ SHOWN = 20
 SHOWN_CAUSES = 3
 SHOWN_HOSTS = 3
 READ_AT_ONCE = 16
-_NOUNS: Mapping[EntryKind, str] = {"upstreams": "upstream", "certificates": "certificate", "streams": "stream"}
+_NOUNS: Mapping[EntryKind, str] = {
+    "upstreams": "upstream",
+    "certificates": "certificate",
+    "streams": "stream",
+    "consumers": "consumer",
+    "consumer_groups": "consumer group",
+}
 
 IsWanted = Callable[[Manifest], bool]
 

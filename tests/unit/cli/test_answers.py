@@ -116,6 +116,7 @@ def test_history_says_what_people_did_to_the_table() -> None:
         ({"hosts": 2}, {}, "h0, h1"),
         ({"hosts": 9, "upstreams": 1}, {}, "h0, h1, h2, 6 more hosts, 1 upstream"),
         ({"certificates": 2, "streams": 1}, {}, "2 certificates, 1 stream"),
+        ({"consumers": 2, "consumer_groups": 1}, {}, "2 consumers, 1 consumer group"),
         ({}, {"hosts": 1}, "waits: h0"),
         ({"upstreams": 1}, {"hosts": 1, "upstreams": 1}, "1 upstream; waits: h0, 1 upstream"),
         ({}, {}, "-"),

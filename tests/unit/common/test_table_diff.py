@@ -10,6 +10,9 @@ from headgate.common.sealing import SealedValue
 from headgate.common.table import (
     Certificate,
     Compare,
+    Consumer,
+    ConsumerGroup,
+    Credential,
     Endpoint,
     PathMatch,
     PathType,
@@ -253,3 +256,52 @@ def test_there_is_a_difference_in_one_direction_as_in_the_other(one: list[Any], 
         (change.operation.value, change.name) for change in back.changes
     )
     assert not diff(tables[0], list(tables[0])).changes
+
+
+JACK = Provenance(cluster="a", kind="ApisixConsumer", namespace="shop", name="jack")
+
+
+def consumer(*credentials: PluginUse, **fields: Any) -> Consumer:
+    held = tuple(Credential(use=use) for use in credentials)
+    return Consumer(key="a/shop/jack", name="shop_jack", credentials=held, provenance=JACK, **fields)
+
+
+def key_auth(key: str) -> PluginUse:
+    return PluginUse(name="key-auth", config={"key": key})
+
+
+def test_a_consumer_comes_with_its_name_and_without_its_keys() -> None:
+    change = only(None, consumer(key_auth("sesame"), group="gold"))
+    assert (change.kind, change.name, change.source) == ("consumer", "shop_jack", "ApisixConsumer a/shop/jack")
+    assert change.content["group"] == "gold"
+    assert "key-auth" in str(change.content)
+    assert "sesame" not in change.model_dump_json()
+
+
+def test_another_key_of_a_consumer_is_a_change_that_shows_neither() -> None:
+    change = only(consumer(key_auth("sesame")), consumer(key_auth("open")))
+    [field] = change.fields
+    assert field.field == "credentials.key-auth.key"
+    assert str(field.before).startswith("*** (")
+    assert field.before != field.after
+
+
+def test_another_sealed_key_of_a_consumer_is_a_change() -> None:
+    before, after = (consumer(PluginUse(name="key-auth", secrets={"key": sealed(text)})) for text in "ab")
+    assert [field.field for field in only(before, after).fields] == ["credentials.key-auth.key (secret)"]
+
+
+def test_plugins_of_consumers_and_groups_differ_field_by_field() -> None:
+    uses = [(PluginUse(name="limit-count", config={"count": count, "time_window": 60}),) for count in (1, 2)]
+    expected = (FieldChange(field="plugins.limit-count.count", before=1, after=2),)
+    assert only(*(consumer(plugins=use) for use in uses)).fields == expected
+    groups = [ConsumerGroup(key="a/shop/gold", name="gold", plugins=use, provenance=JACK) for use in uses]
+    change = only(*groups)
+    assert (change.kind, change.name, change.fields) == ("consumer group", "gold", expected)
+
+
+def test_a_password_in_a_routes_plugin_is_not_shown() -> None:
+    config = {"users": [{"username": "jack", "password": "sesame"}]}
+    change = only(host(route()), host(route(plugins=(PluginUse(name="basic-auth", config=config),))))
+    assert "jack" in change.model_dump_json()
+    assert "sesame" not in change.model_dump_json()

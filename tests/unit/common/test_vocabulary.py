@@ -16,6 +16,8 @@ from headgate.common.table import (
     Balancing,
     Certificate,
     Compare,
+    Consumer,
+    ConsumerGroup,
     Endpoint,
     HashKey,
     Not,
@@ -68,9 +70,18 @@ def test_every_kind_of_entry_knows_its_key() -> None:
             key="c/d/tls", server_names=("a.com",), chain_pem="", private_key=sealed, fingerprint="", provenance=FROM
         ),
         StreamRoute(key="c/d/dns", port=53, protocol="udp", backends=(WeightedBackend(upstream="u"),), provenance=FROM),
+        Consumer(key="c/d/jack", name="d_jack", provenance=FROM),
+        ConsumerGroup(key="c/d/gold", name="gold", provenance=FROM),
     )
     assert tuple(entry_kind(entry) for entry in entries) == ENTRY_KINDS
-    assert [entry_key(entry) for entry in entries] == ["a.com", "c/d/web:80", "c/d/tls", "c/d/dns"]
+    assert [entry_key(entry) for entry in entries] == [
+        "a.com",
+        "c/d/web:80",
+        "c/d/tls",
+        "c/d/dns",
+        "c/d/jack",
+        "c/d/gold",
+    ]
     assert all(isinstance(entry, ENTRY_TYPES[entry_kind(entry)]) for entry in entries)
 
 

@@ -36,7 +36,7 @@ CHUNK_LIMIT = 512 * 1024
 """Bytes of a chunk before compression; a leaf above it splits too. NATS takes 1 MiB messages by default."""
 ENTRY_LIMIT = 4 * 1024 * 1024
 """Bytes that a chunk of one single entry may have, so that a damaged chunk cannot fill a reader's memory."""
-SCHEMA = 3
+SCHEMA = 4
 """Version of the table vocabulary and of the manifest; a reader refuses a manifest of a greater one."""
 MAX_CAUSES = 100
 MAX_NAMES = 100

@@ -10,6 +10,7 @@ host with a hundred routes as one value.
 
 import hashlib
 import json
+import secrets
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -17,8 +18,12 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from headgate.common.plugins.hiding import hide_secrets
 from headgate.common.table import (
     Certificate,
+    Consumer,
+    ConsumerGroup,
+    Credential,
     Endpoint,
     Entry,
     EntryKind,
@@ -36,8 +41,9 @@ from headgate.common.table import (
 T = TypeVar("T")
 PlainObject = dict[str, Any]
 
-ItemKind = Literal["host", "route", "upstream", "endpoint", "certificate", "stream"]
+ItemKind = Literal["host", "route", "upstream", "endpoint", "certificate", "stream", "consumer", "consumer group"]
 _MARK_DIGITS = 8
+_KEY = secrets.token_bytes(32)
 
 
 class DiffOperation(StrEnum):
@@ -81,7 +87,9 @@ class ItemChange(BaseModel):
 
 
 class TableDiff(BaseModel):
-    """All changes: hosts with their routes, then upstreams with their endpoints, certificates, streams; by name."""
+    """All changes, by name: hosts with their routes, upstreams with their endpoints, certificates, streams, consumers,
+    consumer groups.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -131,16 +139,43 @@ class _Plain:
         """Return the fields that are not as by default."""
         return self._clean(entry.model_dump(mode="json", exclude_defaults=True))  # type: ignore[no-any-return]
 
+    def uses(self, plugins: Sequence[PluginUse]) -> PlainObject:
+        """Return what plugins are told, by their names; of a second use of one plugin the name has a number."""
+        found: PlainObject = {}
+        for plugin in plugins:
+            number = 1 + sum(name.partition("#")[0] == plugin.name for name in found)
+            found[plugin.name if number == 1 else f"{plugin.name}#{number}"] = self.use(plugin)
+        return found
+
+    def use(self, plugin: PluginUse) -> PlainObject:
+        """Return what a plugin is told, on one level."""
+        said = self.said_of(plugin)
+        sealed = {f"{place} (secret)": held for place, held in said.get("secrets", {}).items()}
+        order = {"order": plugin.order} if plugin.order is not None else {}
+        return {**said.get("config", {}), **sealed, **order}
+
     def _clean(self, value: Any, field: str = "") -> Any:
         if isinstance(value, dict):
             if value.keys() == {"boxes"}:
                 return f"*** ({_mark(value)})" if self._heeds_seals else "***"
+            if _is_use(value):
+                value = {**value, "config": hide_secrets(value["name"], value["config"], _hidden)}
             return {name: self._clean(held, name) for name, held in value.items()}
         if isinstance(value, list):
             return [self._clean(held) for held in value]
         if isinstance(value, str) and field.endswith("_pem") and value:
             return f"sha256:{_mark(value)}"
         return value
+
+
+def _is_use(value: Mapping[str, Any]) -> bool:
+    """Tell whether JSON data is a `PluginUse`."""
+    return isinstance(value.get("config"), dict) and value.keys() <= PluginUse.model_fields.keys()
+
+
+def _hidden(secret: str) -> str:
+    """Return what stands for a secret that was written in plain text: a short one could be guessed from its digest."""
+    return f"*** ({hashlib.blake2b(secret.encode(), key=_KEY).hexdigest()[:_MARK_DIGITS]})"
 
 
 def _mark(value: object) -> str:
@@ -250,21 +285,7 @@ def _route_data(route: Route, plain: _Plain) -> PlainObject:
     data = plain.all_of(route)
     for part_of_identity in ("name", "path", "when", "priority", "provenance"):
         del data[part_of_identity]
-    return {**data, "plugins": _by_name(route.plugins, plain), "source": _source(route)}
-
-
-def _by_name(plugins: Sequence[PluginUse], plain: _Plain) -> PlainObject:
-    found: PlainObject = {}
-    for plugin in plugins:
-        number = 1 + sum(name.partition("#")[0] == plugin.name for name in found)
-        said = plain.said_of(plugin)
-        told = {
-            **said.get("config", {}),
-            **{f"{place} (secret)": held for place, held in said.get("secrets", {}).items()},
-        }
-        order = {"order": plugin.order} if plugin.order is not None else {}
-        found[plugin.name if number == 1 else f"{plugin.name}#{number}"] = {**told, **order}
-    return found
+    return {**data, "plugins": plain.uses(route.plugins), "source": _source(route)}
 
 
 # Upstreams and endpoints
@@ -332,6 +353,41 @@ def _diff_plainly(
         yield ItemChange(kind=kind, operation=DiffOperation.CHANGED, name=key, source=_source(new), fields=fields)
 
 
+# Consumers
+
+
+def _diff_consumers(key: str, old: Any, new: Any, plain: _Plain) -> Iterator[ItemChange]:
+    return _diff_people("consumer", old, new, plain)
+
+
+def _diff_consumer_groups(key: str, old: Any, new: Any, plain: _Plain) -> Iterator[ItemChange]:
+    return _diff_people("consumer group", old, new, plain)
+
+
+def _diff_people(kind: ItemKind, old: Any, new: Any, plain: _Plain) -> Iterator[ItemChange]:
+    if old is None or new is None:
+        name = (new or old).name
+        yield _whole(kind, name, old, new, plain, leave_out={"key", "name", "created_at", "provenance"})
+        return
+    if fields := tuple(_differences("", *(_people_data(each, plain) for each in (old, new)))):
+        yield ItemChange(kind=kind, operation=DiffOperation.CHANGED, name=new.name, source=_source(new), fields=fields)
+
+
+def _people_data(one: Consumer | ConsumerGroup, plain: _Plain) -> PlainObject:
+    data = {**plain.all_of(one), "plugins": plain.uses(one.plugins), "source": _source(one)}
+    if isinstance(one, Consumer):
+        data["credentials"] = _credentials(one.credentials, plain)
+    for left_out in ("key", "created_at", "provenance"):
+        del data[left_out]
+    return data
+
+
+def _credentials(credentials: Sequence[Credential], plain: _Plain) -> PlainObject:
+    said = plain.uses([each.use for each in credentials])
+    named = zip(said.items(), credentials, strict=True)
+    return {key: {**told, "(name)": each.name} if each.name else told for (key, told), each in named}
+
+
 # What all have in common
 
 
@@ -341,6 +397,8 @@ _COMPARISONS: tuple[tuple[EntryKind, _Compare], ...] = (
     ("upstreams", _diff_upstreams),
     ("certificates", _diff_certificates),
     ("streams", _diff_streams),
+    ("consumers", _diff_consumers),
+    ("consumer_groups", _diff_consumer_groups),
 )
 
 

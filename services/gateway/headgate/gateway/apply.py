@@ -171,6 +171,7 @@ class TableApplier:
         metrics.longest_step_s.set(longest_step_s)
         metrics.hosts.set(len(table.hosts))
         metrics.endpoints.set(len(self._directory))
+        metrics.consumers.set(self._compiler.consumer_directory.count)
 
 
 async def _fill(update: TableUpdate, fetch: Fetch, watch: Stopwatch) -> None:

@@ -36,6 +36,7 @@ class TableMetrics:
         self.refused_certificates = gauge(
             "headgate_table_refused_certificates", "Certificates whose newest version cannot be used by this gateway"
         )
+        self.consumers = gauge("headgate_table_consumers", "Consumers in the table")
         self.refusals = Counter("headgate_table_refusals", "Snapshots that could not be applied", registry=registry)
         self.swaps = Counter("headgate_table_swaps", "Snapshots that were applied", registry=registry)
         self.apply_s = Histogram(

@@ -2,28 +2,29 @@
 
 GET /version                                    table, version, pin and listeners of this worker
 GET /table                                      all routes, those of streams too
+GET /consumers                                  all consumers, without what is secret
 GET /explain?url=URL[&method=GET][&header=Name: value]...[&client=ADDRESS][&body=TEXT]
                                                 why a request goes where it goes
 """
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from headgate.common.admin import AdminSite
 from headgate.common.snapshot import Version
-from headgate.common.table import Route, StreamRoute, VirtualHost
+from headgate.common.table import Consumer, Route, StreamRoute, VirtualHost
 from headgate.gateway.balancing.levels import Place
 from headgate.gateway.proxy.paths import PathNormalization
 from headgate.gateway.table.condition_text import describe
 from headgate.gateway.table.explain import explain
 from headgate.gateway.table.view import TableView
 
-HOSTS_AT_ONCE = 64
-"""Hosts written between two turns of the event loop, so that a page of 10,000 does not hold up traffic."""
+ITEMS_AT_ONCE = 64
+"""Hosts or consumers written between two turns of the event loop, so that a page of 10,000 does not hold up traffic."""
 
 
 class TablePages:
@@ -49,6 +50,7 @@ class TablePages:
         """Add the pages to a site that has not started."""
         admin.add_route("GET", "/version", self.show_version)
         admin.add_route("GET", "/table", self.show_table)
+        admin.add_route("GET", "/consumers", self.show_consumers)
         admin.add_route("GET", "/explain", self.show_explanation)
 
     async def show_version(self, request: web.Request) -> web.StreamResponse:
@@ -57,12 +59,23 @@ class TablePages:
 
     async def show_table(self, request: web.Request) -> web.StreamResponse:
         """Stream what `show_version` says and all routes: `{..., "streams": [], "hosts": [{"host", "routes": []}]}`."""
+        streams = [_describe_stream(entry) for entry in self._view.stream_routes()]
+        return await self._stream(
+            request, {"streams": streams}, "hosts", map(_describe_host, self._view.virtual_hosts())
+        )
+
+    async def show_consumers(self, request: web.Request) -> web.StreamResponse:
+        """Stream what `show_version` says and all consumers: `{..., "consumers": [{"name", "credentials": []}]}`."""
+        return await self._stream(request, {}, "consumers", map(_describe_consumer, self._view.consumers()))
+
+    async def _stream(
+        self, request: web.Request, said: dict[str, object], name: str, items: Iterator[dict[str, object]]
+    ) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json; charset=utf-8"})
         await response.prepare(request)
-        streams = [_describe_stream(entry) for entry in self._view.stream_routes()]
-        head = json.dumps({**self._about(), "streams": streams})
-        await response.write(head[:-1].encode() + b', "hosts": [\n')
-        async for piece in _in_slices(self._view):
+        head = json.dumps({**self._about(), **said})
+        await response.write(head[:-1].encode() + b', "%b": [\n' % name.encode())
+        async for piece in _in_slices(items):
             await response.write(piece)
         await response.write(b"\n]}\n")
         return response
@@ -102,12 +115,12 @@ def _split_header(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-async def _in_slices(view: TableView) -> AsyncIterator[bytes]:
+async def _in_slices(items: Iterator[dict[str, object]]) -> AsyncIterator[bytes]:
     separator = ""
-    for count, virtual_host in enumerate(view.virtual_hosts()):
-        yield (separator + json.dumps(_describe_host(virtual_host))).encode()
+    for count, item in enumerate(items):
+        yield (separator + json.dumps(item)).encode()
         separator = ",\n"
-        if count % HOSTS_AT_ONCE == 0:
+        if count % ITEMS_AT_ONCE == 0:
             await asyncio.sleep(0)
 
 
@@ -117,6 +130,17 @@ def _describe_host(virtual_host: VirtualHost) -> dict[str, object]:
 
 def _describe_stream(entry: StreamRoute) -> dict[str, object]:
     return entry.model_dump(mode="json", exclude_defaults=True)
+
+
+def _describe_consumer(consumer: Consumer) -> dict[str, object]:
+    return {
+        "name": consumer.name,
+        "group": consumer.group,
+        "labels": consumer.labels,
+        "credentials": [{"plugin": each.use.name, "name": each.name} for each in consumer.credentials],
+        "plugins": [use.name for use in consumer.plugins],
+        "provenance": consumer.provenance.model_dump(),
+    }
 
 
 def _describe_route(route: Route) -> dict[str, object]:

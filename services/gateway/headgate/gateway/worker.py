@@ -36,6 +36,7 @@ from headgate.gateway.heartbeat import Announcer
 from headgate.gateway.last_good import LastGoodWriter, read_last_good
 from headgate.gateway.metrics import ProxyCollector, TableMetrics
 from headgate.gateway.pages import TablePages
+from headgate.gateway.plugins.consumers import ConsumerDirectory
 from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.host import PluginHost
 from headgate.gateway.plugins.messages import Request, Response
@@ -80,16 +81,25 @@ class Worker:
         self._place = place = Place(settings.zone, settings.cluster)
         self._health = UpstreamHealth(HealthStats())
         unseal = load_unsealer(settings).open
+        consumers = ConsumerDirectory()
         self._plugins = PluginHost(
             unseal,
             self._send_to,
             lambda key: self._compiler.hold_endpoints(key),
             self._metrics_page,
             settings.plugin_log_dir,
+            consumers,
         )
         self._resolver = Resolver(SystemDns(), self._health.stats)
         self._compiler = TableCompiler(
-            self._directory, unseal, _random_offset, place, self._health, self._plugins.make_chain, self._resolver
+            self._directory,
+            unseal,
+            _random_offset,
+            place,
+            self._health,
+            self._plugins.make_chain,
+            self._resolver,
+            consumers,
         )
         self._certificates = CertificateStore(alpn=("h2", "http/1.1"), default_key=settings.default_certificate)
         self._certificates.set_policies(self._compiler.find_tls)

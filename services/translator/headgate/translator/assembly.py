@@ -120,6 +120,7 @@ class Assembly:
         else:
             self._fragments[ref] = fragment
         self._replace_claims(ref, old, fragment)
+        self._replace_own(old, fragment)
         return self._replace_needs(ref, old, fragment)
 
     def _replace_claims(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> None:
@@ -133,6 +134,13 @@ class Assembly:
         self._dirty_hosts.update(hosts_before | hosts_now)
         self._dirty_names.update(names_before | names_now)
         self._dirty_ports.update(ports_before | ports_now)
+
+    def _replace_own(self, old: Fragment | None, new: Fragment | None) -> None:
+        entries = _own(new)
+        for changed in _own(old).keys() - entries.keys():
+            self._discard(*changed)
+        for entry in entries.values():
+            self._put(entry)
 
     def _replace_needs(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> Needs:
         upstreams = self._upstream_users.replace(ref, _upstreams(old), _upstreams(new))
@@ -341,6 +349,12 @@ def _names(fragment: Fragment | None) -> dict[str, None]:
 
 def _ports(fragment: Fragment | None) -> dict[StreamPort, None]:
     return {} if fragment is None else dict.fromkeys(claim.port for claim in fragment.streams)
+
+
+def _own(fragment: Fragment | None) -> dict[ChangedEntry, TableEntry]:
+    if fragment is None:
+        return {}
+    return {ChangedEntry(entry_kind(entry), entry_key(entry)): entry for entry in fragment.own}
 
 
 def _upstreams(fragment: Fragment | None) -> Iterator[UpstreamRef]:

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
-from headgate.common.table import Canary, PathMatch, Route, StreamRoute, TlsPolicy
+from headgate.common.table import Canary, Consumer, ConsumerGroup, PathMatch, Route, StreamRoute, TlsPolicy
 from headgate.translator.standing import ObjectVersion, Standing
 
 
@@ -199,6 +199,8 @@ class Fragment:
     canaries: tuple[CanaryClaim, ...] = ()
     tls: tuple[TlsClaim, ...] = ()
     streams: tuple[StreamClaim, ...] = ()
+    own: tuple[Consumer | ConsumerGroup, ...] = ()
+    """Entries that nobody else can claim: their keys have the object's name in them."""
     problems: tuple[Problem, ...] = ()
     errors: tuple[Problem, ...] = ()
     """Those of the problems that its present version has by itself."""

@@ -9,6 +9,7 @@ import pytest
 from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import Request
 from headgate.gateway.plugins.passwords import apr1, read_hash
+from unit.gateway.plugins.people import chain_for, consumer, directory
 from unit.gateway.plugins.running import asked, chain, request
 
 
@@ -115,7 +116,6 @@ async def test_password_longer_than_bcrypt_takes_is_cut_as_everywhere() -> None:
 @pytest.mark.parametrize(
     "config",
     [
-        {},
         {"users": [{"username": "a"}]},
         {"users": [{"username": "a:b", "password": "x"}]},
         {"users": [{"username": "a", "hash": "$5$x$y"}]},
@@ -126,3 +126,27 @@ async def test_password_longer_than_bcrypt_takes_is_cut_as_everywhere() -> None:
 def test_bad_configuration_is_refused(config) -> None:
     with pytest.raises(PluginRefused):
         chain(("basic-auth", config))
+
+
+async def test_without_users_it_is_a_consumers_name_and_password() -> None:
+    people = directory(consumer("shop_jack", ("basic-auth", {"username": "jack", "password": "secret"})))
+    given = asking()
+    assert await asked(chain_for(people, ("basic-auth", {"hide_credentials": True})), given) is None
+    assert given.headers.get("X-Consumer-Username") == "shop_jack"
+    assert "Authorization" not in given.headers
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (request("/"), "Missing authorization in request"),
+        (asking(password="Secret"), "Invalid user authorization"),
+        (asking(name="jill"), "Invalid user authorization"),
+        (asking(name="jack", password=""), "Invalid user authorization"),
+    ],
+)
+async def test_without_a_consumers_password_nobody_passes(given, reason) -> None:
+    people = directory(consumer("shop_jack", ("basic-auth", {"username": "jack", "password": "secret"})))
+    response = await asked(chain_for(people, ("basic-auth", {})), given)
+    assert response is not None
+    assert (response.status, response.reason) == (401, reason)

@@ -6,10 +6,11 @@ none of the three.
 
 import base64
 import binascii
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from headgate.common.plugins.authentication import AuthenticationConfig, CredentialConfig, CredentialSecret
 from headgate.common.plugins.config import SEALED, PluginConfig, SecretText
 from headgate.common.plugins.fields import HeaderName, HeaderValue
 from headgate.common.secret import Secret
@@ -74,17 +75,21 @@ class BasicUser(PluginConfig):
         return self
 
 
-class BasicAuthConfig(PluginConfig):
-    """Fields of `basic-auth`."""
+class BasicAuthConfig(AuthenticationConfig):
+    """Fields of `basic-auth`. Without `users` and `htpasswd` it asks for a consumer's name and password."""
 
     users: tuple[BasicUser, ...] = ()
+    """Those who may come, instead of consumers."""
     htpasswd: SecretText | None = None
     """A whole file of `htpasswd`: bcrypt, apr1, SHA."""
     realm: HeaderValue = Field(default="basic", max_length=256)
-    hide_credentials: bool = False
-    """Do not hand `Authorization` on."""
     user_header: HeaderName | None = None
     """Tell the upstream the name in this header."""
+
+    @property
+    def has_users(self) -> bool:
+        """Those who may come are listed here: consumers are not asked for."""
+        return bool(self.users) or self.htpasswd is not None
 
     @field_validator("htpasswd")
     @classmethod
@@ -95,6 +100,15 @@ class BasicAuthConfig(PluginConfig):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if not self.users and self.htpasswd is None:
-            raise ValueError("needs users or htpasswd")
+        if self.has_users and self.anonymous_consumer is not None:
+            raise ValueError("anonymous_consumer does not go together with users or htpasswd")
         return self
+
+
+class BasicAuthCredential(CredentialConfig):
+    """A consumer's `basic-auth`."""
+
+    identified_by: ClassVar[str] = "username"
+
+    username: str = Field(min_length=1, pattern="^[^:]+$")
+    password: CredentialSecret

@@ -9,13 +9,18 @@ from headgate.common.plugins.basic_auth import BasicAuthConfig
 from headgate.common.plugins.client_control import ClientControlConfig
 from headgate.common.plugins.compression import BrotliConfig, GzipConfig, ZstdConfig
 from headgate.common.plugins.config import PluginConfig
+from headgate.common.plugins.consumer_restriction import ConsumerRestrictionConfig
 from headgate.common.plugins.cors import CorsConfig
 from headgate.common.plugins.csrf import CsrfConfig
 from headgate.common.plugins.echo import EchoConfig
 from headgate.common.plugins.error_page import ErrorPageConfig
 from headgate.common.plugins.fault_injection import FaultInjectionConfig
 from headgate.common.plugins.forward_auth import ForwardAuthConfig
+from headgate.common.plugins.hmac_auth import HmacAuthConfig
 from headgate.common.plugins.ip_restriction import IpRestrictionConfig
+from headgate.common.plugins.jwt_auth import JwtAuthConfig
+from headgate.common.plugins.key_auth import KeyAuthConfig
+from headgate.common.plugins.ldap_auth import LdapAuthConfig
 from headgate.common.plugins.limits import LimitConnConfig, LimitCountConfig, LimitReqConfig
 from headgate.common.plugins.loggers import (
     FileLoggerConfig,
@@ -25,6 +30,7 @@ from headgate.common.plugins.loggers import (
     UdpLoggerConfig,
 )
 from headgate.common.plugins.mocking import MockingConfig
+from headgate.common.plugins.multi_auth import MultiAuthConfig
 from headgate.common.plugins.opentelemetry import OpentelemetryConfig
 from headgate.common.plugins.prometheus import PrometheusConfig, PublicApiConfig
 from headgate.common.plugins.proxy_cache import ProxyCacheConfig
@@ -46,6 +52,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
         "basic-auth": BasicAuthConfig,
         "brotli": BrotliConfig,
         "client-control": ClientControlConfig,
+        "consumer-restriction": ConsumerRestrictionConfig,
         "cors": CorsConfig,
         "csrf": CsrfConfig,
         "echo": EchoConfig,
@@ -54,8 +61,12 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
         "file-logger": FileLoggerConfig,
         "forward-auth": ForwardAuthConfig,
         "gzip": GzipConfig,
+        "hmac-auth": HmacAuthConfig,
         "http-logger": HttpLoggerConfig,
         "ip-restriction": IpRestrictionConfig,
+        "jwt-auth": JwtAuthConfig,
+        "key-auth": KeyAuthConfig,
+        "ldap-auth": LdapAuthConfig,
         "limit-conn": LimitConnConfig,
         "limit-count": LimitCountConfig,
         "limit-req": LimitReqConfig,
@@ -63,6 +74,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
         "opentelemetry": OpentelemetryConfig,
         "prometheus": PrometheusConfig,
         "proxy-cache": ProxyCacheConfig,
+        "multi-auth": MultiAuthConfig,
         "proxy-mirror": ProxyMirrorConfig,
         "proxy-rewrite": ProxyRewriteConfig,
         "public-api": PublicApiConfig,

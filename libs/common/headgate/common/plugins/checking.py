@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from headgate.common.plugins.catalogue import CONFIGS
 from headgate.common.plugins.config import SEALED, PluginConfig
+from headgate.common.plugins.credentials import CREDENTIALS
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.plugins.meta import META, PluginMeta
 from headgate.common.secret import Secret
@@ -39,6 +40,18 @@ def check_use(use: PluginUse, others: Collection[str] = ()) -> None:
     read_meta(use)
     if model is not None:
         _check_sealed(model, use)
+
+
+def check_credential(use: PluginUse) -> None:
+    """Look for what a gateway could not follow in what an authentication plugin has to know of a consumer.
+
+    Raises:
+        PluginFault: no plugin that recognises consumers, or a configuration that it does not take.
+    """
+    model = CREDENTIALS.get(use.name)
+    if model is None:
+        raise PluginFault(use.name, "", f"recognises no consumers; {', '.join(CREDENTIALS)} do")
+    _check_sealed(model, use)
 
 
 def unknown_plugin(name: str, known: Collection[str], remedy: str) -> PluginFault:

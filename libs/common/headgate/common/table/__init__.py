@@ -6,9 +6,11 @@ endpoint churn never touches a route. Values are frozen and hold no reference to
 Grows with the data plane: what is here is served today.
 """
 
+from collections.abc import Mapping
 from typing import Literal
 
 from headgate.common.table.base import Entry, Provenance
+from headgate.common.table.consumers import Consumer, ConsumerGroup, Credential
 from headgate.common.table.match import (
     AllOf,
     AnyOf,
@@ -49,15 +51,17 @@ from headgate.common.table.upstream import (
 
 DEFAULT_TABLE = "default"
 
-EntryKind = Literal["hosts", "upstreams", "certificates", "streams"]
-ENTRY_KINDS: tuple[EntryKind, ...] = ("hosts", "upstreams", "certificates", "streams")
-TableEntry = VirtualHost | Upstream | Certificate | StreamRoute
+EntryKind = Literal["hosts", "upstreams", "certificates", "streams", "consumers", "consumer_groups"]
+ENTRY_KINDS: tuple[EntryKind, ...] = ("hosts", "upstreams", "certificates", "streams", "consumers", "consumer_groups")
+TableEntry = VirtualHost | Upstream | Certificate | StreamRoute | Consumer | ConsumerGroup
 
-ENTRY_TYPES: dict[EntryKind, type[VirtualHost] | type[Upstream] | type[Certificate] | type[StreamRoute]] = {
+ENTRY_TYPES: Mapping[EntryKind, type[TableEntry]] = {
     "hosts": VirtualHost,
     "upstreams": Upstream,
     "certificates": Certificate,
     "streams": StreamRoute,
+    "consumers": Consumer,
+    "consumer_groups": ConsumerGroup,
 }
 
 
@@ -77,6 +81,10 @@ def entry_kind(entry: TableEntry) -> EntryKind:
             return "certificates"
         case StreamRoute():
             return "streams"
+        case Consumer():
+            return "consumers"
+        case ConsumerGroup():
+            return "consumer_groups"
 
 
 __all__ = [
@@ -96,6 +104,9 @@ __all__ = [
     "ClientAuth",
     "Compare",
     "Condition",
+    "Consumer",
+    "ConsumerGroup",
+    "Credential",
     "Ejection",
     "Endpoint",
     "Entry",

@@ -1,4 +1,4 @@
-"""`basic-auth`: names and passwords (RFC 7617).
+"""`basic-auth`: names and passwords (RFC 7617), of consumers, or of users that the route lists.
 
 Slow hashes are checked in two threads of their own, and a password that was right is remembered by a keyed digest, so
 that a client that keeps sending it costs one digest and no wait. With too many that wait for a check, as when somebody
@@ -6,8 +6,6 @@ guesses, further ones get a 503.
 """
 
 import asyncio
-import base64
-import binascii
 import hashlib
 import hmac
 import secrets
@@ -15,12 +13,8 @@ from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
 
 from headgate.common.plugins.basic_auth import BasicAuthConfig, read_htpasswd
-from headgate.gateway.plugins.interface import (
-    Plugin,
-    PluginServices,
-    Request,
-    Response,
-)
+from headgate.gateway.plugins.authentication import Authenticator, Identified, basic_credentials
+from headgate.gateway.plugins.interface import PluginServices, Request, Response
 from headgate.gateway.plugins.keyed import Keyed
 from headgate.gateway.plugins.passwords import Hashed, read_hash
 
@@ -31,35 +25,53 @@ _THREADS = ThreadPoolExecutor(2, thread_name_prefix="passwords")
 """Apart from the loop's own threads, which look names up: guessing must not hold these up."""
 
 
-class BasicAuth(Plugin[BasicAuthConfig]):
-    """Asks for a name and a password."""
+class BasicAuth(Authenticator[BasicAuthConfig]):
+    """Asks for a name and a password: those of a consumer, or of the users that it was told."""
 
     name = "basic-auth"
     order = 2520
     Config = BasicAuthConfig
+    scheme = "Basic"
 
     def __init__(self, config: BasicAuthConfig, services: PluginServices) -> None:
         super().__init__(config, services)
+        self.finds_consumer = not config.has_users
         self._kept = {name.encode(): hashed for name, hashed in _read_users(config)}
         self._right: Keyed[bool] = Keyed(_REMEMBERED)
         self._waiting = 0
         self._digest_key = secrets.token_bytes(32)
-        realm = config.realm.replace("\\", "\\\\").replace('"', '\\"')
-        self._challenge = f'Basic realm="{realm}"'
 
     def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
         """Let the request pass, or ask for a password."""
-        given = _credentials(request.headers.get("Authorization"))
+        return super().on_request(request) if self.finds_consumer else self._check_user(request)
+
+    # Consumers
+
+    def identify(self, request: Request) -> Identified:
+        """Look the name up, and compare the password."""
+        given = basic_credentials(request)
         if given is None:
-            return self._ask("no name and password")
+            return self.refusal("Missing authorization in request")
+        name, password = given
+        credential = self.services.consumers.find(self.name, name)
+        if credential is None or not hmac.compare_digest(credential.config.password.reveal().encode(), password):
+            return self.refusal("Invalid user authorization")
+        return credential
+
+    # Users
+
+    def _check_user(self, request: Request) -> Response | Awaitable[Response | None] | None:
+        given = basic_credentials(request)
+        if given is None:
+            return self.refusal("no name and password")
         name, password = given
         hashed = self._kept.get(name)
         if hashed is None:
-            return self._ask("wrong name or password")
+            return self.refusal("wrong name or password")
         if hashed.is_slow and self._right.get(self._digest(name, password)) is None:
             return self._check_slowly(request, name, password, hashed)
         if not hashed.is_slow and not hashed.check(password):
-            return self._ask("wrong name or password")
+            return self.refusal("wrong name or password")
         self._pass(request, name)
         return None
 
@@ -72,7 +84,7 @@ class BasicAuth(Plugin[BasicAuthConfig]):
         finally:
             self._waiting -= 1
         if not is_right:
-            return self._ask("wrong name or password")
+            return self.refusal("wrong name or password")
         self._right.put(self._digest(name, password), True)
         self._pass(request, name)
         return None
@@ -84,14 +96,9 @@ class BasicAuth(Plugin[BasicAuthConfig]):
         user = name.decode("latin-1")
         request.variables["remote_user"] = user
         if self.config.hide_credentials:
-            request.headers.remove("Authorization")
+            self.hide(request)
         if self.config.user_header is not None:
             request.headers.set(self.config.user_header, user)
-
-    def _ask(self, reason: str) -> Response:
-        response = Response.refusal(401, reason)
-        response.headers.set("WWW-Authenticate", self._challenge)
-        return response
 
 
 def _read_users(config: BasicAuthConfig) -> list[tuple[str, Hashed]]:
@@ -108,16 +115,3 @@ def _read_users(config: BasicAuthConfig) -> list[tuple[str, Hashed]]:
 
 def _plain(password: bytes) -> Hashed:
     return Hashed(lambda given: hmac.compare_digest(given, password), is_slow=False)
-
-
-def _credentials(value: str | None) -> tuple[bytes, bytes] | None:
-    """Read name and password of an Authorization header."""
-    scheme, _, text = (value or "").partition(" ")
-    if scheme.lower() != "basic":
-        return None
-    try:
-        decoded = base64.b64decode(text.strip(), validate=True)
-    except binascii.Error:
-        return None
-    name, colon, password = decoded.partition(b":")
-    return (name, password) if colon else None

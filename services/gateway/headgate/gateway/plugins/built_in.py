@@ -9,6 +9,7 @@ from headgate.gateway.plugins.bandwidth import Bandwidth
 from headgate.gateway.plugins.basic_auth import BasicAuth
 from headgate.gateway.plugins.brotli import Brotli
 from headgate.gateway.plugins.client_control import ClientControl
+from headgate.gateway.plugins.consumer_restriction import ConsumerRestriction
 from headgate.gateway.plugins.cors import Cors
 from headgate.gateway.plugins.csrf import Csrf
 from headgate.gateway.plugins.echo import Echo
@@ -17,13 +18,18 @@ from headgate.gateway.plugins.fault_injection import FaultInjection
 from headgate.gateway.plugins.file_logger import FileLogger
 from headgate.gateway.plugins.forward_auth import ForwardAuth
 from headgate.gateway.plugins.gzip import Gzip
+from headgate.gateway.plugins.hmac_auth import HmacAuth
 from headgate.gateway.plugins.http_logger import HttpLogger
 from headgate.gateway.plugins.interface import Plugin
 from headgate.gateway.plugins.ip_restriction import IpRestriction
+from headgate.gateway.plugins.jwt_auth import JwtAuth
+from headgate.gateway.plugins.key_auth import KeyAuth
+from headgate.gateway.plugins.ldap_auth import LdapAuth
 from headgate.gateway.plugins.limit_conn import LimitConn
 from headgate.gateway.plugins.limit_count import LimitCount
 from headgate.gateway.plugins.limit_req import LimitReq
 from headgate.gateway.plugins.mocking import Mocking
+from headgate.gateway.plugins.multi_auth import MultiAuth
 from headgate.gateway.plugins.opentelemetry import Opentelemetry
 from headgate.gateway.plugins.prometheus import Prometheus
 from headgate.gateway.plugins.proxy_cache import ProxyCache
@@ -51,6 +57,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     BasicAuth,
     Brotli,
     ClientControl,
+    ConsumerRestriction,
     Cors,
     Csrf,
     Echo,
@@ -59,11 +66,16 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     FileLogger,
     ForwardAuth,
     Gzip,
+    HmacAuth,
     HttpLogger,
     IpRestriction,
+    JwtAuth,
+    KeyAuth,
+    LdapAuth,
     LimitConn,
     LimitCount,
     LimitReq,
+    MultiAuth,
     Mocking,
     Opentelemetry,
     Prometheus,

@@ -12,7 +12,7 @@ it: a hook that nobody has costs an empty loop. It keeps nothing of a request, s
 What a plugin raises is a 500 that names it, a log line, and no more.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 from headgate.gateway.plugins.errors import PluginFailed
@@ -26,7 +26,9 @@ from headgate.gateway.plugins.interface import (
 )
 from headgate.gateway.plugins.meta import overrides
 
-_RequestHook = Callable[[Request], Response | Awaitable[Response | None] | None]
+Part = tuple[int, Plugin[Any]]
+"""A plugin with its order."""
+RequestHook = Callable[[Request], Response | Awaitable[Response | None] | None]
 _ResponseHook = Callable[[Request, Response], Awaitable[None] | None]
 _BODIES = (bytes, type(None))
 
@@ -45,25 +47,42 @@ class PluginChain:
         "_services",
     )
 
-    def __init__(self, parts: Iterable[tuple[int, Plugin[Any]]], services: PluginServices) -> None:
-        """Take plugins with their orders; of equal orders the earlier part runs earlier."""
+    def __init__(
+        self,
+        parts: Iterable[Part],
+        services: PluginServices,
+        asked: Sequence[Plugin[Any]] | None = None,
+        left: Sequence[Plugin[Any]] = (),
+    ) -> None:
+        """Take plugins with their orders; of equal orders the earlier part runs earlier.
+
+        Args:
+            parts: the plugins.
+            services: for the log.
+            asked: those of them whose request hooks run, in their order; None: all.
+            left: others that have been asked already, and hear of the end.
+        """
         self._parts = tuple(sorted(parts, key=lambda part: -part[0]))
         self._services = services
         self._reported: set[tuple[str, type[Exception]]] = set()
-        self._compile([plugin for _, plugin in self._parts])
+        self._compile([plugin for _, plugin in self._parts], asked, left)
 
-    def _compile(self, plugins: list[Plugin[Any]]) -> None:
+    def _compile(
+        self, plugins: list[Plugin[Any]], asked: Sequence[Plugin[Any]] | None, left: Sequence[Plugin[Any]]
+    ) -> None:
         inwards = plugins
         outwards = [plugins[place] for place in sorted(range(len(plugins)), key=self._outward_rank)]
-        self._request_hooks: tuple[tuple[str, _RequestHook], ...] = tuple(
-            (plugin.name, plugin.on_request) for plugin in inwards if overrides(plugin, "on_request")
+        self._request_hooks: tuple[tuple[str, RequestHook], ...] = tuple(
+            (plugin.name, plugin.on_request)
+            for plugin in (inwards if asked is None else asked)
+            if overrides(plugin, "on_request")
         )
         self._response_hooks: tuple[tuple[str, _ResponseHook], ...] = tuple(
             (plugin.name, plugin.on_response) for plugin in outwards if overrides(plugin, "on_response")
         )
         self._request_filters = tuple(plugin for plugin in inwards if overrides(plugin, "request_body_filter"))
         self._response_filters = tuple(plugin for plugin in outwards if overrides(plugin, "body_filter"))
-        self._finish_hooks = tuple(plugin for plugin in outwards if overrides(plugin, "on_finish"))
+        self._finish_hooks = tuple(plugin for plugin in (*outwards, *left) if overrides(plugin, "on_finish"))
 
     def _outward_rank(self, place: int) -> tuple[int, int]:
         """Rank a part by when it sees answers: those of the smallest order first."""

@@ -26,6 +26,7 @@ class Csrf(Plugin[CsrfConfig]):
     name = "csrf"
     order = 2980
     Config = CsrfConfig
+    waits_for_consumer = True
 
     def __init__(self, config: CsrfConfig, services: PluginServices) -> None:
         super().__init__(config, services)

@@ -13,6 +13,7 @@ from headgate.common.secret import Secret
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.calls import CallFailed, call_url, make_client
 from headgate.gateway.plugins.chain import PluginChain
+from headgate.gateway.plugins.consumers import ConsumerDirectory
 from headgate.gateway.plugins.interface import (
     Closing,
     PluginServices,
@@ -39,6 +40,7 @@ class PluginHost:
         find_upstream: gives the endpoints of an upstream of the table, or of one that may be in it later.
         metrics: gives the metrics of this gateway.
         log_dir: folder for files of routes' plugins.
+        consumers: those of the table.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class PluginHost:
         find_upstream: Callable[[str], Endpoints] = no_endpoints,
         metrics: Callable[[], Awaitable[Response]] = no_metrics,
         log_dir: Path | None = None,
+        consumers: ConsumerDirectory | None = None,
     ) -> None:
         self._unseal = unseal
         self._registry = PluginRegistry()
@@ -62,6 +65,7 @@ class PluginHost:
             metrics=metrics,
             log_dir=log_dir,
             close_later=self._closing.add,
+            consumers=ConsumerDirectory() if consumers is None else consumers,
             logger=logging.getLogger("headgate.gateway.plugins"),
         )
 

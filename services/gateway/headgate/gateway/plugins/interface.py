@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 from headgate.common.plugins.config import PluginConfig, SecretText
 from headgate.common.plugins.fields import BadHeader, HeaderName, HeaderValue, is_reserved
 from headgate.common.secret import Secret
+from headgate.gateway.plugins.consumers import ConsumerDirectory, KnownConsumer
 from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.messages import BodySource, BodyTooLarge, Pacing, Request, Response
 
@@ -140,6 +141,8 @@ class PluginServices:
     """Folder for files of routes' plugins; None: there is none."""
     close_later: Callable[[Closing], None] = no_closing
     """Has something closed when the worker ends, if it is still in use then."""
+    consumers: ConsumerDirectory = field(default_factory=ConsumerDirectory)
+    """Those of the table that is served."""
     clock: Callable[[], float] = time.monotonic
     """Monotonic seconds."""
     logger: logging.Logger = field(default_factory=lambda: logging.getLogger("headgate.gateway.plugins"))
@@ -159,6 +162,11 @@ class Plugin(Generic[C]):
     answer_order: ClassVar[int | None] = None
     """Instead of `order` on responses, where the smaller is earlier."""
     Config: ClassVar[type[PluginConfig]] = PluginConfig
+    finds_consumer: bool = False
+    """True for one that recognises consumers: it sets `request.consumer`. Plugins of consumers come behind it."""
+    waits_for_consumer: bool = False
+    """True for one that runs behind those that recognise consumers, whatever its order, so that a consumer's own one
+    stands in its place."""
 
     def __init__(self, config: C, services: PluginServices) -> None:
         self.config = config
@@ -192,9 +200,11 @@ __all__ = [
     "BodyFilter",
     "BodySource",
     "BodyTooLarge",
+    "ConsumerDirectory",
     "HeaderName",
     "HeaderValue",
     "Headers",
+    "KnownConsumer",
     "Pacing",
     "Plugin",
     "PluginConfig",

@@ -11,6 +11,7 @@ class IpRestriction(Plugin[IpRestrictionConfig]):
     name = "ip-restriction"
     order = 3000
     Config = IpRestrictionConfig
+    waits_for_consumer = True
 
     def __init__(self, config: IpRestrictionConfig, services: PluginServices) -> None:
         super().__init__(config, services)

@@ -18,9 +18,12 @@ from headgate.gateway.proxy.grammar import HOST, TOKEN
 from headgate.gateway.proxy.paths import has_dot_segments
 
 if TYPE_CHECKING:
+    from headgate.gateway.plugins.chain import PluginChain
+    from headgate.gateway.plugins.consumers import KnownConsumer
     from headgate.gateway.plugins.targets import Endpoints
 
 _NO_CLAIMS: Mapping[bytes, bytes] = MappingProxyType({})
+
 _METHOD = re.compile(TOKEN.decode() + "++")
 _ID = re.compile("[!-~]++")
 _TARGET = re.compile(r"\*|/[\x21\x22\x24-\x7e]*+")
@@ -62,8 +65,10 @@ class Request:
         "authority",
         "body",
         "bytes_sent",
+        "chain",
         "claims",
         "client",
+        "consumer",
         "content_length",
         "endpoints",
         "headers",
@@ -84,6 +89,7 @@ class Request:
         "upstream_address",
         "upstream_host",
         "upstream_status",
+        "upstreams",
         "variables",
     )
 
@@ -103,6 +109,7 @@ class Request:
         is_id_given: bool = False,
         http_version: str = "1.1",
         route: str = "",
+        upstreams: str = "",
         content_length: int | None = 0,
         body: bytes | None = None,
         source: BodySource | None = None,
@@ -137,8 +144,14 @@ class Request:
         """What the client sent as `x-forwarded-for` and the like, by name: the upstream gets the gateway's own."""
         self.route = route
         """`host|route name`."""
+        self.upstreams = upstreams
+        """Keys of the upstreams that the route may choose from, with commas between them."""
         self.variables: dict[str, object] = {}
         """What plugins tell each other about this request; text values can be used as `$name` in templates."""
+        self.consumer: KnownConsumer | None = None
+        """Whose request it is, as far as a plugin has found that out."""
+        self.chain: PluginChain | None = None
+        """The plugins that its consumer leads to, if these are not the route's."""
         self.upstream_host: str | None = None
         """Host that is sent instead of the client's."""
         self.endpoints: Endpoints | None = None

@@ -16,6 +16,8 @@ class UnderMeta(Plugin[Any]):
         super().__init__(plugin.config, plugin.services)
         self.name = plugin.name  # type: ignore[misc]
         self.answer_order = plugin.answer_order  # type: ignore[misc]
+        self.finds_consumer = plugin.finds_consumer
+        self.waits_for_consumer = plugin.waits_for_consumer
         self.plugin = plugin
         self._takes = compile_expressions(meta.filter)
         self._decision = f"_meta.{id(self)}"

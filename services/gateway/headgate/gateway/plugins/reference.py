@@ -21,6 +21,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from headgate.common.plugins.config import PluginConfig
+from headgate.common.plugins.credentials import CREDENTIALS
 from headgate.common.secret import Secret
 from headgate.gateway.plugins.built_in import BUILT_IN
 from headgate.gateway.plugins.interface import Plugin
@@ -78,6 +79,10 @@ def _section(kind: type[Plugin[Any]]) -> str:
     lines = [f"### {kind.name}\n", f"{_text(kind)}\n"]
     lines += ["| field | type | default | meaning |", "|---|---|---|---|"]
     lines += _rows(kind.Config, "")
+    credential = CREDENTIALS.get(kind.name)
+    if credential is not None:
+        lines += ["\nOf a consumer it knows:\n", "| field | type | default | meaning |", "|---|---|---|---|"]
+        lines += _rows(credential, "")
     return "\n".join(lines) + "\n"
 
 
@@ -88,10 +93,11 @@ def _rows(model: type[BaseModel], prefix: str) -> Iterator[str]:
         inner = [one for one in _models(info.annotation) if one not in _OF_PLUGINS]
         shown = "list" if _is_list(info.annotation) else "object"
         kind = shown if inner else _type_name(info.annotation, info)
-        cells = [f"`{prefix}{name}`", kind, _default(info), meanings.get(name, "")]
+        shown_name = f"{prefix}{info.alias or name}"
+        cells = [f"`{shown_name}`", kind, _default(info), meanings.get(name, "")]
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
         for one in inner:
-            yield from _rows(one, f"{prefix}{name}{'[]' if shown == 'list' else ''}.")
+            yield from _rows(one, f"{shown_name}{'[]' if shown == 'list' else ''}.")
 
 
 def _depth(model: type[BaseModel], name: str) -> int:

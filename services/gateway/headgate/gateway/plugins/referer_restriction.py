@@ -27,6 +27,7 @@ class RefererRestriction(Plugin[RefererRestrictionConfig]):
     name = "referer-restriction"
     order = 2990
     Config = RefererRestrictionConfig
+    waits_for_consumer = True
 
     def __init__(self, config: RefererRestrictionConfig, services: PluginServices) -> None:
         super().__init__(config, services)

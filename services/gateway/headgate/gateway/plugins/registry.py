@@ -5,26 +5,24 @@ imported once, when the registry is made. One that cannot be imported costs the 
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from headgate.common.errors import SealingError
 from headgate.common.plugins.checking import read_config, read_meta, unknown_plugin
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.plugins.meta import PluginMeta
 from headgate.common.plugins.third_party import ENTRY_POINT_GROUP
-from headgate.common.sealing import SealedValue
-from headgate.common.secret import Secret
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.built_in import BUILT_IN
-from headgate.gateway.plugins.chain import PluginChain
+from headgate.gateway.plugins.chain import Part, PluginChain
+from headgate.gateway.plugins.consumer_chain import ConsumerChain
 from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices
 from headgate.gateway.plugins.meta import under
+from headgate.gateway.plugins.opening import Unseal, opened_secrets
 
-Unseal = Callable[[SealedValue], Secret[bytes]]
 _Kind = type[Plugin[Any]]
 
 
@@ -71,8 +69,9 @@ class PluginRegistry:
         """
         kind = self.find(use.name)
         try:
+            config = read_config(kind.Config, use, opened_secrets(use, unseal))
             read_meta(use)
-            config = read_config(kind.Config, use, _opened(use, unseal))
+            config = read_config(kind.Config, use, opened_secrets(use, unseal))
         except PluginFault as fault:
             # Without the cause: a model's own words may hold what the user wrote.
             raise _refused(fault) from None
@@ -80,6 +79,20 @@ class PluginRegistry:
             return kind(config, services)
         except Exception as error:
             raise PluginRefused(use.name, "config", f"{error or type(error).__name__}") from error
+
+    def parts(self, uses: Iterable[PluginUse], services: PluginServices, unseal: Unseal) -> list[Part]:
+        """Make plugins, with their orders.
+
+        Raises:
+            PluginRefused: as `make`.
+        """
+        made = []
+        for use in uses:
+            plugin = self.make(use, services, unseal)
+            meta = read_meta(use)
+            if not meta.disable:
+                made.append((_order(use, meta, plugin), under(meta, plugin)))
+        return made
 
     def chain(
         self, uses: Iterable[PluginUse], services: PluginServices, unseal: Unseal, *, scope: str = ""
@@ -91,12 +104,11 @@ class PluginRegistry:
             PluginRefused: as `make`.
         """
         own = replace(services, scope=scope)
-        parts = []
-        for use in uses:
-            plugin = self.make(use, own, unseal)
-            meta = read_meta(use)
-            if not meta.disable:
-                parts.append((_order(use, meta, plugin), under(meta, plugin)))
+        parts = self.parts(uses, own, unseal)
+        if any(plugin.finds_consumer for _, plugin in parts):
+            return ConsumerChain(
+                parts, own, lambda uses, scope: self.parts(uses, replace(services, scope=scope), unseal)
+            )
         chain = PluginChain(parts, own)
         return None if chain.is_idle else chain
 
@@ -119,16 +131,3 @@ def _checked_kind(name: str, loaded: object) -> _Kind:
     if not issubclass(loaded.Config, PluginConfig):
         raise TypeError("its `Config` is no subclass of headgate.gateway.plugins.interface.PluginConfig")
     return loaded
-
-
-def _opened(use: PluginUse, unseal: Unseal) -> dict[str, str]:
-    """Return the secrets of a use by their places."""
-    opened = {}
-    for place, sealed in use.secrets.items():
-        try:
-            opened[place] = unseal(sealed).reveal().decode("utf-8")
-        except SealingError as error:
-            raise PluginRefused(use.name, f"secrets.{place}", f"cannot be opened: {error}") from error
-        except UnicodeDecodeError:
-            raise PluginRefused(use.name, f"secrets.{place}", "is not text in UTF-8") from None
-    return opened

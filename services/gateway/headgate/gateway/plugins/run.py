@@ -402,6 +402,7 @@ def _request_of(exchange: "Exchange", run: PluginRun) -> Request:
         client=facts.client.decode("latin-1"),
         request_id=exchange.request_id.decode("latin-1"),
         route=exchange.route.name if exchange.route is not None else "",
+        upstreams=exchange.route.upstream_label if exchange.route is not None else "",
         content_length=length,
         source=run,
         is_id_given=bool(fields.request_id),

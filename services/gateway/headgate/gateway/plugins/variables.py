@@ -7,6 +7,7 @@ stands) and a cookie; the others are in the table below. What plugins put into `
 from collections.abc import Callable
 from urllib.parse import quote
 
+from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.messages import Request
 
 _OF_REQUEST: dict[str, Callable[[Request], str]] = {
@@ -57,6 +58,11 @@ def query_value(query: str, name: str) -> str | None:
     return None
 
 
+def without_query_value(query: str, name: str) -> str:
+    """Return a query without a parameter."""
+    return "&".join(part for part in query.split("&") if part.partition("=")[0] != name)
+
+
 def cookie_value(cookies: str, name: str) -> str | None:
     """Return the first cookie of a name in a Cookie header."""
     for part in cookies.split(";"):
@@ -64,3 +70,13 @@ def cookie_value(cookies: str, name: str) -> str | None:
         if key == name:
             return value
     return None
+
+
+def without_cookie(headers: Headers, name: str) -> None:
+    """Take a cookie out of a head; the Cookie header too where nothing is left in it."""
+    parts = [part.strip(" \t") for part in ";".join(headers.get_all("Cookie")).split(";")]
+    left = [part for part in parts if part and part.partition("=")[0] != name]
+    if left:
+        headers.set("Cookie", "; ".join(left))
+    else:
+        headers.remove("Cookie")

@@ -7,18 +7,29 @@ point in between at which a request could see half of it. An update that fails i
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from headgate.common.sealing import SealedValue
 from headgate.common.secret import Secret
 from headgate.common.snapshot import ChunkName, Version
-from headgate.common.table import ENTRY_KINDS, Certificate, EntryKind, StreamRoute, Upstream, VirtualHost
+from headgate.common.table import (
+    ENTRY_KINDS,
+    Certificate,
+    Consumer,
+    ConsumerGroup,
+    EntryKind,
+    StreamRoute,
+    Upstream,
+    VirtualHost,
+)
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.balancing.upstream import UpstreamHolder, missing_balancer
 from headgate.gateway.health.policies import WatchesNothing, WatchesUpstreams
+from headgate.gateway.plugins.consumers import ConsumerDirectory, KnownConsumer, KnownGroup
 from headgate.gateway.steps import Steps, finish
 from headgate.gateway.table.certificates import OpenedCertificate, open_certificate
-from headgate.gateway.table.chunks import ChunkSet, FindPrevious, decode_entry
+from headgate.gateway.table.chunks import ChunkSet, ChunkStage, FindPrevious, decode_entry
 from headgate.gateway.table.compile import (
     CompiledHost,
     CompiledTable,
@@ -53,6 +64,7 @@ class TableCompiler:
         health: watches the endpoints of what is made current.
         make_chain: makes the plugins of routes.
         resolver: knows the addresses of endpoints that are names; without one they are looked up by each connection.
+        consumers: where plugins find consumers.
     """
 
     def __init__(
@@ -64,8 +76,10 @@ class TableCompiler:
         health: WatchesUpstreams | None = None,
         make_chain: MakeChain = no_plugins,
         resolver: FollowsNames | None = None,
+        consumers: ConsumerDirectory | None = None,
     ) -> None:
         self.directory = directory
+        self.consumer_directory = ConsumerDirectory() if consumers is None else consumers
         self._unseal = unseal
         self._next_offset = next_offset
         self._health: WatchesUpstreams = WatchesNothing() if health is None else health
@@ -82,6 +96,8 @@ class TableCompiler:
         self.upstreams: ChunkSet[Upstream, BoundUpstream] = ChunkSet(Upstream, self._upstream_compiler.bind)
         self.certificates: ChunkSet[Certificate, OpenedCertificate] = ChunkSet(Certificate, self._open_certificate)
         self.streams: ChunkSet[StreamRoute, CompiledStream] = ChunkSet(StreamRoute, self._compile_stream)
+        self.consumers: ChunkSet[Consumer, KnownConsumer] = ChunkSet(Consumer, self._compile_consumer)
+        self.consumer_groups: ChunkSet[ConsumerGroup, KnownGroup] = ChunkSet(ConsumerGroup, self._compile_group)
         self.table: CompiledTable | None = None
 
     def _compile_host(self, raw: bytes, find_previous: FindPrevious[CompiledHost]) -> Steps[tuple[str, CompiledHost]]:
@@ -109,6 +125,18 @@ class TableCompiler:
         previous = find_previous(certificate.key)
         yield from ()
         return certificate.key, open_certificate(certificate, previous and previous.compiled, self._unseal)
+
+    def _compile_consumer(
+        self, raw: bytes, find_previous: FindPrevious[KnownConsumer]
+    ) -> Steps[tuple[str, KnownConsumer]]:
+        entry = decode_entry(Consumer, raw)
+        yield from ()
+        return entry.key, self.consumer_directory.read(entry, self._unseal)
+
+    def _compile_group(self, raw: bytes, find_previous: FindPrevious[KnownGroup]) -> Steps[tuple[str, KnownGroup]]:
+        entry = decode_entry(ConsumerGroup, raw)
+        yield from ()
+        return entry.key, KnownGroup(entry)
 
     def stage(self, version: Version, names: Sequence[ChunkName]) -> "TableUpdate":
         """Begin an update to a revision that consists of these chunks."""
@@ -187,7 +215,8 @@ class TableCompiler:
 
     def stored_chunks(self) -> Iterable[tuple[ChunkName, bytes]]:
         """Yield the current chunks, compressed, as the store has them."""
-        for chunks in (self.hosts, self.upstreams, self.certificates, self.streams):
+        kinds = (self.hosts, self.upstreams, self.certificates, self.streams, self.consumers, self.consumer_groups)
+        for chunks in kinds:
             for held in chunks.held.values():
                 yield held.name, held.stored
 
@@ -205,9 +234,9 @@ class TableUpdate:
         self._upstreams = compiler.upstreams.stage(by_kind["upstreams"])
         self._certificates = compiler.certificates.stage(by_kind["certificates"])
         self._streams = compiler.streams.stage(by_kind["streams"])
-        self.needed = sum(
-            (stage.needed for stage in (self._upstreams, self._hosts, self._certificates, self._streams)), ()
-        )
+        self._consumers = compiler.consumers.stage(by_kind["consumers"])
+        self._groups = compiler.consumer_groups.stage(by_kind["consumer_groups"])
+        self.needed = sum((stage.needed for stage in self._stages()), ())
         """Chunks that the compiler lacks, to be added in any order."""
         self.certificates: tuple[Mapping[str, OpenedCertificate], Collection[str]] = {}, ()
         """Once committed: those that are new or changed by key, and the keys of those that are gone."""
@@ -231,6 +260,13 @@ class TableUpdate:
                 yield from self._certificates.add(name, content)
             case "streams":
                 yield from self._streams.add(name, content)
+            case "consumers":
+                yield from self._consumers.add(name, content)
+            case "consumer_groups":
+                yield from self._groups.add(name, content)
+
+    def _stages(self) -> "tuple[ChunkStage[Any, Any], ...]":
+        return self._upstreams, self._hosts, self._certificates, self._streams, self._consumers, self._groups
 
     @property
     def changes_streams(self) -> bool:
@@ -246,7 +282,7 @@ class TableUpdate:
         Raises:
             LookupError: a needed chunk was not added; nothing is changed.
         """
-        for stage in (self._upstreams, self._hosts, self._certificates, self._streams):
+        for stage in self._stages():
             stage.check_complete()
         bound, gone = self._upstreams.commit()
         for upstream in bound.values():
@@ -255,6 +291,8 @@ class TableUpdate:
             self._compiler.forget_upstream(key)
         self.certificates = self._certificates.commit()
         self._streams.commit()
+        self._compiler.consumer_directory.replace(*self._consumers.commit())
+        self._compiler.consumer_directory.replace_groups(*self._groups.commit())
         table = self._compiler.replace_table(self._version, *self._hosts.commit())
         self.settling = self._compiler.settle(bound.values(), gone)
         next(self.settling, None)

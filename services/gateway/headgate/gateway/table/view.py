@@ -6,7 +6,7 @@ Two sources: a list of entries (`headgate explain` on files) and a gateway's com
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from headgate.common.table import StreamRoute, Upstream, VirtualHost
+from headgate.common.table import Consumer, StreamRoute, Upstream, VirtualHost
 from headgate.gateway.table.compiler import TableCompiler
 
 
@@ -29,6 +29,9 @@ class TableView(Protocol):
     def stream_routes(self) -> Iterator[StreamRoute]:
         """Yield all stream routes."""
 
+    def consumers(self) -> Iterator[Consumer]:
+        """Yield all consumers."""
+
 
 class EntryView:
     """A view of entries at hand."""
@@ -39,6 +42,7 @@ class EntryView:
         self._hosts = {entry.host: entry for entry in entries if isinstance(entry, VirtualHost)}
         self._streams = {entry.key: entry for entry in entries if isinstance(entry, StreamRoute)}
         self._upstreams = {entry.key: entry for entry in entries if isinstance(entry, Upstream)}
+        self._consumers = {entry.key: entry for entry in entries if isinstance(entry, Consumer)}
 
     def virtual_host(self, host: str) -> VirtualHost | None:
         """Return a virtual host by name."""
@@ -55,6 +59,10 @@ class EntryView:
     def stream_routes(self) -> Iterator[StreamRoute]:
         """Yield all stream routes, sorted."""
         return (self._streams[key] for key in sorted(self._streams))
+
+    def consumers(self) -> Iterator[Consumer]:
+        """Yield all consumers, sorted."""
+        return (self._consumers[key] for key in sorted(self._consumers))
 
 
 class CompilerView:
@@ -84,3 +92,7 @@ class CompilerView:
     def stream_routes(self) -> Iterator[StreamRoute]:
         """Yield all stream routes in no particular order."""
         return self._compiler.streams.entries()
+
+    def consumers(self) -> Iterator[Consumer]:
+        """Yield all consumers in no particular order."""
+        return self._compiler.consumers.entries()

@@ -1,0 +1,37 @@
+"""What `wolf-rbac` is told, and what it knows of a consumer."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import AfterValidator, Field
+
+from headgate.common.plugins.authentication import CredentialConfig
+from headgate.common.plugins.config import PluginConfig
+from headgate.common.plugins.fields import HEADER_NAME, check_url
+
+
+def _checked_server(text: str) -> str:
+    check_url(text)
+    return text.rstrip("/")
+
+
+def _checked_prefix(text: str) -> str:
+    if not HEADER_NAME.fullmatch(text):
+        raise ValueError(f"{text[:80]!r} is not the beginning of a header's name")
+    return text
+
+
+class WolfRbacConfig(PluginConfig):
+    """Fields of `wolf-rbac`: none, all is said of the consumer."""
+
+
+class WolfRbacCredential(CredentialConfig):
+    """A consumer's `wolf-rbac`."""
+
+    identified_by: ClassVar[str] = "appid"
+
+    appid: str = Field(default="unset", min_length=1)
+    """Application in wolf; tokens name it."""
+    server: Annotated[str, AfterValidator(_checked_server)] = "http://127.0.0.1:12180"
+    """Where wolf is."""
+    header_prefix: Annotated[str, AfterValidator(_checked_prefix)] = "X-"
+    """Upstream and client are told the user in `X-UserId`, `X-Username` and `X-Nickname`."""

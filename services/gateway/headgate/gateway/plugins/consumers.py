@@ -1,0 +1,264 @@
+"""The consumers of a table as plugins find them: by what a request brings, or by name.
+
+Credentials are found by a keyed digest, so neither the time that a look-up takes nor the memory of the index tells
+anything of a key. Of several that claim the same the oldest has it (`headgate.common.table.Consumer`); who comes after
+it moves up when it goes.
+"""
+
+import bisect
+import hashlib
+import logging
+import secrets
+from collections.abc import Collection, Hashable, Iterator, Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+from headgate.common.plugins.authentication import CredentialConfig
+from headgate.common.plugins.checking import read_config
+from headgate.common.plugins.credentials import CREDENTIALS
+from headgate.common.plugins.errors import PluginFault
+from headgate.common.plugins.fields import BadHeader, configured_value
+from headgate.common.secret import Secret
+from headgate.common.table import Consumer, ConsumerGroup, Credential, PluginUse
+from headgate.gateway.plugins.errors import PluginRefused
+from headgate.gateway.plugins.opening import Unseal, opened_secrets
+
+_log = logging.getLogger(__name__)
+
+Seniority = tuple[str, str, str, str]
+"""The least is the oldest: creation time, namespace, name, cluster."""
+
+
+class KnownGroup:
+    """A group of consumers that has plugins."""
+
+    __slots__ = ("name", "parts", "plugins", "refused", "seniority", "title")
+
+    def __init__(self, entry: ConsumerGroup) -> None:
+        self.name = entry.name
+        self.title = f"consumer group {entry.name}"
+        self.plugins = entry.plugins
+        self.seniority = _seniority(entry)
+        self.parts: Any = None
+        """Its plugins with their orders, once they were made."""
+        self.refused: PluginRefused | None = None
+        """Why they cannot be made."""
+
+
+class KnownConsumer:
+    """A consumer."""
+
+    __slots__ = (
+        "credentials",
+        "group",
+        "headers",
+        "labels",
+        "name",
+        "parts",
+        "plugins",
+        "problems",
+        "refused",
+        "seniority",
+        "title",
+    )
+
+    def __init__(self, entry: Consumer) -> None:
+        self.name = entry.name
+        self.title = f"consumer {entry.name}"
+        self.group = entry.group
+        """Empty for none."""
+        self.labels: Mapping[str, str] = entry.labels
+        self.plugins: tuple[PluginUse, ...] = entry.plugins
+        self.seniority = _seniority(entry)
+        self.credentials: tuple[KnownCredential, ...] = ()
+        self.headers: tuple[tuple[str, str], ...] = ()
+        """That tell upstreams who it is."""
+        self.problems: tuple[str, ...] = ()
+        """What of it cannot be used."""
+        self.parts: Any = None
+        """Its plugins with their orders, once they were made."""
+        self.refused: PluginRefused | None = None
+        """Why they cannot be made."""
+
+
+class KnownCredential:
+    """By what a consumer is recognised."""
+
+    __slots__ = ("config", "consumer", "digest", "name", "plugin", "prepared")
+
+    def __init__(
+        self, consumer: KnownConsumer, plugin: str, config: CredentialConfig, name: str, digest: bytes
+    ) -> None:
+        self.consumer = consumer
+        self.plugin = plugin
+        self.config: Any = config
+        """What the plugin has to know, its own model."""
+        self.name = name
+        self.digest = digest
+        self.prepared: Any = None
+        """What the plugin made of it, for the next time."""
+
+    @property
+    def seniority(self) -> Seniority:
+        """That of its consumer."""
+        return self.consumer.seniority
+
+
+class _Claimant(Protocol):
+    @property
+    def seniority(self) -> Seniority: ...
+
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V", bound=_Claimant)
+
+
+class Awards(Generic[K, V]):
+    """Who has what: of several that claim the same the oldest."""
+
+    __slots__ = ("_rivals", "owners")
+
+    def __init__(self) -> None:
+        self.owners: dict[K, V] = {}
+        self._rivals: dict[K, list[V]] = {}
+        """Of what several claim, all who do, the oldest first."""
+
+    def add(self, key: K, claimant: V) -> V | None:
+        """Take a claim; return who has it, if that is another, or who had it."""
+        owner = self.owners.setdefault(key, claimant)
+        if owner is claimant:
+            return None
+        rivals = self._rivals.setdefault(key, [owner])
+        bisect.insort(rivals, claimant, key=lambda each: each.seniority)
+        self.owners[key] = rivals[0]
+        return owner
+
+    def drop(self, key: K, claimant: V) -> None:
+        """Take a claim back."""
+        rivals = self._rivals.get(key)
+        if rivals is None:
+            del self.owners[key]
+            return
+        rivals.remove(claimant)
+        self.owners[key] = rivals[0]
+        if len(rivals) == 1:
+            del self._rivals[key]
+
+
+class ConsumerDirectory:
+    """All consumers and groups of the table that is served."""
+
+    def __init__(self) -> None:
+        self._digest_key = secrets.token_bytes(32)
+        self._consumers: dict[str, KnownConsumer] = {}
+        self._groups: dict[str, KnownGroup] = {}
+        self._names: Awards[str, KnownConsumer] = Awards()
+        self._group_names: Awards[str, KnownGroup] = Awards()
+        self._credentials: dict[str, Awards[bytes, KnownCredential]] = {name: Awards() for name in CREDENTIALS}
+
+    @property
+    def count(self) -> int:
+        """How many consumers there are."""
+        return len(self._consumers)
+
+    def find(self, plugin: str, value: bytes) -> KnownCredential | None:
+        """Return the credential of a plugin that is found by this value: a key, a user's name."""
+        return self._credentials[plugin].owners.get(self._digest(value))
+
+    def named(self, name: str) -> KnownConsumer | None:
+        """Return a consumer by its name."""
+        return self._names.owners.get(name)
+
+    def group(self, name: str) -> KnownGroup | None:
+        """Return a group by its name; None too for one that is nothing but a name."""
+        return self._group_names.owners.get(name) if name else None
+
+    def _digest(self, value: bytes) -> bytes:
+        return hashlib.blake2b(value, key=self._digest_key, digest_size=16).digest()
+
+    # Changes
+
+    def read(self, entry: Consumer, unseal: Unseal) -> KnownConsumer:
+        """Make a consumer of its entry, with its secrets opened; it is not found before `replace` has taken it."""
+        consumer = KnownConsumer(entry)
+        problems: list[str] = []
+        try:
+            consumer.headers = tuple(_headers(entry))
+        except BadHeader as error:
+            consumer.problems = (f"upstreams cannot be told of it: {error}",)
+            return consumer
+        credentials = []
+        for index, credential in enumerate(entry.credentials):
+            try:
+                credentials.append(self._read_credential(consumer, credential, unseal))
+            except (PluginFault, PluginRefused) as fault:
+                problems.append(f"credentials[{index}]: {fault}")
+        consumer.credentials, consumer.problems = tuple(credentials), tuple(problems)
+        return consumer
+
+    def _read_credential(self, consumer: KnownConsumer, credential: Credential, unseal: Unseal) -> KnownCredential:
+        use = credential.use
+        model = CREDENTIALS.get(use.name)
+        if model is None:
+            raise PluginRefused(use.name, "", f"recognises no consumers; {', '.join(CREDENTIALS)} do")
+        config = read_config(model, use, opened_secrets(use, unseal))
+        value = getattr(config, model.identified_by)
+        text = value.reveal() if isinstance(value, Secret) else value
+        name = configured_value(credential.name)
+        return KnownCredential(consumer, use.name, config, name, self._digest(text.encode()))
+
+    def replace(self, arrived: Mapping[str, KnownConsumer], gone: Collection[str]) -> None:
+        """Take consumers that are new or changed, by their keys, and drop those that are gone; at once."""
+        for key in (*gone, *arrived):
+            before = self._consumers.pop(key, None)
+            if before is not None:
+                self._names.drop(before.name, before)
+                for credential in before.credentials:
+                    self._credentials[credential.plugin].drop(credential.digest, credential)
+        for key, consumer in arrived.items():
+            self._consumers[key] = consumer
+            self._names.add(consumer.name, consumer)
+            for credential in consumer.credentials:
+                rival = self._credentials[credential.plugin].add(credential.digest, credential)
+                if rival is not None:
+                    _note_rivals(key, credential, rival)
+            for problem in consumer.problems:
+                _log.error("a consumer cannot be recognised", extra={"consumer": key, "problem": problem})
+
+    def replace_groups(self, arrived: Mapping[str, KnownGroup], gone: Collection[str]) -> None:
+        """Take groups that are new or changed, by their keys, and drop those that are gone; at once."""
+        for key in (*gone, *arrived):
+            before = self._groups.pop(key, None)
+            if before is not None:
+                self._group_names.drop(before.name, before)
+        for key, group in arrived.items():
+            self._groups[key] = group
+            self._group_names.add(group.name, group)
+
+
+def _seniority(entry: Consumer | ConsumerGroup) -> Seniority:
+    source = entry.provenance
+    return entry.created_at, source.namespace, source.name, source.cluster
+
+
+def _headers(entry: Consumer) -> Iterator[tuple[str, str]]:
+    yield USERNAME, configured_value(entry.name)
+    if entry.group:
+        yield GROUP, configured_value(entry.group)
+    if "custom_id" in entry.labels:
+        yield CUSTOM_ID, configured_value(entry.labels["custom_id"])
+
+
+def _note_rivals(key: str, credential: KnownCredential, rival: KnownCredential) -> None:
+    winner, loser = sorted((credential, rival), key=lambda each: each.seniority)
+    _log.error(
+        "two consumers have the same credential, which the older one keeps",
+        extra={"plugin": credential.plugin, "kept_by": winner.consumer.name, "refused": loser.consumer.name},
+    )
+
+
+USERNAME = "X-Consumer-Username"
+GROUP = "X-Consumer-Group-Id"
+CUSTOM_ID = "X-Consumer-Custom-Id"
+CREDENTIAL = "X-Credential-Identifier"
+CONSUMER_HEADERS = (USERNAME, GROUP, CUSTOM_ID, CREDENTIAL)
+"""What upstreams are told of a consumer; what clients send under these names is dropped where consumers matter."""

@@ -1,0 +1,45 @@
+"""`ldap-auth`: a name and a password that an LDAP server accepts say which consumer it is.
+
+The server is asked at each request, by a simple bind.
+"""
+
+import re
+
+from headgate.common.plugins.ldap_auth import LdapAuthConfig
+from headgate.gateway.plugins.authentication import Authenticator, Identified, basic_credentials
+from headgate.gateway.plugins.interface import Request, Response
+from headgate.gateway.plugins.ldap_bind import bind
+
+_SPECIAL = re.compile(r'[,+"\\<>;=\x00-\x1f]|^[ #]| $')
+
+
+class LdapAuth(Authenticator[LdapAuthConfig]):
+    """Asks for a name and a password, and a server whether they are right."""
+
+    name = "ldap-auth"
+    order = 2540
+    Config = LdapAuthConfig
+    scheme = "Basic"
+
+    async def identify(self, request: Request) -> Identified:
+        """Look the name up, and have the password checked."""
+        given = basic_credentials(request)
+        if given is None:
+            return self.refusal("Missing authorization in request")
+        name, password = (part.decode("utf-8", "replace") for part in given)
+        user_dn = f"{self.config.uid}={escape_value(name)},{self.config.base_dn}"
+        credential = self.services.consumers.find(self.name, user_dn.encode())
+        # A bind without a password succeeds, as nobody's (RFC 4513 section 5.1.2).
+        if credential is None or not password:
+            return self.refusal("Invalid user authorization")
+        try:
+            is_right = await bind(self.config, user_dn, password)
+        except OSError as error:
+            self.services.logger.error("ldap-auth of %s: %s", request.route, error or "no answer in time")
+            return Response.refusal(503, "the LDAP server did not answer")
+        return credential if is_right else self.refusal("Invalid user authorization")
+
+
+def escape_value(text: str) -> str:
+    """Write a text as a value in a distinguished name (RFC 4514 section 2.4)."""
+    return _SPECIAL.sub(lambda found: f"\\{ord(found[0]):02x}" if found[0] < " " else f"\\{found[0]}", text)
