@@ -41,6 +41,7 @@ BUILT_IN: dict[str, tuple[Resource, ...]] = {
     "v1": (
         Resource("", "services", "Service"),
         Resource("", "endpoints", "Endpoints"),
+        Resource("", "pods", "Pod"),
         Resource("", "secrets", "Secret"),
         Resource("", "configmaps", "ConfigMap"),
         Resource("", "namespaces", "Namespace", namespaced=False),

@@ -53,10 +53,25 @@ def test_the_status_of_services_stays() -> None:
     assert strip(service) == service
 
 
-def test_secrets_without_a_certificate_are_not_published() -> None:
-    secret = {"kind": "Secret", "type": "Opaque", "metadata": {"name": "a"}, "data": {"k": "eA=="}}
+def test_secrets_that_others_manage_are_not_published() -> None:
+    secret = {"kind": "Secret", "type": "helm.sh/release.v1", "metadata": {"name": "a"}, "data": {"k": "eA=="}}
     assert not is_published(secret)
     assert prepare(secret, throwaway_recipients()) is None
+
+
+def test_secrets_that_people_write_are_published_sealed() -> None:
+    secret = {"kind": "Secret", "type": "Opaque", "metadata": {"name": "a"}, "data": {"k": "dmFsdWU="}}
+    published = prepare(secret, throwaway_recipients())
+    assert published is not None
+    assert published["sealed"]["values"].keys() == {"k"}
+    assert b"dmFsdWU" not in encode(published)
+
+
+def test_of_pods_only_names_and_labels_are_published() -> None:
+    metadata = {"name": "a", "namespace": "b", "labels": {"c": "d"}, "annotations": {"e": "f"}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": []}, "status": {}}
+    kept = {"name": "a", "namespace": "b", "labels": {"c": "d"}}
+    assert strip(pod) == {"apiVersion": "v1", "kind": "Pod", "metadata": kept}
 
 
 def test_other_objects_are_prepared_by_stripping_alone() -> None:

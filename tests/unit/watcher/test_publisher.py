@@ -256,11 +256,11 @@ async def test_secrets_are_sealed_and_others_are_not_published(caplog: pytest.Lo
     pair = SelfSigned("a.example")
     secret = pair.secret("default", "tls")
     secret["metadata"] |= {"uid": "u", "resourceVersion": "7"}
-    opaque = {**secret, "type": "Opaque", "metadata": {**secret["metadata"], "name": "other"}}
+    foreign = {**secret, "type": "kubernetes.io/dockercfg", "metadata": {**secret["metadata"], "name": "other"}}
     async with publishing() as one:
         one.source.list()
         one.source.apply(secret, SECRET)
-        one.source.apply(opaque, SECRET)
+        one.source.apply(foreign, SECRET)
         await one.settle()
         (published,) = one.log.appended
         assert published.object is not None
@@ -277,7 +277,7 @@ async def test_a_secret_that_stops_holding_a_certificate_is_gone() -> None:
     async with publishing() as one:
         one.source.apply(secret, SECRET)
         await until(lambda: len(one.log.appended) == 1)
-        one.source.apply({**secret, "type": "Opaque"}, SECRET)
+        one.source.apply({**secret, "type": "kubernetes.io/dockercfg"}, SECRET)
         await until(lambda: len(one.log.appended) == 2)
         assert one.log.appended[1].operation is Operation.DELETE
 

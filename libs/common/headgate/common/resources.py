@@ -37,7 +37,25 @@ ENDPOINT_SLICE = ResourceKind("discovery.k8s.io", "endpointslices", "EndpointSli
 ENDPOINTS = ResourceKind("", "endpoints", "Endpoints", ("v1",))
 NAMESPACE = ResourceKind("", "namespaces", "Namespace", ("v1",), namespaced=False)
 SECRET = ResourceKind("", "secrets", "Secret", ("v1",))
+POD = ResourceKind("", "pods", "Pod", ("v1",))
+"""Of which only the labels are read, and only where that is asked for."""
 SERVICE_EXPORT = ResourceKind("multicluster.x-k8s.io", "serviceexports", "ServiceExport", ("v1beta1", "v1alpha1"))
+APISIX_GROUP = "apisix.apache.org"
+APISIX_ROUTE = ResourceKind(APISIX_GROUP, "apisixroutes", "ApisixRoute", ("v2", "v2beta3", "v1"))
+APISIX_UPSTREAM = ResourceKind(APISIX_GROUP, "apisixupstreams", "ApisixUpstream", ("v2", "v2beta3", "v1"))
+APISIX_TLS = ResourceKind(APISIX_GROUP, "apisixtlses", "ApisixTls", ("v2", "v2beta3", "v1"))
+APISIX_PLUGIN_CONFIG = ResourceKind(APISIX_GROUP, "apisixpluginconfigs", "ApisixPluginConfig", ("v2", "v2beta3"))
+APISIX_GLOBAL_RULE = ResourceKind(APISIX_GROUP, "apisixglobalrules", "ApisixGlobalRule", ("v2",))
+APISIX_CONSUMER = ResourceKind(APISIX_GROUP, "apisixconsumers", "ApisixConsumer", ("v2", "v2beta3"))
+APISIX_KINDS = (
+    APISIX_PLUGIN_CONFIG,
+    APISIX_UPSTREAM,
+    APISIX_CONSUMER,
+    APISIX_GLOBAL_RULE,
+    APISIX_TLS,
+    APISIX_ROUTE,
+)
+"""Of Apache APISIX' ingress controller; what others refer to comes first."""
 CLUSTER = ResourceKind("headgate.dev", "clusters", "Cluster", ("v1",), namespaced=False)
 """Ours: how a cluster takes part, written into the log by people (`headgate.common.clusters`)."""
 

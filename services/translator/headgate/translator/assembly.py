@@ -11,8 +11,17 @@ from typing import Generic, NamedTuple, TypeVar
 from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import TableImage
-from headgate.common.table import Certificate, EntryKind, TableEntry, VirtualHost, entry_key, entry_kind
-from headgate.translator.conflicts import award_name, merge_host, outgrow
+from headgate.common.table import (
+    Certificate,
+    EntryKind,
+    PluginUse,
+    Route,
+    TableEntry,
+    VirtualHost,
+    entry_key,
+    entry_kind,
+)
+from headgate.translator.conflicts import award_name, award_plugins, merge_host, outgrow
 from headgate.translator.fragment import BackendUse, CertificateRef, Fragment, StreamPort, UpstreamRef
 from headgate.translator.streams import award_port
 from headgate.translator.upstreams import BackendFault, ResolvedUpstream
@@ -29,7 +38,8 @@ class Spot(NamedTuple):
 
 
 Place = tuple[str, str]
-"""`host`, `name` or `port`, and which one."""
+"""`host`, `name` or `port`, and which one; or `GLOBAL_RULES`."""
+GLOBAL_RULES: Place = ("plugins", "")
 Losses = Mapping[Place, Mapping[ObjectRef, tuple[Problem, ...]]]
 """What objects claim in vain, by what it is about."""
 
@@ -57,6 +67,11 @@ class Users(Generic[K]):
     def of(self, key: K) -> Iterable[ObjectRef]:
         """Return the users of something."""
         return self._users.get(key, ())
+
+    @property
+    def used(self) -> Iterable[K]:
+        """What has users."""
+        return self._users
 
     def replace(self, ref: ObjectRef, before: Iterable[K], after: Iterable[K]) -> tuple[list[K], list[K]]:
         """Say what an object used and uses now; return what is used from now on, and what is no longer."""
@@ -97,6 +112,8 @@ class Assembly:
         self._certificates: dict[CertificateRef, Certificate] = {}
         self._names: dict[str, CertificateRef] = {}
         self._won: dict[CertificateRef, set[str]] = {}
+        self._global_rules: dict[ObjectRef, Fragment] = {}
+        self._global_plugins: tuple[PluginUse, ...] = ()
         self._lost: dict[Place, Mapping[ObjectRef, tuple[Problem, ...]]] = {}
         self._streams: dict[StreamPort, frozenset[str]] = {}
         self._dirty_hosts: dict[str, None] = {}
@@ -121,6 +138,7 @@ class Assembly:
             self._fragments[ref] = fragment
         self._replace_claims(ref, old, fragment)
         self._replace_own(old, fragment)
+        self._replace_global_rule(ref, fragment)
         return self._replace_needs(ref, old, fragment)
 
     def _replace_claims(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> None:
@@ -141,6 +159,21 @@ class Assembly:
             self._discard(*changed)
         for entry in entries.values():
             self._put(entry)
+
+    def _replace_global_rule(self, ref: ObjectRef, fragment: Fragment | None) -> None:
+        """Take the plugins of every request. A change of them is one of every host."""
+        if fragment is not None and fragment.global_plugins:
+            self._global_rules[ref] = fragment
+        elif self._global_rules.pop(ref, None) is None:
+            return
+        plugins, lost = award_plugins(self._global_rules.values())
+        self._set_lost(GLOBAL_RULES, lost)
+        if plugins != self._global_plugins:
+            self._global_plugins = plugins
+            self._dirty_hosts.update(dict.fromkeys(self._host_users.used))
+
+    def _with_globals(self, route: Route) -> Route:
+        return route.model_copy(update={"plugins": (*self._global_plugins, *route.plugins)})
 
     def _replace_needs(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> Needs:
         upstreams = self._upstream_users.replace(ref, _upstreams(old), _upstreams(new))
@@ -193,7 +226,8 @@ class Assembly:
         verdict = merge_host(host, (self._fragments[ref] for ref in self._host_users.of(host)))
         self._set_lost(("host", host), verdict.lost)
         if verdict.is_claimed:
-            self._put(VirtualHost(host=host, routes=verdict.routes, tls=verdict.tls))
+            routes = tuple(map(self._with_globals, verdict.routes)) if self._global_plugins else verdict.routes
+            self._put(VirtualHost(host=host, routes=routes, tls=verdict.tls, falls_through=verdict.falls_through))
         else:
             self._discard("hosts", host)
 
@@ -266,6 +300,8 @@ class Assembly:
             lost["name", name] = award_name(name, [*self._others(self._name_users.of(name), ref), fragment]).lost
         for port in _ports(before) | _ports(fragment):
             lost["port", str(port)] = award_port(port, [*self._others(self._port_users.of(port), ref), fragment]).lost
+        if fragment.global_plugins:
+            lost[GLOBAL_RULES] = award_plugins([*self._others(self._global_rules, ref), fragment]).lost
         return lost
 
     def _rehearse_host(
@@ -288,6 +324,7 @@ class Assembly:
         claimed = (("host", hosts), ("name", names), ("port", ports))
         for where in ((kind, one) for kind, several in claimed for one in several):
             yield from losses.get(where, {}).get(ref, ())
+        yield from losses.get(GLOBAL_RULES, {}).get(ref, ())
 
     def users_of(self, upstream: UpstreamRef) -> Iterable[ObjectRef]:
         """Return the objects that refer to an upstream."""

@@ -15,6 +15,9 @@ from headgate.translator.world import StoredKind
 
 TLS_TYPE = "kubernetes.io/tls"
 KEY_FIELD = "tls.key"
+OPAQUE_KEY_FIELD = "key"
+"""Beside `cert`, as Apache APISIX names the two."""
+_NOT_TLS = f"is not of type {TLS_TYPE}"
 PAIR, AUTHORITIES, REVOCATIONS = "data[tls.crt]", "data[ca.crt]", "data[ca.crl]"
 
 
@@ -27,6 +30,15 @@ class TlsSecret(NamedTuple):
     authorities_pem: str | None = None
     """As in `SealedSecret`."""
     revocations_pem: str | None = None
+    held: SealedSecret | None = None
+    """All of its values, sealed, whether or not they make a certificate."""
+    is_tls: bool = True
+    """Whether it is of type kubernetes.io/tls."""
+
+    @property
+    def key_field(self) -> str:
+        """Under which the private key of the certificate is."""
+        return KEY_FIELD if self.is_tls else OPAQUE_KEY_FIELD
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -38,34 +50,38 @@ class TlsSecret(NamedTuple):
 
 def read_secret(manifest: JsonObject) -> TlsSecret:
     """Strip a sealed Secret; the problem does not repeat any value."""
-    if manifest.get("type") != TLS_TYPE:
-        return TlsSecret(None, f"is not of type {TLS_TYPE}")
+    is_tls = manifest.get("type") == TLS_TYPE
     try:
         sealed = SealedSecret.model_validate(manifest.get("sealed"))
     except ValidationError:
-        return TlsSecret(None, "did not arrive sealed")
-    problem = _problem(sealed)
-    return TlsSecret(None if problem else sealed, problem, sealed.authorities_pem, sealed.revocations_pem)
+        return TlsSecret(None, "did not arrive sealed" if is_tls else _NOT_TLS, is_tls=is_tls)
+    problem = _problem(sealed, is_tls)
+    return TlsSecret(
+        None if problem else sealed, problem, sealed.authorities_pem, sealed.revocations_pem, sealed, is_tls
+    )
 
 
-def _problem(sealed: SealedSecret) -> str | None:
+def _problem(sealed: SealedSecret, is_tls: bool) -> str | None:
     if sealed.certificate is None:
-        return "has no certificate under tls.crt"
+        return "has no certificate under tls.crt" if is_tls else _NOT_TLS
     if sealed.certificate.problem:
         return f"cannot be used: {sealed.certificate.problem}"
-    if KEY_FIELD not in sealed.values:
-        return f"has no private key under {KEY_FIELD}"
-    return None
+    key = KEY_FIELD if is_tls else OPAQUE_KEY_FIELD
+    return None if key in sealed.values else f"has no private key under {key}"
 
 
 def restore_secret(secret: TlsSecret) -> JsonObject:
     """Return a manifest of a usable Secret, still sealed."""
-    return {"type": TLS_TYPE, "sealed": secret.sealed.model_dump(mode="json") if secret.sealed else None}
+    sealed = secret.sealed if secret.is_tls else secret.held
+    return {
+        "type": TLS_TYPE if secret.is_tls else "Opaque",
+        "sealed": sealed.model_dump(mode="json") if sealed else None,
+    }
 
 
 def check_secret(manifest: JsonObject, secret: TlsSecret) -> Iterator[Problem]:
     """Yield what makes a Secret unusable. A pair, authorities and a revocation list are used apart from each other."""
-    if secret.problem:
+    if secret.problem and secret.is_tls:
         yield Problem(reason="InvalidCertificate", field=PAIR, message=secret.problem)
     if secret.authorities_pem == "":
         message = "has no readable certificates under ca.crt"
@@ -83,6 +99,8 @@ def combine_secrets(present: TlsSecret, good: TlsSecret) -> TlsSecret:
         pair.problem,
         good.authorities_pem if present.authorities_pem == "" else present.authorities_pem,
         good.revocations_pem if present.revocations_pem == "" else present.revocations_pem,
+        present.held,
+        present.is_tls,
     )
 
 
@@ -112,7 +130,7 @@ def read_certificate(lookups: Lookups, ref: CertificateRef) -> Certificate | Non
         key=ref.key,
         server_names=(),
         chain_pem=facts.chain_pem,
-        private_key=secret.sealed.values[KEY_FIELD],
+        private_key=secret.sealed.values[secret.key_field],
         fingerprint=facts.fingerprint,
         not_after=facts.not_after.isoformat() if facts.not_after else "",
         provenance=Provenance(cluster=ref.cluster, kind="Secret", namespace=ref.namespace, name=ref.secret),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from headgate.common.problems import Problem, Severity
 from headgate.translator.assembly import Assembly
-from headgate.translator.fragment import Fragment, ServicePortRef, UpstreamRef
+from headgate.translator.fragment import Fragment, RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
 from headgate.translator.manifest import shown
 from headgate.translator.upstreams import BackendFault
 
@@ -44,6 +44,8 @@ def say_fault(field: str, ref: UpstreamRef, fault: BackendFault) -> Problem:
 
 
 def _value(field: str, ref: UpstreamRef) -> str:
-    if isinstance(ref, ServicePortRef):
-        return shown(ref.service if field.endswith(("name", "Name")) and ".port" not in field else str(ref.port))
-    return shown(f"{ref.kind}/{ref.name}")
+    if isinstance(ref, ResourceRef | RefusalRef):
+        return shown(f"{ref.kind}/{ref.name}")
+    name = ref.service if isinstance(ref, ServicePortRef) else ref.name
+    is_about_name = ref.port is None or (field.endswith(("name", "Name")) and ".port" not in field)
+    return shown(name if is_about_name else str(ref.port))

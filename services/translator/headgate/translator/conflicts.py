@@ -11,7 +11,7 @@ from typing import NamedTuple
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import ENTRY_LIMIT
-from headgate.common.table import ANY_HOST, AllOf, AnyOf, Canary, Condition, PathType, Route, TlsPolicy
+from headgate.common.table import ANY_HOST, AllOf, AnyOf, Canary, Condition, PathType, PluginUse, Route, TlsPolicy
 from headgate.translator.fragment import (
     CanaryClaim,
     CertificateRef,
@@ -34,6 +34,8 @@ class Verdict(NamedTuple):
 
     is_claimed: bool
     """Whether the host exists: a canary alone makes none."""
+    falls_through: bool
+    """Whether requests that none of its routes takes are other hosts' business."""
     routes: tuple[Route, ...]
     tls: TlsPolicy | None
     lost: dict[ObjectRef, tuple[Problem, ...]]
@@ -53,12 +55,12 @@ def merge_host(host: str, fragments: Iterable[Fragment]) -> Verdict:
     lost: Lost = {}
     tls, unprotected = _award_tls(host, users, lost)
     claims = [
-        (claim.is_default or claim.gives_way, position, claim, fragment.identity)
+        (claim.is_default or claim.gives_way, -claim.preference, position, claim, fragment.identity)
         for position, fragment in enumerate(users)
         for claim in fragment.routes
         if claim.host == host
     ]
-    claims.sort(key=lambda each: each[:2])
+    claims.sort(key=lambda each: each[:3])
     winners: dict[_Key, Won] = {}
     for *_, claim, identity in claims:
         held = _close(claim) if identity.ref in unprotected else claim
@@ -67,9 +69,15 @@ def merge_host(host: str, fragments: Iterable[Fragment]) -> Verdict:
             lost.setdefault(identity.ref, []).append(_lost_path(host, claim, identity, winner, owner))
     canaried = add_canaries(host, users, list(winners.values()), lost)
     room = HOST_LIMIT - (len(tls.model_dump_json().encode()) if tls else 0)
-    routes = tuple(sorted(_fit(host, room, canaried, lost), key=_preference))
+    fitting = sorted(_fit(host, room, canaried, lost), key=_preference)
     is_claimed = bool(claims) or any(host in fragment.hosts for fragment in users)
-    return Verdict(is_claimed, routes, tls, {ref: tuple(problems) for ref, problems in lost.items()})
+    return Verdict(
+        is_claimed,
+        all(fragment.falls_through for fragment in users),
+        tuple(claim.route for claim in fitting),
+        tls,
+        {ref: tuple(problems) for ref, problems in lost.items()},
+    )
 
 
 def _key(claim: RouteClaim) -> _Key:
@@ -156,13 +164,13 @@ def _size_of(claim: RouteClaim) -> int:
     return len(claim.route.model_dump_json(exclude_defaults=True).encode()) + 1
 
 
-def _fit(host: str, room: int, winners: Collection[Won], lost: Lost) -> Iterator[Route]:
-    """Yield the routes that fit into one entry, the oldest objects' first: readers refuse a table with a larger one."""
+def _fit(host: str, room: int, winners: Collection[Won], lost: Lost) -> Iterator[RouteClaim]:
+    """Yield the claims that fit into one entry, the oldest objects' first: readers refuse a table with a larger one."""
     size, is_small = 0, len(winners) <= SURELY_FITTING and not any(map(_may_be_large, winners))
     for claim, identity in winners:
         size += 0 if is_small else _size_of(claim)
         if size <= room:
-            yield claim.route
+            yield claim
         else:
             lost.setdefault(identity.ref, []).append(_too_large(host, claim))
 
@@ -180,9 +188,10 @@ def _may_be_large(won: Won) -> bool:
 _TYPE_ORDER = {PathType.EXACT: 0, PathType.REGEX: 1, PathType.PREFIX: 2, PathType.STRING_PREFIX: 2}
 
 
-def _preference(route: Route) -> tuple[int, int, int, str, int]:
-    path = route.path
-    return -route.priority, _TYPE_ORDER[path.type], -len(path.value), path.value, -_comparisons(route.when)
+def _preference(claim: RouteClaim) -> tuple[int, int, int, str, int, int]:
+    route, path = claim.route, claim.route.path
+    place = -route.priority, _TYPE_ORDER[path.type], -len(path.value), path.value
+    return *place, -claim.preference, -_comparisons(route.when)
 
 
 def _comparisons(condition: Condition | None) -> int:
@@ -261,3 +270,30 @@ def _lost_name(claim: NameClaim, loser: Identity, winner: NameClaim, owner: Iden
         value=shown(claim.name),
         message=f"{claim.name} gets the certificate of Secret {secret} by {describe(owner)}, {why}",
     )
+
+
+class PluginVerdict(NamedTuple):
+    """The plugins of every request, and what the losers hear."""
+
+    uses: tuple[PluginUse, ...]
+    lost: dict[ObjectRef, tuple[Problem, ...]]
+
+
+def award_plugins(fragments: Iterable[Fragment]) -> PluginVerdict:
+    """Decide which plugins run for every request: of several of one name that of the oldest object."""
+    winners: dict[str, tuple[PluginUse, Identity]] = {}
+    lost: dict[ObjectRef, tuple[Problem, ...]] = {}
+    for fragment in sorted(fragments, key=lambda each: each.identity.seniority):
+        for use in fragment.global_plugins:
+            winner, owner = winners.setdefault(use.name, (use, fragment.identity))
+            if winner != use:
+                why = seniority_of(owner, fragment.identity)
+                problem = Problem(
+                    severity=Severity.WARNING,
+                    reason="PluginConflict",
+                    field="spec.plugins",
+                    value=shown(use.name),
+                    message=f"plugin {use.name} of every request is set by {describe(owner)}, {why}",
+                )
+                lost[fragment.identity.ref] = (*lost.get(fragment.identity.ref, ()), problem)
+    return PluginVerdict(tuple(use for use, _ in winners.values()), lost)

@@ -5,7 +5,7 @@ of an endpoint's addresses only the first has a meaning; an endpoint may be in t
 a slice's ports belong to the Service's ports by name.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from headgate.common.resources import ENDPOINT_SLICE, ENDPOINTS, JsonObject
@@ -25,6 +25,8 @@ class Address(NamedTuple):
     is_ready: bool
     is_serving: bool
     is_terminating: bool
+    pod: str = ""
+    """Name of the Pod that has it; empty if it is none, or not said."""
 
 
 class SlicePort(NamedTuple):
@@ -44,6 +46,10 @@ class Slice(NamedTuple):
     """`IPv4`, `IPv6` or `FQDN`; empty if not said."""
     ports: tuple[SlicePort, ...]
     addresses: tuple[Address, ...]
+
+    def only(self, selects: Callable[[Address], bool]) -> "Slice":
+        """Return the slice with some of its addresses."""
+        return self._replace(addresses=tuple(filter(selects, self.addresses)))
 
 
 def read_slice(manifest: JsonObject) -> Slice:
@@ -82,7 +88,13 @@ def _read_endpoint(endpoint: JsonObject) -> Address | None:
         is_ready=is_ready,
         is_serving=serving if isinstance(serving, bool) else is_ready,
         is_terminating=conditions.get("terminating") is True,
+        pod=_pod(endpoint),
     )
+
+
+def _pod(endpoint: JsonObject) -> str:
+    target = as_object(endpoint.get("targetRef"))
+    return as_text(target.get("name")) if target.get("kind") == "Pod" else ""
 
 
 def read_endpoints(manifest: JsonObject) -> tuple[Slice, ...]:
@@ -92,9 +104,9 @@ def read_endpoints(manifest: JsonObject) -> tuple[Slice, ...]:
 
 def _read_subset(subset: JsonObject) -> Slice:
     addresses = (
-        Address(as_text(as_object(entry).get("ip")), "", is_ready, is_ready, is_terminating=False)
+        Address(as_text(entry.get("ip")), "", is_ready, is_ready, is_terminating=False, pod=_pod(entry))
         for key, is_ready in (("addresses", True), ("notReadyAddresses", False))
-        for entry in as_list(subset.get(key))
+        for entry in map(as_object, as_list(subset.get(key)))
     )
     return Slice(None, "", _read_ports(subset.get("ports")), tuple(sorted(found for found in addresses if found[0])))
 

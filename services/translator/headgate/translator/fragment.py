@@ -2,12 +2,16 @@
 
 import re
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
-from headgate.common.table import Canary, Consumer, ConsumerGroup, PathMatch, Route, StreamRoute, TlsPolicy
+from headgate.common.table import Canary, Consumer, ConsumerGroup, PathMatch, PluginUse, Route, StreamRoute, TlsPolicy
 from headgate.translator.standing import ObjectVersion, Standing
+
+if TYPE_CHECKING:
+    from headgate.translator.graph import Lookups
+    from headgate.translator.upstreams import ResolvedUpstream
 
 
 class ServicePortRef(NamedTuple):
@@ -72,7 +76,47 @@ class RefusalRef(NamedTuple):
         return f"{self.cluster}/{self.namespace}/{self.kind}/{self.name}/refused"
 
 
-UpstreamRef = ServicePortRef | ResourceRef | RefusalRef
+class DialectRef(Protocol):
+    """An upstream that a dialect resolves by rules of its own; hashable, and equal to none with another key."""
+
+    @property
+    def cluster(self) -> str:
+        """Cluster of the object that refers to it."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """Kind of the object that it is made of."""
+        ...
+
+    @property
+    def namespace(self) -> str:
+        """Namespace of that object."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Name of that object."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """Key of the upstream in the table."""
+        ...
+
+    @property
+    def port(self) -> int | str | None:
+        """Port of the Service that is meant, as it was written; None where it is none."""
+        ...
+
+    def __hash__(self) -> int: ...
+
+    def resolve(self, lookups: "Lookups") -> "ResolvedUpstream":
+        """Find the endpoints."""
+        ...
+
+
+UpstreamRef = ServicePortRef | ResourceRef | RefusalRef | DialectRef
 
 
 class CertificateRef(NamedTuple):
@@ -129,6 +173,8 @@ class RouteClaim(NamedTuple):
     """Answers 503 whatever the request: no canary takes a part of it."""
     gives_way: bool = False
     """As a default does: it would take requests that it was not meant for."""
+    preference: int = 0
+    """Among routes for the same path, whatever else they ask of requests: the greater goes first."""
 
 
 class CanaryClaim(NamedTuple):
@@ -204,6 +250,10 @@ class Fragment:
     problems: tuple[Problem, ...] = ()
     errors: tuple[Problem, ...] = ()
     """Those of the problems that its present version has by itself."""
+    falls_through: bool = False
+    """Requests of its hosts that nobody's route takes are other hosts' business, if all who speak of the host agree."""
+    global_plugins: tuple[PluginUse, ...] = ()
+    """For the requests of all routes of the table."""
     stand_in: ObjectVersion | None = None
     """Version that all of this comes from, if it is not the present one."""
 

@@ -9,8 +9,9 @@ translating, and what is refused here is one rule, not the object.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import Any
 
 from headgate.common.problems import Problem, Severity
@@ -44,6 +45,20 @@ def type_name(value: object) -> str:
         dict: "an object",
     }
     return names.get(type(value), "null")
+
+
+def unknown_field(name: str, value: object, known: Iterable[str], at: str) -> Problem:
+    """Return the warning of a field that does not exist, with the one that was probably meant."""
+    by_folded = {one.lower(): one for one in known}
+    near = get_close_matches(name.lower(), list(by_folded), n=1, cutoff=0.6)
+    hint = f"did you mean {by_folded[near[0]]}?" if near else f"there are {', '.join(by_folded.values())}"
+    return Problem(
+        severity=Severity.WARNING,
+        reason="UnknownField",
+        field=f"{at}.{shown(name)}",
+        value=shown(value),
+        message=f"there is no such field, so it is ignored; {hint}",
+    )
 
 
 class Place:

@@ -8,9 +8,10 @@ from headgate.common.problems import Problem
 from headgate.common.resources import INGRESS, INGRESS_CLASS, ObjectRef
 from headgate.common.snapshot import TableImage, decode_chunk
 from headgate.common.table import TableEntry
+from headgate.translator.classes import read_ingress_class, why_foreign
 from headgate.translator.dialects import Dialect
+from headgate.translator.dialects.apisix import ApisixDialect
 from headgate.translator.dialects.ingress import ClassSettings, IngressDialect
-from headgate.translator.dialects.ingress.classes import read_ingress_class, why_foreign
 from headgate.translator.dialects.ingress.dialect import class_name
 from headgate.translator.dialects.services import ServicesDialect
 from headgate.translator.translation import Translation
@@ -31,7 +32,8 @@ class Offline(NamedTuple):
 
 def make_dialects(classes: ClassSettings | None = None) -> Sequence[Dialect]:
     """Return all dialects that this release knows."""
-    return (IngressDialect(classes or ClassSettings()), ServicesDialect())
+    settings = classes or ClassSettings()
+    return (IngressDialect(settings), ApisixDialect(settings), ServicesDialect())
 
 
 def translate_all(deltas: Iterable[Delta], classes: ClassSettings | None = None) -> Offline:

@@ -22,6 +22,7 @@ class ServicePort(NamedTuple):
     target: int | str
     """Number, or name of a container port."""
     protocol: str = "TCP"
+    app_protocol: str = ""
 
 
 class Service(NamedTuple):
@@ -37,6 +38,8 @@ class Service(NamedTuple):
     is_headless: bool
     families: tuple[str, ...]
     """`IPv4`, `IPv6`: the first is the Service's own; empty where the API server did not say."""
+    cluster_ip: str = ""
+    """Empty for a headless Service."""
     wishes: ServiceWishes | None = None
     """Its annotations, where it has any of ours."""
 
@@ -78,6 +81,7 @@ def read_service(manifest: JsonObject) -> Service:
         external_name=as_text(spec.get("externalName")),
         is_headless=spec.get("clusterIP") == "None",
         families=tuple(family for family in as_list(spec.get("ipFamilies")) if isinstance(family, str)),
+        cluster_ip="" if spec.get("clusterIP") == "None" else as_text(spec.get("clusterIP")),
         wishes=read_wishes(manifest),
     )
 
@@ -87,7 +91,8 @@ def _read_port(port: JsonObject) -> ServicePort:
     number: int = port["port"]
     named = as_text(target) or number
     meant = target if target and is_port(target) else named
-    return ServicePort(as_text(port.get("name")), number, meant, as_text(port.get("protocol")) or "TCP")
+    protocol = as_text(port.get("protocol")) or "TCP"
+    return ServicePort(as_text(port.get("name")), number, meant, protocol, as_text(port.get("appProtocol")))
 
 
 def restore_service(service: Service) -> JsonObject:
@@ -96,7 +101,7 @@ def restore_service(service: Service) -> JsonObject:
         "type": service.type,
         "ports": [*map(_restore_port, service.ports), *_restore_other_ports(service)],
         "externalName": service.external_name,
-        "clusterIP": "None" if service.is_headless else "",
+        "clusterIP": "None" if service.is_headless else service.cluster_ip,
         "ipFamilies": list(service.families),
     }
     wishes = service.wishes
@@ -107,7 +112,8 @@ def restore_service(service: Service) -> JsonObject:
 
 
 def _restore_port(port: ServicePort) -> JsonObject:
-    return {"name": port.name, "port": port.port, "targetPort": port.target, "protocol": port.protocol}
+    restored = {"name": port.name, "port": port.port, "targetPort": port.target, "protocol": port.protocol}
+    return {**restored, "appProtocol": port.app_protocol} if port.app_protocol else restored
 
 
 def _restore_other_ports(service: Service) -> Iterator[JsonObject]:

@@ -37,6 +37,11 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
         description="Third-party plugins of the gateways; none by default, as those whose packages are installed "
         "beside the translator are known.",
     )
+    strict_plugins: bool = Field(
+        default=False,
+        description="Refuse the requests of an ApisixRoute with a plugin that gateways do not have; off by default: "
+        "they are served without it, unless it is one that keeps requests out.",
+    )
     publish_addresses: list[str] = Field(
         default=[],
         description="Addresses or host names for the Ingresses' status; by default those that live gateways announce.",
@@ -94,6 +99,7 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
             frozenset(self.class_names),
             watch_without_class=self.watch_without_class,
             plugin_names=frozenset(self.plugin_names) | installed_names(),
+            strict_plugins=self.strict_plugins,
         )
 
     @property

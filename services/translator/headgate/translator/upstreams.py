@@ -4,14 +4,14 @@ What is wrong with a backend is decided here once, and told twice: in the entry,
 condition for the objects that refer to it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from headgate.common.problems import Severity
 from headgate.common.resources import SERVICE_EXPORT
 from headgate.common.table import BackendProtocol, Endpoint, Provenance, Upstream
 from headgate.translator.annotations import PREFIX
-from headgate.translator.endpoints import ENDPOINT_SLICES, LEGACY_ENDPOINTS, Target, targets
+from headgate.translator.endpoints import ENDPOINT_SLICES, LEGACY_ENDPOINTS, Address, Target, targets
 from headgate.translator.fragment import RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
 from headgate.translator.graph import Lookups, Rule
 from headgate.translator.services import EXTERNAL_NAME, SERVICES, Service, ServicePort, port_names
@@ -36,28 +36,37 @@ class ResolvedUpstream(NamedTuple):
     fault: BackendFault | None
 
 
-def resolve_upstream(lookups: Lookups, ref: UpstreamRef, *, heeds_wishes: bool = True) -> ResolvedUpstream:
+Selects = Callable[[Lookups, Address], bool]
+"""Whether an address of a Service is one of those that are meant."""
+
+
+def resolve_upstream(
+    lookups: Lookups, ref: UpstreamRef, *, heeds_wishes: bool = True, selects: Selects | None = None
+) -> ResolvedUpstream:
     """Find the endpoints of a reference.
 
     Looks up the Service, in other clusters too where it is shared, then its EndpointSlices; the Endpoints object only
-    where there are no slices. The policies that the Service's annotations wish for are left out unless `heeds_wishes`.
+    where there are no slices. The policies that the Service's annotations wish for are left out unless `heeds_wishes`;
+    of the addresses those are taken that `selects` takes.
     """
     if isinstance(ref, ResourceRef):
         return _resolve_resource(lookups, ref)
     if isinstance(ref, RefusalRef):
         entry = Upstream(key=ref.key, unavailable=ref.reason, provenance=_provenance(ref))
         return ResolvedUpstream(entry, None)  # its object has said so itself
+    if not isinstance(ref, ServicePortRef):
+        return ref.resolve(lookups)
     clusters = sharers(lookups, ref.namespace, ref.service)
     if not clusters:
-        return _unavailable(ref, BackendFault("ServiceNotFound", f"{_name(ref)} not found"))
+        return unavailable(ref, BackendFault("ServiceNotFound", f"{_name(ref)} not found"))
     service = lookups.elsewhere(clusters[0]).get(SERVICES, ref.namespace, ref.service)
     assert service is not None, clusters
     if not heeds_wishes:
         service = service._replace(wishes=None)
     if service.wishes and service.wishes.refusal:
         message = f"{_name(ref)} refuses requests: its annotation {PREFIX}{service.wishes.refusal} cannot be followed"
-        return _unavailable(ref, BackendFault("InvalidAnnotation", message))
-    resolved = _resolve_service(lookups, ref, service, clusters)
+        return unavailable(ref, BackendFault("InvalidAnnotation", message))
+    resolved = _resolve_service(lookups, ref, service, clusters, selects)
     if resolved.fault is None and (standing := lookups.standing(SERVICES, ref.namespace, ref.service)):
         return resolved._replace(fault=_stand_in(ref, standing))
     return resolved
@@ -69,31 +78,31 @@ def _resolve_resource(lookups: Lookups, ref: ResourceRef) -> ResolvedUpstream:
     It need not exist as an object: whoever has all clusters' objects has what a controller would write into it.
     """
     if (ref.api_group, ref.kind) != (SERVICE_EXPORT.group, "ServiceImport"):
-        return _unavailable(ref, BackendFault("UnsupportedResourceBackend", unsupported_resource(ref)))
+        return unavailable(ref, BackendFault("UnsupportedResourceBackend", unsupported_resource(ref)))
     what = f"ServiceImport {ref.namespace}/{ref.name}"
     clusters = tuple(exporters(lookups, ref.namespace, ref.name))
     if not clusters:
         message = f"{what}: no cluster exports a Service of that name, by {PREFIX}global or a ServiceExport"
-        return _unavailable(ref, BackendFault("ServiceNotFound", message))
+        return unavailable(ref, BackendFault("ServiceNotFound", message))
     service = lookups.elsewhere(clusters[0]).get(SERVICES, ref.namespace, ref.name)
     assert service is not None, clusters
     if len(service.ports) != 1:
         message = f"{what} must have one port to be a backend without one; it has {port_names(service.ports)}"
-        return _unavailable(ref, BackendFault("PortNotFound", message))
+        return unavailable(ref, BackendFault("PortNotFound", message))
     wanted = ServicePortRef(lookups.cluster, ref.namespace, ref.name, service.ports[0].port)
     resolved = _resolve_service(lookups, wanted, service, clusters)
     return resolved._replace(entry=resolved.entry.model_copy(update={"key": ref.key, "provenance": _provenance(ref)}))
 
 
 def _resolve_service(
-    lookups: Lookups, ref: ServicePortRef, service: Service, clusters: Sequence[str]
+    lookups: Lookups, ref: ServicePortRef, service: Service, clusters: Sequence[str], selects: Selects | None = None
 ) -> ResolvedUpstream:
     port = service.find_port(ref.port, is_udp=ref.stream == "udp")
     if port is None:
-        return _unavailable(ref, BackendFault("PortNotFound", _missing_port(ref, service), is_about_port=True))
+        return unavailable(ref, BackendFault("PortNotFound", _missing_port(ref, service), is_about_port=True))
     if service.type == EXTERNAL_NAME:
         return _resolve_external(ref, service, port)
-    return _resolve_endpoints(lookups, ref, service, clusters)
+    return _resolve_endpoints(lookups, ref, service, clusters, selects)
 
 
 def _stand_in(ref: ServicePortRef, standing: Standing) -> BackendFault | None:
@@ -120,16 +129,16 @@ def _missing_port(ref: ServicePortRef, service: Service) -> str:
 
 def _resolve_external(ref: ServicePortRef, service: Service, port: ServicePort) -> ResolvedUpstream:
     if not service.external_name:
-        return _unavailable(ref, BackendFault("InvalidExternalName", f"{_name(ref)} has no externalName"))
+        return unavailable(ref, BackendFault("InvalidExternalName", f"{_name(ref)} has no externalName"))
     number = port.target if isinstance(port.target, int) else port.port
     endpoint = Endpoint(address=service.external_name.lower(), port=number, cluster=ref.cluster)
     return ResolvedUpstream(_entry(ref, service, (endpoint,)), None)
 
 
 def _resolve_endpoints(
-    lookups: Lookups, ref: ServicePortRef, service: Service, clusters: Sequence[str]
+    lookups: Lookups, ref: ServicePortRef, service: Service, clusters: Sequence[str], selects: Selects | None
 ) -> ResolvedUpstream:
-    parts = [_part(lookups.elsewhere(cluster), ref) for cluster in clusters]
+    parts = [_part(lookups.elsewhere(cluster), ref, selects) for cluster in clusters]
     endpoints = join(parts, may_hop=not ref.stream)
     found = [endpoint for part in parts for endpoint in part.endpoints]
     if any(endpoint.ready or endpoint.serving for endpoint in found):
@@ -140,12 +149,12 @@ def _resolve_endpoints(
     return ResolvedUpstream(_entry(ref, service, endpoints, unavailable=fault.message), fault)
 
 
-def _part(lookups: Lookups, ref: ServicePortRef) -> Part:
+def _part(lookups: Lookups, ref: ServicePortRef, selects: Selects | None) -> Part:
     """Return what a cluster has of a Service; nothing where its Service has no such port."""
-    return Part(lookups.cluster, settings_of(lookups), tuple(_endpoints(lookups, ref)))
+    return Part(lookups.cluster, settings_of(lookups), tuple(_endpoints(lookups, ref, selects)))
 
 
-def _endpoints(lookups: Lookups, ref: ServicePortRef) -> Iterator[Endpoint]:
+def _endpoints(lookups: Lookups, ref: ServicePortRef, selects: Selects | None) -> Iterator[Endpoint]:
     service = lookups.get(SERVICES, ref.namespace, ref.service)
     port = service.find_port(ref.port, is_udp=ref.stream == "udp") if service is not None else None
     if service is None or port is None:
@@ -153,6 +162,8 @@ def _endpoints(lookups: Lookups, ref: ServicePortRef) -> Iterator[Endpoint]:
     slices = lookups.find(ENDPOINT_SLICES, ref.namespace, ref.service)
     if not slices:
         slices = lookups.get(LEGACY_ENDPOINTS, ref.namespace, ref.service) or ()
+    if selects is not None:
+        slices = tuple(each.only(lambda address: selects(lookups, address)) for each in slices)
     for target in targets(slices, port, service.families):
         yield _endpoint(target, lookups.cluster)
 
@@ -176,7 +187,8 @@ def _endpoint(target: Target, cluster: str) -> Endpoint:
     )
 
 
-def _unavailable(ref: UpstreamRef, fault: BackendFault) -> ResolvedUpstream:
+def unavailable(ref: UpstreamRef, fault: BackendFault) -> ResolvedUpstream:
+    """Return an upstream that answers 503, and why."""
     entry = Upstream(key=ref.key, unavailable=fault.message, provenance=_provenance(ref))
     return ResolvedUpstream(entry, fault)
 
@@ -192,7 +204,7 @@ def _name(ref: ServicePortRef) -> str:
 
 def _give_up(ref: UpstreamRef, error: Exception) -> ResolvedUpstream:
     message = f"internal error while resolving {ref.key}: {type(error).__name__}"
-    return _unavailable(ref, BackendFault("InternalError", message))
+    return unavailable(ref, BackendFault("InternalError", message))
 
 
 UPSTREAM: Rule[UpstreamRef, ResolvedUpstream] = Rule("upstream", 2, resolve_upstream, _give_up)

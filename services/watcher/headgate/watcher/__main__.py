@@ -171,7 +171,12 @@ def _as_json(name: str, problem: Problem) -> JsonObject:
 def _make_source(settings: WatcherSettings) -> ManifestSource | KubernetesSource:
     if settings.manifests:
         return ManifestSource(settings.manifests, settings.cluster, settings.data_dir)
-    scope = KubernetesScope(tuple(settings.namespaces), settings.ingress_selector)
+    scope = KubernetesScope(
+        tuple(settings.namespaces),
+        settings.ingress_selector,
+        reads_all_secrets=settings.watch_secrets == "all",
+        reads_pods=settings.watch_pods,
+    )
     return KubernetesSource(scope, settings.kubeconfig, settings.context or None)
 
 

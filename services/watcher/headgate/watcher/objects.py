@@ -8,8 +8,8 @@ import msgspec
 from nacl.public import PublicKey
 
 from headgate.common.deltas import Author
-from headgate.common.resources import INGRESS, INGRESS_CLASS, NAMESPACE, JsonObject
-from headgate.watcher.secrets import TLS_TYPE, seal_secret
+from headgate.common.resources import APISIX_KINDS, INGRESS, INGRESS_CLASS, NAMESPACE, POD, JsonObject
+from headgate.watcher.secrets import PUBLISHED_TYPES, seal_secret
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 MAX_OBJECT_BYTES = 1024 * 1024 - 16 * 1024
@@ -19,7 +19,8 @@ MAX_AUTHOR = 128
 """Characters of a field manager's name that an API server takes."""
 
 _BOOKKEEPING = frozenset({"managedFields", "selfLink"})
-_STATUS_UNREAD = frozenset({INGRESS.kind, INGRESS_CLASS.kind, NAMESPACE.kind})
+_OF_PODS = frozenset({"name", "namespace", "uid", "resourceVersion", "labels"})
+_STATUS_UNREAD = frozenset(kind.kind for kind in (INGRESS, INGRESS_CLASS, NAMESPACE, *APISIX_KINDS))
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
@@ -32,15 +33,23 @@ def encode(value: Any) -> bytes:
 def strip(manifest: JsonObject) -> JsonObject:
     """Return the object without managedFields, the last-applied annotation and a status that nobody reads.
 
-    The status of Services stays (their load balancer's addresses are used); that of Ingresses is ours to write. What
-    is handed in is not changed.
+    The status of Services stays (their load balancer's addresses are used); that of Ingresses and the like is ours to
+    write. Of Pods nothing stays but their names and labels. What is handed in is not changed.
     """
+    if manifest.get("kind") == POD.kind:
+        return _strip_pod(manifest)
     dropped = {"status"} if manifest.get("kind") in _STATUS_UNREAD else set()
     stripped = {name: value for name, value in manifest.items() if name not in dropped}
     metadata = stripped.get("metadata")
     if isinstance(metadata, dict):
         stripped["metadata"] = _strip_metadata(metadata)
     return stripped
+
+
+def _strip_pod(manifest: JsonObject) -> JsonObject:
+    metadata = manifest.get("metadata")
+    kept = {name: value for name, value in metadata.items() if name in _OF_PODS} if isinstance(metadata, dict) else {}
+    return {"apiVersion": manifest.get("apiVersion"), "kind": POD.kind, "metadata": kept}
 
 
 def _strip_metadata(metadata: JsonObject) -> JsonObject:
@@ -78,8 +87,11 @@ def _moment(text: Any) -> datetime | None:
 
 
 def is_published(manifest: JsonObject) -> bool:
-    """Whether the object goes to the log at all: of Secrets only those that hold a TLS certificate."""
-    return manifest.get("kind") != "Secret" or manifest.get("type") == TLS_TYPE
+    """Whether the object goes to the log at all: of Secrets only those that hold a certificate or what people wrote.
+
+    Which of these are read at all is the source's business: of a cluster, by default, those with certificates.
+    """
+    return manifest.get("kind") != "Secret" or manifest.get("type") in PUBLISHED_TYPES
 
 
 def prepare(manifest: JsonObject, recipients: Sequence[PublicKey]) -> JsonObject | None:

@@ -11,8 +11,10 @@ from headgate.common.sealing import SealedSecret, seal
 from headgate.watcher.certificates import read_authorities, read_certificate_facts, read_revocations
 
 TLS_TYPE = "kubernetes.io/tls"
-CERTIFICATE_KEY = "tls.crt"
-PRIVATE_KEY_KEY = "tls.key"
+PUBLISHED_TYPES = frozenset({TLS_TYPE, "Opaque", "kubernetes.io/basic-auth"})
+PAIR = ("tls.crt", "tls.key")
+OPAQUE_PAIR = ("cert", "key")
+"""A certificate and its key as Apache APISIX names them in Secrets of no particular type."""
 AUTHORITIES_KEY = "ca.crt"
 REVOCATIONS_KEYS = ("ca.crl", "crl.pem")
 _READABLE_PARTS = frozenset({"data", "stringData"})
@@ -29,14 +31,16 @@ def seal_secret(secret: JsonObject, recipients: Sequence[PublicKey]) -> JsonObje
     A value that is not base64 is left out and named in the certificate's problem; API servers never hold one.
     """
     values, unreadable = decode_data(secret)
+    is_tls = secret.get("type") == TLS_TYPE
+    chain, key = PAIR if is_tls else OPAQUE_PAIR
+    has_pair = is_tls or (chain in values and key in values)
+    # Issuers that have no authority to name leave ca.crt empty: as good as absent. An empty list of revocations is
+    # none that can be read: taken for absent it would let everybody in again.
+    authorities = values.get(AUTHORITIES_KEY) or (values.get(chain) if not has_pair else None)
     sealed = SealedSecret(
         values={name: seal(value, recipients) for name, value in sorted(values.items())},
-        certificate=read_certificate_facts(values.get(CERTIFICATE_KEY, b""), values.get(PRIVATE_KEY_KEY, b""))
-        if secret.get("type") == TLS_TYPE
-        else None,
-        # Issuers that have no authority to name leave ca.crt empty: as good as absent. An empty list of revocations is
-        # none that can be read: taken for absent it would let everybody in again.
-        authorities_pem=_public(read_authorities, values.get(AUTHORITIES_KEY) or None),
+        certificate=read_certificate_facts(values.get(chain, b""), values.get(key, b"")) if has_pair else None,
+        authorities_pem=_public(read_authorities, authorities or None),
         revocations_pem=_public(
             read_revocations, next((values[key] for key in REVOCATIONS_KEYS if key in values), None)
         ),

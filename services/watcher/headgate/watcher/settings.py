@@ -45,6 +45,16 @@ class WatcherSettings(LeaseSettings):
     ingress_selector: str = Field(
         default="", description="Label selector for Ingresses, as kubectl takes it; all by default."
     )
+    watch_secrets: Literal["tls", "all"] = Field(
+        default="tls",
+        description="Secrets that are read from a cluster: those of type kubernetes.io/tls (the default), or also "
+        "those that people write, as the secretRef of Apache APISIX' resources needs them (all). All are sealed.",
+    )
+    watch_pods: bool = Field(
+        default=False,
+        description="Read the labels of Pods, which subsets of an ApisixUpstream need; off by default, as a cluster "
+        "has many.",
+    )
     sealing_public_keys: list[str] = Field(
         default=[],
         description="Public keys of the gateways, to which Secrets are sealed: in base64, or files that hold one and "

@@ -9,12 +9,26 @@ from hypothesis import strategies as st
 
 from fakes.gateway_table import compiled, host, load, new_compiler, route
 from fakes.requests import PLAIN, AskedRequest, request
+from fakes.tls import Authority
 from headgate.common.snapshot import TableImage
-from headgate.common.table import AllOf, Canary, Compare, Operator, PathType, Route, Subject
+from headgate.common.table import (
+    AllOf,
+    Canary,
+    ClientAuth,
+    Compare,
+    Operator,
+    PathType,
+    Route,
+    Subject,
+    TlsPolicy,
+    VirtualHost,
+)
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.proxy.seam import NEEDS_BODY
+from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.match import PATTERNS_AT_ONCE, compile_rule, find_host, host_candidates
 from headgate.gateway.table.patterns import PatternSet, compile_pattern, literal_beginning
+from headgate.gateway.table.route import CompiledRoute
 
 HOST = b"foo.com"
 
@@ -111,6 +125,45 @@ def test_unmatched_path_of_a_matched_host_is_not_another_hosts_business() -> Non
     assert compiler.table.match(b"a.foo.com", b"/other", PLAIN) is None
 
 
+def falling(name: str, *paths: str) -> VirtualHost:
+    made = host(name, *(route(path, "string-prefix") for path in paths))
+    return made.model_copy(update={"falls_through": True})
+
+
+def taken(compiler: TableCompiler, host_name: bytes, path: bytes) -> str | None:
+    assert compiler.table is not None
+    found = compiler.table.match(host_name, path, PLAIN)
+    return found.name if isinstance(found, CompiledRoute) else None
+
+
+def test_a_host_that_falls_through_leaves_what_it_does_not_take_to_the_next_ones() -> None:
+    compiler = compiled([falling("a.foo.com", "/a"), falling("**.foo.com", "/b"), falling("*", "/c")])
+    assert taken(compiler, b"a.foo.com", b"/a") == "a.foo.com|string-prefix /a"
+    assert taken(compiler, b"a.foo.com", b"/b") == "**.foo.com|string-prefix /b"
+    assert taken(compiler, b"a.foo.com", b"/c") == "*|string-prefix /c"
+    assert taken(compiler, b"a.foo.com", b"/d") is None
+
+
+def test_a_host_that_does_not_fall_through_keeps_what_came_to_it() -> None:
+    compiler = compiled([falling("a.foo.com", "/a"), host("*.foo.com", route("/b")), host("*")])
+    assert taken(compiler, b"a.foo.com", b"/b") == "*.foo.com|prefix /b"
+    assert taken(compiler, b"a.foo.com", b"/c") is None
+
+
+def test_what_a_host_asks_of_certificates_holds_for_requests_that_fall_through_it() -> None:
+    asked = TlsPolicy(client_auth=ClientAuth(ca_pem=Authority().pem))
+    guarded = falling("a.foo.com", "/a").model_copy(update={"tls": asked})
+    compiler = compiled([guarded, falling("*", "/c")])
+    assert compiler.table is not None
+    found, elsewhere = (compiler.table.match(name, b"/c", PLAIN) for name in (b"a.foo.com", b"b.com"))
+    assert isinstance(found, CompiledRoute)
+    assert isinstance(elsewhere, CompiledRoute)
+    assert found.policies is not None
+    assert found.policies.guard is compiler.table.hosts[b"a.foo.com"].tls.guard  # type: ignore[union-attr]
+    assert elsewhere.policies is None
+    assert compiler.table.match(b"a.foo.com", b"/c", PLAIN) is found
+
+
 def test_table_without_hosts_matches_nothing() -> None:
     compiler = new_compiler()
     load(compiler, TableImage())
@@ -159,6 +212,14 @@ def naive_winner(routes: list[Route], path: str, satisfied: Collection[str]) -> 
 
 @given(st.lists(RULES, min_size=1, max_size=8), PATHS)
 def test_index_of_plain_routes_agrees_with_comparing_every_route(rules: list[tuple[str, str]], path: str) -> None:
+    items = [route(value, kind, name=f"{index}") for index, (value, kind) in enumerate(rules)]
+    assert winner(items, path) == naive_winner(items, path, ())
+
+
+@given(st.lists(st.tuples(PATHS, st.sampled_from(["exact", "string-prefix"])), min_size=1, max_size=8), PATHS)
+def test_index_of_plain_text_prefixes_agrees_with_comparing_every_route(
+    rules: list[tuple[str, str]], path: str
+) -> None:
     items = [route(value, kind, name=f"{index}") for index, (value, kind) in enumerate(rules)]
     assert winner(items, path) == naive_winner(items, path, ())
 

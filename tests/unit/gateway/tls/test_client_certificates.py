@@ -64,6 +64,22 @@ async def test_required_certificate_lets_its_holder_in_and_nobody_else(version: 
         }
 
 
+async def test_certificate_may_be_left_out_for_some_paths(tmp_path: Path) -> None:
+    authority, stranger = Authority(), Authority()
+    async with tls_listener() as listener:
+        listener.set_policies({"foo.com": asking(authority.pem, skip_paths=("/public/.*",))})
+        guard = guard_of(listener, "foo.com")
+        nobody = await listener.talk("foo.com")
+        assert check(guard, nobody, b"/public/x") is None
+        refused = check(guard, nobody, b"/private")
+        assert refused is not None
+        assert refused[0] == 400
+        alice = await listener.talk("foo.com", client_context(authority.issue("alice").write(tmp_path)))
+        assert check(guard, alice, b"/private") is None
+        with pytest.raises(REFUSED):
+            await listener.talk("foo.com", client_context(stranger.issue("mallory").write(tmp_path)))
+
+
 async def test_other_hosts_ask_for_no_certificate(tmp_path: Path) -> None:
     authority = Authority()
     async with tls_listener() as listener:

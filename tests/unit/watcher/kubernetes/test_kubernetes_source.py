@@ -13,12 +13,15 @@ from fakes.kubernetes_objects import endpoint_slice, ingress, secret, service
 from fakes.virtual_time import in_virtual_time
 from headgate.common.deltas import SyncState
 from headgate.common.resources import (
+    APISIX_KINDS,
+    APISIX_ROUTE,
     ENDPOINT_SLICE,
     ENDPOINTS,
     INGRESS,
     INGRESS_CLASS,
     LEGACY_INGRESS,
     NAMESPACE,
+    POD,
     SECRET,
     SERVICE,
     SERVICE_EXPORT,
@@ -35,7 +38,8 @@ def follow(api: FakeKubernetes, tmp_path: Path, scope: KubernetesScope | None = 
 
 def settled(seen: Following, *kinds: ResourceKind) -> bool:
     """Whether each kind was listed or found unavailable."""
-    wanted = kinds or (INGRESS, INGRESS_CLASS, SERVICE, ENDPOINT_SLICE, ENDPOINTS, NAMESPACE, SECRET, LEGACY_INGRESS)
+    common = (INGRESS, INGRESS_CLASS, SERVICE, ENDPOINT_SLICE, ENDPOINTS, NAMESPACE, SECRET, LEGACY_INGRESS)
+    wanted = kinds or (*common, SERVICE_EXPORT, *APISIX_KINDS)
     return set(wanted) <= {event.kind for event in seen.log if isinstance(event, Listed | Unavailable)}
 
 
@@ -54,7 +58,7 @@ async def test_each_kind_is_reported_on_and_a_second_name_of_one_is_empty(tmp_pa
             assert (seen.names(INGRESS), seen.names(SERVICE)) == ({"a"}, {"web"})
             assert (seen.names(ENDPOINT_SLICE), seen.names(NAMESPACE)) == ({"web-1"}, {"default"})
             assert [list(event.objects) for event in seen.listed(LEGACY_INGRESS)] == [[]]
-            assert seen.unavailable.keys() == {SERVICE_EXPORT}  # a server without its CRD
+            assert seen.unavailable.keys() == {SERVICE_EXPORT, *APISIX_KINDS}  # a server without their CRDs
         assert api.seen("list", "endpoints") == []
 
 
@@ -74,12 +78,49 @@ async def test_only_tls_secrets_leave_the_server(tmp_path: Path) -> None:
 
 
 @in_virtual_time
+async def test_other_secrets_that_people_write_are_read_where_that_is_asked_for(tmp_path: Path) -> None:
+    async with FakeKubernetes() as api:
+        api.apply(secret("opaque", "Opaque"))
+        api.apply(secret("helm", "helm.sh/release.v1"))
+        async with follow(api, tmp_path, KubernetesScope(reads_all_secrets=True)) as seen:
+            await seen.until(lambda: settled(seen))
+            assert seen.names(SECRET) == {"opaque"}
+
+
+@in_virtual_time
+async def test_pods_are_read_only_where_that_is_asked_for(tmp_path: Path) -> None:
+    async with FakeKubernetes() as api:
+        async with follow(api, tmp_path) as seen:
+            await seen.until(lambda: settled(seen))
+        assert api.seen(resource="pods") == []
+        async with follow(api, tmp_path, KubernetesScope(reads_pods=True)) as seen:
+            await seen.until(lambda: settled(seen) and seen.listed(POD))
+
+
+@in_virtual_time
+async def test_resources_of_apisix_are_read_once_their_definitions_are_there(tmp_path: Path) -> None:
+    async with FakeKubernetes() as api:
+        for kind in APISIX_KINDS:
+            resource = Resource(kind.group, kind.resource, kind.kind, is_custom=True)
+            api.install("apisix.apache.org/v2", resource)
+        api.apply({"apiVersion": "apisix.apache.org/v2", "kind": "ApisixRoute", "metadata": {"name": "a"}, "spec": {}})
+        async with follow(api, tmp_path) as seen:
+            await seen.until(lambda: settled(seen))
+            assert seen.names(APISIX_ROUTE) == {"a"}
+            api.delete("apisixroutes", "a")
+            await seen.until(lambda: not seen.names(APISIX_ROUTE))
+
+
+@in_virtual_time
 async def test_discovery_asks_for_each_group_version_once(tmp_path: Path) -> None:
     async with FakeKubernetes() as api, follow(api, tmp_path) as seen:
         await seen.until(lambda: settled(seen))
         paths = [one.path for one in api.seen("discover")]
         assert sorted(paths) == [
             "/api/v1",
+            "/apis/apisix.apache.org/v1",
+            "/apis/apisix.apache.org/v2",
+            "/apis/apisix.apache.org/v2beta3",
             "/apis/discovery.k8s.io/v1",
             "/apis/multicluster.x-k8s.io/v1alpha1",
             "/apis/multicluster.x-k8s.io/v1beta1",
@@ -208,7 +249,7 @@ async def test_namespaces_are_read_each_by_itself_and_reported_as_one(tmp_path: 
             await seen.until(lambda: settled(seen))
             assert [len(listed.objects) for listed in seen.listed(INGRESS)] == [2]
             assert set(seen.state[INGRESS]) == {("one", "a"), ("two", "a")}
-            assert seen.unavailable.keys() == {NAMESPACE, INGRESS_CLASS, SERVICE_EXPORT}
+            assert seen.unavailable.keys() == {NAMESPACE, INGRESS_CLASS, SERVICE_EXPORT, *APISIX_KINDS}
             api.apply(ingress("b", namespace="two"))
             api.apply(ingress("b", namespace="three"))
             await seen.until(lambda: ("two", "b") in seen.state[INGRESS])

@@ -140,8 +140,8 @@ class VirtualHost(Entry):
     """The routes of one host.
 
     The host is decided first, then the path: a path that no route of the matched host takes is a 404, never another
-    host's business. Exact hosts go before wildcards; of wildcards the longer suffix goes first, and of equal ones that
-    for one label.
+    host's business, unless the host `falls_through`. Exact hosts go before wildcards; of wildcards the longer suffix
+    goes first, and of equal ones that for one label.
     """
 
     host: str
@@ -150,3 +150,5 @@ class VirtualHost(Entry):
     routes: tuple[Route, ...]
     tls: TlsPolicy | None = None
     """For connections whose server name is this host."""
+    falls_through: bool = False
+    """Requests that none of its routes takes go to the next host that would take them (Apache APISIX)."""

@@ -39,6 +39,9 @@ class ClientAuth(Entry):
     """Send the certificate to the upstream (`ssl-client-cert`, URL-encoded PEM) besides its verdict and names."""
     allowed_names: tuple[str, ...] = ()
     """RE2 patterns of which one must match the subject's name (RFC 2253); all pass without any."""
+    skip_paths: tuple[str, ...] = ()
+    """RE2 patterns: requests whose path matches one of them from its beginning need no certificate; the handshake then
+    asks for one without insisting (Apache APISIX `skip_mtls_uri_regex`)."""
     error_page: str = ""
     """URL that a client without a certificate is sent to; its handshake finishes, a bad certificate ends it still."""
 

@@ -123,6 +123,8 @@ class ActiveCheck(Entry):
     """Failures in a row that make a healthy endpoint unhealthy."""
     statuses: tuple[int, ...] = ()
     """That count as success; 200 to 399 by default."""
+    failing_statuses: tuple[int, ...] = ()
+    """That count as failure; all others are then a success."""
     verify: bool = True
     """Check the certificate, for `https`."""
 

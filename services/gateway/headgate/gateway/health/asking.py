@@ -101,7 +101,10 @@ class HttpAsking(Asking):
 
 def judge(status: int, check: ActiveCheck) -> str | None:
     """Say what is wrong with a status, if anything is."""
-    is_expected = status in check.statuses if check.statuses else 200 <= status < 400
+    if check.failing_statuses:
+        is_expected = status not in check.failing_statuses
+    else:
+        is_expected = status in check.statuses if check.statuses else 200 <= status < 400
     return None if is_expected else f"status {status}"
 
 

@@ -6,8 +6,9 @@ refer to upstreams through holders, so an endpoint change recompiles one upstrea
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import dropwhile, islice
 from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import msgspec
 
@@ -22,7 +23,14 @@ from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.steps import Steps
 from headgate.gateway.table.chunks import FindPrevious
 from headgate.gateway.table.conditions import and_body
-from headgate.gateway.table.match import MatchPath, PathRule, compile_rule, find_host, index_paths
+from headgate.gateway.table.match import (
+    MatchPath,
+    PathRule,
+    compile_rule,
+    find_host,
+    host_candidates,
+    index_paths,
+)
 from headgate.gateway.table.route import CompiledRoute
 
 if TYPE_CHECKING:
@@ -47,13 +55,15 @@ def no_plugins(uses: Sequence[PluginUse], scope: str) -> "PluginChain | None":
 class CompiledHost:
     """The routes of one host."""
 
-    __slots__ = ("match", "routes", "tls")
+    __slots__ = ("_guarded", "falls_through", "match", "routes", "tls")
 
     def __init__(
         self,
         routes: Sequence[tuple[PathRule, CompiledRoute]],
         match: MatchPath[CompiledRoute],
         tls: "HostTls | None" = None,
+        *,
+        falls_through: bool = False,
     ) -> None:
         self.routes = routes
         """In the order of `VirtualHost.routes`, each with how it matches."""
@@ -61,6 +71,22 @@ class CompiledHost:
         """Finds the route of a request by its path and what else routes look at."""
         self.tls = tls
         """For connections whose server name is this host; None: the gateway's own policy."""
+        self.falls_through = falls_through
+        """Whether requests that no route takes are another host's business."""
+        self._guarded: WeakKeyDictionary[CompiledRoute, CompiledRoute] = WeakKeyDictionary()
+
+    def guard(self, route: CompiledRoute) -> CompiledRoute:
+        """Return another host's route for a request of this one, which asks the same of clients' certificates as ever.
+
+        Else whoever is refused by this host's routes would be let in by those that it falls through to.
+        """
+        guard = self.tls.guard if self.tls is not None else None
+        if guard is None:
+            return route
+        guarded = self._guarded.get(route)
+        if guarded is None:
+            guarded = self._guarded[route] = route.guarded(guard)
+        return guarded
 
 
 class UpstreamHolders:
@@ -112,7 +138,7 @@ def compile_host(
         if len(routes) % ROUTES_AT_ONCE == 0:
             yield
     match = yield from index_paths(routes)
-    return host, CompiledHost(routes, match, tls)
+    return host, CompiledHost(routes, match, tls, falls_through=fields.falls_through)
 
 
 def split_host(raw: bytes) -> tuple[VirtualHost, list[bytes]]:
@@ -219,4 +245,19 @@ class CompiledTable:
             found = find_host(self._hosts, host, any_depth=self._any_depth)
             if found is None:
                 return None
-        return found.match(path, source)
+        route = found.match(path, source)
+        return self._match_next(found, host, path, source) if route is None and found.falls_through else route
+
+    def _match_next(
+        self, failed: CompiledHost, host: bytes, path: bytes, source: "RequestSource"
+    ) -> "CompiledRoute | NeedsBody | None":
+        """Ask the hosts after one that falls through, until one takes the request or keeps it to itself."""
+        hosts = (self._hosts.get(name.encode("latin-1")) for name in host_candidates(host.decode("latin-1")))
+        behind = dropwhile(lambda each: each is not failed, filter(None, hosts))
+        for found in islice(behind, 1, None):
+            route = found.match(path, source)
+            if isinstance(route, CompiledRoute):
+                return failed.guard(route)
+            if route is not None or not found.falls_through:
+                return route
+        return None

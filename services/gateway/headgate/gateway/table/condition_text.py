@@ -16,11 +16,15 @@ _VERBS = {
     Operator.REGEX: "matches",
     Operator.LESS: "is less than",
     Operator.GREATER: "is greater than",
+    Operator.AT_MOST: "is at most",
+    Operator.AT_LEAST: "is at least",
     Operator.NETWORK: "is within",
 }
 _NOUNS = {
     Subject.HEADER: "header",
     Subject.QUERY: "query parameter",
+    Subject.QUERY_STRING: "query",
+    Subject.TARGET: "path with query",
     Subject.COOKIE: "cookie",
     Subject.CLIENT: "client address",
     Subject.BODY: "body field",

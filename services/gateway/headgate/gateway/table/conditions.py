@@ -8,6 +8,7 @@ Values are compared as bytes. Case is ignored for ASCII letters only.
 """
 
 import ipaddress
+import operator
 import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -195,6 +196,8 @@ _PLAIN_GETTERS: dict[Subject, Get] = {
     Subject.SCHEME: lambda facts: facts.scheme,
     Subject.HOST: lambda facts: facts.host or None,
     Subject.PATH: lambda facts: facts.path,
+    Subject.QUERY_STRING: lambda facts: facts.query or None,
+    Subject.TARGET: lambda facts: facts.target,
     Subject.CLIENT: lambda facts: facts.client,
 }
 
@@ -214,7 +217,7 @@ def _compile_test(compare: Compare, field: str) -> Test:
     match compare.operator:
         case Operator.REGEX:
             return _any_pattern(compare, field)
-        case Operator.LESS | Operator.GREATER:
+        case Operator.LESS | Operator.GREATER | Operator.AT_MOST | Operator.AT_LEAST:
             return _number_test(compare, field)
         case Operator.NETWORK:
             return _network_test(compare.values, field)
@@ -258,11 +261,17 @@ def _number_test(compare: Compare, field: str) -> Test:
     if len(known) < len(bounds):
         raise BadMatch(f"{field}.values[{bounds.index(None)}]", "expected a decimal number like -1.5")
     # Values are alternatives, so only the one that is easiest to satisfy counts.
-    if compare.operator is Operator.LESS:
-        most = max(known)
-        return lambda value: (number := _number(value)) is not None and number < most
-    least = min(known)
-    return lambda value: (number := _number(value)) is not None and number > least
+    bound = max(known) if compare.operator in (Operator.LESS, Operator.AT_MOST) else min(known)
+    holds = _COMPARISONS[compare.operator]
+    return lambda value: (number := _number(value)) is not None and holds(number, bound)
+
+
+_COMPARISONS: dict[Operator, Callable[[Decimal, Decimal], bool]] = {
+    Operator.LESS: operator.lt,
+    Operator.GREATER: operator.gt,
+    Operator.AT_MOST: operator.le,
+    Operator.AT_LEAST: operator.ge,
+}
 
 
 def _number(text: bytes) -> Decimal | None:

@@ -144,15 +144,19 @@ def explain(
     facts.path, facts.body = read[0], body
     names = host_candidates(host)
     found = [virtual_host for name in dict.fromkeys(names) if (virtual_host := table.virtual_host(name))]
-    passed_over = tuple(
-        Candidate(host=other.host, reason=f"{found[0].host} matches {host or 'the request'} better, and hosts go first")
-        for other in found[1:]
-    )
     if not found:
         verdict = f"404: no virtual host takes {host!r} (looked for {', '.join(names)})"
         return Explanation(**answer, virtual_host=None, winner=None, verdict=verdict, candidates=())
-    chosen = found[0]
-    best, candidates = _compare(chosen, facts)
+    candidates: tuple[Candidate, ...] = ()
+    for chosen in found:
+        best, compared = _compare(chosen, facts)
+        candidates = compared + candidates if best is not None else candidates + compared
+        if best is not None or not chosen.falls_through:
+            break
+    passed_over = tuple(
+        Candidate(host=other.host, reason=f"{chosen.host} matches {host or 'the request'} better, and hosts go first")
+        for other in found[found.index(chosen) + 1 :]
+    )
     answer["virtual_host"] = chosen.host
     if best is None:
         what = "path" if not any(candidate.takes_path for candidate in candidates) else "request"

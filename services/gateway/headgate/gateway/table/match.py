@@ -1,13 +1,14 @@
 """Finding the route of a request: by host, then by path, in one dictionary look-up each for most tables.
 
-The host is decided first and for good: exact, then wildcards, the longer suffix first, then `*`. Paths are compared as
-bytes, in the one form that `proxy.paths` gives them; of escapes that a route's path has, the same form is taken.
+The host is decided first, and for good unless it falls through: exact, then wildcards, the longer suffix first, then
+`*`. Paths are compared as bytes, in the one form that `proxy.paths` gives them; of escapes that a route's path has, the
+same form is taken.
 
 Segment prefixes ignore a trailing slash on both sides, so `/foo` and `/foo/` take the same requests and only one of two
 such prefixes can ever win. A host whose routes have neither conditions nor priorities nor patterns has a `PathIndex`:
 what wins is decided when it is built, and a request costs one look-up by exact path and one for each distinct prefix
-length, longest first. All others have a `RankedIndex`, which collects the routes that take the path and asks them in
-their order.
+length, longest first; `StartIndex` is the same for a host all of whose prefixes are plain text. All others have a
+`RankedIndex`, which collects the routes that take the path and asks them in their order.
 """
 
 import math
@@ -58,12 +59,7 @@ class PathRule(NamedTuple):
     @property
     def is_plain(self) -> bool:
         """Whether type, length and position alone decide about the rule, without a pattern."""
-        return (
-            self.type in (PathType.EXACT, PathType.PREFIX)
-            and not self.priority
-            and self.condition is None
-            and not self.fault
-        )
+        return self.type is not PathType.REGEX and not self.priority and self.condition is None and not self.fault
 
     def takes(self, path: bytes) -> bool:
         """Tell whether the rule takes a path, looked at alone. The index must agree with this."""
@@ -109,7 +105,7 @@ def prefix_key(value: bytes) -> bytes:
 
 
 class PathIndex(Generic[T]):
-    """The routes of one host by path, if all are plain; immutable."""
+    """The routes of one host by path, if all are plain and no prefix is mere text; immutable."""
 
     __slots__ = ("_exact", "_lengths", "_prefixes")
 
@@ -135,6 +131,33 @@ class PathIndex(Generic[T]):
             if length > size or (0 < length < size and path[length] != SLASH):
                 continue
             found = self._prefixes.get(path[:length])
+            if found is not None:
+                return found
+        return None
+
+
+class StartIndex(Generic[T]):
+    """The routes of one host by path, if all are plain and all prefixes are mere text; immutable."""
+
+    __slots__ = ("_exact", "_lengths", "_starts")
+
+    def __init__(self, rules: Iterable[tuple[PathRule, T]]) -> None:
+        exact: dict[bytes, T] = {}
+        starts: dict[bytes, T] = {}
+        for rule, target in sorted(rules, key=_precedence):
+            (exact if rule.type is PathType.EXACT else starts).setdefault(rule.value, target)
+        self._exact: Mapping[bytes, T] = exact
+        self._starts: Mapping[bytes, T] = starts
+        self._lengths = _longest_first(starts)
+
+    def match(self, path: bytes, source: "RequestSource") -> T | None:
+        """Return the winning route of a path."""
+        found = self._exact.get(path)
+        if found is not None:
+            return found
+        for length in self._lengths:
+            # A path that is shorter is looked up as a whole, and is as long as no key of this length.
+            found = self._starts.get(path[:length])
             if found is not None:
                 return found
         return None
@@ -248,7 +271,11 @@ MatchPath = Callable[[bytes, "RequestSource"], T | NeedsBody | None]
 def index_paths(rules: Sequence[tuple[PathRule, T]]) -> Steps[MatchPath[T]]:
     """Build the index that suits a host's rules, in steps of some milliseconds; return its search."""
     if all(rule.is_plain for rule, _ in rules):
-        return PathIndex(rules).match
+        types = {rule.type for rule, _ in rules}
+        if PathType.STRING_PREFIX not in types:
+            return PathIndex(rules).match
+        if PathType.PREFIX not in types:
+            return StartIndex(rules).match
     ranked = [
         (rule, Ranked(rank, None if rule.condition is None else rule.condition.decide, target))
         for rank, (rule, target) in enumerate(sorted(rules, key=_precedence))

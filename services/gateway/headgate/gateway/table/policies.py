@@ -60,6 +60,31 @@ def _trace_share(route: Route) -> float | None:
     return route.trace_share
 
 
+_FIELDS = (
+    "buffer_request",
+    "buffer_response",
+    "chain",
+    "fault",
+    "idle_s",
+    "max_body",
+    "request_s",
+    "retries",
+    "sets_cookie",
+    "trace_share",
+    "websocket",
+)
+"""All of `RoutePolicies` but the guard."""
+
+
+def guard_policies(policies: RoutePolicies | None, guard: "ClientGuard") -> RoutePolicies:
+    """Return a route's policies for requests of another host, whose clients have to show what that host asks for."""
+    guarded = RoutePolicies()
+    for name in _FIELDS if policies is not None else ():
+        setattr(guarded, name, getattr(policies, name))
+    guarded.guard = guard
+    return guarded
+
+
 def compile_retries(retries: Retries) -> RetryPolicy:
     """Return a retry policy in the proxy's form."""
     statuses = frozenset(retries.statuses) if "status" in retries.on else frozenset()

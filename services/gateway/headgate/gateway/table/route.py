@@ -1,6 +1,7 @@
 """What a matched request may use: the route's name and timeouts, and the way to an endpoint."""
 
 from collections.abc import Collection, Iterator, Sequence
+from copy import copy
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from headgate.gateway.balancing.backends import Backends, CanaryBackend
 from headgate.gateway.balancing.stickiness import StickyCookie
 from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.table.conditions import compile_condition
-from headgate.gateway.table.policies import compile_policies
+from headgate.gateway.table.policies import compile_policies, guard_policies
 
 if TYPE_CHECKING:
     from headgate.gateway.plugins.chain import PluginChain
@@ -89,6 +90,12 @@ class CompiledRoute:
             unless = compile_condition(canary.unless, f"canaries[{index}].unless") if canary.unless else None
             self.needs_body |= any(condition is not None and condition.needs_body for condition in (when, unless))
             yield CanaryBackend(holder, when, unless, canary.share, chance)
+
+    def guarded(self, guard: "ClientGuard") -> "CompiledRoute":
+        """Return this route for requests of another host, whose clients have to show what that host asks for."""
+        route = copy(self)
+        route.policies = guard_policies(self.policies, guard)
+        return route
 
     def choose(self, tried: "Collection[EndpointPool]", source: "RequestSource") -> "EndpointPool | None":
         """Choose a backend, then an endpoint of it; tried endpoints only if there is no other."""

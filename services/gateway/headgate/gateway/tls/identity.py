@@ -87,12 +87,13 @@ def _printable(name: x509.Name) -> str:
     return "".join(chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:02X}" for byte in written)
 
 
-def check(guard: "ClientGuard", connection: TlsConnection | None) -> Refusal | None:
+def check(guard: "ClientGuard", connection: TlsConnection | None, path: bytes = b"") -> Refusal | None:
     """Decide whether a request may reach a host that asks for client certificates; None lets it in.
 
     Args:
         guard: of the host that the request was matched to.
         connection: that it came over; None for plain HTTP.
+        path: of the request, as routes are asked for it.
     """
     if guard.problem:
         return 500, guard.problem, b""
@@ -100,7 +101,8 @@ def check(guard: "ClientGuard", connection: TlsConnection | None) -> Refusal | N
         # RFC 9110 section 15.5.20: the client asks again on a connection of its own.
         return 421, "the connection was made for another server name", b""
     identity = connection.identity if connection is not None else NOBODY
-    if identity.verdict != "SUCCESS" and (guard.is_required or identity is not NOBODY):
+    is_needed = guard.is_required and not any(pattern.match(path) for pattern in guard.skip_paths)
+    if identity.verdict != "SUCCESS" and (is_needed or identity is not NOBODY):
         return _send_away(guard, identity)
     name = identity.subject_dn.encode()
     if guard.allowed_names and not any(pattern.search(name) for pattern in guard.allowed_names):

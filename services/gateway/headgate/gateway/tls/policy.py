@@ -44,7 +44,7 @@ _URL = re.compile("[!-~]+")
 class ClientGuard:
     """What a host asks of its clients' certificates, for `identity.check`; immutable."""
 
-    __slots__ = ("allowed_names", "asked", "error_page", "is_required", "pass_certificate", "problem")
+    __slots__ = ("allowed_names", "asked", "error_page", "is_required", "pass_certificate", "problem", "skip_paths")
 
     def __init__(self, auth: ClientAuth | None, problem: str = "") -> None:
         """Raises TlsConfigError for a pattern that RE2 does not take, or an error page that no header can hold."""
@@ -56,6 +56,7 @@ class ClientGuard:
             raise TlsConfigError(f"tls.client_auth.error_page: {self.error_page!r} is no URL: visible ASCII only")
         self.pass_certificate = auth is not None and auth.pass_certificate
         self.allowed_names = tuple(map(_compile_name, auth.allowed_names)) if auth and not problem else ()
+        self.skip_paths = tuple(map(_compile_path, auth.skip_paths)) if auth and not problem else ()
         self.asked = _asked(auth) if auth else ""
         """What the handshake verifies against, in short. A connection counts for this host only if its own is equal."""
 
@@ -144,8 +145,8 @@ def _ask_for_certificates(context: ssl.SSLContext, auth: ClientAuth) -> None:
 
 
 def _needs_at_handshake(auth: ClientAuth) -> bool:
-    """A client that is to be sent to a page has to get through the handshake first."""
-    return auth.mode == "required" and not auth.error_page
+    """A client that is to be sent to a page, or may do without for some paths, must get through the handshake first."""
+    return auth.mode == "required" and not auth.error_page and not auth.skip_paths
 
 
 def _asked(auth: ClientAuth) -> str:
@@ -154,7 +155,15 @@ def _asked(auth: ClientAuth) -> str:
 
 
 def _compile_name(pattern: str) -> Any:
+    return _compile(pattern, "tls.client_auth.allowed_names")
+
+
+def _compile_path(pattern: str) -> Any:
+    return _compile(pattern, "tls.client_auth.skip_paths")
+
+
+def _compile(pattern: str, field: str) -> Any:
     try:
-        return compile_pattern(pattern, "tls.client_auth.allowed_names")
+        return compile_pattern(pattern, field)
     except BadMatch as error:
         raise TlsConfigError(str(error)) from error

@@ -14,12 +14,22 @@ from nacl.public import PublicKey
 
 from headgate.common.admission import MAX_PROPOSAL_BYTES, Basis, Finding, Opinion, Outcome, Proposal
 from headgate.common.problems import Problem, Severity
-from headgate.common.resources import INGRESS, LEGACY_INGRESS, SECRET, SERVICE, JsonObject, ObjectRef, ResourceKind
+from headgate.common.resources import (
+    APISIX_KINDS,
+    INGRESS,
+    LEGACY_INGRESS,
+    SECRET,
+    SERVICE,
+    JsonObject,
+    ObjectRef,
+    ResourceKind,
+)
 from headgate.watcher.admission.review import AdmissionRequest
 from headgate.watcher.admission.selector import Selector
 from headgate.watcher.objects import MAX_OBJECT_BYTES, encode, is_published, prepare_stripped, strip
+from headgate.watcher.secrets import TLS_TYPE
 
-ASKED_KINDS = {(kind.group, kind.resource): kind for kind in (INGRESS, LEGACY_INGRESS, SERVICE, SECRET)}
+ASKED_KINDS = {(kind.group, kind.resource): kind for kind in (INGRESS, LEGACY_INGRESS, SERVICE, SECRET, *APISIX_KINDS)}
 _INGRESSES = (INGRESS, LEGACY_INGRESS)
 OUR_PREFIX = "headgate.dev/"
 _WRITES = ("CREATE", "UPDATE")
@@ -80,7 +90,8 @@ def _is_watched(kind: ResourceKind, request: AdmissionRequest, manifest: JsonObj
         return False
     if kind in _INGRESSES and not scope.selects(_members(_metadata(manifest), "labels")):
         return False
-    return is_published(manifest | {"kind": kind.kind})
+    # Whether other Secrets are watched is not known here, and none of them makes a route fail that is served.
+    return (kind != SECRET or manifest.get("type") == TLS_TYPE) and is_published(manifest | {"kind": kind.kind})
 
 
 def _substance(manifest: JsonObject) -> JsonObject:
@@ -102,7 +113,7 @@ def _make_question(
     proposal = Proposal(ref=ref, object=present, is_update=past is not None, before=past)
     size, further = len(encode(present)), len(encode(past))
     annotations = _members(metadata, "annotations")
-    speaks_to_us = kind in _INGRESSES or any(name.startswith(OUR_PREFIX) for name in annotations)
+    speaks_to_us = kind in (*_INGRESSES, *APISIX_KINDS) or any(name.startswith(OUR_PREFIX) for name in annotations)
     if size > MAX_OBJECT_BYTES:
         return Question(proposal, kind.kind, speaks_to_us, _too_large(size))
     if size + further > MAX_PROPOSAL_BYTES - _ROOM:

@@ -15,12 +15,14 @@ import msgspec
 
 from headgate.common.problems import Problem
 from headgate.common.resources import (
+    APISIX_KINDS,
     ENDPOINT_SLICE,
     ENDPOINTS,
     INGRESS,
     INGRESS_CLASS,
     LEGACY_INGRESS,
     NAMESPACE,
+    POD,
     SECRET,
     SERVICE,
     SERVICE_EXPORT,
@@ -38,8 +40,10 @@ MANIFEST_KINDS: tuple[ResourceKind, ...] = (
     SERVICE_EXPORT,
     ENDPOINT_SLICE,
     ENDPOINTS,
+    POD,
     INGRESS,
     LEGACY_INGRESS,
+    *APISIX_KINDS,
 )
 """What is read from manifests; an Ingress comes after what it refers to."""
 MAX_ANNOTATION_BYTES = 256 * 1024

@@ -10,6 +10,8 @@ from headgate.common.resources import JsonObject
 from headgate.common.status import StatusCondition, StatusUpdate
 
 PREFIX = "headgate.dev/"
+_INVALID = {"Invalid": "InvalidSpec"}
+"""Reasons by the names that Apache APISIX has for them."""
 
 
 def service_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:
@@ -21,9 +23,31 @@ def service_status(update: StatusUpdate, current: JsonObject) -> JsonObject | No
     return None if wanted == present else {"conditions": wanted or None}
 
 
-def _wanted(update: StatusUpdate, condition: StatusCondition, present: dict[object, JsonObject]) -> JsonObject:
+def apisix_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:
+    """Return the part of the status of a resource of Apache APISIX to write; None if there is nothing to write.
+
+    Its types of conditions have no prefix there; those that somebody else made are repeated as they are. Of an object
+    that is not ours any more nothing is taken away: another controller may have written it meanwhile.
+    """
+    if not update.conditions:
+        return None
+    present: list[JsonObject] = (current.get("status") or {}).get("conditions") or []
+    types = {str(condition.type) for condition in update.conditions}
+    others = [condition for condition in present if condition.get("type") not in types]
+    before = {condition.get("type"): condition for condition in present}
+    said = (
+        condition.model_copy(update={"reason": _INVALID.get(condition.reason, condition.reason)})
+        for condition in update.conditions
+    )
+    wanted = [*(_wanted(update, condition, before, "") for condition in said), *others]
+    return None if wanted == present else {"conditions": wanted}
+
+
+def _wanted(
+    update: StatusUpdate, condition: StatusCondition, present: dict[object, JsonObject], prefix: str = PREFIX
+) -> JsonObject:
     said = {
-        "type": f"{PREFIX}{condition.type}",
+        "type": f"{prefix}{condition.type}",
         "status": condition.status,
         **({"observedGeneration": update.generation} if update.generation else {}),
         "lastTransitionTime": condition.since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.translator.certificates import SECRETS
-from headgate.translator.dialects.ingress.classes import (
+from headgate.translator.classes import (
     CLASS_IS_OURS,
     INGRESS_CLASSES,
     ClassQuestion,

@@ -4,13 +4,12 @@ API servers drop them, some with a warning; manifests on disk are read as they a
 """
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any
 
-from headgate.common.problems import Problem, Severity
+from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject
 from headgate.translator.dialects.ingress.legacy import is_legacy
-from headgate.translator.manifest import shown
+from headgate.translator.manifest import unknown_field
 
 Shape = Mapping[str, "Shape"]
 """Fields of an object, and of those in it; for a list, of its elements. An empty one says nothing of what is inside."""
@@ -47,17 +46,4 @@ def _find(value: Any, shape: Shape, at: str) -> Iterator[Problem]:
             if name in shape:
                 yield from _find(member, shape[name], f"{at}.{name}")
             else:
-                yield _unknown(name, member, shape, at)
-
-
-def _unknown(name: str, value: Any, shape: Shape, at: str) -> Problem:
-    by_folded = {known.lower(): known for known in shape}
-    near = get_close_matches(name.lower(), list(by_folded), n=1, cutoff=0.6)
-    hint = f"did you mean {by_folded[near[0]]}?" if near else f"there are {', '.join(shape)}"
-    return Problem(
-        severity=Severity.WARNING,
-        reason="UnknownField",
-        field=f"{at}.{shown(name)}",
-        value=shown(value),
-        message=f"there is no such field, so it is ignored; {hint}",
-    )
+                yield unknown_field(name, member, shape, at)

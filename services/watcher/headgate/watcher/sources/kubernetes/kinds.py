@@ -5,16 +5,18 @@ and one broken aggregated API makes it fail.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from headgate.common.resources import (
+    APISIX_KINDS,
     ENDPOINT_SLICE,
     ENDPOINTS,
     INGRESS,
     INGRESS_CLASS,
     LEGACY_INGRESS,
     NAMESPACE,
+    POD,
     SECRET,
     SERVICE,
     SERVICE_EXPORT,
@@ -35,9 +37,13 @@ KIND_CHOICES: Sequence[KindChoice] = (
     (NAMESPACE,),
     (SECRET,),
     (SERVICE_EXPORT,),
+    *((kind,) for kind in APISIX_KINDS),
 )
-FIELD_SELECTORS: Mapping[ResourceKind, str] = {SECRET: "type=kubernetes.io/tls"}
-"""Secrets of other types are none of our business, and never reach us."""
+POD_CHOICE: KindChoice = (POD,)
+"""Read only where that is asked for: a cluster has many."""
+TLS_SELECTOR = "type=kubernetes.io/tls"
+"""Secrets of other types are none of our business unless that is asked for, and never reach us."""
+OTHER_SECRETS_SELECTOR = "type!=kubernetes.io/service-account-token,type!=helm.sh/release.v1"
 _KNOWN_FOR_S = 5.0
 
 

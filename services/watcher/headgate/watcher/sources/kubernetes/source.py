@@ -7,11 +7,19 @@ from datetime import datetime
 from pathlib import Path
 from random import Random
 
-from headgate.common.resources import INGRESS, LEGACY_INGRESS, ResourceKind
+from headgate.common.resources import INGRESS, LEGACY_INGRESS, SECRET, ResourceKind
 from headgate.common.tasks import cancel, run_together
 from headgate.watcher.sources import SourceEvent
 from headgate.watcher.sources.kubernetes.follower import KindFollower
-from headgate.watcher.sources.kubernetes.kinds import FIELD_SELECTORS, KIND_CHOICES, Discovery, KindChoice, Target
+from headgate.watcher.sources.kubernetes.kinds import (
+    KIND_CHOICES,
+    OTHER_SECRETS_SELECTOR,
+    POD_CHOICE,
+    TLS_SELECTOR,
+    Discovery,
+    KindChoice,
+    Target,
+)
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 from headgate.watcher.sources.kubernetes.trouble import TroubleLog
 
@@ -27,6 +35,9 @@ class KubernetesScope:
     """Only these; empty for all. With a list, namespaced Roles are enough."""
     ingress_selector: str = ""
     """Label selector for Ingresses, as kubectl takes it; empty for all."""
+    reads_all_secrets: bool = False
+    """Not only those of type kubernetes.io/tls."""
+    reads_pods: bool = False
 
 
 class KubernetesSource:
@@ -52,6 +63,7 @@ class KubernetesSource:
             choices: which kinds.
             rng: for jitter.
         """
+        choices = (*choices, POD_CHOICE) if scope.reads_pods else choices
         self.kinds: Sequence[ResourceKind] = [kind for choice in choices for kind in choice]
         self.transport = transport or KubernetesTransport(kubeconfig, context)
         self._owns_transport = transport is None
@@ -99,7 +111,9 @@ class KubernetesSource:
     def _targets_of(self, kind: ResourceKind, version: str) -> list[Target]:
         labels = self._scope.ingress_selector if kind in (INGRESS, LEGACY_INGRESS) else ""
         namespaces = self._scope.namespaces if kind.namespaced and self._scope.namespaces else ("",)
-        return [Target(kind, version, namespace, labels, FIELD_SELECTORS.get(kind, "")) for namespace in namespaces]
+        secrets = OTHER_SECRETS_SELECTOR if self._scope.reads_all_secrets else TLS_SELECTOR
+        fields = secrets if kind == SECRET else ""
+        return [Target(kind, version, namespace, labels, fields) for namespace in namespaces]
 
 
 async def _get(queue: asyncio.Queue[SourceEvent], working: "asyncio.Task[None]") -> SourceEvent:

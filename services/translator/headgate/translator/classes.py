@@ -37,6 +37,8 @@ class ClassSettings:
     """Whether every object without a class is ours."""
     plugin_names: frozenset[str] = frozenset()
     """Third-party plugins that gateways have."""
+    strict_plugins: bool = False
+    """Whether a route with a plugin that there is not refuses requests rather than do without."""
 
     def owns(self, controller: str) -> bool:
         """Whether classes of a controller are ours."""

@@ -1,0 +1,5 @@
+"""The `apisix` dialect: the resources of Apache APISIX' ingress controller."""
+
+from headgate.translator.dialects.apisix.dialect import ApisixDialect
+
+__all__ = ["ApisixDialect"]

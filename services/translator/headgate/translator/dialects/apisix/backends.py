@@ -1,0 +1,235 @@
+"""Upstreams behind backends: ports of Services as ApisixUpstreams shape them, and ApisixUpstreams with own nodes."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from headgate.common.problems import Severity
+from headgate.common.table import BackendProtocol, BackendTls, Balancing, Endpoint, Provenance, Upstream
+from headgate.translator.certificates import SECRETS
+from headgate.translator.classes import ClassSettings
+from headgate.translator.dialects.apisix.models.upstream import ExternalNode, Subset, UpstreamSettings, UpstreamSpec
+from headgate.translator.dialects.apisix.pods import POD_LABELS
+from headgate.translator.dialects.apisix.upstream import (
+    APP_PROTOCOLS,
+    PROTOCOLS,
+    STREAM_SCHEMES,
+    find_upstream,
+    read_fields,
+    settings_for,
+)
+from headgate.translator.endpoints import Address
+from headgate.translator.fragment import ServicePortRef
+from headgate.translator.graph import Lookups
+from headgate.translator.services import EXTERNAL_NAME, SERVICES, Service, ServicePort
+from headgate.translator.upstreams import BackendFault, ResolvedUpstream, resolve_upstream, unavailable
+
+Stream = Literal["", "tcp", "udp"]
+_OVER_TLS = (BackendProtocol.HTTPS, BackendProtocol.H2, BackendProtocol.TLS)
+_DNS_NODE = re.compile(r"([a-zA-Z0-9._-]+):([0-9]{1,5})")
+
+
+class ServiceBackend(NamedTuple):
+    """A port of a Service, with the settings of the ApisixUpstream of its name."""
+
+    cluster: str
+    namespace: str
+    name: str
+    port: int | str
+    settings: ClassSettings
+    granularity: str = "endpoint"
+    subset: str = ""
+    stream: Stream = ""
+
+    @property
+    def kind(self) -> str:
+        """Kind of the object that it is made of."""
+        return "Service"
+
+    @property
+    def key(self) -> str:
+        """Key of the upstream in the table."""
+        parts = [f"{self.cluster}/{self.namespace}/{self.name}:{self.port}", "apisix", self.stream]
+        parts += ["service"] if self.granularity == "service" else []
+        parts += [f"subset={self.subset}"] if self.subset else []
+        return "/".join(filter(None, parts))
+
+    def resolve(self, lookups: Lookups) -> ResolvedUpstream:
+        """Find the endpoints, and put the settings to them."""
+        spec = find_upstream(lookups, self.namespace, self.name, self.settings)
+        subset = _find_subset(spec, self.subset) if self.subset else None
+        if self.subset and subset is None:
+            message = f"ApisixUpstream {self.namespace}/{self.name} has no subset {self.subset!r}"
+            return unavailable(self, BackendFault("SubsetNotFound", message))
+        wanted = {*subset.labels.items()} if subset is not None else set()
+
+        def selects(where: Lookups, address: Address) -> bool:
+            labels = where.get(POD_LABELS, self.namespace, address.pod) if address.pod else None
+            return labels is not None and wanted <= {*labels}
+
+        ref = ServicePortRef(self.cluster, self.namespace, self.name, self.port, self.stream)
+        resolved = resolve_upstream(lookups, ref, selects=selects if subset else None)
+        service = lookups.get(SERVICES, self.namespace, self.name)
+        port = service.find_port(self.port, is_udp=self.stream == "udp") if service is not None else None
+        if service is not None and port is not None and self.granularity == "service":
+            resolved = self._as_one(service, port, resolved)
+        settings = settings_for(spec, port.port if port else None) if spec else None
+        return self._shaped(lookups, resolved, settings, port)
+
+    def _as_one(self, service: Service, port: ServicePort, resolved: ResolvedUpstream) -> ResolvedUpstream:
+        if service.type == EXTERNAL_NAME:
+            return resolved
+        if not service.cluster_ip:
+            message = f"Service {self.namespace}/{self.name} has no cluster IP; resolveGranularity must be endpoint"
+            return unavailable(self, BackendFault("NoClusterIP", message))
+        endpoint = Endpoint(address=service.cluster_ip, port=port.port, cluster=self.cluster)
+        entry = resolved.entry.model_copy(update={"endpoints": (endpoint,), "unavailable": None})
+        return ResolvedUpstream(entry, None)
+
+    def _shaped(
+        self, lookups: Lookups, resolved: ResolvedUpstream, settings: UpstreamSettings | None, port: ServicePort | None
+    ) -> ResolvedUpstream:
+        fields: dict[str, Any] = {}
+        scheme = APP_PROTOCOLS.get(port.app_protocol) if port is not None and not self.stream else None
+        if scheme is not None and (settings is None or settings.scheme is None):
+            fields["protocol"] = PROTOCOLS[scheme]
+        if settings is not None:
+            fields |= read_fields(settings, "spec", [])
+        if self.stream and any(key.source != "client" for key in fields.get("balancing", Balancing()).hash):
+            del fields["balancing"]  # a connection has nothing else that could be hashed
+        if self.stream and fields.get("protocol") != BackendProtocol.TLS:
+            fields["protocol"] = BackendProtocol(self.stream)
+        elif not self.stream and settings is not None and settings.scheme in STREAM_SCHEMES:
+            message = f"ApisixUpstream {self.namespace}/{self.name} has scheme {settings.scheme}, which is not for HTTP"
+            return unavailable(self, BackendFault("UnsupportedScheme", message))
+        return _finished(self, lookups, resolved, settings, fields, self.namespace)
+
+
+class NodesBackend(NamedTuple):
+    """An ApisixUpstream with external nodes, or with nodes that a registry knows."""
+
+    cluster: str
+    namespace: str
+    name: str
+    settings: ClassSettings
+
+    @property
+    def kind(self) -> str:
+        """Kind of the object that it is made of."""
+        return "ApisixUpstream"
+
+    @property
+    def port(self) -> None:
+        """It is no port of a Service."""
+        return None
+
+    @property
+    def key(self) -> str:
+        """Key of the upstream in the table."""
+        return f"{self.cluster}/{self.namespace}/{self.kind}/{self.name}"
+
+    def resolve(self, lookups: Lookups) -> ResolvedUpstream:
+        """Find the nodes."""
+        spec = find_upstream(lookups, self.namespace, self.name, self.settings)
+        if spec is None:
+            message = f"ApisixUpstream {self.namespace}/{self.name} not found, or it is another controller's"
+            return unavailable(self, BackendFault("UpstreamNotFound", message))
+        if spec.discovery is not None:
+            resolved = self._discover(lookups, spec)
+        elif spec.external_nodes:
+            resolved = self._external(lookups, spec)
+        else:
+            message = f"ApisixUpstream {self.namespace}/{self.name} has neither externalNodes nor discovery"
+            return unavailable(self, BackendFault("NoNodes", f"{message}; name a Service under backends instead"))
+        return _finished(self, lookups, resolved, spec, read_fields(spec, "spec", []), self.namespace)
+
+    def _external(self, lookups: Lookups, spec: UpstreamSpec) -> ResolvedUpstream:
+        faults: list[str] = []
+        endpoints = tuple(self._endpoints(lookups, spec, faults))
+        entry = Upstream(key=self.key, endpoints=endpoints, provenance=_provenance(self))
+        if not faults:
+            return ResolvedUpstream(entry, None)
+        severity = Severity.WARNING if endpoints else Severity.ERROR
+        fault = BackendFault("InvalidNode", "; ".join(faults), severity)
+        return ResolvedUpstream(entry if endpoints else unavailable(self, fault).entry, fault)
+
+    def _endpoints(self, lookups: Lookups, spec: UpstreamSpec, faults: list[str]) -> Iterator[Endpoint]:
+        default_port = 443 if spec.scheme in ("https", "grpcs", "tls") else 80
+        for node in spec.external_nodes:
+            address = node.name if node.type == "Domain" else self._external_name(lookups, node, faults)
+            if address:
+                weight = 100 if node.weight is None else node.weight
+                yield Endpoint(
+                    address=address.lower(), port=node.port or default_port, weight=weight, cluster=self.cluster
+                )
+
+    def _external_name(self, lookups: Lookups, node: ExternalNode, faults: list[str]) -> str:
+        service = lookups.get(SERVICES, self.namespace, node.name)
+        if service is None or service.type != EXTERNAL_NAME or not service.external_name:
+            what = "not found" if service is None else "is not of type ExternalName; name it under backends"
+            faults.append(f"Service {self.namespace}/{node.name} {what}")
+            return ""
+        return service.external_name
+
+    def _discover(self, lookups: Lookups, spec: UpstreamSpec) -> ResolvedUpstream:
+        assert spec.discovery is not None
+        found = read_discovery(spec, self.cluster)
+        if isinstance(found, ServicePortRef):
+            return resolve_upstream(lookups.elsewhere(found.cluster), found)
+        if isinstance(found, Endpoint):
+            return ResolvedUpstream(Upstream(key=self.key, endpoints=(found,), provenance=_provenance(self)), None)
+        return unavailable(self, BackendFault("UnsupportedDiscovery", found))
+
+
+def read_discovery(spec: UpstreamSpec, cluster: str) -> ServicePortRef | Endpoint | str:
+    """Return the Service, or the host name, that a registry's service name stands for; else why there is none."""
+    assert spec.discovery is not None
+    name = spec.discovery.service_name
+    if spec.discovery.type == "dns":
+        match = _DNS_NODE.fullmatch(name)
+        if match is not None and 0 < int(match[2]) < 65536:
+            return Endpoint(address=match[1].lower(), port=int(match[2]), cluster=cluster)
+        return "the service name of type dns must be a host name with a port, such as shop.example.com:80"
+    if spec.discovery.type != "kubernetes":
+        return f"discovery of type {spec.discovery.type} cannot be had; there are kubernetes and dns"
+    place, _, port = name.rpartition(":")
+    parts = place.split("/")
+    if not port or len(parts) not in (2, 3) or not all(parts):
+        return "the service name of type kubernetes must be namespace/name:port, or cluster/namespace/name:port"
+    where = parts[0] if len(parts) == 3 else cluster
+    return ServicePortRef(where, parts[-2], parts[-1], int(port) if port.isdecimal() else port)
+
+
+def _finished(
+    ref: "ServiceBackend | NodesBackend",
+    lookups: Lookups,
+    resolved: ResolvedUpstream,
+    settings: UpstreamSettings | None,
+    fields: dict[str, Any],
+    namespace: str,
+) -> ResolvedUpstream:
+    entry = resolved.entry.model_copy(update={"key": ref.key, "provenance": _provenance(ref)} | fields)
+    if settings is None or settings.tls_secret is None or entry.protocol not in _OVER_TLS:
+        return ResolvedUpstream(entry, resolved.fault)
+    name = settings.tls_secret.name
+    namespace = settings.tls_secret.namespace or namespace
+    secret = lookups.get(SECRETS, namespace, name)
+    if secret is None or secret.sealed is None or secret.sealed.certificate is None:
+        why = "not found" if secret is None else secret.problem
+        message = f"Secret {namespace}/{name} of the tlsSecret of ApisixUpstream {ref.namespace}/{ref.name}: {why}"
+        return unavailable(ref, BackendFault("InvalidTlsSecret", message))
+    tls = (entry.tls or BackendTls()).model_copy(
+        update={
+            "certificate_pem": secret.sealed.certificate.chain_pem,
+            "private_key": secret.sealed.values[secret.key_field],
+        }
+    )
+    return ResolvedUpstream(entry.model_copy(update={"tls": tls}), resolved.fault)
+
+
+def _find_subset(spec: UpstreamSpec | None, name: str) -> Subset | None:
+    return next((subset for subset in spec.subsets if subset.name == name), None) if spec else None
+
+
+def _provenance(ref: "ServiceBackend | NodesBackend") -> Provenance:
+    return Provenance(cluster=ref.cluster, kind=ref.kind, namespace=ref.namespace, name=ref.name)

@@ -1,0 +1,54 @@
+"""What the translation of every kind is given beside the object itself."""
+
+from typing import NamedTuple
+
+from headgate.common.resources import JsonObject, ObjectRef
+from headgate.translator.classes import CLASS_IS_OURS, ClassQuestion, ClassSettings
+from headgate.translator.dialects.apisix.document import ApisixDocument
+from headgate.translator.fragment import Identity
+from headgate.translator.graph import Lookups
+from headgate.translator.manifest import as_object, as_text, creation_time, metadata
+from headgate.translator.world import StoredKind
+
+
+class Context(NamedTuple):
+    """Who is asked about other objects, and the settings."""
+
+    lookups: Lookups | None
+    """None: whatever the object refers to is taken to be there and as it should be."""
+    settings: ClassSettings
+
+
+def class_name(manifest: JsonObject) -> str | None:
+    """Return the class that a resource names; None where it names none."""
+    return as_text(as_object(manifest.get("spec")).get("ingressClassName")) or None
+
+
+def owns(manifest: JsonObject, lookups: Lookups, settings: ClassSettings) -> bool:
+    """Whether a resource is ours by its class."""
+    return lookups.derive(CLASS_IS_OURS, ClassQuestion(lookups.cluster, class_name(manifest), settings))
+
+
+def find_referenced(
+    lookups: Lookups, stored: StoredKind[ApisixDocument], namespace: str, name: str, settings: ClassSettings
+) -> JsonObject | None:
+    """Return an object that one of ours refers to; None where it is absent, or says that it is another controller's.
+
+    One without a class is meant by whoever refers to it.
+    """
+    document = lookups.get(stored, namespace, name)
+    if document is None:
+        return None
+    manifest = document.decode()
+    return manifest if class_name(manifest) is None or owns(manifest, lookups, settings) else None
+
+
+def identify(ref: ObjectRef, manifest: JsonObject) -> Identity:
+    """Return who a resource is."""
+    return Identity(
+        ref,
+        as_text(manifest.get("apiVersion")),
+        as_text(manifest.get("kind")),
+        as_text(metadata(manifest).get("uid")),
+        creation_time(manifest),
+    )

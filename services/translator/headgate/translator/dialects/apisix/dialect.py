@@ -1,0 +1,93 @@
+"""The dialect's interface: what it needs, which objects are ours, and their translation."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from headgate.common.problems import Problem
+from headgate.common.resources import (
+    APISIX_GLOBAL_RULE,
+    APISIX_PLUGIN_CONFIG,
+    APISIX_ROUTE,
+    APISIX_TLS,
+    APISIX_UPSTREAM,
+    JsonObject,
+    ObjectRef,
+)
+from headgate.translator.certificates import SECRETS
+from headgate.translator.classes import INGRESS_CLASSES, ClassSettings
+from headgate.translator.dialects.apisix.context import Context, identify, owns
+from headgate.translator.dialects.apisix.document import (
+    GLOBAL_RULES,
+    PLUGIN_CONFIGS,
+    ROUTES,
+    TLSES,
+    UPSTREAMS,
+    ApisixDocument,
+)
+from headgate.translator.dialects.apisix.legacy import restore_problems, upgrade
+from headgate.translator.dialects.apisix.pods import POD_LABELS
+from headgate.translator.dialects.apisix.route import translate_route
+from headgate.translator.dialects.apisix.shared import (
+    translate_global_rule,
+    translate_plugin_config,
+    translate_upstream,
+)
+from headgate.translator.dialects.apisix.tls import translate_tls
+from headgate.translator.fragment import Fragment, with_standing
+from headgate.translator.graph import Lookups
+from headgate.translator.standing import Standing
+
+Translate = Callable[[ObjectRef, JsonObject, Context], Fragment]
+_TRANSLATIONS: Mapping[str, Translate] = {
+    APISIX_ROUTE.resource: translate_route,
+    APISIX_UPSTREAM.resource: translate_upstream,
+    APISIX_TLS.resource: translate_tls,
+    APISIX_PLUGIN_CONFIG.resource: translate_plugin_config,
+    APISIX_GLOBAL_RULE.resource: translate_global_rule,
+}
+
+
+class ApisixDialect:
+    """The resources of Apache APISIX' ingress controller."""
+
+    name = "apisix"
+    roots = (ROUTES, UPSTREAMS, TLSES, PLUGIN_CONFIGS, GLOBAL_RULES)
+    reads = (INGRESS_CLASSES, SECRETS, POD_LABELS)
+
+    def __init__(self, settings: ClassSettings) -> None:
+        self._settings = settings
+        self._stored = {stored.kind.resource: stored for stored in self.roots}
+
+    def concerns(self, document: ApisixDocument) -> bool:
+        """Whether an object may contribute: its class is looked up later, as it may change without the object."""
+        return True
+
+    def check(self, ref: ObjectRef, manifest: JsonObject, document: ApisixDocument) -> Iterable[Problem]:
+        """Return what is wrong with an object by itself: what its translation says while everything else is there."""
+        return self._translate(ref, manifest, None).problems
+
+    def translate(self, ref: ObjectRef, lookups: Lookups) -> Fragment | None:
+        """Return an object's contribution; None where it is gone or of another class."""
+        standing = lookups.standing(self._stored[ref.resource], ref.namespace, ref.name)
+        if standing is None:
+            return None
+        present, good = (version and version.form and version.form.decode() for version in standing)
+        if present is not None and not owns(present, lookups, self._settings):
+            return None
+        if good is not None and not owns(good, lookups, self._settings):
+            good, standing = None, Standing(standing.present)
+        served = present if good is None else good
+        return None if served is None else with_standing(self._translate(ref, served, lookups), standing)
+
+    def _translate(self, ref: ObjectRef, manifest: JsonObject, lookups: Lookups | None) -> Fragment:
+        upgraded = upgrade(manifest)
+        fragment = _TRANSLATIONS[ref.resource](ref, upgraded, Context(lookups, self._settings))
+        return fragment if upgraded is manifest else restore_problems(fragment, manifest)
+
+    def refuse(self, ref: ObjectRef, document: ApisixDocument, error: Exception) -> Fragment:
+        """Stand in for an object that made us fail."""
+        message = f"Headgate failed on this object ({type(error).__name__}); its log has the details"
+        return Fragment(
+            identify(ref, document.decode()),
+            problems=(Problem(reason="InternalError", message=message),),
+            falls_through=True,
+        )

@@ -1,0 +1,56 @@
+"""The resources in stored form: the fields that translation reads, as JSON, whatever version they were written in.
+
+Kept encoded, as Ingress objects are: most of them are read once and then wait.
+"""
+
+import json
+from typing import NamedTuple
+
+from headgate.common.resources import (
+    APISIX_CONSUMER,
+    APISIX_GLOBAL_RULE,
+    APISIX_PLUGIN_CONFIG,
+    APISIX_ROUTE,
+    APISIX_TLS,
+    APISIX_UPSTREAM,
+    JsonObject,
+)
+from headgate.translator.annotations.apisix import APISIX_PREFIX
+from headgate.translator.manifest import as_object, metadata
+from headgate.translator.world import StoredKind
+
+_METADATA = ("creationTimestamp", "uid")
+
+
+class ApisixDocument(NamedTuple):
+    """A resource without what nobody reads: status, labels, foreign annotations."""
+
+    content: bytes
+
+    def decode(self) -> JsonObject:
+        """Return the manifest."""
+        decoded: JsonObject = json.loads(self.content)
+        return decoded
+
+
+def read_document(manifest: JsonObject) -> ApisixDocument:
+    """Strip a resource."""
+    meta = metadata(manifest)
+    annotations = as_object(meta.get("annotations"))
+    kept: JsonObject = {key: meta[key] for key in _METADATA if key in meta}
+    kept["annotations"] = {key: annotations[key] for key in sorted(annotations) if key.startswith(APISIX_PREFIX)}
+    content = {
+        "apiVersion": manifest.get("apiVersion"),
+        "kind": manifest.get("kind"),
+        "metadata": kept,
+        "spec": manifest.get("spec"),
+    }
+    return ApisixDocument(json.dumps(content, separators=(",", ":"), default=str).encode())
+
+
+ROUTES = StoredKind(APISIX_ROUTE, read_document, restore=ApisixDocument.decode)
+UPSTREAMS = StoredKind(APISIX_UPSTREAM, read_document, restore=ApisixDocument.decode)
+TLSES = StoredKind(APISIX_TLS, read_document, restore=ApisixDocument.decode)
+PLUGIN_CONFIGS = StoredKind(APISIX_PLUGIN_CONFIG, read_document, restore=ApisixDocument.decode)
+GLOBAL_RULES = StoredKind(APISIX_GLOBAL_RULE, read_document, restore=ApisixDocument.decode)
+CONSUMERS = StoredKind(APISIX_CONSUMER, read_document, restore=ApisixDocument.decode)

@@ -1,0 +1,155 @@
+"""Plugins of rules, shared configurations, global rules and consumers: merged, with their secrets, and checked.
+
+A plugin that cannot be followed never goes unnoticed: where its configuration is wrong, or where it keeps requests out
+and there is none of its name, requests are refused until that is mended. Another one that there is not is left out, and
+said so, unless the setting `strict_plugins` asks for a refusal.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from headgate.common.plugins.catalogue import CONFIGS
+from headgate.common.plugins.checking import check_use
+from headgate.common.plugins.errors import PluginFault
+from headgate.common.problems import Problem
+from headgate.common.sealing import SealedValue
+from headgate.common.table import PluginUse
+from headgate.translator.certificates import SECRETS
+from headgate.translator.dialects.apisix.context import Context
+from headgate.translator.dialects.apisix.models.plugin import Plugin
+from headgate.translator.dialects.apisix.models.route import Authentication
+from headgate.translator.dialects.apisix.reading import Part, refuse, warn
+
+GUARDS = frozenset(
+    (
+        "acl",
+        "authz-casbin",
+        "authz-casdoor",
+        "authz-keycloak",
+        "basic-auth",
+        "cas-auth",
+        "chaitin-waf",
+        "client-control",
+        "consumer-restriction",
+        "csrf",
+        "dingtalk-auth",
+        "feishu-auth",
+        "forward-auth",
+        "hmac-auth",
+        "ip-restriction",
+        "jwe-decrypt",
+        "jwt-auth",
+        "key-auth",
+        "ldap-auth",
+        "ldap-auth-advanced",
+        "multi-auth",
+        "oas-validator",
+        "opa",
+        "openid-connect",
+        "referer-restriction",
+        "request-validation",
+        "saml-auth",
+        "ua-restriction",
+        "uri-blocker",
+        "wolf-rbac",
+        "workflow",
+    )
+)
+"""Plugins that keep requests out: a route without one of them would let in whom its author wants to keep out."""
+_AUTHENTICATIONS = {
+    "keyAuth": ("key-auth", "key_auth"),
+    "basicAuth": ("basic-auth", ""),
+    "jwtAuth": ("jwt-auth", "jwt_auth"),
+    "hmacAuth": ("hmac-auth", ""),
+    "wolfRBAC": ("wolf-rbac", ""),
+    "ldapAuth": ("ldap-auth", "ldap_auth"),
+}
+
+
+class PluginSource(NamedTuple):
+    """A plugin, where it was written, and the namespace of its Secret."""
+
+    plugin: Plugin
+    field: str
+    namespace: str
+
+
+class Plugins(NamedTuple):
+    """What is to run."""
+
+    uses: tuple[PluginUse, ...]
+    faults: tuple[str, ...]
+    """Why requests are refused."""
+
+
+def sources(plugins: Iterable[Plugin], field: str, namespace: str) -> list[PluginSource]:
+    """Return the plugins of a list with their places."""
+    return [PluginSource(plugin, f"{field}[{index}]", namespace) for index, plugin in enumerate(plugins)]
+
+
+def authentication(block: Authentication, field: str, namespace: str) -> list[PluginSource]:
+    """Return the plugin that an `authentication` block stands for."""
+    if not block.enable:
+        return []
+    name, part = _AUTHENTICATIONS[block.type]
+    written: dict[str, Any] = getattr(block, part).model_dump(by_alias=True, exclude_defaults=True) if part else {}
+    return [PluginSource(Plugin(name=name, config=written), field, namespace)]
+
+
+def read_plugins(written: Iterable[PluginSource], context: Context, problems: list[Problem]) -> Plugins:
+    """Merge plugins, of which the last of a name counts, and check them; what is wrong goes to `problems`."""
+    merged = {source.plugin.name: source for source in written if source.plugin.enable}
+    uses: list[PluginUse] = []
+    faults: list[str] = []
+    for source in merged.values():
+        found: list[Problem] = []
+        use = _read(source, context, found)
+        problems += found
+        if use is not None:
+            uses.append(use)
+        faults += (problem.message for problem in found if problem.severity == "error")
+    return Plugins(tuple(uses), tuple(faults))
+
+
+def _read(source: PluginSource, context: Context, problems: list[Problem]) -> PluginUse | None:
+    plugin, field, _ = source
+    secrets = _secrets(source, context, problems) if plugin.secret_ref else {}
+    if secrets is None:
+        return None
+    use = PluginUse(name=plugin.name, config=plugin.config, secrets=secrets)
+    try:
+        check_use(use, context.settings.plugin_names)
+    except PluginFault as fault:
+        is_known = plugin.name in CONFIGS or plugin.name in context.settings.plugin_names
+        if is_known:
+            at = f"{field}.{fault.field}" if fault.field and not fault.field.startswith("secrets") else field
+            problems.append(refuse("InvalidPlugin", at, f"plugin {plugin.name}: {fault.fault}"))
+        elif plugin.name in GUARDS or context.settings.strict_plugins:
+            message = f"{fault.fault}; requests are refused, as they would come through without it"
+            problems.append(refuse("UnknownPlugin", f"{field}.name", message, plugin.name))
+        else:
+            message = f"{fault.fault}; requests are served without it"
+            problems.append(warn("UnknownPlugin", f"{field}.name", message, plugin.name))
+        return None
+    return use
+
+
+def _secrets(source: PluginSource, context: Context, problems: list[Problem]) -> dict[str, SealedValue] | None:
+    name, namespace = source.plugin.secret_ref, source.namespace
+    if context.lookups is None:
+        return {}
+    secret = context.lookups.get(SECRETS, namespace, name)
+    if secret is None or secret.held is None:
+        message = f"Secret {namespace}/{name} {MISSING_SECRET}"
+        problems.append(refuse("SecretNotFound", f"{source.field}.secretRef", message, name))
+        return None
+    return dict(secret.held.values)
+
+
+MISSING_SECRET = "is not there, or the watcher is not told to read Secrets of its type (HEADGATE_WATCH_SECRETS=all)"
+
+
+def read_all(parts: list[Part[Plugin]], namespace: str, context: Context, problems: list[Problem]) -> Plugins:
+    """Read the plugins of an object that consists of them."""
+    written = [PluginSource(part.value, part.field, namespace) for part in parts]
+    return read_plugins(written, context, problems)

@@ -1,0 +1,233 @@
+"""One ApisixRoute to one fragment.
+
+Services and the nodes of ApisixUpstreams are not looked up here: what is wrong with a backend is known to its upstream,
+and comes back to the object from there. What routes take over from an ApisixUpstream, retries and timeouts, is.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from headgate.common.problems import Problem
+from headgate.common.resources import JsonObject, ObjectRef
+from headgate.common.table import Provenance, Retries, Route, Timeouts, WeightedBackend
+from headgate.translator.dialects.apisix.backends import NodesBackend, ServiceBackend
+from headgate.translator.dialects.apisix.context import Context, find_referenced, identify
+from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS
+from headgate.translator.dialects.apisix.matching import MatchRule, PathRule, read_match
+from headgate.translator.dialects.apisix.models.fields import Model
+from headgate.translator.dialects.apisix.models.plugin import Plugin
+from headgate.translator.dialects.apisix.models.route import HttpRule, StreamRule
+from headgate.translator.dialects.apisix.models.upstream import UpstreamSettings
+from headgate.translator.dialects.apisix.plugins import (
+    Plugins,
+    PluginSource,
+    authentication,
+    read_plugins,
+    sources,
+)
+from headgate.translator.dialects.apisix.reading import Part, Spec, refuse, warn
+from headgate.translator.dialects.apisix.stream import translate_stream
+from headgate.translator.dialects.apisix.upstream import find_upstream, read_retries, read_timeouts, settings_for
+from headgate.translator.fragment import BackendUse, Fragment, RefusalRef, RouteClaim
+
+KIND = "ApisixRoute"
+DEFAULT_WEIGHT = 100
+_PATTERN_ROOM = 8192
+"""More than the length of any path, which decides among rules of one path with equal priorities."""
+
+
+class _Rest(Model):
+    """What of a spec is not rules."""
+
+    ingress_class_name: str = ""
+
+
+class _Backend(NamedTuple):
+    ref: ServiceBackend | NodesBackend
+    weight: int
+    use: BackendUse
+
+
+def translate_route(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:
+    """Return what an ApisixRoute that is ours contributes."""
+    problems: list[Problem] = []
+    spec = Spec(manifest.get("spec"), problems)
+    spec.rest(_Rest, "http", "stream")
+    http, stream = spec.each("http", HttpRule), spec.each("stream", StreamRule)
+    _check_names([*http, *stream], problems)
+    rules = [_Rule(ref, part, context, problems) for part in http]
+    streams = [found for part in stream if (found := translate_stream(ref, part, context, problems))]
+    return Fragment(
+        identity=identify(ref, manifest),
+        routes=tuple(claim for rule in rules for claim in rule.claims()),
+        backends=tuple(use for rule in rules for use in rule.uses()) + tuple(found.use for found in streams),
+        streams=tuple(found.claim for found in streams),
+        problems=tuple(dict.fromkeys(problems)),
+        falls_through=True,
+    )
+
+
+def _check_names(rules: "list[Part[HttpRule] | Part[StreamRule]]", problems: list[Problem]) -> None:
+    seen: dict[str, str] = {}
+    for rule in rules:
+        first = seen.setdefault(rule.value.name, rule.field)
+        if first != rule.field:
+            message = f"must be its own within the object, and {first} has it too"
+            problems.append(warn("DuplicateName", f"{rule.field}.name", message, rule.value.name))
+
+
+class _Rule:
+    """One rule for HTTP requests."""
+
+    def __init__(self, ref: ObjectRef, part: Part[HttpRule], context: Context, problems: list[Problem]) -> None:
+        self._ref, self._rule, self._field = ref, part.value, part.field
+        self._context, self._problems = context, problems
+        self._match = read_match(self._rule.match, f"{self._field}.match", problems)
+        self._filter_fault = self._refuse_filter()
+        plugins = self._read_plugins()
+        self._plugins = plugins.uses
+        self._backends = list(self._read_backends())
+        faults = [*plugins.faults, *filter(None, (self._filter_fault,))]
+        self._refusal = self._refuse(faults[0]) if faults else None
+
+    def _refuse(self, fault: str) -> RefusalRef:
+        ref, name = self._ref, f"{self._ref.name}/{self._rule.name}"
+        reason = f"{KIND} {ref.namespace}/{ref.name} refuses requests of its rule {self._rule.name}: {fault}"
+        return RefusalRef(ref.cluster, KIND, ref.namespace, name, reason)
+
+    def _refuse_filter(self) -> str:
+        if not self._rule.match.filter_func:
+            return ""
+        message = (
+            "Lua is not run here: say it with match.exprs (scopes Query, Header, Cookie, Path, Body, Variable), or "
+            "with the plugin traffic-split or workflow; until then requests of this rule are refused"
+        )
+        self._problems.append(refuse("UnsupportedField", f"{self._field}.match.filter_func", message))
+        return "filter_func cannot be followed"
+
+    # Plugins
+
+    def _read_plugins(self) -> Plugins:
+        rule, namespace = self._rule, self._ref.namespace
+        shared, faults = self._shared_plugins()
+        own = [
+            *sources(rule.plugins, f"{self._field}.plugins", namespace),
+            *authentication(rule.authentication, f"{self._field}.authentication", namespace),
+        ]
+        names = {source.plugin.name for source in own if source.plugin.enable}
+        theirs: list[Problem] = []
+        inherited = read_plugins([one for one in shared if one.plugin.name not in names], self._context, theirs)
+        mine = read_plugins(own, self._context, self._problems)
+        for problem in theirs:
+            if problem.severity == "error":
+                where = f"ApisixPluginConfig {self._config_name}"
+                told = problem.model_copy(update={"field": f"{self._field}.plugin_config_name", "value": None})
+                self._problems.append(told.model_copy(update={"message": f"{where}: {problem}"}))
+        return Plugins(inherited.uses + mine.uses, (*faults, *inherited.faults, *mine.faults))
+
+    @property
+    def _config_name(self) -> str:
+        namespace = self._rule.plugin_config_namespace or self._ref.namespace
+        return f"{namespace}/{self._rule.plugin_config_name}"
+
+    def _shared_plugins(self) -> tuple[list[PluginSource], tuple[str, ...]]:
+        name, lookups = self._rule.plugin_config_name, self._context.lookups
+        if not name or lookups is None:
+            return [], ()
+        namespace = self._rule.plugin_config_namespace or self._ref.namespace
+        manifest = find_referenced(lookups, PLUGIN_CONFIGS, namespace, name, self._context.settings)
+        if manifest is None:
+            message = f"ApisixPluginConfig {self._config_name} not found, or it is another controller's"
+            field = f"{self._field}.plugin_config_name"
+            self._problems.append(refuse("PluginConfigNotFound", field, message, name))
+            return [], (message,)
+        theirs: list[Problem] = []
+        parts = Spec(manifest.get("spec"), theirs).each("plugins", Plugin)
+        unreadable = (f"ApisixPluginConfig {self._config_name} cannot be read: {theirs[0]}",) if theirs else ()
+        return [PluginSource(part.value, part.field, namespace) for part in parts], unreadable
+
+    # Backends
+
+    def _read_backends(self) -> Iterator[_Backend]:
+        ref, settings = self._ref, self._context.settings
+        for index, written in enumerate(self._rule.backends):
+            field = f"{self._field}.backends[{index}]"
+            backend = ServiceBackend(
+                ref.cluster,
+                ref.namespace,
+                written.service_name,
+                written.service_port,
+                settings,
+                written.resolve_granularity,
+                written.subset,
+            )
+            use = BackendUse(backend, f"{field}.serviceName", f"{field}.servicePort")
+            yield _Backend(backend, DEFAULT_WEIGHT if written.weight is None else written.weight, use)
+        for index, named in enumerate(self._rule.upstreams):
+            nodes = NodesBackend(ref.cluster, ref.namespace, named.name, settings)
+            field = f"{self._field}.upstreams[{index}].name"
+            yield _Backend(
+                nodes, DEFAULT_WEIGHT if named.weight is None else named.weight, BackendUse(nodes, field, field)
+            )
+
+    def _settings(self) -> Iterator[UpstreamSettings]:
+        """Yield the ApisixUpstreams behind the backends, in their order."""
+        lookups = self._context.lookups
+        for backend in self._backends if lookups is not None else ():
+            spec = find_upstream(lookups, backend.ref.namespace, backend.ref.name, self._context.settings)  # type: ignore[arg-type]
+            if spec is not None:
+                port = backend.ref.port
+                yield settings_for(spec, port if isinstance(port, int) else None)
+
+    def _timing(self) -> tuple[Timeouts, Retries]:
+        """Of several ApisixUpstreams the first that says something counts: a request is repeated over all backends."""
+        settings = list(self._settings())
+        timeout = self._rule.timeout or next((one.timeout for one in settings if one.timeout is not None), None)
+        retries = next((one.retries for one in settings if one.retries is not None), None)
+        return read_timeouts(timeout), read_retries(retries)
+
+    def uses(self) -> Iterator[BackendUse]:
+        """Yield where the rule refers to upstreams."""
+        if self._match is None:
+            return
+        yield from (backend.use for backend in self._backends)
+        if self._refusal is not None:
+            yield BackendUse(self._refusal, self._field, self._field)
+
+    # Claims
+
+    def claims(self) -> Iterator[RouteClaim]:
+        """Yield the routes, one for each host and path."""
+        if self._match is None:
+            return
+        timeouts, retries = self._timing()
+        for path in self._match.paths:
+            route = self._route(path, self._match, timeouts, retries)
+            for host in self._match.hosts:
+                yield RouteClaim(
+                    host,
+                    route,
+                    path.field,
+                    is_refused=self._refusal is not None,
+                    gives_way=bool(self._filter_fault),
+                    preference=self._rule.priority * _PATTERN_ROOM + len(path.written),
+                )
+
+    def _route(self, path: PathRule, match: MatchRule, timeouts: Timeouts, retries: Retries) -> Route:
+        ref, rule = self._ref, self._rule
+        weighted = [WeightedBackend(upstream=each.ref.key, weight=each.weight) for each in self._backends]
+        if self._refusal is not None:
+            weighted = [WeightedBackend(upstream=self._refusal.key)]
+        return Route(
+            name=f"{ref.cluster}/{ref.namespace}/{ref.name} {rule.name} {path.written}",
+            path=path.match,
+            when=match.when(path),
+            backends=tuple(weighted),
+            timeouts=timeouts,
+            retries=retries,
+            plugins=() if self._refusal is not None else self._plugins,
+            websocket=rule.websocket is not False,
+            provenance=Provenance(
+                cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=self._field
+            ),
+        )

@@ -1,0 +1,61 @@
+"""Objects that others refer to, or that hold for all: ApisixUpstream, ApisixPluginConfig, ApisixGlobalRule.
+
+What they say takes effect elsewhere; here is what their authors are told of them.
+"""
+
+from headgate.common.problems import Problem
+from headgate.common.resources import JsonObject, ObjectRef
+from headgate.translator.dialects.apisix.backends import read_discovery
+from headgate.translator.dialects.apisix.context import Context, identify
+from headgate.translator.dialects.apisix.models.fields import Model
+from headgate.translator.dialects.apisix.models.plugin import Plugin
+from headgate.translator.dialects.apisix.plugins import Plugins, read_all
+from headgate.translator.dialects.apisix.reading import Spec, refuse
+from headgate.translator.dialects.apisix.upstream import read_fields, read_upstream, settings_for
+from headgate.translator.fragment import Fragment
+
+
+class _Rest(Model):
+    """What of a spec is not plugins."""
+
+    ingress_class_name: str = ""
+
+
+def translate_upstream(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:
+    """Return what is wrong with an ApisixUpstream."""
+    problems: list[Problem] = []
+    spec = read_upstream(manifest, problems)
+    if spec is not None:
+        read_fields(spec, "spec", problems)
+        for index, port in enumerate(spec.port_level_settings):
+            own: list[Problem] = []
+            read_fields(settings_for(spec, port.port), f"spec.portLevelSettings[{index}]", own)
+            problems += own
+        if spec.discovery is not None and isinstance(fault := read_discovery(spec, ref.cluster), str):
+            problems.append(refuse("UnsupportedDiscovery", "spec.discovery", fault, spec.discovery.service_name))
+        names = [subset.name for subset in spec.subsets]
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                message = "must be its own among the subsets"
+                problems.append(refuse("DuplicateName", f"spec.subsets[{index}].name", message, name))
+    return Fragment(identify(ref, manifest), problems=tuple(dict.fromkeys(problems)), falls_through=True)
+
+
+def translate_plugin_config(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:
+    """Return what is wrong with an ApisixPluginConfig."""
+    problems: list[Problem] = []
+    _read(ref, manifest, context, problems)
+    return Fragment(identify(ref, manifest), problems=tuple(problems), falls_through=True)
+
+
+def translate_global_rule(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:
+    """Return the plugins of an ApisixGlobalRule that is ours."""
+    problems: list[Problem] = []
+    plugins = _read(ref, manifest, context, problems)
+    return Fragment(identify(ref, manifest), problems=tuple(problems), falls_through=True, global_plugins=plugins.uses)
+
+
+def _read(ref: ObjectRef, manifest: JsonObject, context: Context, problems: list[Problem]) -> Plugins:
+    spec = Spec(manifest.get("spec"), problems)
+    spec.rest(_Rest, "plugins")
+    return read_all(spec.each("plugins", Plugin), ref.namespace, context, problems)
