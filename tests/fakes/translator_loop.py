@@ -82,7 +82,7 @@ async def idle(stores: MemoryStores, *translators: TranslatorLoop) -> None:
             and each._due is None
             and not each._causes.count
             and each.readiness() is None
-            and not each._statuses.pending
+            and not (each._leads and each._statuses.pending)  # whoever follows leaves them to the one that leads
             for each in translators
         )
     )
