@@ -157,6 +157,17 @@ def test_a_retry_leaves_a_level_that_was_tried() -> None:
     assert {number(balancer.pick([slot_of(balancer, 2)], PLAIN)) for _ in range(20)} == {3}
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_retry_goes_to_a_level_that_gets_nothing_else_when_all_others_were_tried(policy: str) -> None:
+    world = World()
+    balancer = world.balancer(endpoint(1), at(2, priority=1), at(3, priority=1), at(4, priority=2), policy=policy)
+    slots = {number(slot): slot for slot in balancer.slots}
+    slots[2].mark(is_healthy=False)
+    assert [number(balancer.pick([slots[1]], PLAIN)) for _ in range(5)] == [3] * 5
+    assert number(balancer.pick([slots[1], slots[3]], PLAIN)) == 4
+    assert number(balancer.pick([slots[1], slots[3], slots[4]], PLAIN)) == 1
+
+
 def test_a_retry_after_all_levels_were_tried_still_finds_somebody() -> None:
     balancer = World().balancer(at(1), at(2), at(3, priority=1))
     slot_of(balancer, 1).mark(is_healthy=False)

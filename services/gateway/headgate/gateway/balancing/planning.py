@@ -233,6 +233,14 @@ class Planner:
         out -= self._kept_by_panic(loads)
         return Plan((yield from self._combine(loads, out, now)), out, ends_at)
 
+    def find_untried(self, tried: Collection[EndpointSlot], out: frozenset[EndpointSlot]) -> EndpointSlot | None:
+        """Return an endpoint for another attempt where all are tried that get requests: one of the next level."""
+        for members in self._levels.values():
+            left = [member for member in members if member.slot not in tried and member.slot not in out]
+            if left:
+                return _draw(self._chance, left).slot
+        return None
+
     def _kept_by_panic(self, loads: Sequence[LevelLoad]) -> frozenset[EndpointSlot]:
         return frozenset(
             member.slot

@@ -133,8 +133,11 @@ class UpstreamBalancer:
         if self._planner is None:
             assert self._ring is not None
             return self._ring.choose(tried.__contains__ if tried else None)
-        picker = self._current_plan(self._planner).picker
-        return None if picker is None else picker.choose(tried, source)
+        plan = self._current_plan(self._planner)
+        slot = None if plan.picker is None else plan.picker.choose(tried, source)
+        if tried and slot in tried:
+            return self._planner.find_untried(tried, plan.out) or slot
+        return slot
 
     def note_change(self) -> None:
         """Plan anew before the next choice."""
