@@ -74,8 +74,10 @@ class Report:
         on_board = {(str(update.ref), problem) for update in self.updates for problem in update.problems}
         for page in self.pages:
             found += [(one.what, one.problem) for one in page.problems if (one.object, one.problem) not in on_board]
+        clusters = {*(self.manifest.inputs if self.manifest else ()), *(update.ref.cluster for update in self.updates)}
         for update in self.updates:
-            what = f"{update.kind} {update.ref.namespace}/{update.ref.name}"
+            where = f" in {update.ref.cluster}" if len(clusters) > 1 else ""
+            what = f"{update.kind} {update.ref.namespace}/{update.ref.name}{where}"
             found += [(what, problem) for problem in update.problems]
         return found
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fakes.deltas import EPOCH, applied, decision, deleted, endpoint_slice, ingress, service, service_export
+from fakes.deltas import EPOCH, applied, decision, deleted, endpoint_slice, ingress, ref_of, service, service_export
 from headgate.common.clusters import Drain, Gateway
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import Endpoint, Upstream
@@ -185,6 +185,51 @@ def test_gateways_do_not_stand_in_for_pods_that_streams_go_to() -> None:
     clusters = Clusters(east=annotations, west=GLOBAL)
     clusters.decide("west", gateways=("http://192.0.2.1:80",))
     assert set(clusters.endpoints(f"{KEY}/tcp")) == {"10.1.0.1", "10.1.0.2", "10.2.0.1", "10.2.0.2"}
+
+
+def applied_to_both(west: Any) -> Clusters:
+    clusters = Clusters(east=GLOBAL, west=GLOBAL)
+    clusters.apply("east", ingress("shop", host="shop.example"))
+    clusters.apply("west", west)
+    clusters.upstream()
+    return clusters
+
+
+def standing_in_west(clusters: Clusters) -> tuple[bool, list[tuple[str, str]]]:
+    condition = clusters.translation.condition(ref_of(ingress("shop"), "west"))
+    assert condition is not None
+    return condition.is_accepted, [(problem.reason, problem.severity) for problem in condition.problems]
+
+
+def test_an_ingress_that_is_applied_to_every_cluster_is_served_once_and_accepted_by_all() -> None:
+    clusters = applied_to_both(ingress("shop", host="shop.example"))
+    assert standing_in_west(clusters) == (True, [])
+    clusters.translation.apply(deleted(ingress("shop"), "east"))
+    assert set(clusters.endpoints("west/default/web:80")) == set(clusters.endpoints())
+    assert standing_in_west(clusters) == (True, [])
+
+
+def test_an_ingress_of_the_same_name_in_a_cluster_that_shares_nothing_loses_what_both_claim() -> None:
+    clusters = applied_to_both(ingress("shop", host="shop.example"))
+    clusters.apply("west", service())
+    clusters.upstream()
+    assert standing_in_west(clusters) == (False, [("PathConflict", "error")])
+    clusters.apply("west", service_export())
+    clusters.upstream()
+    assert standing_in_west(clusters) == (True, [])
+
+
+@pytest.mark.parametrize(
+    "west",
+    [
+        ingress("shop", host="shop.example", service="other"),
+        ingress("shop", host="shop.example", annotations={"headgate.dev/read-timeout": "5s"}),
+    ],
+)
+def test_an_ingress_that_is_another_one_in_another_cluster_loses_what_both_claim(west: Any) -> None:
+    accepted, problems = standing_in_west(applied_to_both(west))
+    assert not accepted
+    assert ("PathConflict", "error") in problems
 
 
 def importing(name: str) -> Any:

@@ -109,6 +109,8 @@ class Assembly:
         self._upstream_users: Users[UpstreamRef] = Users()
         self._certificate_users: Users[CertificateRef] = Users()
         self._faults: dict[UpstreamRef, BackendFault] = {}
+        self._sharing: dict[str, tuple[str, ...]] = {}
+        """Keys of the upstreams that several clusters have, each with these clusters."""
         self._certificates: dict[CertificateRef, Certificate] = {}
         self._names: dict[str, CertificateRef] = {}
         self._won: dict[CertificateRef, set[str]] = {}
@@ -184,11 +186,13 @@ class Assembly:
         """Take an upstream's present state."""
         self._put(resolved.entry)
         self._set_fault(ref, resolved.fault)
+        self._set_sharing(ref, resolved.clusters)
 
     def discard_upstream(self, ref: UpstreamRef) -> None:
         """Drop an upstream that nobody refers to any more."""
         self._discard("upstreams", ref.key)
         self._set_fault(ref, None)
+        self._set_sharing(ref, ())
 
     def _set_fault(self, ref: UpstreamRef, fault: BackendFault | None) -> None:
         if self._faults.get(ref) == fault:
@@ -198,6 +202,16 @@ class Assembly:
         else:
             self._faults[ref] = fault
         self.touched.update(dict.fromkeys(self._upstream_users.of(ref)))
+
+    def _set_sharing(self, ref: UpstreamRef, clusters: tuple[str, ...]) -> None:
+        if self._sharing.get(ref.key, ()) == clusters:
+            return
+        if clusters:
+            self._sharing[ref.key] = clusters
+        else:
+            del self._sharing[ref.key]
+        for user in self._upstream_users.of(ref):
+            self._dirty_hosts.update(_hosts(self._fragments.get(user)))
 
     def put_certificate(self, ref: CertificateRef, certificate: Certificate | None) -> None:
         """Take a certificate's present state, without server names; None where it is unusable or unused."""
@@ -223,7 +237,7 @@ class Assembly:
             yield
 
     def _assemble_host(self, host: str) -> None:
-        verdict = merge_host(host, (self._fragments[ref] for ref in self._host_users.of(host)))
+        verdict = merge_host(host, (self._fragments[ref] for ref in self._host_users.of(host)), self._sharing)
         self._set_lost(("host", host), verdict.lost)
         if verdict.is_claimed:
             routes = tuple(map(self._with_globals, verdict.routes)) if self._global_plugins else verdict.routes
@@ -310,7 +324,8 @@ class Assembly:
         """Merge what others claim of the same spots, and nothing else: a host may have thousands of users."""
         ref = after.identity.ref
         users = {user for spot in spots for user in self._spot_users.of(spot)}
-        lost = merge_host(host, [*(_trim(other, spots) for other in self._others(users, ref)), after]).lost
+        others = [_trim(other, spots) for other in self._others(users, ref)]
+        lost = merge_host(host, [*others, after], self._sharing).lost
         outgrown = tuple(outgrow(host, self.image.size_of("hosts", host), before, after))
         return {**lost, ref: (*lost.get(ref, ()), *outgrown)} if outgrown else lost
 

@@ -2,7 +2,8 @@
 
 The oldest object wins (Gateway API's rule, and ingress-nginx' too); absent creation times count as oldest; ties go by
 namespace, name and cluster. The loser hears which object won; nothing changes for the winner. A default backend gives
-way to every rule for the same path, whatever their age. Paths with different conditions are no conflict.
+way to every rule for the same path, whatever their age. Paths with different conditions are no conflict, nor are equal
+routes of one object that was applied to several clusters, if these share its Services: they are served once, for all.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -44,12 +45,19 @@ class Verdict(NamedTuple):
 Won = tuple[RouteClaim, Identity]
 Lost = dict[ObjectRef, list[Problem]]
 _Key = tuple[PathType, str, Condition | None]
+Sharing = Mapping[str, Collection[str]]
+_NOTHING_SHARED: Sharing = {}
 
 
-def merge_host(host: str, fragments: Iterable[Fragment]) -> Verdict:
+def merge_host(host: str, fragments: Iterable[Fragment], sharing: Sharing = _NOTHING_SHARED) -> Verdict:
     """Merge what fragments claim at one host.
 
     Routes come in the order in which a gateway prefers them: exact before prefix, longer path, more conditions.
+
+    Args:
+        host: that it is about.
+        fragments: of all objects that have to do with it.
+        sharing: upstreams that several clusters have, by key, each with these clusters.
     """
     users = sorted(fragments, key=lambda fragment: fragment.identity.seniority)
     lost: Lost = {}
@@ -65,7 +73,7 @@ def merge_host(host: str, fragments: Iterable[Fragment]) -> Verdict:
     for *_, claim, identity in claims:
         held = _close(claim) if identity.ref in unprotected else claim
         winner, owner = winners.setdefault(_key(claim), (held, identity))
-        if owner.ref != identity.ref:
+        if owner.ref != identity.ref and not _is_for_both(claim, identity, winner, owner, sharing):
             lost.setdefault(identity.ref, []).append(_lost_path(host, claim, identity, winner, owner))
     canaried = add_canaries(host, users, list(winners.values()), lost)
     room = HOST_LIMIT - (len(tls.model_dump_json().encode()) if tls else 0)
@@ -223,9 +231,25 @@ def _lost_path(host: str, claim: RouteClaim, loser: Identity, winner: RouteClaim
     )
 
 
+def _is_for_both(claim: RouteClaim, its: Identity, winner: RouteClaim, owner: Identity, sharing: Sharing) -> bool:
+    """Whether a route is served for another cluster too: one object, applied to both, of Services that both export."""
+    is_namesake = (its.kind, *its.ref[3:]) == (owner.kind, *owner.ref[3:])
+    takes_part = all(its.ref.cluster in sharing.get(backend.upstream, ()) for backend in winner.route.backends)
+    return is_namesake and takes_part and _without_cluster(claim, its) == _without_cluster(winner, owner)
+
+
+def _without_cluster(claim: RouteClaim, identity: Identity) -> str:
+    """Return a route as it would be written in any cluster: keys of upstreams begin with the cluster's name."""
+    content = claim.route.model_dump_json(exclude={"name", "provenance"}, exclude_defaults=True)
+    return content.replace(f'"{identity.ref.cluster}/', '"/')
+
+
 def seniority_of(owner: Identity, loser: Identity) -> str:
     """Say why an object goes before another."""
-    return "which is older" if owner.created_at != loser.created_at else "which is as old and goes first by name"
+    if owner.created_at != loser.created_at:
+        return "which is older"
+    is_namesake = owner.ref[3:] == loser.ref[3:]
+    return f"which is as old and goes first by {'the name of its cluster' if is_namesake else 'name'}"
 
 
 def describe(identity: Identity) -> str:

@@ -34,6 +34,8 @@ class ResolvedUpstream(NamedTuple):
 
     entry: Upstream
     fault: BackendFault | None
+    clusters: tuple[str, ...] = ()
+    """That have a part in it; empty if it is one cluster's alone."""
 
 
 Selects = Callable[[Lookups, Address], bool]
@@ -139,14 +141,14 @@ def _resolve_endpoints(
     lookups: Lookups, ref: ServicePortRef, service: Service, clusters: Sequence[str], selects: Selects | None
 ) -> ResolvedUpstream:
     parts = [_part(lookups.elsewhere(cluster), ref, selects) for cluster in clusters]
-    endpoints = join(parts, may_hop=not ref.stream)
+    endpoints, shared = join(parts, may_hop=not ref.stream), tuple(clusters) if len(clusters) > 1 else ()
     found = [endpoint for part in parts for endpoint in part.endpoints]
     if any(endpoint.ready or endpoint.serving for endpoint in found):
-        return ResolvedUpstream(_entry(ref, service, endpoints), None)
+        return ResolvedUpstream(_entry(ref, service, endpoints), None, shared)
     what = f"no ready endpoint among {len(found)}" if found else "no endpoints"
     where = f" in clusters {', '.join(clusters)}" if len(clusters) > 1 else ""
     fault = BackendFault("NoReadyEndpoints", f"{_name(ref)} has {what}{where}", Severity.WARNING)
-    return ResolvedUpstream(_entry(ref, service, endpoints, unavailable=fault.message), fault)
+    return ResolvedUpstream(_entry(ref, service, endpoints, unavailable=fault.message), fault, shared)
 
 
 def _part(lookups: Lookups, ref: ServicePortRef, selects: Selects | None) -> Part:
