@@ -14,11 +14,19 @@ from nacl.public import PublicKey
 from headgate.common.deltas import Author, KindName, SyncMarker, SyncState
 from headgate.common.errors import SealingError
 from headgate.common.problems import Problem
-from headgate.common.resources import SECRET, JsonObject, ObjectRef, ResourceKind
+from headgate.common.resources import JsonObject, ObjectRef, ResourceKind
 from headgate.common.sealing import recipient_id
 from headgate.watcher.ledger import Gone, Ledger, Wanted, content_digest
 from headgate.watcher.metrics import REFUSED
-from headgate.watcher.objects import MAX_OBJECT_BYTES, encode, is_published, managing_author, prepare_stripped, strip
+from headgate.watcher.objects import (
+    MAX_OBJECT_BYTES,
+    SEALED_KINDS,
+    encode,
+    is_published,
+    managing_author,
+    prepare_stripped,
+    strip,
+)
 from headgate.watcher.sources import Applied, Deleted, Listed, SourceEvent, Unavailable
 
 SHOWN_REFUSALS = 3
@@ -133,7 +141,7 @@ class Intake:
         if body is not None:
             version = self._version(kind, manifest)
             author = self._author_of(ref, manifest)
-            wanted = Wanted(uid, version, digest, body, _now(), traceparent, author, is_secret=kind == SECRET)
+            wanted = Wanted(uid, version, digest, body, _now(), traceparent, author, is_secret=kind in SEALED_KINDS)
             self.ledger.want(ref, wanted)
         return True
 
@@ -191,9 +199,9 @@ class Intake:
         return ObjectRef(self._cluster, kind.group, kind.resource, namespace, metadata["name"])
 
     def _version(self, kind: ResourceKind, manifest: JsonObject) -> str:
-        """Return the object's version; a Secret's names its recipients too: new ones need it sealed again."""
+        """Return the object's version; one with secrets names its recipients too: new ones need it sealed again."""
         version = str(manifest["metadata"].get("resourceVersion", ""))
-        return f"{version}-{self._seal_id}" if kind == SECRET else version
+        return f"{version}-{self._seal_id}" if kind in SEALED_KINDS else version
 
 
 def _now() -> datetime:

@@ -1,6 +1,6 @@
 """What is published of an object: without bookkeeping, and without anything secret."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,7 +8,17 @@ import msgspec
 from nacl.public import PublicKey
 
 from headgate.common.deltas import Author
-from headgate.common.resources import APISIX_KINDS, INGRESS, INGRESS_CLASS, NAMESPACE, POD, JsonObject
+from headgate.common.resources import (
+    APISIX_CONSUMER,
+    APISIX_KINDS,
+    INGRESS,
+    INGRESS_CLASS,
+    NAMESPACE,
+    POD,
+    SECRET,
+    JsonObject,
+)
+from headgate.watcher.consumers import seal_consumer
 from headgate.watcher.secrets import PUBLISHED_TYPES, seal_secret
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -19,6 +29,12 @@ MAX_AUTHOR = 128
 """Characters of a field manager's name that an API server takes."""
 
 _BOOKKEEPING = frozenset({"managedFields", "selfLink"})
+SEALED_KINDS = (SECRET, APISIX_CONSUMER)
+_SEALED: Mapping[str, Callable[[JsonObject, Sequence[PublicKey]], JsonObject]] = {
+    SECRET.kind: seal_secret,
+    APISIX_CONSUMER.kind: seal_consumer,
+}
+"""What takes the secrets of an object, by its kind."""
 _OF_PODS = frozenset({"name", "namespace", "uid", "resourceVersion", "labels"})
 _STATUS_UNREAD = frozenset(kind.kind for kind in (INGRESS, INGRESS_CLASS, NAMESPACE, *APISIX_KINDS))
 
@@ -112,4 +128,5 @@ def prepare(manifest: JsonObject, recipients: Sequence[PublicKey]) -> JsonObject
 
 def prepare_stripped(stripped: JsonObject, recipients: Sequence[PublicKey]) -> JsonObject:
     """Return a stripped object that is published as it stands in a delta; see `prepare`."""
-    return seal_secret(stripped, recipients) if stripped.get("kind") == "Secret" else stripped
+    seal = _SEALED.get(str(stripped.get("kind")))
+    return seal(stripped, recipients) if seal is not None else stripped

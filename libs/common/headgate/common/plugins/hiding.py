@@ -24,6 +24,11 @@ def hide_secrets(plugin: str, config: dict[str, Any], hide: Hide) -> dict[str, A
     return config
 
 
+def secret_fields(model: type[BaseModel]) -> frozenset[str]:
+    """Return the names of the fields of a configuration that are secret."""
+    return frozenset(name for name, info in model.model_fields.items() if _is_secret(info.annotation))
+
+
 def _hidden(value: Any, expected: Any, hide: Hide) -> Any:
     """Replace the secrets in a value of an expected type."""
     if isinstance(value, list):

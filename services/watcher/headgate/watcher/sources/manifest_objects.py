@@ -29,7 +29,7 @@ from headgate.common.resources import (
     JsonObject,
     ResourceKind,
 )
-from headgate.watcher.objects import MAX_OBJECT_BYTES, encode, strip
+from headgate.watcher.objects import MAX_OBJECT_BYTES, SEALED_KINDS, encode, strip
 from headgate.watcher.secrets import decode_value
 
 MANIFEST_KINDS: tuple[ResourceKind, ...] = (
@@ -88,7 +88,7 @@ class Versioner:
         stripped["metadata"] = metadata
         content = _encode(stripped)
         name = "/".join((self.cluster, str(kind), metadata.get("namespace", ""), metadata["name"]))
-        key = self.key if kind == SECRET else b""
+        key = self.key if kind in SEALED_KINDS else b""
         metadata["uid"] = str(uuid.uuid5(_UID_NAMESPACE, name))
         metadata["resourceVersion"] = hashlib.blake2b(content, digest_size=10, key=key).hexdigest()
         return stripped

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from headgate.common.problems import Problem
 from headgate.common.resources import (
+    APISIX_CONSUMER,
     APISIX_GLOBAL_RULE,
     APISIX_PLUGIN_CONFIG,
     APISIX_ROUTE,
@@ -14,8 +15,10 @@ from headgate.common.resources import (
 )
 from headgate.translator.certificates import SECRETS
 from headgate.translator.classes import INGRESS_CLASSES, ClassSettings
+from headgate.translator.dialects.apisix.consumer import translate_consumer
 from headgate.translator.dialects.apisix.context import Context, identify, owns
 from headgate.translator.dialects.apisix.document import (
+    CONSUMERS,
     GLOBAL_RULES,
     PLUGIN_CONFIGS,
     ROUTES,
@@ -43,6 +46,7 @@ _TRANSLATIONS: Mapping[str, Translate] = {
     APISIX_TLS.resource: translate_tls,
     APISIX_PLUGIN_CONFIG.resource: translate_plugin_config,
     APISIX_GLOBAL_RULE.resource: translate_global_rule,
+    APISIX_CONSUMER.resource: translate_consumer,
 }
 
 
@@ -50,7 +54,7 @@ class ApisixDialect:
     """The resources of Apache APISIX' ingress controller."""
 
     name = "apisix"
-    roots = (ROUTES, UPSTREAMS, TLSES, PLUGIN_CONFIGS, GLOBAL_RULES)
+    roots = (ROUTES, UPSTREAMS, TLSES, PLUGIN_CONFIGS, GLOBAL_RULES, CONSUMERS)
     reads = (INGRESS_CLASSES, SECRETS, POD_LABELS)
 
     def __init__(self, settings: ClassSettings) -> None:

@@ -72,7 +72,11 @@ def read_part(model: type[M], value: Any, field: str, problems: list[Problem]) -
     try:
         found = model.model_validate(value)
     except ValidationError as error:
-        problems += [_problem(each, value, field) for each in error.errors(include_url=False)]
+        errors = error.errors(include_url=False)
+        wrong = {each["loc"][: len(each["loc"]) - 1] for each in errors}
+        # A list of which an element is wrong is not too short as well.
+        told = (each for each in errors if each["type"] != "too_short" or each["loc"] not in wrong)
+        problems += [_problem(each, value, field) for each in told]
         return None
     problems += _unknown(found, field)
     return Part(found, field)

@@ -1,0 +1,56 @@
+"""ApisixConsumers on their way to the log: what identifies a consumer is sealed, as the values of Secrets are."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from nacl.public import PublicKey
+
+from headgate.common.plugins.credentials import CREDENTIALS
+from headgate.common.plugins.hiding import secret_fields
+from headgate.common.resources import JsonObject
+from headgate.common.sealing import seal
+
+_PLUGINS = {
+    "keyAuth": "key-auth",
+    "basicAuth": "basic-auth",
+    "jwtAuth": "jwt-auth",
+    "wolfRBAC": "wolf-rbac",
+    "hmacAuth": "hmac-auth",
+    "ldapAuth": "ldap-auth",
+}
+_NEVER_READ = frozenset({"private_key"})
+"""Needed by whoever makes tokens, and by nobody here."""
+
+
+def seal_consumer(manifest: JsonObject, recipients: Sequence[PublicKey]) -> JsonObject:
+    """Return an ApisixConsumer with its secrets under `sealed`, beside the `value` or `config` that they were in."""
+    spec = manifest.get("spec")
+    if not isinstance(spec, dict):
+        return manifest
+    sealed = dict(spec)
+    parameters = spec.get("authParameter")
+    if isinstance(parameters, dict):
+        sealed["authParameter"] = {
+            name: _seal(one, "value", _PLUGINS.get(name, ""), recipients) for name, one in parameters.items()
+        }
+    plugins = spec.get("plugins")
+    if isinstance(plugins, list):
+        sealed["plugins"] = [_seal(one, "config", _name(one), recipients) for one in plugins]
+    return {**manifest, "spec": sealed}
+
+
+def _name(plugin: Any) -> str:
+    return str(plugin.get("name")) if isinstance(plugin, dict) else ""
+
+
+def _seal(holder: Any, part: str, plugin: str, recipients: Sequence[PublicKey]) -> Any:
+    values = holder.get(part) if isinstance(holder, dict) else None
+    model = CREDENTIALS.get(plugin)
+    if not isinstance(values, dict) or model is None:
+        return holder
+    secret = {
+        name for name in secret_fields(model) if isinstance(values.get(name), str | int | float) and values[name] != ""
+    }
+    kept = {name: value for name, value in values.items() if name not in secret | _NEVER_READ}
+    sealed = {name: seal(str(values[name]).encode(), recipients).model_dump(mode="json") for name in sorted(secret)}
+    return {**holder, part: kept, "sealed": sealed}

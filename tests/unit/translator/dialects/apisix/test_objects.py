@@ -1,0 +1,194 @@
+"""Which objects are ours, how older versions are read, and what is said of slips."""
+
+from typing import Any
+
+import pytest
+
+from fakes.apisix import BACKEND, Translated, resource, route, rule
+from fakes.deltas import applied, deleted, ingress_class, service
+from fakes.translating import Follower, ListedLog
+from headgate.common.problems import Severity
+from headgate.common.snapshot import decode_chunk
+from headgate.common.table import VirtualHost
+from headgate.translator.classes import ClassSettings
+
+APISIX = "apisix.apache.org/apisix-ingress-controller"
+ADOPTS = ClassSettings(controller_names=frozenset({APISIX}))
+
+
+def of_class(name: str) -> Any:
+    made = route(rule())
+    made["spec"]["ingressClassName"] = name
+    return made
+
+
+# Classes
+
+
+@pytest.mark.parametrize(("settings", "is_ours"), [(ADOPTS, True), (ClassSettings(), False)])
+def test_a_class_of_apisix_is_ours_where_its_controller_is_adopted(settings: ClassSettings, is_ours: bool) -> None:
+    table = Translated(of_class("apisix"), ingress_class("apisix", APISIX), settings=settings)
+    assert (table.winner("a.com/") is not None) is is_ours
+
+
+def test_an_object_without_a_class_is_of_the_default_class() -> None:
+    default = {"annotations": {"ingressclass.kubernetes.io/is-default-class": "true"}}
+    assert Translated(route(rule()), ingress_class("x", APISIX, **default)).winner("a.com/") is None
+    assert Translated(route(rule()), ingress_class("x", APISIX, **default), settings=ADOPTS).winner("a.com/")
+
+
+def test_an_object_without_a_class_is_ours_in_a_cluster_without_classes() -> None:
+    assert Translated(route(rule())).winner("a.com/") == "route rule"
+
+
+@pytest.mark.parametrize("kind", ["ApisixRoute", "ApisixTls", "ApisixConsumer", "ApisixGlobalRule", "ApisixUpstream"])
+def test_an_object_of_another_class_is_told_nothing(kind: str) -> None:
+    theirs = resource(kind, "theirs", {"ingressClassName": "theirs", "hosts": 5, "plugins": 5})
+    table = Translated(theirs)
+    assert table.problems("theirs") == []
+    assert not table.is_accepted("theirs")
+
+
+# Changes
+
+
+def follow() -> tuple[ListedLog, Follower]:
+    log = ListedLog()
+    return log, Follower(log)
+
+
+def hosts(follower: Follower) -> set[str]:
+    follower.settle()
+    chunks = follower.translation.assembly.image.chunks()
+    entries = (entry for chunk in chunks for entry in decode_chunk(chunk.kind, chunk.content))
+    return {entry.host for entry in entries if isinstance(entry, VirtualHost)}
+
+
+def test_a_route_that_is_deleted_is_gone_and_so_is_one_that_changes_its_class() -> None:
+    made = route(rule(hosts=["a.com"]))
+    other = route(rule(hosts=["b.com"]), name="other")
+    log, follower = follow()
+    for manifest in (service(), made, other):
+        follower.take(log.append(applied(manifest)))
+    assert hosts(follower) == {"a.com", "b.com"}
+    follower.take(log.append(deleted(made)))
+    assert hosts(follower) == {"b.com"}
+    other["spec"]["ingressClassName"] = "theirs"
+    follower.take(log.append(applied(other)))
+    assert hosts(follower) == set()
+
+
+def test_a_version_with_errors_leaves_the_last_good_one_in_force() -> None:
+    good, bad = route(rule(hosts=["a.com"])), route(rule("bad", "nothing", hosts=["b.com"]))
+    log, follower = follow()
+    for manifest in (service(), good, bad):
+        follower.take(log.append(applied(manifest)))
+    assert hosts(follower) == {"a.com"}
+
+
+# Older versions
+
+OLD = {
+    "rules": [
+        {
+            "host": "old.com",
+            "http": {
+                "paths": [
+                    {
+                        "path": "/x*",
+                        "backend": BACKEND,
+                        "timeout": {"connect": "5s", "read": 10},
+                        "plugins": [{"name": "cors", "enable": True, "config_set": [{"max_age": 3}]}],
+                    },
+                    {"path": "/y", "backend": {"serviceName": "none", "servicePort": 80}},
+                ]
+            },
+        }
+    ]
+}
+
+
+def test_a_route_of_v1_is_served() -> None:
+    table = Translated(resource("ApisixRoute", "route", OLD, "v1"))
+    found = table.host("old.com")
+    assert found is not None
+    by_path = {one.path.value: one for one in found.routes}
+    assert by_path.keys() == {"/x", "/y"}
+    assert (by_path["/x"].timeouts.connect_s, by_path["/x"].timeouts.send_s) == (5, 60)
+    assert [(use.name, use.config) for use in by_path["/x"].plugins] == [("cors", {"max_age": 3})]
+
+
+def test_problems_of_a_route_of_v1_are_said_at_its_own_fields() -> None:
+    spec: Any = {"rules": [{"host": "a b", "http": {"paths": [{"path": "x", "backend": {"serviceName": "web"}}]}}]}
+    found = Translated(resource("ApisixRoute", "route", spec, "v1")).errors()
+    assert found == ["spec.rules[0].http.paths[0].backend.servicePort"]
+    spec["rules"][0]["http"]["paths"][0]["backend"] = BACKEND
+    found = Translated(resource("ApisixRoute", "route", spec, "v1")).errors()
+    assert found == ["spec.rules[0].host", "spec.rules[0].http.paths[0].path"]
+    assert Translated(resource("ApisixRoute", "route", OLD, "v1")).errors() == [
+        "spec.rules[0].http.paths[1].backend.serviceName"
+    ]
+
+
+def test_the_spelling_of_v2beta3_is_read() -> None:
+    block = {"enable": True, "type": "keyAuth", "keyauth": {"header": "X-Key"}}
+    table = Translated(route(rule(authentication=block), version="v2beta3"))
+    assert table.problems() == []
+    assert table.route().plugins[0].config == {"header": "X-Key"}
+
+
+@pytest.mark.parametrize("version", ["v1", "v2beta3", "v2"])
+def test_upstreams_of_all_versions_are_read(version: str) -> None:
+    spec = {
+        "portLevelSettings": [{"port": 80, "scheme": "grpc", "timeout": {"connect": "5s", "read": "5s", "send": "5s"}}]
+    }
+    table = Translated(route(rule()), resource("ApisixUpstream", "web", spec, version))
+    assert table.problems("web") == []
+    assert table.upstream().protocol == "h2c"
+
+
+# Slips
+
+
+def test_a_field_that_there_is_not_is_said_with_the_one_that_was_meant() -> None:
+    (problem,) = Translated(route(rule(timeouts={"read": "5s"}))).problems()
+    assert (problem.severity, problem.field) == (Severity.WARNING, "spec.http[0].timeouts")
+    assert "timeout" in problem.message
+
+
+@pytest.mark.parametrize("spec", [None, [], "x"])
+def test_a_spec_that_is_none_is_said(spec: Any) -> None:
+    assert Translated(resource("ApisixRoute", "route", spec)).errors() == ["spec"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"name": ""}, "name"),
+        ({"priority": "high"}, "priority"),
+        ({"timeout": {"read": "soon"}}, "timeout.read"),
+        ({"match_paths": []}, "match.paths"),
+        ({"match_methods": ["get"]}, "match.methods[0]"),
+        ({"websocket": "maybe"}, "websocket"),
+        ({"backends": [{"serviceName": "web"}]}, "backends[0].servicePort"),
+        ({"backends": [{**BACKEND, "servicePort": 0}]}, "backends[0].servicePort"),
+        ({"backends": [{**BACKEND, "weight": -1}]}, "backends[0].weight"),
+        ({"backends": [{**BACKEND, "resolveGranularity": "pod"}]}, "backends[0].resolveGranularity"),
+        ({"plugins": [{"enable": True}]}, "plugins[0].name"),
+        ({"plugins": [{"name": "cors", "config": 5}]}, "plugins[0].config"),
+    ],
+)
+def test_a_wrong_value_is_said_at_its_field(fields: Any, field: str) -> None:
+    assert Translated(route(rule(**fields))).errors() == [f"spec.http[0].{field}"]
+
+
+def test_websocket_is_let_through_unless_that_is_turned_off() -> None:
+    assert Translated(route(rule())).route().websocket
+    assert Translated(route(rule(websocket=True))).route().websocket
+    assert not Translated(route(rule(websocket=False))).route().websocket
+
+
+def test_two_rules_of_one_name_are_served_and_said() -> None:
+    table = Translated(route(rule("one", "/x"), rule("one", "/y")))
+    assert [one.reason for one in table.problems()] == ["DuplicateName"]
+    assert table.winner("a.com/y") == "route one"

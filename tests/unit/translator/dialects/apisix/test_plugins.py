@@ -1,0 +1,194 @@
+"""Plugins of rules: merged, with secrets, from shared configurations, and what becomes of those that cannot be run."""
+
+from typing import Any
+
+import pytest
+from nacl.public import PrivateKey
+
+from fakes.apisix import Translated, resource, route, rule
+from headgate.common.sealing import Unsealer, seal
+from headgate.common.table import PluginUse
+from headgate.translator.classes import ClassSettings
+
+KEY = PrivateKey.generate()
+CORS = {"name": "cors", "enable": True, "config": {"max_age": 5}}
+
+
+def plugin(name: str, enable: bool = True, **config: Any) -> Any:
+    return {"name": name, "enable": enable, "config": config}
+
+
+def shared(*plugins: Any, name: str = "shared", **metadata: Any) -> Any:
+    return resource("ApisixPluginConfig", name, {"plugins": list(plugins)}, **metadata)
+
+
+def secret(name: str = "values", **values: str) -> Any:
+    sealed = {key: seal(value.encode(), [KEY.public_key]).model_dump() for key, value in values.items()}
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "sealed": {"values": sealed}}
+
+
+def uses(table: Translated, name: str = "rule") -> dict[str, PluginUse]:
+    return {use.name: use for use in table.route(name).plugins}
+
+
+def test_plugins_are_those_that_are_enabled() -> None:
+    table = Translated(route(rule(plugins=[CORS, plugin("gzip", enable=False), {"name": "request-id"}])))
+    assert table.problems() == []
+    assert {name: use.config for name, use in uses(table).items()} == {"cors": {"max_age": 5}, "request-id": {}}
+
+
+# Shared configurations
+
+
+def test_a_rules_own_plugin_stands_in_the_place_of_the_shared_one() -> None:
+    theirs = shared(plugin("cors", max_age=9), plugin("request-id"))
+    table = Translated(route(rule(plugin_config_name="shared", plugins=[CORS])), theirs)
+    assert {name: use.config for name, use in uses(table).items()} == {"request-id": {}, "cors": {"max_age": 5}}
+
+
+def test_the_authentication_block_stands_in_the_place_of_plugins_of_its_name() -> None:
+    block = {"enable": True, "type": "keyAuth", "keyAuth": {"header": "X-Key"}}
+    table = Translated(route(rule(plugins=[plugin("key-auth", hide_credentials=True)], authentication=block)))
+    assert uses(table)["key-auth"].config == {"header": "X-Key"}
+
+
+def test_a_shared_configuration_may_be_in_another_namespace() -> None:
+    fields = {"plugin_config_name": "shared", "plugin_config_namespace": "other"}
+    table = Translated(route(rule(**fields)), shared(CORS, namespace="other"))
+    assert uses(table).keys() == {"cors"}
+
+
+def test_a_shared_configuration_that_there_is_not_has_the_rules_requests_refused() -> None:
+    table = Translated(route(rule("bad", "/bad", plugin_config_name="none"), rule("good", "/good")))
+    assert table.errors() == ["spec.http[0].plugin_config_name"]
+    assert "default/none" in table.ask("GET", "a.com/bad").verdict
+    assert table.winner("a.com/good") == "route good"
+
+
+def test_a_shared_configuration_of_another_controller_counts_as_absent() -> None:
+    theirs = resource("ApisixPluginConfig", "shared", {"ingressClassName": "theirs", "plugins": [CORS]})
+    assert Translated(route(rule(plugin_config_name="shared")), theirs).errors() == ["spec.http[0].plugin_config_name"]
+
+
+def test_what_is_wrong_in_a_shared_configuration_is_said_to_both_objects() -> None:
+    table = Translated(route(rule(plugin_config_name="shared")), shared(plugin("cors", max_age="x")))
+    assert table.errors("shared") == ["spec.plugins[0].config.max_age"]
+    assert table.errors("route") == ["spec.http[0].plugin_config_name"]
+    assert table.route().plugins == ()
+
+
+# Secrets
+
+
+def test_the_keys_of_a_secret_are_merged_into_the_configuration_and_stay_sealed() -> None:
+    written = {**plugin("response-rewrite", status_code=200), "secretRef": "values"}
+    table = Translated(route(rule(plugins=[written])), secret(body="hello", **{"headers.set.X-A": "nested"}))
+    assert table.problems() == []
+    use = uses(table)["response-rewrite"]
+    opened = {place: Unsealer([KEY]).open(value).reveal() for place, value in use.secrets.items()}
+    assert opened == {"body": b"hello", "headers.set.X-A": b"nested"}
+    assert use.config == {"status_code": 200}
+
+
+def test_a_secret_that_is_not_there_is_said_and_the_rules_requests_are_refused() -> None:
+    table = Translated(route(rule(plugins=[{**CORS, "secretRef": "none"}])))
+    assert table.errors() == ["spec.http[0].plugins[0].secretRef"]
+    assert "default/none" in table.ask("GET", "a.com/").verdict
+
+
+# What cannot be run
+
+
+def test_a_wrong_configuration_names_plugin_field_value_and_what_is_allowed() -> None:
+    table = Translated(route(rule("bad", "/bad", plugins=[plugin("limit-count", count=-1, time_window=1)])))
+    (problem,) = table.problems()
+    assert problem.field == "spec.http[0].plugins[0].config.count"
+    assert problem.message.startswith("plugin limit-count: must be a whole number above 0")
+    assert problem.message.endswith("but is -1")
+    assert "limit-count" in table.ask("GET", "a.com/bad").verdict
+
+
+def test_an_unknown_plugin_is_left_out_and_said() -> None:
+    table = Translated(route(rule(plugins=[CORS, plugin("skywalking")])))
+    assert [(one.severity, one.field) for one in table.problems()] == [("warning", "spec.http[0].plugins[1].name")]
+    assert uses(table).keys() == {"cors"}
+
+
+def test_an_unknown_plugin_has_requests_refused_where_that_is_asked_for() -> None:
+    settings = ClassSettings(strict_plugins=True)
+    table = Translated(route(rule(plugins=[plugin("skywalking")])), settings=settings)
+    assert table.errors() == ["spec.http[0].plugins[0].name"]
+    assert "skywalking" in table.ask("GET", "a.com/").verdict or "no plugin" in table.ask("GET", "a.com/").verdict
+
+
+@pytest.mark.parametrize("name", ["saml-auth", "acl", "oas-validator"])
+def test_an_unknown_plugin_that_keeps_requests_out_has_them_refused(name: str) -> None:
+    table = Translated(route(rule(plugins=[plugin(name)])))
+    assert table.errors() == ["spec.http[0].plugins[0].name"]
+    assert table.route().plugins == ()
+    assert table.ask("GET", "a.com/").verdict.startswith("503")
+
+
+def test_a_third_partys_plugin_is_passed_on() -> None:
+    table = Translated(
+        route(rule(plugins=[plugin("ours", a=1)])), settings=ClassSettings(plugin_names=frozenset({"ours"}))
+    )
+    assert uses(table)["ours"].config == {"a": 1}
+
+
+# Authentication
+
+
+@pytest.mark.parametrize(
+    ("block", "name", "config"),
+    [
+        ({"type": "keyAuth"}, "key-auth", {}),
+        ({"type": "basicAuth"}, "basic-auth", {}),
+        (
+            {"type": "jwtAuth", "jwtAuth": {"header": "X-T", "cookie": "t"}},
+            "jwt-auth",
+            {"header": "X-T", "cookie": "t"},
+        ),
+        ({"type": "hmacAuth"}, "hmac-auth", {}),
+        (
+            {"type": "ldapAuth", "ldapAuth": {"base_dn": "dc=a", "ldap_uri": "ldap:389", "uid": "cn"}},
+            "ldap-auth",
+            {"base_dn": "dc=a", "ldap_uri": "ldap:389", "uid": "cn"},
+        ),
+    ],
+)
+def test_an_authentication_block_is_a_plugin(block: Any, name: str, config: Any) -> None:
+    table = Translated(route(rule(authentication={"enable": True, **block})))
+    assert table.problems() == []
+    assert uses(table)[name].config == config
+
+
+def test_an_authentication_block_that_is_not_enabled_asks_for_nothing() -> None:
+    assert uses(Translated(route(rule(authentication={"enable": False, "type": "keyAuth"})))) == {}
+
+
+def test_a_type_of_authentication_that_there_is_not_is_refused() -> None:
+    table = Translated(route(rule(authentication={"enable": True, "type": "keyauth"})))
+    assert table.errors() == ["spec.http[0].authentication.type"]
+    assert table.winner("a.com/") is None
+
+
+# Global rules
+
+
+def global_rule(name: str, *plugins: Any, created: str = "2024-01-01T00:00:00Z") -> Any:
+    return resource("ApisixGlobalRule", name, {"plugins": list(plugins)}, creationTimestamp=created)
+
+
+def test_plugins_of_global_rules_run_for_every_route_before_its_own() -> None:
+    table = Translated(route(rule(plugins=[CORS])), global_rule("all", plugin("request-id"), plugin("gzip")))
+    assert [use.name for use in table.route().plugins] == ["request-id", "gzip", "cors"]
+
+
+def test_of_one_plugin_in_two_global_rules_that_of_the_older_counts_and_the_other_is_told() -> None:
+    old = global_rule("old", plugin("cors", max_age=1), created="2020-01-01T00:00:00Z")
+    table = Translated(route(rule()), global_rule("new", plugin("cors", max_age=2)), old)
+    assert uses(table)["cors"].config == {"max_age": 1}
+    assert [problem.reason for problem in table.problems("new")] == ["PluginConflict"]
+    assert table.problems("old") == []

@@ -1,0 +1,141 @@
+"""ApisixTls: certificates of hosts, what is asked of clients, and certificates towards upstreams."""
+
+from typing import Any
+
+import pytest
+
+from fakes.apisix import Translated, resource, route, rule
+from fakes.deltas import tls_secret
+from headgate.common.table import Certificate
+
+
+def tls(name: str = "tls", **spec: Any) -> Any:
+    metadata = spec.pop("metadata", {})
+    written = {"hosts": ["a.com"], "secret": {"name": "cert", "namespace": "default"}, **spec}
+    return resource("ApisixTls", name, written, **metadata)
+
+
+def presented(table: Translated) -> dict[str, tuple[str, ...]]:
+    return {entry.key: entry.server_names for entry in table.offline.entries if isinstance(entry, Certificate)}
+
+
+def opaque(name: str, **names: Any) -> Any:
+    """A Secret with `cert` and `key`, as a watcher seals it."""
+    made = tls_secret(name, **names)
+    values = {"cert": made["sealed"]["values"]["tls.crt"], "key": made["sealed"]["values"]["tls.key"]}
+    return {**made, "type": "Opaque", "sealed": {**made["sealed"], "values": values}}
+
+
+def test_a_certificate_is_presented_for_the_hosts() -> None:
+    hosts = ["A.com", "*.b.com"]
+    table = Translated(tls(hosts=hosts), tls_secret("cert", "a.com", "*.b.com"))
+    assert table.problems("tls") == []
+    assert presented(table) == {"a/default/cert": ("*.b.com", "a.com")}
+
+
+def test_a_secret_with_cert_and_key_will_do() -> None:
+    made = opaque("cert")
+    made["sealed"]["certificate"]["names"] = ["a.com"]
+    assert presented(Translated(tls(), made)) == {"a/default/cert": ("a.com",)}
+
+
+def test_a_secret_may_be_in_another_namespace_or_in_the_objects_own() -> None:
+    elsewhere = tls(secret={"name": "cert", "namespace": "other"})
+    assert presented(Translated(elsewhere, tls_secret("cert", "a.com", namespace="other"))).keys() == {"a/other/cert"}
+    assert presented(Translated(tls(secret={"name": "cert"}), tls_secret("cert", "a.com"))).keys() == {"a/default/cert"}
+
+
+@pytest.mark.parametrize(
+    ("manifests", "reason"),
+    [([], "SecretNotFound"), ([tls_secret("cert", "a.com", problem="expired")], "InvalidCertificate")],
+)
+def test_a_secret_that_cannot_be_used_is_said(manifests: Any, reason: str) -> None:
+    table = Translated(tls(), *manifests)
+    assert [(one.reason, one.field) for one in table.problems("tls")] == [(reason, "spec.secret.name")]
+    assert presented(table) == {}
+
+
+def test_a_certificate_that_is_not_valid_for_a_host_is_presented_and_said() -> None:
+    table = Translated(tls(hosts=["b.com"]), tls_secret("cert", "a.com"))
+    assert [(one.reason, one.field) for one in table.problems("tls")] == [("CertificateMismatch", "spec.hosts[0]")]
+    assert presented(table) == {"a/default/cert": ("b.com",)}
+
+
+def test_of_two_certificates_for_a_host_that_of_the_older_object_is_presented() -> None:
+    new = tls("new", secret={"name": "two"}, metadata={"creationTimestamp": "2024-01-01T00:00:00Z"})
+    old = tls("old", metadata={"creationTimestamp": "2020-01-01T00:00:00Z"})
+    table = Translated(new, old, tls_secret("cert", "a.com"), tls_secret("two", "a.com"))
+    assert presented(table) == {"a/default/cert": ("a.com",)}
+    assert [one.reason for one in table.problems("new")] == ["CertificateConflict"]
+
+
+@pytest.mark.parametrize(("hosts", "field"), [([], "spec.hosts"), (["a b"], "spec.hosts[0]")])
+def test_hosts_that_are_none_are_refused(hosts: Any, field: str) -> None:
+    assert Translated(tls(hosts=hosts), tls_secret("cert", "a.com")).errors("tls") == [field]
+
+
+# Certificates of clients
+
+CLIENT = {"caSecret": {"name": "ca", "namespace": "default"}, "depth": 3}
+
+
+def test_clients_have_to_show_a_certificate_of_the_authorities() -> None:
+    authorities = tls_secret("ca", authorities_pem="authorities")
+    table = Translated(tls(client=CLIENT), route(rule(hosts=["a.com"])), tls_secret("cert", "a.com"), authorities)
+    found = table.host("a.com")
+    assert found is not None
+    assert found.tls is not None
+    assert found.tls.client_auth is not None
+    assert (found.tls.client_auth.ca_pem, found.tls.client_auth.depth) == ("authorities", 3)
+    assert found.tls.client_auth.mode == "required"
+
+
+def test_what_is_asked_of_clients_holds_for_rules_without_hosts_too() -> None:
+    authorities = tls_secret("ca", authorities_pem="authorities")
+    table = Translated(tls(client=CLIENT), route(rule()), tls_secret("cert", "a.com"), authorities)
+    found = table.host("a.com")
+    assert found is not None
+    assert found.tls is not None
+    assert found.falls_through
+    assert table.winner("a.com/") == "route rule"
+
+
+def test_some_paths_may_need_no_certificate() -> None:
+    authorities = tls_secret("ca", authorities_pem="authorities")
+    client = {"caSecret": {"name": "ca"}, "skip_mtls_uri_regex": ["/live.*"]}
+    found = Translated(tls(client=client), tls_secret("cert", "a.com"), authorities).host("a.com")
+    assert found is not None
+    assert found.tls is not None
+    assert found.tls.client_auth is not None
+    assert (found.tls.client_auth.skip_paths, found.tls.client_auth.depth) == (("/live.*",), 1)
+
+
+def test_authorities_that_are_not_there_let_nobody_in_and_are_said() -> None:
+    table = Translated(tls(client=CLIENT), tls_secret("cert", "a.com"))
+    found = table.host("a.com")
+    assert table.errors("tls") == ["spec.client.caSecret.name"]
+    assert found is not None
+    assert found.tls is not None
+    assert found.tls.client_auth is not None
+    assert found.tls.client_auth.ca_pem == ""
+
+
+# Towards upstreams
+
+
+def to_upstream(**fields: Any) -> Any:
+    return resource("ApisixUpstream", "web", {"scheme": "https", "tlsSecret": {"name": "ours"}, **fields})
+
+
+def test_an_upstream_is_shown_our_certificate() -> None:
+    table = Translated(route(rule()), to_upstream(), tls_secret("ours"))
+    found = table.upstream().tls
+    assert found is not None
+    assert found.certificate_pem == "chain of ours"
+    assert found.private_key is not None
+
+
+def test_a_certificate_for_an_upstream_that_is_not_there_is_a_503_and_said() -> None:
+    table = Translated(route(rule()), to_upstream())
+    assert [one.reason for one in table.problems()] == ["InvalidTlsSecret"]
+    assert "default/ours" in table.ask("GET", "a.com/").verdict
