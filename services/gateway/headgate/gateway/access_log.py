@@ -108,12 +108,27 @@ class AccessLog:
 
 def _combined(record: LogRecord) -> bytes:
     """Format as Apache and nginx do, with the seconds, the route and the request id behind."""
-    when, client, method, target, version, status, sent, seconds, fields, request_id, route, _, endpoint, _, reason = (
-        record
-    )
-    referer, agent = logged_fields(fields)
-    line = b'%b - - [%b] "%b %b HTTP/%b" %d %d "%b" "%b" %b "%b" "%b" %b' % (
+    (
+        when,
         client,
+        method,
+        target,
+        version,
+        status,
+        sent,
+        seconds,
+        fields,
+        request_id,
+        route,
+        _,
+        endpoint,
+        books,
+        reason,
+    ) = record
+    referer, agent = logged_fields(fields)
+    line = b'%b - %b [%b] "%b %b HTTP/%b" %d %d "%b" "%b" %b "%b" "%b" %b' % (
+        client,
+        books.user,
         when,
         method,
         target if _QUOTE not in target else _escape(target),

@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 from typing import ClassVar, TypeVar
 
 from headgate.common.plugins.authentication import AuthenticationConfig
-from headgate.gateway.plugins.consumers import CONSUMER_HEADERS, CREDENTIAL, KnownConsumer, KnownCredential
+from headgate.gateway.plugins.consumers import KnownConsumer, KnownCredential, drop_claims
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 
 A = TypeVar("A", bound=AuthenticationConfig)
@@ -52,7 +52,7 @@ class Authenticator(Plugin[A]):
         if isinstance(found, KnownCredential):
             if self.config.hide_credentials:
                 self.hide(request)
-            attach(request, found.consumer, found.name)
+            attach(request, found.consumer, found)
             return None
         name = self.config.anonymous_consumer
         if name is None or found.status != 401:
@@ -71,27 +71,17 @@ class Authenticator(Plugin[A]):
         return response
 
 
-def attach(request: Request, consumer: KnownConsumer, credential: str = "") -> None:
-    """Let a request be a consumer's from here on, recognised by the credential of this name."""
+def attach(request: Request, consumer: KnownConsumer, credential: KnownCredential | None = None) -> None:
+    """Let a request be a consumer's from here on, recognised by a credential if it was by any."""
     variables, headers = request.variables, request.headers
     if request.consumer is not None:
-        drop_claims(request)
+        drop_claims(headers)
+        variables.pop("consumer_group_id", None)
     request.consumer = consumer
     variables["consumer_name"] = variables["remote_user"] = consumer.name
     if consumer.group:
         variables["consumer_group_id"] = consumer.group
-    else:
-        variables.pop("consumer_group_id", None)
-    for name, value in consumer.headers:
-        headers.set(name, value)
-    if credential:
-        headers.set(CREDENTIAL, credential)
-
-
-def drop_claims(request: Request) -> None:
-    """Take away what says whose request it is."""
-    for name in CONSUMER_HEADERS:
-        request.headers.remove(name)
+    headers.extend(consumer.lines if credential is None else consumer.lines + credential.lines)
 
 
 def basic_credentials(request: Request) -> tuple[bytes, bytes] | None:

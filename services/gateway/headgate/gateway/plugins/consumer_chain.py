@@ -15,9 +15,8 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from headgate.common.table import PluginUse
-from headgate.gateway.plugins.authentication import drop_claims
 from headgate.gateway.plugins.chain import Part, PluginChain
-from headgate.gateway.plugins.consumers import KnownConsumer, KnownGroup
+from headgate.gateway.plugins.consumers import KnownConsumer, KnownGroup, drop_claims
 from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import BodyFilter, PluginServices, Request, Response
 from headgate.gateway.plugins.keyed import Keyed
@@ -61,7 +60,7 @@ class ConsumerChain(PluginChain):
 
     def on_request(self, request: Request) -> Response | Coroutine[Any, Any, Response | None] | None:
         """Run the request hooks, those of the consumer too. What a client claims to be is dropped first."""
-        drop_claims(request)
+        drop_claims(request.headers)
         return super().on_request(request)
 
     def _go_on(self, request: Request) -> Response | Coroutine[Any, Any, Response | None] | None:

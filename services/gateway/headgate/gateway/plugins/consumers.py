@@ -10,7 +10,7 @@ import hashlib
 import logging
 import secrets
 from collections.abc import Collection, Hashable, Iterator, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from headgate.common.plugins.authentication import CredentialConfig
 from headgate.common.plugins.checking import read_config
@@ -20,9 +20,16 @@ from headgate.common.plugins.fields import BadHeader, configured_value
 from headgate.common.secret import Secret
 from headgate.common.table import Consumer, ConsumerGroup, Credential, PluginUse
 from headgate.gateway.plugins.errors import PluginRefused
+from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.opening import Unseal, opened_secrets
 
 _log = logging.getLogger(__name__)
+
+USERNAME: Final = "X-Consumer-Username"
+GROUP: Final = "X-Consumer-Group-Id"
+CUSTOM_ID: Final = "X-Consumer-Custom-Id"
+CREDENTIAL: Final = "X-Credential-Identifier"
+_CLAIMS_BEGIN: Final = b"x-c"
 
 Seniority = tuple[str, str, str, str]
 """The least is the oldest: creation time, namespace, name, cluster."""
@@ -50,8 +57,8 @@ class KnownConsumer:
     __slots__ = (
         "credentials",
         "group",
-        "headers",
         "labels",
+        "lines",
         "name",
         "parts",
         "plugins",
@@ -70,8 +77,8 @@ class KnownConsumer:
         self.plugins: tuple[PluginUse, ...] = entry.plugins
         self.seniority = _seniority(entry)
         self.credentials: tuple[KnownCredential, ...] = ()
-        self.headers: tuple[tuple[str, str], ...] = ()
-        """That tell upstreams who it is."""
+        self.lines = b""
+        """Header lines that tell upstreams who it is."""
         self.problems: tuple[str, ...] = ()
         """What of it cannot be used."""
         self.parts: Any = None
@@ -83,17 +90,18 @@ class KnownConsumer:
 class KnownCredential:
     """By what a consumer is recognised."""
 
-    __slots__ = ("config", "consumer", "digest", "name", "plugin", "prepared")
+    __slots__ = ("config", "consumer", "digest", "lines", "plugin", "prepared")
 
     def __init__(
-        self, consumer: KnownConsumer, plugin: str, config: CredentialConfig, name: str, digest: bytes
+        self, consumer: KnownConsumer, plugin: str, config: CredentialConfig, digest: bytes, lines: bytes
     ) -> None:
         self.consumer = consumer
         self.plugin = plugin
         self.config: Any = config
         """What the plugin has to know, its own model."""
-        self.name = name
         self.digest = digest
+        self.lines = lines
+        """Header line that tells upstreams its name, if it has one."""
         self.prepared: Any = None
         """What the plugin made of it, for the next time."""
 
@@ -182,7 +190,7 @@ class ConsumerDirectory:
         consumer = KnownConsumer(entry)
         problems: list[str] = []
         try:
-            consumer.headers = tuple(_headers(entry))
+            consumer.lines = Headers(_headers(entry)).to_lines()
         except BadHeader as error:
             consumer.problems = (f"upstreams cannot be told of it: {error}",)
             return consumer
@@ -203,8 +211,8 @@ class ConsumerDirectory:
         config = read_config(model, use, opened_secrets(use, unseal))
         value = getattr(config, model.identified_by)
         text = value.reveal() if isinstance(value, Secret) else value
-        name = configured_value(credential.name)
-        return KnownCredential(consumer, use.name, config, name, self._digest(text.encode()))
+        named = [(CREDENTIAL, configured_value(credential.name))] if credential.name else []
+        return KnownCredential(consumer, use.name, config, self._digest(text.encode()), Headers(named).to_lines())
 
     def replace(self, arrived: Mapping[str, KnownConsumer], gone: Collection[str]) -> None:
         """Take consumers that are new or changed, by their keys, and drop those that are gone; at once."""
@@ -256,9 +264,8 @@ def _note_rivals(key: str, credential: KnownCredential, rival: KnownCredential) 
     )
 
 
-USERNAME = "X-Consumer-Username"
-GROUP = "X-Consumer-Group-Id"
-CUSTOM_ID = "X-Consumer-Custom-Id"
-CREDENTIAL = "X-Credential-Identifier"
-CONSUMER_HEADERS = (USERNAME, GROUP, CUSTOM_ID, CREDENTIAL)
-"""What upstreams are told of a consumer; what clients send under these names is dropped where consumers matter."""
+def drop_claims(headers: Headers) -> None:
+    """Take away what says whose request it is: nobody but the gateway tells upstreams."""
+    if headers.has_any(_CLAIMS_BEGIN):
+        for name in (USERNAME, GROUP, CUSTOM_ID, CREDENTIAL):
+            headers.remove(name)

@@ -77,6 +77,11 @@ class Headers:
         """Append a field; others of its name stay. Raises BadHeader."""
         self._write(self._lines + _line(name, value))
 
+    def extend(self, lines: bytes) -> None:
+        """Append lines of another head, as `to_lines` gives them."""
+        self._lines += lines
+        self._folded = None
+
     def remove(self, name: str) -> bool:
         """Take all fields of a name away; tell whether there were any."""
         if name not in self:
@@ -95,6 +100,10 @@ class Headers:
             self.set(name, member)
         elif member.lower() not in (part.strip().lower() for part in present.split(",")):
             self.set(name, f"{present}, {member}")
+
+    def has_any(self, prefix: bytes) -> bool:
+        """Tell whether the name of any field begins so; in lower case."""
+        return self._find(b"\n" + prefix, 0) >= 0
 
     def __contains__(self, name: str) -> bool:
         return self._find(_key(name), 0) >= 0

@@ -7,6 +7,7 @@ it: only a hook that returns an awaitable makes the request wait, and only then 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.errors import PluginFailed
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _OF_UPSTREAM = (502, 504)
 """What the gateway answers for an upstream that did not."""
+_VISIBLE = "!#$%&'()*+,/:;<=>?@[]^`{|}"
+"""Of a user's name, besides letters, digits and `_.-~`, that stand in the access log as they are."""
 _PIECES_PER_S = 8
 """In which a body with a limited rate goes out."""
 
@@ -350,6 +353,9 @@ class PluginRun:
         if request.client != self._client:
             origin = exchange.origin
             exchange.origin = Peer(request.client.encode("latin-1"), origin.scheme, origin.port, tls=origin.tls)
+        user = request.variables.get("remote_user")
+        if isinstance(user, str) and user:
+            exchange.books.user = quote(user.encode("latin-1", "replace"), safe=_VISIBLE).encode()
         self._chain.on_finish(request, status, duration_s)
 
     def _await(self, pending: Awaitable[Response | None], then: Callable[[Response | None], None]) -> None:

@@ -3,7 +3,7 @@ the access log.
 """
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.pool import EndpointPool
@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     from headgate.gateway.proxy.exchange import Exchange
 
 
+NOBODY: Final = b"-"
+
+
 class Books:
     """The notes of one exchange. They decide nothing."""
 
-    __slots__ = ("_context", "_exchange", "_from_endpoint", "_sent_at", "_status", "_trace", "_waited_s")
+    __slots__ = ("_context", "_exchange", "_from_endpoint", "_sent_at", "_status", "_trace", "_waited_s", "user")
 
     def __init__(self, exchange: "Exchange", context: ProxyContext) -> None:
         self._exchange = exchange
@@ -32,6 +35,8 @@ class Books:
         """Begin with a request."""
         self._status = 0
         """What the endpoint answered, whatever plugins made of it; 0: nothing."""
+        self.user = NOBODY
+        """Whose request it is, as far as plugins have found that out; visible ASCII without spaces."""
         self._from_endpoint = 0
         """Bytes that came of answers' bodies."""
         self._waited_s = 0.0
@@ -154,6 +159,8 @@ class Books:
         """What the detailed access log says of a request besides the record that is made for every log."""
         exchange = self._exchange
         details: dict[str, object] = {"request_bytes": exchange.body.received}
+        if self.user != NOBODY:
+            details["user"] = self.user.decode()
         if self._status:
             details["upstream_status"] = self._status
             details["upstream_bytes"] = self._from_endpoint
