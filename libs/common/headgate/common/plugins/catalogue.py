@@ -31,6 +31,7 @@ from headgate.common.plugins.loggers import (
 )
 from headgate.common.plugins.mocking import MockingConfig
 from headgate.common.plugins.multi_auth import MultiAuthConfig
+from headgate.common.plugins.openid_connect import OpenidConnectConfig
 from headgate.common.plugins.opentelemetry import OpentelemetryConfig
 from headgate.common.plugins.prometheus import PrometheusConfig, PublicApiConfig
 from headgate.common.plugins.proxy_cache import ProxyCacheConfig
@@ -71,6 +72,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
         "limit-count": LimitCountConfig,
         "limit-req": LimitReqConfig,
         "mocking": MockingConfig,
+        "openid-connect": OpenidConnectConfig,
         "opentelemetry": OpentelemetryConfig,
         "prometheus": PrometheusConfig,
         "proxy-cache": ProxyCacheConfig,

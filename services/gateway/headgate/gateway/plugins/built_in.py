@@ -30,6 +30,7 @@ from headgate.gateway.plugins.limit_count import LimitCount
 from headgate.gateway.plugins.limit_req import LimitReq
 from headgate.gateway.plugins.mocking import Mocking
 from headgate.gateway.plugins.multi_auth import MultiAuth
+from headgate.gateway.plugins.openid_connect import OpenidConnect
 from headgate.gateway.plugins.opentelemetry import Opentelemetry
 from headgate.gateway.plugins.prometheus import Prometheus
 from headgate.gateway.plugins.proxy_cache import ProxyCache
@@ -77,6 +78,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     LimitReq,
     MultiAuth,
     Mocking,
+    OpenidConnect,
     Opentelemetry,
     Prometheus,
     ProxyCache,

@@ -1,0 +1,172 @@
+"""An OpenID provider as a gateway asks it: what it is (OpenID Connect Discovery 1.0), its keys, and its endpoints.
+
+What it says of itself and its keys is fetched once and shared by all routes of the worker; of several that need it at
+once one fetches and the others wait.
+"""
+
+import asyncio
+import base64
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+from urllib.parse import quote_plus, urlencode
+
+import jwt
+
+from headgate.common.plugins.openid_connect import OpenidConnectConfig
+from headgate.gateway.plugins.calls import CallFailed, call_url
+from headgate.gateway.plugins.interface import Headers, PluginServices, Request, Response
+
+_MAX_ANSWER = 1 << 20
+_METADATA_S = 86400.0
+_RETRY_S = 10.0
+"""Between two looks for a key that the provider did not have."""
+
+
+class ProviderFailed(Exception):
+    """The provider did not answer, or not what was asked; the text says what."""
+
+
+class Fetched:
+    """Something that is fetched once, and again when it is old."""
+
+    __slots__ = ("__weakref__", "_clock", "_task", "fetched_at", "value")
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._task: asyncio.Task[Any] | None = None
+        self.fetched_at = float("-inf")
+        self.value: Any = None
+
+    async def get(self, fetch: Callable[[], Awaitable[Any]], age_s: float) -> Any:
+        """Return the value, fetched if it is older than so many seconds. Raises ProviderFailed."""
+        if self._clock() - self.fetched_at <= age_s:
+            return self.value
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._fetch(fetch, age_s))
+        return await asyncio.shield(self._task)
+
+    async def _fetch(self, fetch: Callable[[], Awaitable[Any]], age_s: float) -> Any:
+        try:
+            self.value = await fetch()
+            self.fetched_at = self._clock()
+        except ProviderFailed:
+            if self.value is None:
+                raise
+            # What is old is better than nothing; the next look is not at the next request.
+            self.fetched_at = self._clock() - age_s + _RETRY_S
+        finally:
+            self._task = None
+        return self.value
+
+
+class Provider:
+    """The provider of one use of the plugin."""
+
+    def __init__(self, config: OpenidConnectConfig, services: PluginServices) -> None:
+        self._config = config
+        self._services = services
+        place = (config.discovery, config.ssl_verify)
+        self._metadata: Fetched = services.shared.get(
+            ("openid-connect metadata", *place), lambda: Fetched(services.clock)
+        )
+        self._keys: Fetched = services.shared.get(("openid-connect keys", *place), lambda: Fetched(services.clock))
+
+    async def metadata(self) -> Mapping[str, Any]:
+        """Return what the provider says of itself. Raises ProviderFailed."""
+        found: Mapping[str, Any] = await self._metadata.get(lambda: self._get(self._config.discovery), _METADATA_S)
+        return found
+
+    async def endpoint(self, name: str) -> str:
+        """Return the URL of an endpoint. Raises ProviderFailed if there is none."""
+        url = (await self.metadata()).get(name)
+        if not isinstance(url, str):
+            raise ProviderFailed(f"{self._config.discovery} names no {name}")
+        return url
+
+    async def key(self, key_id: str | None, algorithm: str) -> Any:
+        """Return the key that a token names, or the only one there is. Raises ProviderFailed."""
+        found = _choose(await self._key_set(self._config.jwk_expires_in), key_id)
+        if found is None:
+            found = _choose(await self._key_set(_RETRY_S), key_id)
+        if found is None:
+            raise ProviderFailed(f"the provider has no key {key_id or 'for tokens that name none'}")
+        try:
+            return jwt.PyJWK(found, algorithm=algorithm).key
+        except jwt.PyJWTError as error:
+            raise ProviderFailed(f"the provider's key {key_id} cannot be used: {error}") from error
+
+    async def _key_set(self, age_s: float) -> list[dict[str, Any]]:
+        async def fetch() -> list[dict[str, Any]]:
+            keys = (await self._get(await self.endpoint("jwks_uri"))).get("keys")
+            return [key for key in keys if isinstance(key, dict)] if isinstance(keys, list) else []
+
+        found: list[dict[str, Any]] = await self._keys.get(fetch, age_s)
+        return found
+
+    async def introspect(self, token: str) -> Mapping[str, Any]:
+        """Ask about a token (RFC 7662). Raises ProviderFailed."""
+        url = self._config.introspection_endpoint or await self.endpoint("introspection_endpoint")
+        form = {"token": token, "token_type_hint": "access_token"}
+        return await self._post(url, form, self._config.introspection_endpoint_auth_method)
+
+    async def redeem(self, **form: str) -> Mapping[str, Any]:
+        """Get tokens for a code, or for a token for renewal. Raises ProviderFailed."""
+        return await self._post(await self.endpoint("token_endpoint"), form, self._config.token_endpoint_auth_method)
+
+    async def revoke(self, token: str, hint: str) -> None:
+        """Have a token forgotten (RFC 7009). Raises ProviderFailed."""
+        form = {"token": token, "token_type_hint": hint}
+        await self._post(await self.endpoint("revocation_endpoint"), form, self._config.token_endpoint_auth_method)
+
+    async def userinfo(self, token: str) -> Mapping[str, Any] | None:
+        """Return what the provider says of a token's user; None if it has nowhere to ask. Raises ProviderFailed."""
+        url = (await self.metadata()).get("userinfo_endpoint")
+        return await self._get(url, token) if isinstance(url, str) else None
+
+    async def _get(self, url: str, token: str | None = None) -> Mapping[str, Any]:
+        headers = Headers([("Accept", "application/json")])
+        if token is not None:
+            headers.set("Authorization", f"Bearer {token}")
+        return _read(url, await self._call(url, Request(headers=headers)))
+
+    async def _post(self, url: str, form: Mapping[str, str], method: str) -> Mapping[str, Any]:
+        config = self._config
+        secret = config.client_secret.reveal() if config.client_secret is not None else ""
+        headers = Headers([("Content-Type", "application/x-www-form-urlencoded"), ("Accept", "application/json")])
+        if secret and method == "client_secret_basic":
+            pair = f"{quote_plus(config.client_id)}:{quote_plus(secret)}"
+            headers.set("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")
+        else:
+            form = {**form, "client_id": config.client_id, **({"client_secret": secret} if secret else {})}
+        return _read(url, await self._call(url, Request(method="POST", headers=headers, body=urlencode(form).encode())))
+
+    async def _call(self, url: str, request: Request) -> Response:
+        config = self._config
+        try:
+            return await call_url(
+                self._services, url, request, timeout_s=config.timeout, max_body=_MAX_ANSWER, verify=config.ssl_verify
+            )
+        except CallFailed as error:
+            raise ProviderFailed(str(error)) from error
+
+
+def _choose(keys: list[dict[str, Any]], key_id: str | None) -> dict[str, Any] | None:
+    signing = [key for key in keys if key.get("use", "sig") == "sig" and key.get("kty") != "oct"]
+    if key_id is None:
+        return signing[0] if len(signing) == 1 else None
+    return next((key for key in signing if key.get("kid") == key_id), None)
+
+
+def _read(url: str, answer: Response) -> Mapping[str, Any]:
+    shown = url.partition("?")[0]
+    try:
+        content = json.loads(answer.body or b"{}")
+    except ValueError:
+        content = None
+    if not 200 <= answer.status < 300:
+        reason = content.get("error") if isinstance(content, dict) else None
+        raise ProviderFailed(f"{shown} answered {answer.status}{f', {reason}' if isinstance(reason, str) else ''}")
+    if not isinstance(content, dict):
+        raise ProviderFailed(f"{shown} answered something that is no JSON object")
+    return content
