@@ -34,6 +34,7 @@ from fakes.kubernetes_store import (
     too_large,
 )
 from fakes.kubernetes_watch import Matches, OpenWatch, error_line
+from fakes.ports import free_port
 
 __all__ = ["ApiFault", "Backup", "FakeKubernetes", "Resource", "SeenRequest"]
 
@@ -87,7 +88,7 @@ class FakeKubernetes:
         self._pages: dict[str, tuple[int, list[JsonObject]]] = {}
         self._open: dict[int, web.Request] = {}
         self._runner: web.AppRunner | None = None
-        self._port = 0
+        self._port = free_port()
 
     # Life
 
@@ -106,7 +107,6 @@ class FakeKubernetes:
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port, ssl_context=self._tls, reuse_address=True)
         await site.start()
-        self._port = self._runner.addresses[0][1]
         self.url = f"{'https' if self._tls else 'http'}://127.0.0.1:{self._port}"
 
     async def stop(self) -> None:
@@ -250,6 +250,8 @@ class FakeKubernetes:
         if len(rest) == 3:
             resource = f"{resource}/{rest[2]}"
         verbs = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+        if parts == ["readyz"]:
+            verbs["GET"] = "probe"
         reading = "get" if name else "watch" if request.query.get("watch") else "list" if resource else "discover"
         verb = verbs.get(request.method, reading)
         now = asyncio.get_running_loop().time()
@@ -271,6 +273,8 @@ class FakeKubernetes:
         parts = request.path.strip("/").split("/")
         version = parts[1] if parts[0] == "api" else "/".join(parts[1:3])
         resources = {one.resource: one for one in self._served.get(version, ())}
+        if seen.verb == "probe":
+            return web.Response(text="ok")
         if seen.verb == "discover" and resources:
             return web.json_response(_discovery(version, list(resources.values())))
         plural, _, subresource = seen.resource.partition("/")

@@ -21,7 +21,7 @@ class SeenRequest:
     path: str
     query: dict[str, str]
     verb: str
-    """`get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `discover`; anything else is empty."""
+    """`get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `discover`, and `probe` for `/readyz`."""
     resource: str = ""
     """Plural; `ingresses/status` for the subresource."""
     namespace: str = ""

@@ -15,11 +15,7 @@ from headgate.common.tasks import cancel
 
 START_S = 60.0
 CONVERGED_S = 10.0
-"""From the moment when the last fault is mended."""
-API_BACKOFF_S = 30.0
-"""A watcher waits so long before it asks an API server again that failed again and again, as client-go does."""
-FEW_FAILURES = 1
-"""Of API servers, after which the next attempt still comes at once."""
+"""From the moment when the last fault is mended; where everything takes long to start, three times as long as that."""
 HOPELESS_S = 60.0
 """Waited for what did not converge in time, to say how long it takes."""
 SHOWN = 6000
@@ -38,7 +34,7 @@ class Campaign:
         self._began = time.monotonic()
         self._observed = Observed(deployment.desired, deployment.log, lambda: time.monotonic() - self._began)
         self._nemesis = Nemesis(deployment, self._observed)
-        self._api_failures = 0
+        self._within_s = CONVERGED_S
         self.took_s: list[float] = []
         """Of each round: until everything had converged."""
 
@@ -55,6 +51,7 @@ class Campaign:
             for door in doors:
                 await wait_until_ready(door)
             await self._until(lambda: not any(differences(door, self._deployment.desired) for door in doors))
+        self._within_s = max(CONVERGED_S, 3 * (time.monotonic() - self._began))
         tasks = [asyncio.create_task(look_for_ever(door, self._observed)) for door in doors]
         tasks += [
             asyncio.create_task(ask_for_ever(door, hosts, self._observed)) for door in doors for _ in range(CLIENTS)
@@ -82,14 +79,13 @@ class Campaign:
             await cancel(writing)
         for desired in self._deployment.desired:
             desired.bump_all()
-        self._api_failures += sum("api-" in fault.victim for fault in schedule)
-        await self._converge(CONVERGED_S + (API_BACKOFF_S if self._api_failures > FEW_FAILURES else 0.0))
+        await self._converge()
         await self._judge()
 
-    async def _converge(self, within_s: float) -> None:
+    async def _converge(self) -> None:
         mended = time.monotonic()
         try:
-            async with asyncio.timeout(within_s):
+            async with asyncio.timeout(self._within_s):
                 await self._until(lambda: not self._lacking())
         except TimeoutError:
             late = self._lacking()
@@ -99,7 +95,9 @@ class Campaign:
                 after = f"came after {time.monotonic() - mended:.1f} s"
             except TimeoutError:
                 after = "never came"
-            self._observed.complain(f"{within_s:g} s after the last fault there lacked: {'; '.join(late)}; {after}")
+            self._observed.complain(
+                f"{self._within_s:.0f} s after the last fault there lacked: {'; '.join(late)}; {after}"
+            )
         self.took_s.append(round(time.monotonic() - mended, 1))
 
     def _lacking(self) -> list[str]:
@@ -114,7 +112,7 @@ class Campaign:
 
     async def _judge(self) -> None:
         log = self._deployment.log
-        async with asyncio.timeout(CONVERGED_S):
+        async with asyncio.timeout(HOPELESS_S):
             await self._until(lambda: all(map(log.has, self._observed.inputs[-1:])))
         self._observed.check_tables()
         for service in self._deployment.services.values():

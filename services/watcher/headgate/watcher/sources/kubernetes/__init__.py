@@ -4,6 +4,8 @@
 - `transport`: requests and streams of lines; errors as our own
 - `wire`: what answers mean: Status objects, lists, watch events
 - `backoff`: how long to wait before asking again
+- `outages`: whether the server itself is away, asked once for all kinds
+- `patience`: which of the two is for what went wrong
 - `kinds`: which group and version a server has of each kind
 - `reflector`: one kind in one scope, kept up to date for ever
 - `merge`: several namespaces of a kind as one

@@ -13,9 +13,11 @@ from headgate.common.resources import ResourceKind
 from headgate.common.tasks import run_together
 from headgate.watcher.errors import Absent, WatcherError
 from headgate.watcher.sources import Listed, SourceEvent, Unavailable
-from headgate.watcher.sources.kubernetes.backoff import Backoff, slow_backoff
+from headgate.watcher.sources.kubernetes.backoff import slow_backoff
 from headgate.watcher.sources.kubernetes.kinds import Discovery, KindChoice, Target
 from headgate.watcher.sources.kubernetes.merge import NamespaceMerge
+from headgate.watcher.sources.kubernetes.outages import Outages
+from headgate.watcher.sources.kubernetes.patience import Patience
 from headgate.watcher.sources.kubernetes.reflector import Emit, Reflector
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 from headgate.watcher.sources.kubernetes.trouble import TroubleLog
@@ -36,6 +38,7 @@ class KindFollower:
         discovery: Discovery,
         emit: Emit,
         *,
+        outages: Outages,
         rng: Random,
         trouble: TroubleLog,
     ) -> None:
@@ -47,7 +50,8 @@ class KindFollower:
         self._emit = emit
         self._rng = rng
         self._trouble = trouble
-        self._backoff = Backoff(rng)
+        self._outages = outages
+        self._patience = Patience(outages, rng)
         self._slow_backoff = slow_backoff(rng)
         self._said: dict[ResourceKind, SyncState] = {}
         self._reading: list[Reflector] = []
@@ -66,7 +70,7 @@ class KindFollower:
                 served = await self._discovery.find(self._choice)
             except WatcherError as error:
                 self._trouble.report(f"discovery of {self._choice[0]}", error, self._transport.description)
-                await self._backoff.wait()
+                await self._patience.after(error)
                 continue
             try:
                 if served is not None:
@@ -101,7 +105,7 @@ class KindFollower:
             merge = NamespaceMerge(targets[0].kind, [target.namespace for target in targets], emit)
             sinks = [merge.sink(target.namespace) for target in targets]
         return [
-            Reflector(target, self._transport, sink, rng=self._rng, trouble=self._trouble)
+            Reflector(target, self._transport, sink, outages=self._outages, rng=self._rng, trouble=self._trouble)
             for target, sink in zip(targets, sinks, strict=True)
         ]
 

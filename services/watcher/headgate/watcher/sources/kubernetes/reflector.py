@@ -1,7 +1,7 @@
 """One kind in one scope, kept up to date for ever by list and watch, as client-go's Reflector does it.
 
 A cycle lists if nothing is known, then watches from the version of the list until the watch ends, for whatever reason.
-Every way into the next cycle passes the backoff. What is left of the last cycle is one thing: the version to go on
+Every way into the next cycle passes `patience`. What is left of the last cycle is one thing: the version to go on
 from, or None if only a new list can tell what is true.
 
 Versions are opaque: they are only ever handed back. A store that was restored from a backup counts on from an older
@@ -34,8 +34,9 @@ from headgate.watcher.errors import (
     WatcherError,
 )
 from headgate.watcher.sources import Applied, Deleted, Listed, SourceEvent, Unavailable
-from headgate.watcher.sources.kubernetes.backoff import Backoff, slow_backoff
 from headgate.watcher.sources.kubernetes.kinds import Target
+from headgate.watcher.sources.kubernetes.outages import Outages
+from headgate.watcher.sources.kubernetes.patience import Patience
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 from headgate.watcher.sources.kubernetes.trouble import TroubleLog
 from headgate.watcher.sources.kubernetes.wire import LineSplitter, WatchEvent, decode_event, decode_list, event_error
@@ -69,7 +70,14 @@ class Reflector:
     """Reports one target's objects through `emit`, which may wait: nothing is read meanwhile."""
 
     def __init__(
-        self, target: Target, transport: KubernetesTransport, emit: Emit, *, rng: Random, trouble: TroubleLog
+        self,
+        target: Target,
+        transport: KubernetesTransport,
+        emit: Emit,
+        *,
+        outages: Outages,
+        rng: Random,
+        trouble: TroubleLog,
     ) -> None:
         """Prepare; `run` does the work."""
         self._target = target
@@ -77,8 +85,8 @@ class Reflector:
         self._emit = emit
         self._rng = rng
         self._trouble = trouble
-        self._backoff = Backoff(rng)
-        self._slow_backoff = slow_backoff(rng)
+        self._patience = Patience(outages, rng)
+        self._list_took_s = 0.0
         self._version: str | None = None
         self._relisted_at = float("-inf")
         self._relist_at = 0.0
@@ -110,17 +118,12 @@ class Reflector:
                 await self._cycle()
             except Absent:
                 raise
-            except Forbidden as error:
-                await self._report_forbidden(error)
-                await self._slow_backoff.wait()
             except WatcherError as error:
-                if not isinstance(error, Throttled | Unauthorized):  # these say nothing about the version
-                    self._version = None
-                self._trouble.report(str(self._target), error, self._transport.description)
-                await self._backoff.wait(error.retry_after_s if isinstance(error, ApiStatusError) else None)
+                await self._note(error)
+                await self._patience.after(error, list_s=self._list_took_s)
             else:
                 if _now() - started < LONG_LIVED_S and not self._is_relist_wanted:
-                    await self._backoff.wait()
+                    await self._patience.after_short_watch()
 
     async def _cycle(self) -> None:
         if self._is_relist_wanted:
@@ -138,22 +141,26 @@ class Reflector:
             await self._list()
         await self._watch()
 
-    async def _report_forbidden(self, error: Forbidden) -> None:
-        self._version, self._may_stream = None, True
+    async def _note(self, error: WatcherError) -> None:
+        if not isinstance(error, Throttled | Unauthorized):  # these say nothing about the version
+            self._version = None
         self._trouble.report(str(self._target), error, self._transport.description)
-        if not self._is_forbidden:
-            self._is_forbidden = True
-            await self._emit(Unavailable(self._target.kind, SyncState.FORBIDDEN, error.message))
+        if isinstance(error, Forbidden):
+            self._may_stream = True
+            if not self._is_forbidden:
+                self._is_forbidden = True
+                await self._emit(Unavailable(self._target.kind, SyncState.FORBIDDEN, error.message))
 
     # Lists
 
     async def _list(self) -> None:
+        began_at = _now()
         try:
             objects, version = await self._read_pages(PAGE)
         except Expired:
             # Pages of a version that was compacted between two of them: one answer cannot expire.
             objects, version = await self._read_pages(None)
-        await self._report_list(objects, version)
+        await self._report_list(objects, version, began_at)
 
     async def _read_pages(self, limit: int | None) -> tuple[list[JsonObject], str]:
         objects: list[JsonObject] = []
@@ -169,7 +176,8 @@ class Reflector:
         """Items of typed lists do not say what they are."""
         return {"apiVersion": self._target.api_version, "kind": self._target.kind.kind, **item}
 
-    async def _report_list(self, objects: list[JsonObject], version: str) -> None:
+    async def _report_list(self, objects: list[JsonObject], version: str, began_at: float) -> None:
+        self._list_took_s = _now() - began_at
         await self._emit(Listed(self._target.kind, objects))
         self._is_forbidden = False
         self._version = version
@@ -177,10 +185,10 @@ class Reflector:
 
     async def _stream_list(self) -> None:
         """List and watch in one stream: the present state as ADDED events, a special BOOKMARK, then changes."""
-        query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        query, began_at = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}, _now()
         try:
             async with self._open_watch("", query) as events:
-                await self._report_list(*await self._read_initial(events))
+                await self._report_list(*await self._read_initial(events), began_at)
                 await self._follow(events)
         except ApiStatusError as error:
             if self._version is not None or isinstance(error, Unauthorized | Throttled):

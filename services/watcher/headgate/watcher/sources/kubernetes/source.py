@@ -20,6 +20,7 @@ from headgate.watcher.sources.kubernetes.kinds import (
     KindChoice,
     Target,
 )
+from headgate.watcher.sources.kubernetes.outages import Outages
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 from headgate.watcher.sources.kubernetes.trouble import TroubleLog
 
@@ -90,10 +91,17 @@ class KubernetesSource:
     async def events(self) -> AsyncIterator[SourceEvent]:
         """Yield what the cluster has and what changes, for ever; errors of the server are logged and outwaited."""
         queue: asyncio.Queue[SourceEvent] = asyncio.Queue(QUEUE)
-        discovery = Discovery(self.transport)
+        discovery, outages = Discovery(self.transport), Outages(self.transport, self._rng)
         self._followers = [
             KindFollower(
-                choice, self._targets_of, self.transport, discovery, queue.put, rng=self._rng, trouble=self._trouble
+                choice,
+                self._targets_of,
+                self.transport,
+                discovery,
+                queue.put,
+                outages=outages,
+                rng=self._rng,
+                trouble=self._trouble,
             )
             for choice in self._choices
         ]
