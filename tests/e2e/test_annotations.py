@@ -13,7 +13,8 @@ from fakes.command import headgate
 from fakes.echo import EchoServer
 from fakes.http2 import Http2Origin, answer_with
 from fakes.manifests import ingress, service, write
-from fakes.stack import Stack, free_ports
+from fakes.ports import free_ports
+from fakes.stack import Stack
 from fakes.steady_client import SteadyClient
 
 HOST = "demo.example"
@@ -181,6 +182,6 @@ async def test_bad_annotation_is_named_by_check_and_status_and_leaves_others_alo
 
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
     """Ask until something is so."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while not await condition():  # noqa: ASYNC110 - conditions are about other processes
             await asyncio.sleep(0.05)

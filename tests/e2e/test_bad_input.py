@@ -1,5 +1,6 @@
 """One bad object: a clear error where its author looks, and everything else served as before."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -111,9 +112,9 @@ async def status_of(stack: Stack) -> tuple[int | None, Any]:
 
 async def reasons_of(stack: Stack, name: str) -> list[str]:
     """Reasons of the problems of an Ingress, as `headgate status` tells them; waits until there is one."""
-    for _ in range(50):
-        _, document = await status_of(stack)
-        for entry in document["objects"]:
-            if entry["ref"][-1] == name:
-                return [problem["reason"] for problem in entry["problems"]]
-    raise AssertionError(f"status says nothing of {name}:\n{stack.log}")
+    async with asyncio.timeout(30):
+        while True:
+            _, document = await status_of(stack)
+            for entry in document["objects"]:
+                if entry["ref"][-1] == name:
+                    return [problem["reason"] for problem in entry["problems"]]

@@ -53,6 +53,6 @@ async def pinned(stack: Stack) -> str | None:
 
 async def until_waiting(stack: Stack, host: str) -> None:
     """Wait until a change of a host is in history, and waits."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while f"waits: {host}" not in await ask(stack, "history", "--limit=3"):  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.05)

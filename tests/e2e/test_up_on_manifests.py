@@ -12,7 +12,8 @@ import pytest_asyncio
 
 from fakes.echo import EchoServer
 from fakes.manifests import ingress, service, write
-from fakes.stack import Stack, free_ports
+from fakes.ports import free_ports
+from fakes.stack import Stack
 from fakes.waiting import until
 from headgate.common.embedded_nats import EmbeddedNats
 
@@ -56,7 +57,7 @@ def family(pid: int) -> set[int]:
 
 
 async def until_gone(pids: set[int]) -> None:
-    for _ in range(1500):
+    for _ in range(3000):
         if not any(is_running(pid) for pid in pids):
             return
         await asyncio.sleep(0.01)

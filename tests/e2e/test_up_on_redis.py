@@ -74,7 +74,7 @@ async def test_a_gateway_with_its_tables_in_redis_needs_no_nats(tmp_path: Path, 
         async with GatewayProcess(tmp_path / "gw", "nats://127.0.0.1:1", f"--store={redis.url}", *flags) as gateway:
             await gateway.ready()
             assert (await gateway.get())["name"] == "red"
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(30):
                 while len(await tables.heartbeats.live()) < workers:  # noqa: ASYNC110 - heartbeats have no event
                     await asyncio.sleep(0.05)
             assert await gateway.stop() == 0

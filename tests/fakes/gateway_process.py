@@ -11,7 +11,7 @@ from typing import Any, Self
 import aiohttp
 
 from fakes.gateway_table import publish
-from fakes.stack import free_ports
+from fakes.ports import free_ports
 from headgate.common.bus import Bus
 from headgate.common.snapshot import TableImage
 from headgate.common.stores import SnapshotStore
@@ -50,7 +50,7 @@ class GatewayProcess:
         return self.log_file.read_text(errors="replace")
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5))
+        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=BOUND_S))
         with self.log_file.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "headgate.gateway", *self._flags), stdout=log, stderr=log, env={**os.environ}

@@ -23,6 +23,7 @@ class NameServer:
         self.records = records
         self.asked: list[tuple[str, str]] = []
         self.fails = False
+        self.is_silent = False
         self._transport: asyncio.DatagramTransport | None = None
 
     @property
@@ -44,7 +45,8 @@ class NameServer:
         class Receiving(asyncio.DatagramProtocol):
             def datagram_received(self, data: bytes, address: tuple[str, int]) -> None:
                 assert server._transport is not None
-                server._transport.sendto(server.answer(data), address)
+                if not server.is_silent:
+                    server._transport.sendto(server.answer(data), address)
 
         loop = asyncio.get_running_loop()
         self._transport, _ = await loop.create_datagram_endpoint(Receiving, local_addr=("127.0.0.1", 0))

@@ -14,7 +14,7 @@ from pathlib import Path
 from cryptography import x509
 
 from fakes.nats_servers import NatsServer
-from fakes.stack import free_ports
+from fakes.ports import free_ports
 from fakes.tls import Authority
 from headgate.common.bus import Bus
 from headgate.common.nats_access import NatsAccess

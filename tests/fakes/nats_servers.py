@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from fakes.stack import free_ports
+from fakes.ports import free_ports
 from headgate.common.embedded_nats import server_binary
 
 START_S = 20.0

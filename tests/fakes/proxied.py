@@ -16,7 +16,7 @@ from headgate.gateway.proxy.seam import RequestSource, RouterHolder
 from headgate.gateway.proxy.server import ProxyServer
 from headgate.gateway.proxy.stats import ProxyStats, RouteTraffic
 
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 Script = Callable[["Conversation"], Awaitable[None]]
 

@@ -13,7 +13,6 @@ import contextlib
 import importlib.util
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import tempfile
@@ -23,6 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+from fakes.ports import free_port
 from headgate.common.errors import StoreError, StoreUnavailable
 from headgate.common.stores.redis.link import RedisLink
 from headgate.common.stores.redis.stores import tables_on
@@ -67,7 +67,7 @@ class RedisServer:
 
     def __init__(self, folder: Path, *options: str, is_sentinel: bool = False) -> None:
         self.folder = folder
-        self.port = _free_port()
+        self.port = free_port()
         self.options: Sequence[str] = options
         self.target = RedisTarget((Server("127.0.0.1", self.port),))
         """How the tests themselves connect; another one for a server with TLS or users."""
@@ -131,13 +131,6 @@ class RedisServer:
 
     def resume(self) -> None:
         self.process.send_signal(signal.SIGCONT)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @asynccontextmanager

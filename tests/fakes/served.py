@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 
 from fakes.gateway_table import ORIGIN, load
+from fakes.ports import free_port
 from fakes.proxied import Client, Origin, RecordedLog, Script
-from fakes.streams import free_port
 from fakes.tls import Issued, unverified
 from headgate.common.sealing import SealedValue, Unsealer
 from headgate.common.secret import Secret

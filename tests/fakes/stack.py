@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import sys
 import tempfile
 import time
@@ -16,6 +15,7 @@ from typing import Any, Self
 
 import aiohttp
 
+from fakes.ports import free_ports
 from headgate.cli.up.data_dir import UpState, read_state
 
 START_S = 40.0
@@ -34,18 +34,6 @@ class Answer:
     @property
     def json(self) -> Any:
         return json.loads(self.body)
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nothing uses at the moment."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 class Stack:
@@ -174,7 +162,7 @@ class Stack:
             aiohttp.ClientError: there was no answer.
         """
         if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=10))
+            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=START_S))
         url = f"http://127.0.0.1:{self.http_port}{path}"
         async with self._session.request(
             method, url, headers={"Host": host, **(headers or {})}, data=body or None, allow_redirects=False
@@ -182,7 +170,7 @@ class Stack:
             return Answer(answer.status, answer.headers, await answer.read())
 
     async def wait_for_answer(
-        self, host: str, path: str, status: int = 200, *, name: str | None = None, within_s: float = 15.0
+        self, host: str, path: str, status: int = 200, *, name: str | None = None, within_s: float = START_S
     ) -> Answer:
         """Ask until the answer has a status and, if given, comes from the demo backend of a name."""
         last: Answer | Exception | None = None
@@ -190,7 +178,7 @@ class Stack:
         while time.monotonic() < end:
             try:
                 last = await self.get(host, path)
-            except aiohttp.ClientError as error:
+            except (aiohttp.ClientError, TimeoutError) as error:
                 last = error
             else:
                 if last.status == status and (name is None or last.json["name"] == name):

@@ -44,14 +44,14 @@ class SteadyClient:
     def count(self) -> int:
         return self.answers.total() + len(self.failures)
 
-    async def wait_for_more(self, count: int, within_s: float = 15.0) -> None:
+    async def wait_for_more(self, count: int, within_s: float = 30.0) -> None:
         """Wait until so many further requests were answered."""
         aim, end = self.count + count, time.monotonic() + within_s
         while self.count < aim:
             assert time.monotonic() < end, f"only {self.count} of {aim} requests ended; failures: {self.failures[:3]}"
             await asyncio.sleep(0.01)
 
-    async def wait_for_answer(self, name: str, within_s: float = 15.0) -> None:
+    async def wait_for_answer(self, name: str, within_s: float = 30.0) -> None:
         """Wait until a backend answered this client: that another client saw it says nothing of this one's requests."""
         end = time.monotonic() + within_s
         while name not in self.answers:
@@ -60,7 +60,7 @@ class SteadyClient:
 
     async def _ask_for_ever(self) -> None:
         connector = aiohttp.TCPConnector(limit=1)
-        async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=10)) as session:
+        async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=30)) as session:
             while not self._stopping.is_set():
                 await self._ask(session)
                 with suppress(TimeoutError):

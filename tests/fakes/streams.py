@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import random
-import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
@@ -30,17 +28,7 @@ from headgate.gateway.streams.log import StreamRecord
 from headgate.gateway.streams.stats import StreamStats
 from headgate.gateway.table.compiler import TableCompiler
 
-PATIENCE_S = 10.0
-
-
-def free_port(host: str = "127.0.0.1", kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    """A port that nobody has at the moment, and that the kernel gives to nobody who asks for any."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    while True:
-        port = random.randrange(10_000, 30_000)
-        with socket.socket(family, kind) as probe, contextlib.suppress(OSError):
-            probe.bind((host, port))
-            return port
+PATIENCE_S = 30.0
 
 
 def stream(port: int, *, key: str = "s", up: str = "up", **fields: object) -> StreamRoute:

@@ -68,7 +68,7 @@ async def fill(stores: MemoryStores, *manifests: Any, cluster: str = "a") -> Non
 
 async def until(check: Callable[[], Any]) -> Any:
     """Return the first true value of a check."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not (found := check()):  # noqa: ASYNC110 - what is waited for has no event
             await asyncio.sleep(0.002)
     return found

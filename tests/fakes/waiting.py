@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 
-async def until(condition: Callable[[], bool], within_s: float = 20.0) -> None:
+async def until(condition: Callable[[], bool], within_s: float = 30.0) -> None:
     """Wait until a condition holds; raises `TimeoutError` when it does not come true in time."""
     async with asyncio.timeout(within_s):
         while not condition():  # noqa: ASYNC110 - conditions are about things that have no event

@@ -15,8 +15,8 @@ from fakes.echo import EchoServer
 from fakes.fallible_link import FallibleLink
 from fakes.kubernetes_api import FakeKubernetes
 from fakes.nats_servers import NatsServer
+from fakes.ports import free_ports
 from fakes.service_process import ServiceProcess
-from fakes.stack import free_ports
 from faults.desired import Desired
 from faults.observed import Door
 from faults.recorded_log import RecordedLog

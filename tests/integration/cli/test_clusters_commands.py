@@ -1,6 +1,7 @@
 """`headgate clusters`, `drain`, `undrain` and `set-cluster` on a real log, with a translator behind it."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -36,7 +37,7 @@ async def two_clusters() -> AsyncIterator[History]:
 
 async def endpoints(history: History, are_as_wanted: Any) -> dict[str, Endpoint]:
     """Wait for the endpoints of the Service to be as wanted."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             upstream = (await history.table())[KEY]
             assert isinstance(upstream, Upstream)
@@ -54,7 +55,7 @@ async def test_a_drained_cluster_gets_no_new_requests_until_it_is_undrained() ->
         assert [found[address].ready for address in sorted(found)] == [True, False, False]
         listed = (await history.ask("clusters")).out.splitlines()
         assert listed[1].startswith("a        served")
-        assert "drained by ada, 0s ago: upgrade" in listed[2]
+        assert re.search(r"drained by ada, \d+s ago: upgrade", listed[2])
         assert "apply Cluster b/b by ada" in (await history.ask("history", "--limit=1")).out
         await history.ask("undrain", "b")
         await endpoints(history, lambda found: found["10.2.0.1"].ready)

@@ -31,7 +31,7 @@ async def answering(bus: Bus, judge: Callable[[Proposal], Opinion]) -> AsyncIter
 
 async def patiently(bus: Bus, proposal: Proposal = PROPOSAL) -> Opinion:
     """Ask until somebody listens."""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(30):
         while True:
             try:
                 return await ask(bus, proposal, 2.0)
@@ -40,7 +40,7 @@ async def patiently(bus: Bus, proposal: Proposal = PROPOSAL) -> Opinion:
 
 
 async def _until_answered(bus: Bus, opinion: Opinion) -> None:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(30):
         while await patiently(bus) != opinion:
             pass
 

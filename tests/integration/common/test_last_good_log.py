@@ -43,7 +43,7 @@ async def say(stores: Any, *ports: int) -> list[int]:
 async def replayed(reader: DeltaLogReader) -> list[LogMessage]:
     """What somebody hears who begins now."""
     last, found = 0, []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         async for batch in reader.follow():
             if isinstance(batch, LogReplay):
                 last = batch.position.last_sequence

@@ -21,7 +21,7 @@ from headgate.common.errors import NotPermitted, SettingsError
 from headgate.common.nats_access import NatsAccess, NatsTls
 from headgate.common.stores.nats import NatsStores
 
-BOUND_S = 10.0
+BOUND_S = 30.0
 JETSTREAM = 'jetstream: { store_dir: "." }\n'
 LOOPBACK = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
 RIGHTS = """
@@ -198,7 +198,7 @@ async def test_answers_that_may_not_be_heard_are_told(tmp_path: Path, caplog: py
         access = NatsAccess(f"nats://127.0.0.1:{server.port}", user="reader", password="secret")
         async with connected(access) as bus:
             with pytest.raises(TimeoutError):
-                await bus.request("$JS.API.STREAM.INFO.ONE", timeout_s=0.2)
+                await bus.request("$JS.API.STREAM.INFO.ONE", timeout_s=1.0)
     [refusal] = [one for one in caplog.records if "does not permit" in one.message]
     assert refusal.what == "subscription"  # type: ignore[attr-defined]
 

@@ -17,7 +17,7 @@ from headgate.common.stores.nats import NatsStores
 from headgate.common.tasks import cancel
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-BOUND_S = 10.0
+BOUND_S = 30.0
 AWAITS = 24
 """Opening a consumer takes about ten; behind them comes what is waited for again and again."""
 

@@ -9,7 +9,7 @@ from headgate.common.bus_resync import ask_for_resync, heed_resync
 from headgate.common.errors import StoreUnavailable
 from headgate.common.tasks import cancel
 
-BOUND_S = 10.0
+BOUND_S = 30.0
 
 
 async def ask_until(asking: Bus, asked: asyncio.Event) -> None:

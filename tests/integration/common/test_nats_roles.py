@@ -21,8 +21,8 @@ from fakes.command import headgate
 from fakes.echo import EchoServer
 from fakes.manifests import ingress, service, write
 from fakes.nats_cluster import NatsCluster, nats_cluster
+from fakes.ports import free_ports
 from fakes.service_process import running_service
-from fakes.stack import free_ports
 from fakes.tls import SelfSigned
 from headgate.common.admission import Opinion, Outcome, Proposal
 from headgate.common.bus_admission import Answering
@@ -222,7 +222,7 @@ async def test_what_is_another_ones_work_is_refused_at_once_in_one_line(
         stores = NatsStores(bus, upkeep=Upkeep(makes_streams=False))
         for operation in FORBIDDEN[user].values():
             caplog.clear()
-            async with asyncio.timeout(4.0):  # shorter than what nobody answers would take
+            async with asyncio.timeout(BOUND_S):
                 with pytest.raises(NotPermitted, match="NATS does not permit our user to publish to "):
                     await operation(stores)
             assert len(refusals(caplog)) <= 1  # none if the like of it was refused before
@@ -245,7 +245,7 @@ def asks_of(cluster: str) -> Operations:
 async def follow(items: AsyncIterator[object]) -> None:
     """Follow for long enough to ask for whatever following needs."""
     with suppress(TimeoutError):
-        async with asyncio.timeout(0.5), aclosing(items) as following:  # type: ignore[type-var]
+        async with asyncio.timeout(1.0), aclosing(items) as following:  # type: ignore[type-var]
             async for _ in following:
                 pass
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from fakes.redis import RedisServer, linked, real_redis, users
+from fakes.waiting import until
 from headgate.common.errors import NotPermitted, StoreError
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.leases import Lease
@@ -177,6 +178,6 @@ async def test_without_a_login_there_is_nothing() -> None:
     async with guarded() as server:
         link = await RedisLink.connect(replace(server.target, login=Login()), name="test", wait_s=0.2)
         try:
-            assert "uthentication required" in str(link.readiness())
+            await until(lambda: "uthentication required" in str(link.readiness()))
         finally:
             await link.close()

@@ -86,7 +86,7 @@ def delta(name: str, version: str = "1", *, cluster: str = "c1", deleted: bool =
 async def read_log(stores: Stores, until: Callable[[Sequence[LogMessage]], bool]) -> list[LogMessage]:
     """Follow from the beginning until enough was seen."""
     seen: list[LogMessage] = []
-    async with asyncio.timeout(10), aclosing(stores.log_reader.follow()) as log:  # type: ignore[type-var]
+    async with asyncio.timeout(30), aclosing(stores.log_reader.follow()) as log:  # type: ignore[type-var]
         async for item in log:
             if not isinstance(item, LogReplay):
                 seen += item
@@ -121,7 +121,7 @@ async def test_replay_has_the_last_delta_of_each_object_in_order(stores: Stores)
 
 async def test_replay_is_complete_at_the_position_that_it_names(stores: Stores) -> None:
     await stores.log_writer.append_all([delta(f"n{number}") for number in range(600)])
-    async with asyncio.timeout(10), aclosing(stores.log_reader.follow()) as log:  # type: ignore[type-var]
+    async with asyncio.timeout(30), aclosing(stores.log_reader.follow()) as log:  # type: ignore[type-var]
         first = await anext(log)
         assert isinstance(first, LogReplay)
         assert first.position == await stores.log_reader.position()
@@ -135,14 +135,14 @@ async def test_replay_is_complete_at_the_position_that_it_names(stores: Stores) 
 
 
 async def test_an_empty_log_says_that_its_replay_is_complete(stores: Stores) -> None:
-    async with asyncio.timeout(10), aclosing(stores.log_reader.follow()) as log:  # type: ignore[type-var]
+    async with asyncio.timeout(30), aclosing(stores.log_reader.follow()) as log:  # type: ignore[type-var]
         first = await anext(log)
     assert isinstance(first, LogReplay)
     assert first.position.last_sequence == 0
 
 
 async def test_news_follow_the_replay(stores: Stores) -> None:
-    async with asyncio.timeout(10), aclosing(stores.log_reader.follow()) as log:  # type: ignore[type-var]
+    async with asyncio.timeout(30), aclosing(stores.log_reader.follow()) as log:  # type: ignore[type-var]
         await anext(log)
         sequence = await stores.log_writer.append(delta("web"))
         [read] = await anext(log)
@@ -244,7 +244,7 @@ async def test_a_replay_is_complete_also_when_the_last_message_was_purged(stores
 
 
 async def read_past(stores: Stores, selection: DeltaSelection, after: int = 0, **options: Any) -> list[LoggedDelta]:
-    async with asyncio.timeout(10), aclosing(stores.log_reader.read_after(selection, after, **options)) as batches:
+    async with asyncio.timeout(30), aclosing(stores.log_reader.read_after(selection, after, **options)) as batches:
         return [event async for batch in batches for event in batch]
 
 
@@ -289,7 +289,7 @@ async def test_the_past_comes_without_objects_where_they_are_not_wanted(stores: 
 async def test_a_tail_goes_on_with_what_comes(stores: Stores) -> None:
     first = await stores.log_writer.append(delta("a"))
     await stores.log_writer.append(delta("b"))
-    async with asyncio.timeout(10), aclosing(stores.log_reader.tail(DeltaSelection(), first)) as batches:
+    async with asyncio.timeout(30), aclosing(stores.log_reader.tail(DeltaSelection(), first)) as batches:
         assert [event.delta.ref.name for event in await anext(batches)] == ["b"]
         await stores.log_writer.append(delta("c"))
         assert [event.delta.ref.name for event in await anext(batches)] == ["c"]
@@ -432,14 +432,14 @@ async def test_the_manifest_in_force_is_never_garbage(tables: Tables) -> None:
 
 async def test_followers_get_the_pointer_now_and_at_every_change(tables: Tables) -> None:
     first = await commit(tables, [1])
-    async with asyncio.timeout(10), aclosing(tables.snapshots.follow("default")) as pointers:  # type: ignore[type-var]
+    async with asyncio.timeout(30), aclosing(tables.snapshots.follow("default")) as pointers:  # type: ignore[type-var]
         assert await anext(pointers) == first
         second = await commit(tables, [2])
         assert await anext(pointers) == second
 
 
 async def test_a_follower_may_come_before_the_first_commit(tables: Tables) -> None:
-    async with asyncio.timeout(10), aclosing(tables.snapshots.follow("default")) as pointers:  # type: ignore[type-var]
+    async with asyncio.timeout(30), aclosing(tables.snapshots.follow("default")) as pointers:  # type: ignore[type-var]
         waiting = asyncio.ensure_future(anext(pointers))
         await asyncio.sleep(0)
         first = await commit(tables, [1])
@@ -464,7 +464,7 @@ def status(name: str, uid: str = "u", cluster: str = "c1") -> StatusUpdate:
 async def test_wanted_statuses_come_once_each_then_at_every_change(stores: Stores) -> None:
     for update in (status("a", "1"), status("b"), status("a", "2"), status("c", cluster="c2")):
         await stores.statuses.post(update)
-    async with asyncio.timeout(10), aclosing(stores.statuses.follow("c1")) as updates:  # type: ignore[type-var]
+    async with asyncio.timeout(30), aclosing(stores.statuses.follow("c1")) as updates:  # type: ignore[type-var]
         assert [await anext(updates), await anext(updates)] == [status("b"), status("a", "2")]
         await stores.statuses.post(status("b", "3"))
         assert await anext(updates) == status("b", "3")
@@ -472,7 +472,7 @@ async def test_wanted_statuses_come_once_each_then_at_every_change(stores: Store
 
 async def test_the_last_word_on_an_object_that_is_gone_reaches_followers(stores: Stores) -> None:
     await stores.statuses.post(status("a"))
-    async with asyncio.timeout(10), aclosing(stores.statuses.follow("c1")) as updates:  # type: ignore[type-var]
+    async with asyncio.timeout(30), aclosing(stores.statuses.follow("c1")) as updates:  # type: ignore[type-var]
         assert await anext(updates) == status("a")
         await stores.statuses.forget(status("a", "gone"))
         assert await anext(updates) == status("a", "gone")

@@ -8,7 +8,8 @@ from pathlib import Path
 from fakes.echo import EchoServer
 from fakes.gateway_process import BOUND_S, GatewayProcess, commit
 from fakes.gateway_table import host, route, upstream
-from fakes.streams import backend, echo_server, free_port, stream
+from fakes.ports import free_port
+from fakes.streams import backend, echo_server, stream
 from fakes.tls import SelfSigned
 from headgate.common.embedded_nats import EmbeddedNats
 from headgate.common.snapshot import TableImage

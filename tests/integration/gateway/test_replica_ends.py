@@ -11,8 +11,9 @@ from fakes.balancer import TcpBalancer
 from fakes.gateway_process import BOUND_S, GatewayProcess, commit, open_stores
 from fakes.gateway_table import ORIGIN, host, route
 from fakes.http2 import http2_client, request
+from fakes.ports import free_port
 from fakes.proxied import Client, Conversation, Origin
-from fakes.streams import backend, echo_server, free_port, stream
+from fakes.streams import backend, echo_server, stream
 from fakes.waiting import until
 from headgate.common.embedded_nats import EmbeddedNats
 from headgate.common.snapshot import TableImage
@@ -23,7 +24,7 @@ UPGRADE = (
     b"GET / HTTP/1.1\r\nHost: foo.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 )
-SLOW_BYTES = 40
+SLOW_BYTES = 60
 """Of the slow answer, one each 50 ms: it lasts longer than the drain delay."""
 
 
@@ -102,12 +103,12 @@ class Load:
         client = await self.connect()
         await client.send(UPGRADE)
         assert (await client.head()).startswith(b"HTTP/1.1 101")
-        await self.echo("WebSocket", client, 40)
+        await self.echo("WebSocket", client, 60)
 
     async def stream(self, port: int) -> None:
         """Talk over a TCP stream."""
         client = Client(*await asyncio.open_connection("127.0.0.1", port))
-        await self.echo("stream", client, 40)
+        await self.echo("stream", client, 60)
 
     async def echo(self, kind: str, client: Client, count: int) -> None:
         for number in range(count):
@@ -145,7 +146,7 @@ async def test_no_request_fails_when_one_of_two_replicas_is_told_to_end(tmp_path
     origin, port = Origin(serve), free_port()
     await origin.start()
     up = Upstream(key="up", endpoints=(Endpoint(address="127.0.0.1", port=origin.port),), provenance=ORIGIN)
-    flags = ("--drain-delay-s=0.5", "--grace-s=10")
+    flags = ("--drain-delay-s=2", "--grace-s=30")
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(broker.stop)
         stack.push_async_callback(origin.stop)

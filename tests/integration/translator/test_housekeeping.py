@@ -13,7 +13,7 @@ from headgate.common.tasks import cancel
 from headgate.translator import housekeeping
 from headgate.translator.housekeeping import keep_in_order
 
-BOUND_S = 10.0
+BOUND_S = 30.0
 
 
 class CountedWriter:

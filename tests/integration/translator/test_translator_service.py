@@ -14,8 +14,8 @@ import pytest
 
 from fakes.deltas import applied, endpoint_slice, ingress, ref_of, service
 from fakes.nats import lose_store, real_bus
+from fakes.ports import free_ports
 from fakes.service_process import running_service
-from fakes.stack import free_ports
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker, last_good_subject
 from headgate.common.embedded_nats import EmbeddedNats
 from headgate.common.errors import StoreError
@@ -195,9 +195,13 @@ async def test_readiness_and_metrics_tell_how_it_stands(tmp_path: Path, broker: 
         await eventually(is_waiting)
         await say(stores, [ingress("web", host="a.example")], everything=True)
         await eventually(is_ready)
+
+        async def is_measured() -> bool:
+            return 'headgate_translator_objects_with_problems{severity="error"} 1.0' in (await get("/metrics"))[1]
+
+        await eventually(is_measured)  # a moment after it is published
         metrics = (await get("/metrics"))[1]
     assert re.search(r'^headgate_translator_objects\{resource="ingresses"\} 1.0$', metrics, re.M)
-    assert re.search(r'^headgate_translator_objects_with_problems\{severity="error"\} 1.0$', metrics, re.M)
     assert re.search(r"^headgate_translator_revision 1.0$", metrics, re.M)
 
 

@@ -16,8 +16,8 @@ from fakes.admission_reviews import NAME, WebhookClient, review
 from fakes.kubernetes_api import FakeKubernetes
 from fakes.kubernetes_objects import endpoint_slice, ingress, service
 from fakes.nats import real_nats
+from fakes.ports import free_ports
 from fakes.service_process import running_service
-from fakes.stack import free_ports
 from fakes.tls import Authority, SelfSigned
 from headgate.common.sealing import load_or_create_key_pair
 

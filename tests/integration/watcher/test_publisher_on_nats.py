@@ -10,9 +10,9 @@ import aiohttp
 
 from fakes.manifest_folder import service as manifest
 from fakes.nats import lose_store, real_bus, real_nats
+from fakes.ports import free_ports
 from fakes.publishing import ScriptedSource, service
 from fakes.service_process import running_service
-from fakes.stack import free_ports
 from fakes.tls import SelfSigned
 from fakes.waiting import until
 from headgate.common.bus import Bus
@@ -185,4 +185,7 @@ async def _check_admin_site(url: str) -> None:
             metrics = await answer.text()
             assert "headgate_manifest_problems 1.0" in metrics
             assert 'headgate_watcher_deltas_published_total{kind="services",operation="apply"}' in metrics
-            assert "headgate_watcher_unpublished 0.0" in metrics
+        async with asyncio.timeout(30):  # the last confirmation comes later than the delta
+            while "headgate_watcher_unpublished 0.0" not in metrics:
+                async with session.get(f"{url}/metrics") as answer:
+                    metrics = await answer.text()

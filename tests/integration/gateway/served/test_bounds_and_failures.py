@@ -42,7 +42,7 @@ class Gate:
 
 async def test_endpoint_that_fails_in_a_row_is_left_out_and_comes_back() -> None:
     async with origins(answering(ERROR), answering(named(b"good"))) as servers:
-        upstream = at(*ports(servers), ejection={"consecutive_errors": 2, "base_s": 0.4})
+        upstream = at(*ports(servers), ejection={"consecutive_errors": 2, "base_s": 2.0})
         async with served(site(), upstream) as proxy:
             statuses = [(await proxy.get()).status for _ in range(10)]
             assert statuses.count(500) == 2
@@ -109,10 +109,11 @@ async def test_requests_queue_for_a_connection_in_their_order() -> None:
         breaker = {"max_connections": 1, "max_pending": 2}
         async with served(site(), at(origin.port, circuit_breaker=breaker)) as proxy:
             tasks = []
+            circuit = proxy.health.state("up").circuit
+            assert circuit is not None
             for number in range(3):
                 tasks.append(asyncio.create_task(proxy.get(f"/{number}")))
-                await until(lambda: gate.waiting == 1)
-                await asyncio.sleep(0.02)
+                await until(lambda queued=number: (gate.waiting, circuit.pending) == (1, queued))
             refused = await proxy.get("/4")
             assert refused["x-headgate-reason"] == "circuit breaker of up: 2 requests wait for one of 1 connections"
             gate.opened.set()
@@ -229,7 +230,7 @@ async def test_answer_that_is_tried_again_leaves_nothing_behind_though_its_body_
         route = to("up", retries={"on": ["gateway-error"]})
         async with served(site(route), at(*ports(servers))) as proxy:
             assert await proxy.bodies(2) == ["good", "good"]
-            await asyncio.wait_for(hung_up.wait(), 5)
+            await asyncio.wait_for(hung_up.wait(), 30)
             assert all(slot.active == 0 for slot in proxy.directory._slots.values())
 
 

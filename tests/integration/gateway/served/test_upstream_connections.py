@@ -192,7 +192,7 @@ async def test_connection_that_rested_for_too_long_is_closed() -> None:
     config = ProxyConfig(lingering_s=0.1)
     async with (
         origins(answering(OK)) as (origin,),
-        served(site(), at(origin.port, idle_timeout_s=0.1), config=config) as proxy,
+        served(site(), at(origin.port, idle_timeout_s=1.0), config=config) as proxy,
     ):
         await proxy.get()
         pool = proxy.slot(origin.port).pool

@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from fakes.http2 import http2_client, request
+from fakes.ports import free_port
 from fakes.proxied import OK, Client, Proxied, answering, proxied
-from fakes.streams import PATIENCE_S, backend, echo_server, free_port, stream, streams
+from fakes.streams import PATIENCE_S, backend, echo_server, stream, streams
 from fakes.tls import SelfSigned
 from headgate.common.secret import Secret
 from headgate.gateway.proxy.config import ProxyConfig
@@ -77,7 +78,7 @@ async def rested(config: ProxyConfig) -> AsyncIterator[tuple[Proxied, Raw]]:
 async def test_a_request_in_the_kernel_is_answered_when_a_drain_begins(quiet_s: float) -> None:
     async with rested(ProxyConfig(drain_quiet_s=quiet_s)) as (proxy, client):
         client.send(GET)
-        await asyncio.wait_for(proxy.server.drain(5), 3)
+        await asyncio.wait_for(proxy.server.drain(60), PATIENCE_S)
         answer = await client.rest()
         assert CLOSES in answer
         assert answer.endswith(b"ok")
@@ -88,7 +89,7 @@ async def test_a_connection_that_was_not_accepted_yet_is_served_when_a_drain_beg
         await proxy.talk(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         client = Raw(proxy.port)
         client.send(GET)
-        await asyncio.wait_for(proxy.server.drain(5), 3)
+        await asyncio.wait_for(proxy.server.drain(60), PATIENCE_S)
         assert CLOSES in await client.rest()
 
 
@@ -109,39 +110,39 @@ async def test_a_request_in_the_kernel_is_answered_when_its_connection_has_reste
 
 
 async def test_requests_are_answered_for_a_quiet_time_after_a_drain_began() -> None:
-    async with rested(ProxyConfig(drain_quiet_s=0.5)) as (proxy, client):
-        draining = asyncio.create_task(proxy.server.drain(5))
+    async with rested(ProxyConfig(drain_quiet_s=2.0)) as (proxy, client):
+        draining = asyncio.create_task(proxy.server.drain(60))
         await asyncio.sleep(0.2)
         client.send(GET)
         answer = await client.rest()
         assert CLOSES in answer
         assert answer.endswith(b"ok")
-        await asyncio.wait_for(draining, 3)
+        await asyncio.wait_for(draining, PATIENCE_S)
 
 
 async def test_connections_that_rest_are_closed_behind_the_quiet_time() -> None:
     async with rested(ProxyConfig(drain_quiet_s=0.3)) as (proxy, client):
         began = time.monotonic()
-        draining = asyncio.create_task(proxy.server.drain(5))
+        draining = asyncio.create_task(proxy.server.drain(60))
         assert await client.rest() == b""
         assert time.monotonic() - began > 0.25
-        await asyncio.wait_for(draining, 3)
+        await asyncio.wait_for(draining, PATIENCE_S)
 
 
 async def test_http2_clients_are_told_before_their_streams_are_refused() -> None:
     async with (
-        proxied(answering(OK, OK), config=ProxyConfig(drain_quiet_s=0.3)) as proxy,
+        proxied(answering(OK, OK), config=ProxyConfig(drain_quiet_s=2.0)) as proxy,
         http2_client(proxy.port) as client,
     ):
         assert (await client.fetch(request())).status == 200
-        draining = asyncio.create_task(proxy.server.drain(5))
+        draining = asyncio.create_task(proxy.server.drain(60))
         await client.until(lambda: bool(client.goaways))
         late = client.open(request())
         assert (await client.answer(late)).status == 200
         await client.until(lambda: len(client.goaways) == 2)
         assert [goaway.last_stream_id for goaway in client.goaways] == [2**31 - 1, late]
         await client.closed()
-        await asyncio.wait_for(draining, 3)
+        await asyncio.wait_for(draining, PATIENCE_S)
 
 
 @contextlib.asynccontextmanager
@@ -184,7 +185,7 @@ async def shake_hands(client: Client, *protocols: str) -> None:
 async def test_a_handshake_under_way_is_let_finish_and_a_request_behind_it_is_answered(shared: bool) -> None:
     async with https(shared=shared) as (server, port):
         client = await connected(port)
-        draining = asyncio.create_task(server.drain(5))
+        draining = asyncio.create_task(server.drain(60))
         await asyncio.sleep(0.5)
         assert not draining.done()
         await shake_hands(client)
@@ -193,7 +194,7 @@ async def test_a_handshake_under_way_is_let_finish_and_a_request_behind_it_is_an
         assert CLOSES in answer
         assert answer.endswith(b"ok")
         client.close()
-        await asyncio.wait_for(draining, 3)
+        await asyncio.wait_for(draining, PATIENCE_S)
 
 
 @pytest.mark.parametrize("protocols", [("http/1.1",), ("h2",)])
@@ -203,21 +204,21 @@ async def test_a_client_that_says_nothing_behind_a_late_handshake_is_not_waited_
 ) -> None:
     async with https(shared=shared) as (server, port):
         client = await connected(port)
-        draining = asyncio.create_task(server.drain(5))
+        draining = asyncio.create_task(server.drain(60))
         await asyncio.sleep(0.4)
         began = time.monotonic()
         await shake_hands(client, *protocols)
-        assert (b"" if protocols == ("http/1.1",) else GOAWAY) in await asyncio.wait_for(client.rest(), 5)
+        assert (b"" if protocols == ("http/1.1",) else GOAWAY) in await asyncio.wait_for(client.rest(), PATIENCE_S)
         assert time.monotonic() - began > 0.2
         client.close()
-        await asyncio.wait_for(draining, 3)
+        await asyncio.wait_for(draining, PATIENCE_S)
 
 
 @pytest.mark.parametrize("shared", [False, True])
 async def test_a_handshake_that_does_not_come_is_not_waited_for_beyond_the_grace_period(shared: bool) -> None:
-    async with https(shared=shared, handshake_s=1.0) as (server, port):
+    async with https(shared=shared, handshake_s=2 * PATIENCE_S) as (server, port):
         client = await connected(port)
-        await asyncio.wait_for(server.drain(0.2), 0.6)
+        await asyncio.wait_for(server.drain(0.2), PATIENCE_S)
         client.close()
 
 
@@ -225,7 +226,7 @@ async def test_a_proxy_header_under_way_is_let_finish_and_a_request_behind_it_is
     async with https(shared=False, proxy_protocol=True) as (server, port):
         client = await connected(port)
         await client.send(HEADER[:10])
-        draining = asyncio.create_task(server.drain(5))
+        draining = asyncio.create_task(server.drain(60))
         await asyncio.sleep(0.4)
         assert not draining.done()
         await client.send(HEADER[10:])
@@ -233,7 +234,7 @@ async def test_a_proxy_header_under_way_is_let_finish_and_a_request_behind_it_is
         await client.send(GET)
         assert (await client.rest()).endswith(b"ok")
         client.close()
-        await asyncio.wait_for(draining, 3)
+        await asyncio.wait_for(draining, PATIENCE_S)
 
 
 async def test_a_stream_that_has_not_named_its_server_when_a_drain_begins_is_served() -> None:
@@ -243,10 +244,10 @@ async def test_a_stream_that_has_not_named_its_server_when_a_drain_begins_is_ser
         streams(stream(port, protocol="tls", server_names=("a.test",)), backend(upstream)) as running,
     ):
         client = await connected(port)
-        draining = asyncio.create_task(running.listeners.drain(5))
+        draining = asyncio.create_task(running.listeners.drain(60))
         await asyncio.sleep(0.1)
         assert not draining.done()
         await shake_hands(client)
         assert await client.exactly(1) == b"A"
         client.close()
-        await asyncio.wait_for(draining, 3)
+        await asyncio.wait_for(draining, PATIENCE_S)

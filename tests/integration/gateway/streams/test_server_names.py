@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from fakes.client_hello import real_hello
-from fakes.streams import PATIENCE_S, backend, echo_server, free_port, serving, stream, streams
+from fakes.ports import free_port
+from fakes.streams import PATIENCE_S, backend, echo_server, serving, stream, streams
 from fakes.tls import SelfSigned
 from headgate.common.secret import Secret
 from headgate.common.table import BackendTls

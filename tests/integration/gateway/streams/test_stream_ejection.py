@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from fakes.ports import free_port
 from fakes.requests import PLAIN
-from fakes.streams import backend, echo_server, free_port, stream, streams, udp_client, udp_server
+from fakes.streams import PATIENCE_S, backend, echo_server, stream, streams, udp_client, udp_server
 from fakes.waiting import until
 from headgate.common.table import Ejection
 from headgate.gateway.health.stats import HealthStats
@@ -29,7 +30,7 @@ async def connect(port: int) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     with contextlib.suppress(ConnectionError):
         try:
-            return await asyncio.wait_for(reader.read(2), 5)
+            return await asyncio.wait_for(reader.read(2), PATIENCE_S)
         finally:
             writer.close()
     return b""
@@ -68,7 +69,7 @@ async def test_an_endpoint_without_an_answer_in_time_is_ejected(health: Upstream
             one.connect_ex(full.getsockname())
         silent = full.getsockname()[1]
         async with echo_server(name=b"hi") as plain:
-            entries = (stream(port, connect_timeout_s=0.1), backend(plain, silent, ejection=TWICE))
+            entries = (stream(port, connect_timeout_s=0.5), backend(plain, silent, ejection=TWICE))
             async with streams(*entries, health=health):
                 assert {await connect(port) for _ in range(4)} == {b"hi"}
                 assert ejected(health) == {silent}

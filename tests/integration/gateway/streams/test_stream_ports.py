@@ -5,7 +5,8 @@ import socket
 
 import pytest
 
-from fakes.streams import PATIENCE_S, backend, echo_server, free_port, stream, streams, udp_client, udp_server
+from fakes.ports import free_port
+from fakes.streams import PATIENCE_S, backend, echo_server, stream, streams, udp_client, udp_server
 from headgate.gateway.streams import listeners as module
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.listeners import StreamListeners
@@ -133,7 +134,7 @@ async def test_drain_lets_connections_finish_and_ends_the_rest_after_the_grace_p
         readers = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
         for reader, _ in readers:
             await reader.readexactly(1)
-        draining = asyncio.create_task(running.listeners.drain(0.3))
+        draining = asyncio.create_task(running.listeners.drain(2.0))
         await asyncio.sleep(0.05)
         with pytest.raises(ConnectionRefusedError):
             await greeting(port)

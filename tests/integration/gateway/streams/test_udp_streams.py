@@ -5,7 +5,8 @@ import socket
 
 import pytest
 
-from fakes.streams import Udp, backend, free_port, stream, streams, udp_client, udp_server
+from fakes.ports import free_port
+from fakes.streams import PATIENCE_S, Udp, backend, stream, streams, udp_client, udp_server
 from headgate.gateway.streams.log import Status
 
 
@@ -19,7 +20,7 @@ async def test_datagrams_go_both_ways_between_families(host: str, endpoint: str)
     async with (
         udp_server(endpoint) as upstream,
         streams(
-            stream(port, protocol="udp", idle_timeout_s=0.3),
+            stream(port, protocol="udp", idle_timeout_s=1.0),
             backend(upstream.port, host=endpoint, protocol="udp"),
             host=host,
         ) as running,
@@ -42,7 +43,7 @@ async def test_the_answer_comes_from_the_address_that_was_asked() -> None:
     ):
         _, client = await asyncio.get_running_loop().create_datagram_endpoint(Udp, ("127.0.0.1", 0))
         client.transport.sendto(b"x", ("127.0.0.7", port))
-        assert (await asyncio.wait_for(client.received.get(), 10)) == (b"X", ("127.0.0.7", port))
+        assert (await asyncio.wait_for(client.received.get(), PATIENCE_S)) == (b"X", ("127.0.0.7", port))
         client.transport.close()
 
 
@@ -113,7 +114,7 @@ async def test_after_a_refusal_the_next_datagram_tries_another_endpoint() -> Non
         streams(stream(port, protocol="udp"), backend(upstream.port, dead, protocol="udp")) as running,
         udp_client("127.0.0.1", port) as client,
     ):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while client.received.empty():
                 client.send(b"x")
                 await asyncio.sleep(0.05)
@@ -145,7 +146,7 @@ async def test_clients_that_are_not_allowed_get_nothing_and_no_session() -> None
     ):
         client.send(b"x")
         counters = running.context.stats.route("s")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not counters.dropped:  # noqa: ASYNC110 - counters have no event
                 await asyncio.sleep(0.01)
         assert (counters.accepted, upstream.received.qsize()) == (0, 0)

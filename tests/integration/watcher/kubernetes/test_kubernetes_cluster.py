@@ -148,7 +148,7 @@ async def test_a_status_and_its_event_arrive_and_the_status_is_taken_back(cluste
 
 
 async def _addresses_become(wanted: list[JsonObject], cluster: Cluster) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while await _addresses(cluster) != wanted:  # noqa: ASYNC110 - the other side is a server
             await asyncio.sleep(0.05)
 

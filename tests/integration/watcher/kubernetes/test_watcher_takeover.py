@@ -24,7 +24,7 @@ from headgate.common.stores.nats import NatsStores
 from headgate.common.tasks import cancel
 
 LEASE = "headgate-watcher-east"
-FAST = ("--lease-duration-s=1", "--lease-renew-deadline-s=0.8", "--lease-retry-s=0.2")
+FAST = ("--lease-duration-s=3", "--lease-renew-deadline-s=2.5", "--lease-retry-s=0.3")
 
 
 class Pair:
