@@ -152,7 +152,8 @@ class _Plain:
         said = self.said_of(plugin)
         sealed = {f"{place} (secret)": held for place, held in said.get("secrets", {}).items()}
         order = {"order": plugin.order} if plugin.order is not None else {}
-        return {**said.get("config", {}), **sealed, **order}
+        place = {"is_global": True} if plugin.is_global else {}
+        return {**said.get("config", {}), **sealed, **order, **place}
 
     def _clean(self, value: Any, field: str = "") -> Any:
         if isinstance(value, dict):

@@ -320,4 +320,5 @@ def award_plugins(fragments: Iterable[Fragment]) -> PluginVerdict:
                     message=f"plugin {use.name} of every request is set by {describe(owner)}, {why}",
                 )
                 lost[fragment.identity.ref] = (*lost.get(fragment.identity.ref, ()), problem)
-    return PluginVerdict(tuple(use for use, _ in winners.values()), lost)
+    uses = tuple(use.model_copy(update={"is_global": True}) for use, _ in winners.values())
+    return PluginVerdict(uses, lost)

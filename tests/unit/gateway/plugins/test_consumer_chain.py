@@ -160,3 +160,17 @@ async def test_hooks_that_wait_are_waited_for_before_and_behind() -> None:
     assert chain is not None
     assert await asked(chain, with_key("jack")) is None
     assert seen == ["early", "own", "late"]
+
+
+async def test_a_plugin_of_all_routes_runs_first_and_nobodys_stands_in_its_place() -> None:
+    people = directory(known("jack", ("limit-count", {"count": 5, **LIMIT})))
+    everywhere = PluginUse(name="limit-count", config={"count": 1, "key": "http_apikey", **LIMIT}, is_global=True)
+    uses = [PluginUse(name="key-auth"), PluginUse(name="ip-restriction", config={"blacklist": ["0.0.0.0/0"]})]
+    restricted = PluginUse(name="ip-restriction", config={"blacklist": ["192.0.2.9"]}, is_global=True)
+    services = PluginServices(consumers=people)
+    chain = REGISTRY.chain([everywhere, PluginUse(name="key-auth")], services, unsealed, scope="a|r")
+    assert chain is not None
+    assert await statuses(chain, "nobody", "nobody", "jack", "jack") == [401, 429, 200, 429]
+    chain = REGISTRY.chain([restricted, *uses], services, unsealed, scope="a|s")
+    assert chain is not None
+    assert chain.names == ("ip-restriction", "key-auth", "ip-restriction")

@@ -99,6 +99,9 @@ class PluginUse(Entry):
     """Values that gateways open and put into the config, by their place in it: `users.0.password`."""
     order: int | None = None
     """Instead of the plugin's own; greater runs earlier."""
+    is_global: bool = False
+    """Runs before the plugins of routes, whatever the orders; no route's and no consumer's of the same name stands
+    in its place."""
 
 
 class Route(Entry):

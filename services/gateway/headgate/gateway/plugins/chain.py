@@ -13,7 +13,7 @@ What a plugin raises is a 500 that names it, a log line, and no more.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from headgate.gateway.plugins.errors import PluginFailed
 from headgate.gateway.plugins.interface import (
@@ -28,6 +28,8 @@ from headgate.gateway.plugins.meta import overrides
 
 Part = tuple[int, Plugin[Any]]
 """A plugin with its order."""
+GLOBAL: Final = 1 << 32
+"""Added to the orders of plugins that run before those of routes."""
 RequestHook = Callable[[Request], Response | Awaitable[Response | None] | None]
 _ResponseHook = Callable[[Request, Response], Awaitable[None] | None]
 _BODIES = (bytes, type(None))

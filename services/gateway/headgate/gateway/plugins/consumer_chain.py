@@ -8,6 +8,8 @@ recognises one. From there on the request goes through plugins that were merged 
 - of those whose place is before it the consumer's own run first, unless the route has one of that name: this has been
   asked. Plugins that restrict, as `ip-restriction`, wait for the consumer in such routes whatever their order.
 
+Plugins of all routes (global rules) come before and are never replaced.
+
 Answers pass through all of them, so that a consumer's `cors` or `response-rewrite` has its say in any case.
 """
 
@@ -15,7 +17,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from headgate.common.table import PluginUse
-from headgate.gateway.plugins.chain import Part, PluginChain
+from headgate.gateway.plugins.chain import GLOBAL, Part, PluginChain
 from headgate.gateway.plugins.consumers import KnownConsumer, KnownGroup, drop_claims
 from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import BodyFilter, PluginServices, Request, Response
@@ -55,7 +57,7 @@ class ConsumerChain(PluginChain):
     def _placed(self, part: Part) -> Part:
         """Give a plugin that waits for the consumer its place right behind those that recognise it."""
         order, plugin = part
-        waits = plugin.waits_for_consumer and order >= self._threshold
+        waits = plugin.waits_for_consumer and self._threshold <= order < GLOBAL
         return (self._threshold - 1, plugin) if waits else part
 
     def on_request(self, request: Request) -> Response | Coroutine[Any, Any, Response | None] | None:
@@ -87,15 +89,12 @@ class ConsumerChain(PluginChain):
         for one in (group, consumer):
             for part in self._parts_of(one) if one is not None else ():
                 own[part[1].name] = self._placed(part)
-        kept = [part for part in self._parts if part[1].name not in own]
-        passed = [plugin for order, plugin in self._parts if order >= self._threshold]
+        kept = [part for part in self._parts if part[0] >= GLOBAL or part[1].name not in own]
+        passed = [plugin for order, plugin in self._parts if self._threshold <= order < GLOBAL]
         names = {plugin.name for plugin in passed}
         merged = sorted([*kept, *own.values()], key=lambda part: -part[0])
-        asked = [
-            plugin
-            for order, plugin in merged
-            if order < self._threshold or (plugin.name in own and plugin.name not in names)
-        ]
+        early = {plugin for _, plugin in own.values() if plugin.name not in names}
+        asked = [plugin for order, plugin in merged if order < self._threshold or plugin in early]
         return PluginChain(merged, self._services, asked, [plugin for plugin in passed if plugin.name in own])
 
     def _parts_of(self, one: KnownConsumer | KnownGroup) -> list[Part]:

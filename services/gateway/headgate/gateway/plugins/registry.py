@@ -16,7 +16,7 @@ from headgate.common.plugins.meta import PluginMeta
 from headgate.common.plugins.third_party import ENTRY_POINT_GROUP
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.built_in import BUILT_IN
-from headgate.gateway.plugins.chain import Part, PluginChain
+from headgate.gateway.plugins.chain import GLOBAL, Part, PluginChain
 from headgate.gateway.plugins.consumer_chain import ConsumerChain
 from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices
@@ -114,9 +114,9 @@ class PluginRegistry:
 
 
 def _order(use: PluginUse, meta: PluginMeta, plugin: Plugin[Any]) -> int:
-    if use.order is not None:
-        return use.order
-    return plugin.order if meta.priority is None else meta.priority
+    own = plugin.order if meta.priority is None else meta.priority
+    order = own if use.order is None else use.order
+    return GLOBAL + order if use.is_global else order
 
 
 def _refused(fault: PluginFault) -> PluginRefused:
