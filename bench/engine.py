@@ -1,14 +1,16 @@
 """What the proxy itself spends on a request and its answer, without sockets and without a route table.
 
-    [HEADGATE_ENGINE=pure] python -m bench.engine [--requests 64000] [--rounds 6]
+    [HEADGATE_ENGINE=pure] python -m bench.engine [--requests 64000] [--rounds 6] [--plugins]
 
 The callbacks of both sides get the bytes of a browser's request, as wrk sends them, and of an answer of 1 KB; the
 transports throw away what is written. 32 connections take turns, the access log is on. Prints the processor time of the
-best round, as the others met something else on the machine.
+best round, as the others met something else on the machine. With `--plugins` rounds of a route without plugins and of
+one with `cors`, `limit-count` and `request-id` take turns, and their ratio is printed too.
 """
 
 import argparse
 import asyncio
+import math
 import os
 import time
 from collections.abc import Sequence
@@ -17,18 +19,30 @@ from typing import Any, cast
 import uvloop
 
 from bench.workload import SMALL_BYTES, browser_headers, host_names
+from headgate.common.sealing import SealedValue
+from headgate.common.secret import Secret
+from headgate.common.table import PluginUse
 from headgate.gateway import ENGINE
 from headgate.gateway.access_log import AccessLog
+from headgate.gateway.plugins.chain import PluginChain
+from headgate.gateway.plugins.interface import PluginServices
+from headgate.gateway.plugins.registry import PluginRegistry
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.downstream import ClientConnection
+from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.proxy.pool import EndpointPool, PoolRegistry
 from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.proxy.upstream import UpstreamConnection
 
 CONNECTIONS = 32
+PLUGINS: list[tuple[str, dict[str, Any]]] = [
+    ("cors", {}),
+    ("limit-count", {"count": 1_000_000_000, "time_window": 3600}),
+    ("request-id", {}),
+]
 ANSWER = (
     b"HTTP/1.1 200 OK\r\nServer: origin\r\nDate: Sat, 21 Nov 2026 10:00:00 GMT\r\nContent-Type: text/plain\r\n"
     b"Content-Length: %d\r\nConnection: keep-alive\r\n\r\n%b" % (SMALL_BYTES, b"x" * SMALL_BYTES)
@@ -72,10 +86,11 @@ class OneRoute:
     upstream_label = "bench"
     version_label = "1.1"
     unavailable = ""
-    connect_timeout_s = send_timeout_s = read_timeout_s = policies = traffic = None
+    connect_timeout_s = send_timeout_s = read_timeout_s = traffic = None
 
     def __init__(self, pool: EndpointPool) -> None:
         self._pool = pool
+        self.policies: RoutePolicies | None = None
 
     def match(self, *_request: object) -> "OneRoute":
         return self
@@ -89,18 +104,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.engine", description="Measure the proxy without sockets.")
     parser.add_argument("--requests", type=int, default=64_000, help="in a round, default 64000")
     parser.add_argument("--rounds", type=int, default=6, help="default 6")
+    parser.add_argument("--plugins", action="store_true", help="beside a route with three plugins")
     options = parser.parse_args(argv)
-    best = uvloop.run(_measure(options.requests // CONNECTIONS, options.rounds))
-    print(f"{ENGINE}: {best * 1e6:.1f} us for a request and its answer")
+    chains = [None, _make_plugins()] if options.plugins else [None]
+    best = uvloop.run(_measure(options.requests // CONNECTIONS, options.rounds, chains))
+    print(f"{ENGINE}: {best[0] * 1e6:.1f} us for a request and its answer")
+    if options.plugins:
+        names = ", ".join(name for name, _ in PLUGINS)
+        print(f"with {names}: {best[1] * 1e6:.1f} us, {best[0] / best[1]:.2f} of the throughput")
     return 0
 
 
-async def _measure(turns: int, rounds: int) -> float:
-    """Return the seconds of processor time for one request in the best round."""
+def _make_plugins() -> PluginChain | None:
+    uses = [PluginUse(name=name, config=config) for name, config in PLUGINS]
+    return PluginRegistry(found=()).chain(uses, PluginServices(), no_secrets)
+
+
+def no_secrets(value: SealedValue) -> Secret[bytes]:
+    """Open nothing."""
+    raise LookupError("there are no secrets here")
+
+
+async def _measure(turns: int, rounds: int, chains: Sequence[PluginChain | None]) -> list[float]:
+    """Return the seconds of processor time for one request in the best round, for each chain of plugins."""
     config = ProxyConfig()
     pools = PoolRegistry(config)
     pool = pools.get("127.0.0.1", 80)
-    holder = RouterHolder(cast(Any, OneRoute(pool)))
+    route = OneRoute(pool)
+    holder = RouterHolder(cast(Any, route))
     nowhere = os.open(os.devnull, os.O_WRONLY)
     log = AccessLog("combined", nowhere)
     context = ProxyContext(holder, config, ProxyStats(), log, Clock(config.tick_s), pools.outbox)
@@ -109,10 +140,22 @@ async def _measure(turns: int, rounds: int) -> float:
     for upstream in upstreams:
         pool.release(upstream)
     heads = _browser_heads()
-    best = min([await _round(clients, upstreams, heads, turns) for _ in range(rounds)])
+    best = [math.inf] * len(chains)
+    for number in range(rounds * len(chains)):
+        which = number % len(chains)
+        route.policies = _policies(chains[which])
+        best[which] = min(best[which], await _round(clients, upstreams, heads, turns))
     log.close()
     os.close(nowhere)
     return best
+
+
+def _policies(chain: PluginChain | None) -> RoutePolicies | None:
+    if chain is None:
+        return None
+    policies = RoutePolicies()
+    policies.chain = chain
+    return policies
 
 
 async def _round(clients: list[Any], upstreams: list[Any], heads: list[bytes], turns: int) -> float:

@@ -27,12 +27,15 @@ SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 GROUP = "headgate_gateway"
 INTERPRETED = {PACKAGE / "proxy" / "server.py"}
 """Start and stop only; `asyncio` wants factories and callbacks of it that are plain functions."""
+PLUGINS = ("chain", "headers", "messages", "run", "variables")
+"""What carries a request through its plugins; these themselves are classes that anybody derives from."""
 
 
 def sources() -> list[Path]:
     """Return what is compiled."""
     proxy = sorted(path for path in (PACKAGE / "proxy").rglob("*.py") if path not in INTERPRETED)
-    return [*proxy, PACKAGE / "access_log.py", PACKAGE / "balancing" / "round_robin.py"]
+    plugins = [PACKAGE / "plugins" / f"{name}.py" for name in PLUGINS]
+    return [*proxy, *plugins, PACKAGE / "access_log.py", PACKAGE / "balancing" / "round_robin.py"]
 
 
 def products() -> list[Path]:

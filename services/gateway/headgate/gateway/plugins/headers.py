@@ -67,7 +67,7 @@ class Headers:
         line = _line(name, value)
         at = self._find(_key(name), 0)
         if at < 0:
-            self._write(self._lines + line)
+            self._append(line)
             return
         lines = self._lines
         after = self._without(name, lines.index(b"\n", at) + 1)
@@ -75,7 +75,13 @@ class Headers:
 
     def add(self, name: str, value: str) -> None:
         """Append a field; others of its name stay. Raises BadHeader."""
-        self._write(self._lines + _line(name, value))
+        self._append(_line(name, value))
+
+    def set_lines(self, names: Iterable[str], lines: bytes) -> None:
+        """Put checked lines, each with its CRLF, in the place of all fields that have these names."""
+        for name in names:
+            self.remove(name)
+        self._append(lines)
 
     def extend(self, lines: bytes) -> None:
         """Append lines of another head, as `to_lines` gives them."""
@@ -84,7 +90,7 @@ class Headers:
 
     def remove(self, name: str) -> bool:
         """Take all fields of a name away; tell whether there were any."""
-        if name not in self:
+        if self._find(_key(name), 0) < 0:
             return False
         self._write(self._without(name, 0))
         return True
@@ -142,6 +148,11 @@ class Headers:
             at = self._find(key, start)
         kept.append(self._lines[start:])
         return b"".join(kept)
+
+    def _append(self, lines: bytes) -> None:
+        self._lines += lines
+        if self._folded is not None:
+            self._folded += lines.lower()
 
     def _write(self, lines: bytes) -> None:
         self._lines = lines

@@ -6,7 +6,6 @@ any time.
 
 import math
 from collections.abc import Awaitable
-from typing import NamedTuple
 
 from headgate.common.errors import StoreError
 from headgate.common.plugins.limits import LimitCountConfig
@@ -18,34 +17,36 @@ from headgate.gateway.plugins.windows import WINDOWS, Quota, Windows
 _QUOTA = "limit-count.quota"
 
 
-class _Limit(NamedTuple):
-    """What a rule says of one request."""
-
-    key: str
-    most: int
-    window_s: float
+_Limit = tuple[str, int, float]
+"""What a rule says of one request: key, number of requests, seconds. No named tuple, which takes longer to make."""
 
 
 class _Rule:
     """One limit with its counts."""
 
-    def __init__(
-        self, count: NumberReader, window_s: NumberReader, key: KeyReader, prefix: str, windows: Windows
-    ) -> None:
+    def __init__(self, count: int | str, window_s: float | str, key: KeyReader, prefix: str, windows: Windows) -> None:
         self.prefix = prefix
         self.windows = windows
-        self._count = count
-        self._window_s = window_s
+        self.headers = (f"{prefix}-Limit", f"{prefix}-Remaining", f"{prefix}-Reset")
+        self._lines = b"%b: %%d\r\n%b: %%d\r\n%b: %%d\r\n" % tuple(name.encode() for name in self.headers)
+        self._count = NumberReader(count)
+        self._window_s = NumberReader(window_s)
         self._key = key
-        self._is_constant = count.is_constant and window_s.is_constant
+        self._constant = None if isinstance(count, str) or isinstance(window_s, str) else (count, window_s)
 
     def read(self, request: Request) -> _Limit | None:
         """Say what counts for a request; None: nothing. Raises BadNumber."""
         key = self._key.read(request)
         if key is None:
             return None
+        if self._constant is not None:
+            return key, *self._constant
         count, window_s = int(self._count.read(request)), self._window_s.read(request)
-        return _Limit(key if self._is_constant else f"{count} {window_s:g} {key}", count, window_s)
+        return f"{count} {window_s:g} {key}", count, window_s
+
+    def lines(self, quota: Quota) -> bytes:
+        """Write what is left as header lines."""
+        return self._lines % (quota.limit, quota.left, quota.reset_s)
 
 
 class LimitCount(Plugin[LimitCountConfig]):
@@ -82,7 +83,7 @@ class LimitCount(Plugin[LimitCountConfig]):
         kind = self.config.window_type
         state_key = (self.name, self._identity, kind, count, window_s, text, prefix)
         windows: Windows = self.services.shared.get(state_key, WINDOWS[kind])
-        return _Rule(NumberReader(count), NumberReader(window_s), key, prefix, windows)
+        return _Rule(count, window_s, key, prefix, windows)
 
     def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
         """Refuse what is over a limit."""
@@ -95,35 +96,33 @@ class LimitCount(Plugin[LimitCountConfig]):
         if self._shared is not None:
             return self._count_together(request, limits)
         now = self.services.clock()
-        return self._judge(request, [(rule.prefix, rule.windows.take(*limit, now)) for rule, limit in limits])
+        return self._judge(request, [(rule, rule.windows.take(*limit, now)) for rule, limit in limits])
 
     async def _count_together(self, request: Request, limits: list[tuple[_Rule, _Limit]]) -> Response | None:
         assert self._shared is not None
         is_sliding = self.config.window_type == "sliding"
         quotas = []
         try:
-            for rule, limit in limits:
-                key = f"headgate:limit-count:{self._identity}|{rule.prefix}|{limit.window_s:g}|{limit.key}"
-                counted = await self._shared.count(key, limit.most, limit.window_s, is_sliding=is_sliding)
-                reset_s = math.ceil(counted.reset_s)
-                quotas.append((rule.prefix, Quota(counted.is_within, limit.most, counted.left, reset_s)))
+            for rule, (key, most, window_s) in limits:
+                place = f"headgate:limit-count:{self._identity}|{rule.prefix}|{window_s:g}|{key}"
+                counted = await self._shared.count(place, most, window_s, is_sliding=is_sliding)
+                quotas.append((rule, Quota(counted.is_within, most, counted.left, math.ceil(counted.reset_s))))
         except StoreError as error:
             return not_counted(self.config, self.services, request, str(error))
         return self._judge(request, quotas)
 
-    def _judge(self, request: Request, quotas: list[tuple[str, Quota]]) -> Response | None:
+    def _judge(self, request: Request, quotas: list[tuple[_Rule, Quota]]) -> Response | None:
         if self.config.show_limit_quota_header:
             request.variables[_QUOTA] = quotas
-        if all(quota.is_within for _, quota in quotas):
-            return None
-        return rejection(self.config, "over the limit of requests for this time")
+        for _, quota in quotas:
+            if not quota.is_within:
+                return rejection(self.config, "over the limit of requests for this time")
+        return None
 
     def on_response(self, request: Request, response: Response) -> None:
         """Say what is left."""
         quotas = request.variables.get(_QUOTA)
         if not isinstance(quotas, list):
             return
-        for prefix, quota in quotas:
-            response.headers.set(f"{prefix}-Limit", str(quota.limit))
-            response.headers.set(f"{prefix}-Remaining", str(quota.left))
-            response.headers.set(f"{prefix}-Reset", str(quota.reset_s))
+        for rule, quota in quotas:
+            response.headers.set_lines(rule.headers, rule.lines(quota))

@@ -13,10 +13,9 @@ class BadNumber(ValueError):
 class NumberReader:
     """A number, or a template that gives one."""
 
-    __slots__ = ("_least", "_template", "_value", "is_constant")
+    __slots__ = ("_least", "_template", "_value")
 
     def __init__(self, written: float | str, *, least: float = 1e-9) -> None:
-        self.is_constant = not isinstance(written, str)
         self._value = 0.0 if isinstance(written, str) else written
         self._template = Template(written) if isinstance(written, str) else None
         self._least = least

@@ -113,11 +113,9 @@ class PluginRun:
             exchange.refuse(500, str(error))
             return False
         exchange.method = request.method.encode("latin-1")
-        exchange.target = request.target.encode("latin-1")
-        if request.client != self._client:
-            exchange.facts().client = request.client.encode("latin-1")
-        if request.endpoints is not None and exchange.route is not None:
-            exchange.route = ChosenUpstream(exchange.route, request.endpoints)
+        if request.is_target_changed:
+            exchange.target = request.target.encode("latin-1")
+        self._take_choices()
         given_id = request.headers.get("X-Request-ID")
         if given_id is not None:
             request.headers.remove("X-Request-ID")
@@ -140,6 +138,14 @@ class PluginRun:
         if request.max_body is not None:
             return exchange.limit_body(request.max_body)
         return True
+
+    def _take_choices(self) -> None:
+        """Give the exchange what the hooks said of who asks, and where to."""
+        request, exchange = self._request, self._exchange
+        if request.client != self._client:
+            exchange.facts().client = request.client.encode("latin-1")
+        if request.endpoints is not None and exchange.route is not None:
+            exchange.route = ChosenUpstream(exchange.route, request.endpoints)
 
     def request_data(self, payload: bytes, *, done: bool) -> bytes | None:
         """Give what goes to the upstream for more of the client's body; None: the request was answered instead."""
