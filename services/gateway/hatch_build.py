@@ -27,7 +27,7 @@ SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 GROUP = "headgate_gateway"
 INTERPRETED = {PACKAGE / "proxy" / "server.py"}
 """Start and stop only; `asyncio` wants factories and callbacks of it that are plain functions."""
-PLUGINS = ("chain", "headers", "messages", "run", "variables")
+PLUGINS = ("chain", "consumer_chain", "headers", "messages", "run", "variables")
 """What carries a request through its plugins; these themselves are classes that anybody derives from."""
 
 

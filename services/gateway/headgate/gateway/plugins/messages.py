@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _NO_CLAIMS: Mapping[bytes, bytes] = MappingProxyType({})
 
+_COMMON_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 _METHOD = re.compile(TOKEN.decode() + "++")
 _ID = re.compile("[!-~]++")
 _TARGET = re.compile(r"\*|/[\x21\x22\x24-\x7e]*+")
@@ -61,6 +62,7 @@ class Request:
     """A request on its way to an upstream. What plugins change here is what is sent."""
 
     __slots__ = (
+        "_given_id",
         "_source",
         "authority",
         "body",
@@ -115,6 +117,7 @@ class Request:
         source: BodySource | None = None,
         claims: Mapping[bytes, bytes] = _NO_CLAIMS,
     ) -> None:
+        self._given_id = request_id
         self.id = request_id
         """Sent as X-Request-ID, and in the access log."""
         self.is_id_given = is_id_given
@@ -173,7 +176,7 @@ class Request:
 
     def fault(self) -> str:
         """Say what is wrong with what plugins made of the request line; empty if it can be sent."""
-        if not _METHOD.fullmatch(self.method):
+        if self.method not in _COMMON_METHODS and not _METHOD.fullmatch(self.method):
             return "the method is no token"
         if self.is_target_changed:
             if not _TARGET.fullmatch(self.target):
@@ -185,7 +188,7 @@ class Request:
                 return "the path has got dot segments by a rewrite"
         if self.upstream_host is not None and not HOST.fullmatch(self.upstream_host.encode("latin-1", "replace")):
             return "the host is no host"
-        if not _ID.fullmatch(self.id):
+        if self.id is not self._given_id and not _ID.fullmatch(self.id):
             return "the request id is empty, or has characters that are no visible ASCII"
         return ""
 

@@ -125,8 +125,10 @@ class PluginRun:
         if request.upstream_host is not None:
             fields.host_line = request.upstream_host.encode("latin-1")
             exchange.has_other_host = True
-        if was_whole and request.body is not None:
-            exchange.replace_body(request.body)
+        whole = request.body if was_whole else None
+        if whole is not None:
+            if whole or request.is_body_replaced:
+                exchange.replace_body(whole)
         elif self._request_filter is not None:
             if not self._request_filter.keeps_length:
                 fields.chunked, fields.content_length = True, -1

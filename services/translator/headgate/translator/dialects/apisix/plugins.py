@@ -19,6 +19,8 @@ from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.models.route import Authentication
 from headgate.translator.dialects.apisix.reading import Part, refuse, warn
+from headgate.translator.dialects.apisix.split import lift_upstreams
+from headgate.translator.fragment import BackendUse
 
 GUARDS = frozenset(
     (
@@ -80,6 +82,8 @@ class Plugins(NamedTuple):
     uses: tuple[PluginUse, ...]
     faults: tuple[str, ...]
     """Why requests are refused."""
+    backends: tuple[BackendUse, ...] = ()
+    """Upstreams that they choose from."""
 
 
 def sources(plugins: Iterable[Plugin], field: str, namespace: str) -> list[PluginSource]:
@@ -101,14 +105,28 @@ def read_plugins(written: Iterable[PluginSource], context: Context, problems: li
     merged = {source.plugin.name: source for source in written if source.plugin.enable}
     uses: list[PluginUse] = []
     faults: list[str] = []
+    backends: list[BackendUse] = []
     for source in merged.values():
         found: list[Problem] = []
-        use = _read(source, context, found)
+        if source.plugin.name == "traffic-split":
+            source, chosen = _lifted(source, context, found)
+            backends += chosen
+        broken = any(problem.severity == "error" for problem in found)
+        use = None if broken else _read(source, context, found)
         problems += found
         if use is not None:
             uses.append(use)
         faults += (problem.message for problem in found if problem.severity == "error")
-    return Plugins(tuple(uses), tuple(faults))
+    return Plugins(tuple(uses), tuple(faults), tuple(backends))
+
+
+def _lifted(
+    source: PluginSource, context: Context, problems: list[Problem]
+) -> tuple[PluginSource, tuple[BackendUse, ...]]:
+    plugin = source.plugin
+    field = f"{source.field}.config"
+    config, backends = lift_upstreams(plugin.config, field, source.namespace, context, problems)
+    return source._replace(plugin=plugin.model_copy(update={"config": config})), backends
 
 
 def _read(source: PluginSource, context: Context, problems: list[Problem]) -> PluginUse | None:

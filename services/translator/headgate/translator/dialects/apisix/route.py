@@ -85,7 +85,7 @@ class _Rule:
         self._match = read_match(self._rule.match, f"{self._field}.match", problems)
         self._filter_fault = self._refuse_filter()
         plugins = self._read_plugins()
-        self._plugins = plugins.uses
+        self._plugins, self._split = plugins.uses, plugins.backends
         self._backends = list(self._read_backends())
         faults = [*plugins.faults, *filter(None, (self._filter_fault,))]
         self._refusal = self._refuse(faults[0]) if faults else None
@@ -123,7 +123,10 @@ class _Rule:
                 where = f"ApisixPluginConfig {self._config_name}"
                 told = problem.model_copy(update={"field": f"{self._field}.plugin_config_name", "value": None})
                 self._problems.append(told.model_copy(update={"message": f"{where}: {problem}"}))
-        return Plugins(inherited.uses + mine.uses, (*faults, *inherited.faults, *mine.faults))
+        field = f"{self._field}.plugin_config_name"
+        theirs_used = (use._replace(name_field=field, port_field=field) for use in inherited.backends)
+        faults = (*faults, *inherited.faults, *mine.faults)
+        return Plugins(inherited.uses + mine.uses, faults, (*theirs_used, *mine.backends))
 
     @property
     def _config_name(self) -> str:
@@ -191,6 +194,7 @@ class _Rule:
         if self._match is None:
             return
         yield from (backend.use for backend in self._backends)
+        yield from self._split
         if self._refusal is not None:
             yield BackendUse(self._refusal, self._field, self._field)
 

@@ -52,7 +52,13 @@ def translate_global_rule(ref: ObjectRef, manifest: JsonObject, context: Context
     """Return the plugins of an ApisixGlobalRule that is ours."""
     problems: list[Problem] = []
     plugins = _read(ref, manifest, context, problems)
-    return Fragment(identify(ref, manifest), problems=tuple(problems), falls_through=True, global_plugins=plugins.uses)
+    return Fragment(
+        identify(ref, manifest),
+        problems=tuple(problems),
+        falls_through=True,
+        backends=plugins.backends,
+        global_plugins=plugins.uses,
+    )
 
 
 def _read(ref: ObjectRef, manifest: JsonObject, context: Context, problems: list[Problem]) -> Plugins:
