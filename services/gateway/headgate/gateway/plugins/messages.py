@@ -176,21 +176,25 @@ class Request:
 
     def fault(self) -> str:
         """Say what is wrong with what plugins made of the request line; empty if it can be sent."""
-        if self.method not in _COMMON_METHODS and not _METHOD.fullmatch(self.method):
+        if not _METHOD.fullmatch(self.method):
             return "the method is no token"
-        if self.is_target_changed:
-            if not _TARGET.fullmatch(self.target):
-                return (
-                    "the path does not begin with a slash, or has a space, a `#`, a control character or one beyond "
-                    "ASCII"
-                )
-            if _gained_dot_segments(self.original_path, self.path):
-                return "the path has got dot segments by a rewrite"
+        if not _TARGET.fullmatch(self.target):
+            return (
+                "the path does not begin with a slash, or has a space, a `#`, a control character or one beyond ASCII"
+            )
+        if self.path != self.original_path and _gained_dot_segments(self.original_path, self.path):
+            return "the path has got dot segments by a rewrite"
         if self.upstream_host is not None and not HOST.fullmatch(self.upstream_host.encode("latin-1", "replace")):
             return "the host is no host"
-        if self.id is not self._given_id and not _ID.fullmatch(self.id):
+        if not _ID.fullmatch(self.id):
             return "the request id is empty, or has characters that are no visible ASCII"
         return ""
+
+    @property
+    def is_changed(self) -> bool:
+        """Plugins have changed something of the request line, its Host or its id since it was made."""
+        is_renamed = self.id is not self._given_id or self.method not in _COMMON_METHODS
+        return is_renamed or self.upstream_host is not None or self.is_target_changed
 
     @property
     def is_target_changed(self) -> bool:
