@@ -8,7 +8,7 @@ ENGINE := $(VENV)/.compiled
 HOT    := $(shell find services/gateway/headgate/gateway -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help install accelerate up test soak check format lock bench clean
+.PHONY: help install accelerate up test soak check crds format lock bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,7 +45,11 @@ check: $(STAMP) ## Everything that is checked without running: format, lint, typ
 	$(BIN)/mypy libs/common/headgate services/watcher/headgate services/translator/headgate services/gateway/headgate cli/headgate bench
 	$(BIN)/lint-imports
 	$(BIN)/codespell
+	$(BIN)/python -m headgate.translator.dialects.apisix.crds --check crds
 	$(BIN)/python .ci/licences.py
+
+crds: $(STAMP) ## Write crds/ as the models of the resources have it
+	$(BIN)/python -m headgate.translator.dialects.apisix.crds crds
 
 bench: $(ENGINE) ## Measure beside nginx, HAProxy and Envoy; ARGS='--quick' is short, ARGS=--help says more
 	$(BIN)/python -m bench $(ARGS)

@@ -45,7 +45,7 @@ APISIX_ROUTE = ResourceKind(APISIX_GROUP, "apisixroutes", "ApisixRoute", ("v2", 
 APISIX_UPSTREAM = ResourceKind(APISIX_GROUP, "apisixupstreams", "ApisixUpstream", ("v2", "v2beta3", "v1"))
 APISIX_TLS = ResourceKind(APISIX_GROUP, "apisixtlses", "ApisixTls", ("v2", "v2beta3", "v1"))
 APISIX_PLUGIN_CONFIG = ResourceKind(APISIX_GROUP, "apisixpluginconfigs", "ApisixPluginConfig", ("v2", "v2beta3"))
-APISIX_GLOBAL_RULE = ResourceKind(APISIX_GROUP, "apisixglobalrules", "ApisixGlobalRule", ("v2",))
+APISIX_GLOBAL_RULE = ResourceKind(APISIX_GROUP, "apisixglobalrules", "ApisixGlobalRule", ("v2", "v2beta3"))
 APISIX_CONSUMER = ResourceKind(APISIX_GROUP, "apisixconsumers", "ApisixConsumer", ("v2", "v2beta3"))
 APISIX_KINDS = (
     APISIX_PLUGIN_CONFIG,

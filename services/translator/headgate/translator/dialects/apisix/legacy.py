@@ -37,14 +37,20 @@ def upgrade(manifest: JsonObject) -> JsonObject:
     if manifest.get("kind") != APISIX_ROUTE.kind:
         return manifest
     spec = manifest.get("spec")
-    if str(manifest.get("apiVersion")).endswith("/v1") and isinstance(spec, dict) and "rules" in spec:
+    if not isinstance(spec, dict):
+        return manifest
+    if is_legacy(spec):
         kept = {name: value for name, value in spec.items() if name != "rules"}
         return {**manifest, "spec": {**kept, "http": [_upgrade_path(path) for path in _paths(spec)]}}
-    if str(manifest.get("apiVersion")).endswith("/v2beta3") and isinstance(spec, dict):
-        http = spec.get("http")
-        if isinstance(http, list) and any(_has_old_spelling(rule) for rule in http):
-            return {**manifest, "spec": {**spec, "http": [_respell(rule) for rule in http]}}
+    http = spec.get("http")
+    if isinstance(http, list) and any(_has_old_spelling(rule) for rule in http):
+        return {**manifest, "spec": {**spec, "http": [_respell(rule) for rule in http]}}
     return manifest
+
+
+def is_legacy(spec: JsonObject) -> bool:
+    """Whether a route is written as in v1; it may come in any version, as API servers convert by name alone."""
+    return "rules" in spec and "http" not in spec
 
 
 def _paths(spec: JsonObject) -> Iterator[_Path]:
@@ -119,7 +125,7 @@ def restore_problems(fragment: Fragment, manifest: JsonObject) -> Fragment:
 
 
 def _restorer(manifest: JsonObject) -> Callable[[str], str]:
-    if not str(manifest.get("apiVersion")).endswith("/v1"):
+    if not is_legacy(as_object(manifest.get("spec"))):
         return lambda field: field.replace(".authentication.keyAuth", ".authentication.keyauth")
     paths = list(_paths(as_object(manifest.get("spec"))))
 

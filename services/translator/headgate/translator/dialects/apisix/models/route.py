@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from headgate.translator.dialects.apisix.models.fields import Model, Name, PortNumber, ServicePort, Text, Timeout
 from headgate.translator.dialects.apisix.models.plugin import Plugin
@@ -23,6 +23,7 @@ Operator = Literal[
     "RegexNotMatchCaseInsensitive",
 ]
 Method = Literal["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "CONNECT", "TRACE", "PURGE"]
+LIST_BY_NAME: dict[str, JsonValue] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 Granularity = Literal["endpoint", "service"]
 
 
@@ -165,5 +166,9 @@ class RouteSpec(Model):
     """Rules for requests and connections."""
 
     ingress_class_name: str = Field(default="", description="Class of the object; the default class without one.")
-    http: tuple[HttpRule, ...] = Field(default=(), description="Rules for HTTP requests.")
-    stream: tuple[StreamRule, ...] = Field(default=(), description="Rules for TCP connections and UDP sessions.")
+    http: tuple[HttpRule, ...] = Field(
+        default=(), description="Rules for HTTP requests.", json_schema_extra=LIST_BY_NAME
+    )
+    stream: tuple[StreamRule, ...] = Field(
+        default=(), description="Rules for TCP connections and UDP sessions.", json_schema_extra=LIST_BY_NAME
+    )

@@ -1,0 +1,229 @@
+"""Manifests of the custom resource definitions, made from the models: `make crds`.
+
+All versions of a kind keep what the others have: an API server converts by changing the version alone, and drops fields
+that the schema of the version which it is asked for does not know.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from headgate.common.resources import (
+    APISIX_CONSUMER,
+    APISIX_GLOBAL_RULE,
+    APISIX_PLUGIN_CONFIG,
+    APISIX_ROUTE,
+    APISIX_TLS,
+    APISIX_UPSTREAM,
+    ResourceKind,
+)
+from headgate.translator.dialects.apisix.models import (
+    ConsumerSpec,
+    GlobalRuleSpec,
+    PluginConfigSpec,
+    RouteSpec,
+    TlsSpec,
+    UpstreamSpec,
+)
+from headgate.translator.dialects.apisix.models.fields import Model
+from headgate.translator.dialects.apisix.models.legacy import LegacyRouteSpec
+
+Schema = dict[str, Any]
+Column = tuple[str, str]
+"""Heading, and where its value is."""
+
+_ACCEPTED: Column = ("Accepted", '.status.conditions[?(@.type=="Accepted")].status')
+_KEPT = frozenset(
+    {
+        "description",
+        "enum",
+        "items",
+        "maxItems",
+        "maxLength",
+        "maximum",
+        "minItems",
+        "minLength",
+        "minimum",
+        "pattern",
+        "properties",
+        "required",
+        "type",
+        "x-kubernetes-int-or-string",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-list-type",
+    }
+)
+_PRESERVED = {"x-kubernetes-preserve-unknown-fields": True}
+_CONDITION: Schema = {
+    "type": "object",
+    "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+    "properties": {
+        "type": {"type": "string", "maxLength": 316},
+        "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
+        "observedGeneration": {"type": "integer", "format": "int64", "minimum": 0},
+        "lastTransitionTime": {"type": "string", "format": "date-time"},
+        "reason": {"type": "string", "minLength": 1, "maxLength": 1024},
+        "message": {"type": "string", "maxLength": 32768},
+    },
+}
+_STATUS: Schema = {
+    "type": "object",
+    "description": "How the object stands.",
+    "properties": {
+        "conditions": {
+            "type": "array",
+            "description": "Accepted: served, at least in part. ResolvedRefs: what it refers to is there. Programmed: "
+            "all gateways serve it.",
+            "items": _CONDITION,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+        }
+    },
+}
+
+
+class Definition(NamedTuple):
+    """One kind."""
+
+    kind: ResourceKind
+    short_name: str
+    spec: type[Model]
+    columns: tuple[Column, ...]
+
+
+DEFINITIONS = (
+    Definition(
+        APISIX_ROUTE,
+        "ar",
+        RouteSpec,
+        (
+            ("Hosts", ".spec.http[*].match.hosts"),
+            ("URIs", ".spec.http[*].match.paths"),
+            ("Services", ".spec.http[*].backends[*].serviceName"),
+        ),
+    ),
+    Definition(APISIX_UPSTREAM, "au", UpstreamSpec, (("Scheme", ".spec.scheme"),)),
+    Definition(
+        APISIX_TLS,
+        "atls",
+        TlsSpec,
+        (
+            ("SNIs", ".spec.hosts"),
+            ("Secret", ".spec.secret.name"),
+            ("Secret Namespace", ".spec.secret.namespace"),
+            ("Client CA", ".spec.client.caSecret.name"),
+        ),
+    ),
+    Definition(APISIX_CONSUMER, "ac", ConsumerSpec, ()),
+    Definition(APISIX_PLUGIN_CONFIG, "apc", PluginConfigSpec, (("Plugins", ".spec.plugins[*].name"),)),
+    Definition(APISIX_GLOBAL_RULE, "agr", GlobalRuleSpec, (("Plugins", ".spec.plugins[*].name"),)),
+)
+
+
+def make_definition(definition: Definition) -> dict[str, Any]:
+    """Return the CustomResourceDefinition of a kind."""
+    kind = definition.kind
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.resource}.{kind.group}"},
+        "spec": {
+            "group": kind.group,
+            "names": {
+                "kind": kind.kind,
+                "listKind": f"{kind.kind}List",
+                "plural": kind.resource,
+                "singular": kind.kind.lower(),
+                "shortNames": [definition.short_name],
+            },
+            "scope": "Namespaced",
+            "versions": [_make_version(definition, version) for version in kind.versions],
+        },
+    }
+
+
+def _make_version(definition: Definition, version: str) -> dict[str, Any]:
+    is_legacy = definition.kind is APISIX_ROUTE and version == "v1"
+    spec = make_schema(LegacyRouteSpec if is_legacy else definition.spec) | _PRESERVED
+    schema = {"type": "object", "required": ["spec"], "properties": {"spec": spec, "status": _STATUS}}
+    columns = (("Hosts", ".spec.rules[*].host"),) if is_legacy else definition.columns
+    return {
+        "name": version,
+        "served": True,
+        "storage": version == definition.kind.versions[0],
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [
+            *({"name": name, "type": "string", "jsonPath": path} for name, path in (*columns, _ACCEPTED)),
+            {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+        ],
+    }
+
+
+def make_schema(model: type[Model]) -> Schema:
+    """Return a model as a structural schema, in which nothing is referred to."""
+    whole = model.model_json_schema(by_alias=True)
+    return _structural(whole, whole.get("$defs", {}))
+
+
+def _structural(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    if "$ref" in schema:
+        referred = definitions[schema["$ref"].rpartition("/")[2]]
+        schema = {**referred, **{name: value for name, value in schema.items() if name != "$ref"}}
+    if "anyOf" in schema and "x-kubernetes-int-or-string" not in schema:
+        (only,) = (one for one in schema["anyOf"] if one != {"type": "null"})
+        return _structural({**only, **{name: value for name, value in schema.items() if name != "anyOf"}}, definitions)
+    made = {name: value for name, value in schema.items() if name in _KEPT}
+    if "x-kubernetes-int-or-string" in made:
+        made["anyOf"] = [{"type": "integer"}, {"type": "string"}]
+    if "properties" in made:
+        made["properties"] = {name: _structural(one, definitions) for name, one in made["properties"].items()}
+        if "keyAuth" in made["properties"] and "type" in made["properties"]:
+            made |= _PRESERVED  # v2beta3 writes keyauth
+    elif made.get("type") == "object":
+        members = schema.get("additionalProperties")
+        made |= {"additionalProperties": members} if isinstance(members, dict) and members else _PRESERVED
+    if "items" in made:
+        made["items"] = _structural(made["items"], definitions)
+    return made
+
+
+class _PlainDumper(yaml.SafeDumper):
+    """Writes everything out, however often it occurs."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def make_files() -> Iterator[tuple[str, str]]:
+    """Yield the names of the files and what is in them."""
+    for definition in DEFINITIONS:
+        text = yaml.dump(make_definition(definition), Dumper=_PlainDumper, sort_keys=False, width=120)
+        yield f"{definition.kind.group}_{definition.kind.resource}.yaml", text
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the manifests into a folder, or say which of them are not as the models have them."""
+    parser = argparse.ArgumentParser(prog="crds", description="Write the custom resource definitions.")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file is not as it should be")
+    options = parser.parse_args(arguments)
+    stale = []
+    for name, text in make_files():
+        path = options.folder / name
+        if path.exists() and path.read_text() == text:
+            continue
+        stale.append(path)
+        if not options.check:
+            path.write_text(text)
+    for path in stale:
+        print(f"{path}: {'not as the models have it; run make crds' if options.check else 'written'}")
+    return 1 if stale and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
