@@ -401,6 +401,19 @@ def of_service(**changes: Any) -> StatusUpdate:
     return wanted("web", **{"ref": ref, "api_version": "v1", "kind": "Service", "addresses": (), **changes})
 
 
+def of_route(*conditions: StatusCondition, **changes: Any) -> StatusUpdate:
+    ref = ObjectRef("east", "apisix.apache.org", "apisixroutes", "default", "web")
+    named = {"ref": ref, "api_version": "apisix.apache.org/v2", "kind": "ApisixRoute", "addresses": ()}
+    return wanted("web", **{**named, "conditions": conditions, **changes})
+
+
+ROUTE = {"apiVersion": "apisix.apache.org/v2", "kind": "ApisixRoute", "metadata": {"name": "web"}, "spec": {}}
+
+
+def conditions_of_route(api: FakeKubernetes) -> list[Any]:
+    return list(api.get("apisixroutes", "web").get("status", {}).get("conditions", []))
+
+
 def conditions(api: FakeKubernetes) -> list[Any]:
     return list(api.get("services", "web").get("status", {}).get("conditions", []))
 
@@ -432,6 +445,56 @@ async def test_an_annotated_service_gets_conditions_beside_those_of_others(tmp_p
             "message": "",
         }
         assert api.get("services", "web")["status"]["loadBalancer"] == {"ingress": [OTHERS]}
+
+
+@in_virtual_time
+async def test_a_resource_of_apisix_gets_its_own_condition_under_the_reasons_that_it_has(tmp_path: Path) -> None:
+    async with FakeKubernetes() as api, writing(api, tmp_path) as (board, _):
+        api.install(
+            "apisix.apache.org/v2", Resource("apisix.apache.org", "apisixroutes", "ApisixRoute", is_custom=True)
+        )
+        api.apply(ROUTE)
+        before = {**FOREIGN, "type": "Accepted", "status": "True", "reason": "Accepted"}
+        api.set_status("apisixroutes", "web", {"conditions": [before, FOREIGN]})
+        await board.post(of_route(condition("False", "spec.http: must be a list"), generation=4))
+        await until(lambda: conditions_of_route(api)[0]["status"] == "False")
+        assert conditions_of_route(api) == [
+            {
+                "type": "Accepted",
+                "status": "False",
+                "observedGeneration": 4,
+                "lastTransitionTime": "2026-03-01T12:00:00Z",
+                "reason": "InvalidSpec",
+                "message": "spec.http: must be a list",
+            },
+            FOREIGN,
+        ]
+
+
+@in_virtual_time
+async def test_the_status_of_a_resource_of_apisix_is_written_once(tmp_path: Path) -> None:
+    async with FakeKubernetes() as api, writing(api, tmp_path) as (board, writer):
+        api.install(
+            "apisix.apache.org/v2", Resource("apisix.apache.org", "apisixroutes", "ApisixRoute", is_custom=True)
+        )
+        api.apply(ROUTE)
+        for _ in range(2):
+            await board.post(of_route(condition()))
+            await until(lambda: len(conditions_of_route(api)) == 1 and writer.pending == 0)
+        assert len(api.seen("patch")) == 1
+
+
+@in_virtual_time
+async def test_what_another_controller_says_of_a_resource_of_apisix_stays_once_it_is_not_ours(tmp_path: Path) -> None:
+    async with FakeKubernetes() as api, writing(api, tmp_path) as (board, writer):
+        api.install(
+            "apisix.apache.org/v2", Resource("apisix.apache.org", "apisixroutes", "ApisixRoute", is_custom=True)
+        )
+        api.apply(ROUTE)
+        api.set_status("apisixroutes", "web", {"conditions": [FOREIGN]})
+        await board.post(of_route(is_accepted=False))
+        await until(lambda: writer.pending == 0)
+        assert conditions_of_route(api) == [FOREIGN]
 
 
 @in_virtual_time

@@ -1,0 +1,253 @@
+"""Resources of Apache APISIX in manifests on disk and in a cluster, seen from a client."""
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import pytest_asyncio
+
+from fakes.apisix import resource, route, rule
+from fakes.deltas import endpoint_slice
+from fakes.deltas import service as service_object
+from fakes.echo import EchoServer
+from fakes.kubernetes_api import FakeKubernetes, Resource
+from fakes.manifests import service, write
+from fakes.stack import Stack, free_ports
+from headgate.common.resources import APISIX_KINDS
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+class World(NamedTuple):
+    stack: Stack
+    folder: Path
+    servers: dict[str, EchoServer]
+
+    def write(self, name: str, *manifests: Any) -> None:
+        """Write a file of manifests."""
+        write(self.folder, f"{name}.yaml", *(f"{json.dumps(manifest)}\n" for manifest in manifests))
+
+    async def name(self, host: str, path: str = "/", **request: Any) -> str:
+        """Return who answers a request, or its status."""
+        answer = await self.stack.get(host, path, **request)
+        return str(answer.json["name"]) if answer.status == 200 else str(answer.status)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    folder = tmp_path_factory.mktemp("manifests")
+    async with EchoServer("one") as one, EchoServer("two") as two:
+        servers = {"one": one, "two": two}
+        write(folder, "services.yaml", *(service(name, server.port) for name, server in servers.items()))
+        made = World(Stack(manifests=folder, extra=["--access-log=off"]), folder, servers)
+        made.write("main", route(rule("main", "/main*", backends=[to("one")]), name="main"))
+        async with made.stack:
+            await made.stack.wait_for_answer("main.example", "/main")
+            yield made
+
+
+def to(name: str, **fields: Any) -> Any:
+    return {"serviceName": name, "servicePort": 80, **fields}
+
+
+async def eventually(check: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(30):
+        while not await check():  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0.05)
+
+
+async def test_rules_take_requests_in_the_order_of_apisix(world: World) -> None:
+    header = {"subject": {"scope": "Header", "name": "X-Two"}, "op": "Equal", "value": "yes"}
+    rules = [
+        rule("all", "/*", hosts=["*.order.example"], backends=[to("one")]),
+        rule("longer", "/a*", hosts=["*.order.example"], backends=[to("two")]),
+        rule("exact", "/a", hosts=["x.order.example"], match_exprs=[header], backends=[to("two")]),
+        rule("posts", "/p*", hosts=["*.order.example"], match_methods=["POST"], backends=[to("two")]),
+    ]
+    world.write("order", route(*rules, name="order"))
+    await world.stack.wait_for_answer("x.order.example", "/")
+    assert await world.name("x.order.example", "/abc") == "two"
+    assert await world.name("x.order.example", "/b") == "one"
+    assert await world.name("x.order.example", "/p", method="POST") == "two"
+    assert await world.name("x.order.example", "/p") == "one"
+    # What the exact host does not take falls through to the wildcard, and from there to rules without hosts.
+    assert await world.name("x.order.example", "/a", headers={"X-Two": "yes"}) == "two"
+    assert await world.name("order.example", "/main") == "one"
+
+
+async def test_weights_split_requests(world: World) -> None:
+    split = [to("one", weight=1), to("two", weight=1), to("one", weight=0, resolveGranularity="endpoint")]
+    world.write("split", route(rule(hosts=["split.example"], backends=split), name="split"))
+    await world.stack.wait_for_answer("split.example", "/")
+    assert {await world.name("split.example") for _ in range(20)} == {"one", "two"}
+
+
+async def test_a_body_decides_where_a_request_goes(world: World) -> None:
+    body = {"subject": {"scope": "Body", "name": "model.name"}, "op": "Equal", "value": "big"}
+    rules = [
+        rule("big", "/b", hosts=["body.example"], match_exprs=[body], backends=[to("two")]),
+        rule("other", "/*", hosts=["body.example"], backends=[to("one")]),
+    ]
+    world.write("body", route(*rules, name="body"))
+    await world.stack.wait_for_answer("body.example", "/")
+    sent = {"method": "POST", "headers": {"Content-Type": "application/json"}}
+    assert await world.name("body.example", "/b", body=b'{"model": {"name": "big"}}', **sent) == "two"
+    assert await world.name("body.example", "/b", body=b'{"model": {"name": "small"}}', **sent) == "one"
+
+
+async def test_an_upstream_is_shaped_by_its_object_and_comes_back_when_that_goes(world: World) -> None:
+    world.write("shaped", route(rule(hosts=["shaped.example"], backends=[to("one")]), name="shaped"))
+    await world.stack.wait_for_answer("shaped.example", "/")
+    settings = {"passHost": "rewrite", "upstreamHost": "inner.example", "retries": 2, "loadbalancer": {"type": "ewma"}}
+    world.write("upstream", resource("ApisixUpstream", "one", settings))
+
+    async def seen(host: str) -> bool:
+        return bool((await world.stack.get("shaped.example", "/")).json["headers"]["Host"] == [host])
+
+    await eventually(lambda: seen("inner.example"))
+    (world.folder / "upstream.yaml").unlink()
+    await eventually(lambda: seen("shaped.example"))
+
+
+async def test_external_nodes_get_requests_beside_services(world: World) -> None:
+    nodes = [{"name": "localhost", "type": "Domain", "port": world.servers["two"].port}]
+    mixed = rule(hosts=["ext.example"], backends=[to("one")], upstreams=[{"name": "ext"}])
+    world.write("ext", route(mixed, name="ext"), resource("ApisixUpstream", "ext", {"externalNodes": nodes}))
+    await world.stack.wait_for_answer("ext.example", "/")
+
+    async def both() -> bool:
+        return {await world.name("ext.example") for _ in range(10)} == {"one", "two"}
+
+    await eventually(both)
+
+
+async def test_plugins_are_merged_with_shared_ones_and_secrets(world: World) -> None:
+    shared = resource("ApisixPluginConfig", "shared", {"plugins": [headers("X-Shared", "a"), {"name": "request-id"}]})
+    own = {**headers("X-Own", "b"), "secretRef": "words"}
+    text = base64.b64encode(b"from a secret").decode()
+    words = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": {"name": "words"}}
+    secret = {**words, "data": {"headers.set.X-Secret": text}}
+    plugged = rule(hosts=["plugged.example"], backends=[to("one")], plugin_config_name="shared", plugins=[own])
+    world.write("plugged", secret, shared, route(plugged, name="plugged"))
+    answer = await world.stack.wait_for_answer("plugged.example", "/")
+    assert answer.headers["X-Own"] == "b"
+    assert answer.headers["X-Secret"] == "from a secret"
+    assert "X-Shared" not in answer.headers
+    assert "X-Request-Id" in answer.headers
+
+
+def headers(name: str, value: str) -> Any:
+    return {"name": "response-rewrite", "enable": True, "config": {"headers": {"set": {name: value}}}}
+
+
+async def test_a_global_rule_holds_for_every_route_until_it_goes(world: World) -> None:
+    world.write("global", resource("ApisixGlobalRule", "all", {"plugins": [headers("X-Everywhere", "yes")]}))
+
+    async def holds() -> bool:
+        return (await world.stack.get("main.example", "/main")).headers.get("X-Everywhere") == "yes"
+
+    async def holds_no_more() -> bool:
+        return not await holds()
+
+    await eventually(holds)
+    (world.folder / "global.yaml").unlink()
+    await eventually(holds_no_more)
+
+
+async def test_consumers_are_let_in_by_value_and_by_secret(world: World) -> None:
+    key = base64.b64encode(b"from-secret").decode()
+    secret = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": {"name": "key"}, "data": {"key": key}}
+    jack = resource("ApisixConsumer", "jack", {"authParameter": {"keyAuth": {"value": {"key": "by-value"}}}})
+    jill = resource("ApisixConsumer", "jill", {"authParameter": {"keyAuth": {"secretRef": {"name": "key"}}}})
+    asked = rule(hosts=["auth.example"], backends=[to("one")], authentication={"enable": True, "type": "keyAuth"})
+    world.write("auth", secret, jack, jill, route(asked, name="auth"))
+
+    async def are_known() -> bool:
+        keys = ("by-value", "from-secret", "neither")
+        return [await world.name("auth.example", headers={"apikey": one}) for one in keys] == ["one", "one", "401"]
+
+    await eventually(are_known)
+    answer = await world.stack.get("auth.example", "/", headers={"apikey": "by-value"})
+    assert answer.json["headers"]["X-Consumer-Username"] == ["default_jack"]
+
+
+async def test_a_stream_port_opens_and_closes_with_its_rule(world: World) -> None:
+    (port,) = free_ports(1)
+    stream = {"name": "tcp", "protocol": "TCP", "match": {"ingressPort": port}, "backend": to("two")}
+    world.write("stream", route(name="stream", stream=[stream]))
+
+    async def is_open() -> bool:
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            return False
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        answer = await reader.read()
+        writer.close()
+        return b'"two"' in answer
+
+    async def is_closed() -> bool:
+        return not await is_open()
+
+    await eventually(is_open)
+    (world.folder / "stream.yaml").unlink()
+    await eventually(is_closed)
+
+
+async def test_a_broken_version_leaves_the_last_good_one_in_force(world: World) -> None:
+    world.write("kept", route(rule(hosts=["kept.example"], backends=[to("one")]), name="kept"))
+    await world.stack.wait_for_answer("kept.example", "/")
+    world.write("kept", route(rule("r", "nothing", hosts=["kept.example"]), name="kept"))
+    world.write("after", route(rule(hosts=["after.example"], backends=[to("two")]), name="after"))
+    await world.stack.wait_for_answer("after.example", "/")
+    assert await world.name("kept.example") == "one"
+
+
+async def test_a_route_of_v1_is_served_as_it_was_published(world: World) -> None:
+    backend = {"serviceName": "two", "servicePort": 80}
+    spec = {"rules": [{"host": "v1.example", "http": {"paths": [{"path": "/x*", "backend": backend}]}}]}
+    world.write("v1", resource("ApisixRoute", "v1", spec, "v1"))
+    answer = await world.stack.wait_for_answer("v1.example", "/xyz")
+    assert answer.json["name"] == "two"
+
+
+async def test_objects_of_a_cluster_are_served_and_told_how_they_stand(tmp_path: Path) -> None:
+    async with EchoServer("web") as server, FakeKubernetes(allows_loopback=True) as api:
+        for kind in APISIX_KINDS:
+            found = Resource(kind.group, kind.resource, kind.kind, is_custom=True)
+            api.install("apisix.apache.org/v2", found)
+        api.apply(service_object("web"))
+        api.apply(endpoint_slice("web", "127.0.0.1", port=server.port))
+        api.apply(bare(route(rule(hosts=["cluster.example"]))))
+        async with Stack(kubeconfig=api.write_kubeconfig(tmp_path / "config")) as stack:
+            await stack.wait_for_answer("cluster.example", "/")
+
+            async def is_programmed() -> bool:
+                return conditions(api).get("Programmed", ("", ""))[0] == "True"
+
+            await eventually(is_programmed)
+            assert conditions(api)["Accepted"] == ("True", "Accepted")
+            wrong = bare(route(rule("r", "nothing")))
+            api.apply(wrong)
+
+            async def is_told() -> bool:
+                return conditions(api)["Accepted"] == ("False", "InvalidSpec")
+
+            await eventually(is_told)
+            api.delete("apisixroutes", "route")
+            await stack.wait_for_answer("cluster.example", "/", 404)
+
+
+def bare(manifest: Any) -> Any:
+    """A manifest as somebody applies it."""
+    metadata = {key: value for key, value in manifest["metadata"].items() if key != "uid"}
+    return {**manifest, "metadata": metadata}
+
+
+def conditions(api: FakeKubernetes) -> dict[str, tuple[str, str]]:
+    found = api.get("apisixroutes", "route").get("status", {}).get("conditions", [])
+    return {each["type"]: (each["status"], each["reason"]) for each in found}
