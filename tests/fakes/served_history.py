@@ -103,6 +103,32 @@ class History:
             while not await self.stores.heartbeats.live():  # noqa: ASYNC110 - the board has no event
                 await asyncio.sleep(0.02)
 
+    async def until_heard_of(self, *replicas: str) -> None:
+        """Wait until gateways have said that they serve the current revision."""
+        async with asyncio.timeout(BOUND_S):
+            while True:
+                manifest, beats = await self.manifest(), await self.stores.heartbeats.live()
+                serving = {beat.replica for beat in beats if manifest and beat.version == manifest.version}
+                if serving >= set(replicas):
+                    return
+                await asyncio.sleep(0.02)
+
+    async def until_counted(self, replica: str) -> None:
+        """Wait until a gateway has said how it does with what is rolled out."""
+        async with asyncio.timeout(BOUND_S):
+            while True:
+                for beat in await self.stores.heartbeats.live():
+                    if beat.replica == replica and beat.rollout and beat.rollout.all.requests:
+                        return
+                await asyncio.sleep(0.02)
+
+    async def until_status(self, name: str, reason: str) -> str:
+        """Wait until an object's status has a reason; return what the command says of it."""
+        async with asyncio.timeout(BOUND_S):
+            while reason not in (answer := await self.ask("status", name, code=None)).out:  # noqa: ASYNC110 - a command
+                await asyncio.sleep(0.05)
+        return answer.out
+
     async def table(self) -> dict[str, TableEntry]:
         """Return the entries that are served."""
         manifest = await self.manifest()

@@ -28,6 +28,9 @@ SECTIONS = {
         "diff": LazyCommand("headgate.cli.diff:diff", "Say what differs between two revisions."),
         "rollback": LazyCommand("headgate.cli.rollback:rollback", "Serve an old revision again, until `unpin`."),
         "unpin": LazyCommand("headgate.cli.rollback:unpin", "Serve what the objects say now again."),
+        "rollout": LazyCommand(
+            "headgate.cli.rollout:rollout", "Say how far a changed table has got; promote it, or take it back."
+        ),
         "plan": LazyCommand("headgate.cli.plan:plan", "Say what manifests would change, before they are applied."),
         "events": LazyCommand("headgate.cli.events:events", "List what happened to objects, and follow it."),
     },

@@ -34,6 +34,7 @@ class Compared(NamedTuple):
         "headgate diff 57 60",
         "headgate diff HEAD~5 HEAD --json",
         "headgate diff pinned live        # what waits while the table is pinned",
+        "headgate diff HEAD next          # what is rolled out",
     ],
     read_more="docs/history.md",
 )
@@ -45,7 +46,8 @@ def diff(before: str, after: str, exit_code: bool, nats_url: str, data_dir: Path
     """Say what differs between two tables: routes, backends, endpoints, plugins, certificates, streams, consumers.
 
     A and B are revisions as `headgate history` lists them (57, or 1767225600.57 with its epoch), HEAD for the newest,
-    HEAD~2 for the second before it, `pinned` for what a pinned table serves, `live` for what it would serve otherwise.
+    HEAD~2 for the second before it, `pinned` for what a pinned table serves, `next` for what is rolled out, `live` for
+    what would be served otherwise.
     Unless they are given, B is HEAD and A the revision before it.
     """
     compared = ask_stores(nats_url, data_dir, lambda stores: _compare(stores, table, before or "HEAD~1", after))

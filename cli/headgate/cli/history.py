@@ -137,7 +137,8 @@ async def _manifest(snapshots: SnapshotStore, table: str, version: Version) -> M
 
 def as_document(manifest: Manifest) -> dict[str, Any]:
     """Return all that is known of a revision but its chunks, as JSON data."""
-    document = manifest.model_dump(mode="json", exclude={"chunks": True, "traceparent": True, "pin": {"live"}})
+    left_out: dict[str, Any] = {"chunks": True, "traceparent": True, "pin": {"live"}, "rollout": {"live", "next"}}
+    document = manifest.model_dump(mode="json", exclude=left_out)
     named = {"revision": str(manifest.version)} | document  # as it is typed, besides the two numbers
     if manifest.pin:
         named["pin"]["revision"] = str(manifest.pin.version)
@@ -145,8 +146,9 @@ def as_document(manifest: Manifest) -> dict[str, Any]:
 
 
 def changed_hosts(manifest: Manifest) -> set[str]:
-    """Return the hosts that a revision changed, or would have without a pin."""
-    parts = [manifest.changed, manifest.pin.waiting if manifest.pin else {}]
+    """Return the hosts that a revision changed, or would have without a pin or a rollout."""
+    held = manifest.pin or manifest.rollout
+    parts = [manifest.changed, held.waiting if held else {}]
     return {name for changed in parts if "hosts" in changed for name in changed["hosts"].names}
 
 
@@ -166,16 +168,22 @@ def _print(found: list[Manifest]) -> None:
     )
     if found and found[0].pin:
         click.echo(f"pinned to {found[0].pin.version}: `headgate diff pinned live` shows what waits")
+    if found and found[0].rollout:
+        click.echo(f"{found[0].rollout.target} is not served by all: `headgate rollout` says why")
 
 
 def describe_changes(manifest: Manifest) -> str:
     """Say in a few words what a revision changed, and what of it waits."""
-    served = _describe_entries(manifest.changed)
-    waiting = _describe_entries(manifest.pin.waiting) if manifest.pin else ""
-    return "; ".join([*filter(None, [served]), *([f"waits: {waiting}"] if waiting else [])]) or "-"
+    served = describe_entries(manifest.changed)
+    held = manifest.pin or manifest.rollout
+    waiting = describe_entries(held.waiting) if held else ""
+    is_first = manifest.rollout is not None and manifest.rollout.target == manifest.version
+    verb = "rolls out" if is_first else "waits"
+    return "; ".join([*filter(None, [served]), *([f"{verb}: {waiting}"] if waiting else [])]) or "-"
 
 
-def _describe_entries(changed: Mapping[EntryKind, ChangedEntries]) -> str:
+def describe_entries(changed: Mapping[EntryKind, ChangedEntries]) -> str:
+    """Say which entries, or how many."""
     return ", ".join(_parts(changed))
 
 

@@ -68,10 +68,10 @@ class Served:
 
     @classmethod
     def of(cls, revision: Version | None, heartbeats: Iterable[Heartbeat]) -> "Served":
-        """Compare the object's revision with what workers serve; of a pinned table that is the old revision."""
+        """Compare the object's revision with the one whose routes each worker serves."""
         versions: dict[str, list[Version | None]] = {}
         for beat in heartbeats:
-            versions.setdefault(beat.replica, []).append(beat.pinned or beat.version)
+            versions.setdefault(beat.replica, []).append(beat.served)
         has = {
             name: revision is not None and all(version is not None and version >= revision for version in found)
             for name, found in sorted(versions.items())

@@ -162,6 +162,8 @@ def _remarks(world: World, before: Mapping[str, Chunk], published: Manifest | No
         return
     if published.pin is not None:
         yield f"the table is pinned to {published.pin.version}: nothing of this is served before `headgate unpin`"
+    if published.rollout is not None:
+        yield f"{published.rollout.target} is rolled out, or was: this comes after it; `headgate rollout` says more"
     is_same_log = published.log == world.intake.incarnation and published.inputs == dict(world.intake.inputs)
     if is_same_log and before.keys() != {chunk.digest for chunk in published.live}:
         yield (

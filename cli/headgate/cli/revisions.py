@@ -10,9 +10,11 @@ from headgate.common.errors import NotFound
 from headgate.common.snapshot import ChunkName, Manifest, Version
 from headgate.common.stores import SnapshotStore
 
-NAMES = "57, 1767225600.57, HEAD, HEAD~2, live or pinned"
+NAMES = "57, 1767225600.57, HEAD, HEAD~2, live, next or pinned"
+_TABLES = ("live", "next", "pinned")
+"""Names of what is no revision."""
 _NAME = re.compile(
-    r"(?:(?P<epoch>\d{1,15})\.)?(?P<revision>\d{1,15})|(?P<word>head|live|pinned)", re.IGNORECASE | re.ASCII
+    r"(?:(?P<epoch>\d{1,15})\.)?(?P<revision>\d{1,15})|(?P<word>head|live|next|pinned)", re.IGNORECASE | re.ASCII
 )
 _BACK = re.compile(r"(?P<name>.*?)(?P<back>~\d{0,6})?", re.DOTALL | re.ASCII)
 
@@ -24,7 +26,7 @@ class RevisionName(NamedTuple):
     epoch: int | None = None
     revision: int | None = None
     word: str = ""
-    """`head`, `live`, `pinned`; empty for a number."""
+    """`head`, `live`, `next`, `pinned`; empty for a number."""
     back: int = 0
     """So many kept revisions before that."""
 
@@ -47,7 +49,7 @@ def parse_name(text: str) -> RevisionName:
     assert parts is not None  # it takes any text
     found = _NAME.fullmatch(parts["name"])
     word = (found["word"] or "").lower() if found else ""
-    if found is None or (parts["back"] and word in ("live", "pinned")):
+    if found is None or (parts["back"] and word in _TABLES):
         raise UsageMistake(f"{text!r} names no revision: give {NAMES}; `headgate history` lists the revisions")
     epoch, revision, back = found["epoch"], found["revision"], parts["back"]
     return RevisionName(
@@ -63,7 +65,7 @@ def find_version(name: RevisionName, kept: Sequence[Version], current: Version) 
     """Return the kept version that a name means.
 
     Args:
-        name: of a revision, neither `live` nor `pinned`.
+        name: of a revision, not of a table beside one.
         kept: versions, oldest first.
         current: of the pointer.
 
@@ -101,8 +103,10 @@ async def find_revision(snapshots: SnapshotStore, table: str, text: str) -> Mani
         UsageMistake: the text names no revision, or something that is none.
     """
     name = parse_name(text)
-    if name.word in ("live", "pinned"):
-        raise UsageMistake(f"{text!r} is no revision; `headgate unpin` serves the live table again")
+    if name.word in _TABLES:
+        raise UsageMistake(
+            f"{text!r} is no revision; `headgate unpin` serves the live one again, `headgate rollout promote` the next"
+        )
     pointer, manifest = await current_manifest(snapshots, table)
     version = find_version(name, await snapshots.versions(table), pointer.version)
     if version == pointer.version:
@@ -118,12 +122,16 @@ async def find_revision(snapshots: SnapshotStore, table: str, text: str) -> Mani
 async def find_image(snapshots: SnapshotStore, table: str, text: str) -> Image:
     """Return the table that a name means; raises what `find_revision` does."""
     name = parse_name(text)
-    if name.word not in ("live", "pinned"):
+    if name.word not in _TABLES:
         manifest = await find_revision(snapshots, table, text)
         return Image(str(manifest.version), manifest.chunks, manifest)
     _, manifest = await current_manifest(snapshots, table)
     if name.word == "live":
         return Image("live", manifest.live, manifest)
+    if name.word == "next":
+        if manifest.rollout is None:
+            raise CommandError(f"nothing of table {table!r} is rolled out: all replicas serve one table")
+        return Image(f"next, of {manifest.rollout.target}", manifest.rollout.next, manifest)
     if manifest.pin is None:
         raise CommandError(f"table {table!r} is not pinned; `headgate rollback REVISION` pins it")
     return Image(f"pinned to {manifest.pin.version}", manifest.chunks, manifest)

@@ -20,13 +20,14 @@ from headgate.cli.inputs import KindState, kind_problems, read_kinds
 from headgate.cli.leaders import Leader, leader_problems, leader_rows, read_leaders
 from headgate.cli.object_status import ObjectName, parse_object
 from headgate.cli.rendering import age, count_of, print_json, print_table
+from headgate.cli.rollout import describe_rollout
 from headgate.cli.service_pages import ServicePage, read_pages
 from headgate.cli.store import ask_stores, current_manifest, store_options
 from headgate.cli.up.data_dir import UpState, read_state
 from headgate.common.deltas import SyncState
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
-from headgate.common.snapshot import Manifest, Pin
+from headgate.common.snapshot import Manifest, Pin, RolloutPhase
 from headgate.common.status import StatusUpdate
 from headgate.common.stores.nats import NatsStores
 from headgate.common.stores.reading import read_entries
@@ -64,6 +65,7 @@ class Report:
         """Everything that is wrong, each with what it is about: services, kinds, files, objects."""
         found = [*_stopped(self.up)] if self.up else []
         found += _pinned(self.manifest, self.certificates) if self.manifest else []
+        found += _held_back(self.manifest) if self.manifest else []
         found += leader_problems(self.leaders)
         found += [complaint for page in self.pages for complaint in page.complaints]
         is_page_read = any(page.service == "watcher" and not page.is_away for page in self.pages)
@@ -95,6 +97,13 @@ def _pinned(manifest: Manifest, certificates: Iterable[Certificate]) -> Iterator
             severity = Severity.ERROR if left < timedelta() else Severity.WARNING
             problem = Problem(severity=severity, reason="PinnedCertificateEnds", message=message)
             yield f"certificate {certificate.key}", problem
+
+
+def _held_back(manifest: Manifest) -> Iterator[tuple[str, Problem]]:
+    rollout = manifest.rollout
+    if rollout is not None and rollout.phase is RolloutPhase.HELD:
+        message = f"{describe_rollout(rollout)}; changed objects wait, `headgate rollout` says which"
+        yield f"table {manifest.table}", Problem(severity=Severity.WARNING, reason="HeldBack", message=message)
 
 
 def _time_left(certificate: Certificate) -> timedelta | None:
@@ -228,6 +237,9 @@ def as_document(report: Report) -> dict[str, Any]:
         "published": manifest
         and manifest.model_dump(mode="json", include={"version", "created_at", "inputs", "cause_count"}),
         "pin": manifest and manifest.pin and manifest.pin.model_dump(mode="json", exclude={"live", "waiting"}),
+        "rollout": manifest
+        and manifest.rollout
+        and manifest.rollout.model_dump(mode="json", exclude={"live", "next", "waiting"}),
         "leaders": [leader.model_dump(mode="json", exclude={"is_lease"}) for leader in report.leaders],
         "gateways": [beat.model_dump(mode="json") for beat in report.heartbeats],
         "objects": [update.model_dump(mode="json", include={"ref", "kind", "problems"}) for update in report.updates],
@@ -246,6 +258,8 @@ def _print(report: Report) -> None:
         click.echo(f"table {report.table}: revision {manifest.version}, published {age(manifest.created_at)} ago")
         if manifest.pin:
             click.echo(click.style(describe_pin(manifest.pin), bold=True))
+        if manifest.rollout:
+            click.echo(click.style(describe_rollout(manifest.rollout), bold=True))
         click.echo(f"clusters: {', '.join(sorted(manifest.inputs)) or 'none'}")
     if report.up:
         _section("services", ("SERVICE", "PROCESS", "RESTARTS"), _services(report.up))
@@ -288,4 +302,6 @@ def _applied(beat: Heartbeat, manifest: Manifest | None) -> str:
     behind = manifest.version.revision - beat.version.revision if manifest else 0
     notes = [f"{count_of(behind, 'revision')} behind"] if behind > 0 else []
     notes += [f"pinned to {beat.pinned}"] if beat.pinned else []
+    notes += [f"routes of {beat.routes}"] if beat.routes else []
+    notes += [f"cannot apply {beat.refusal.version}: {beat.refusal.reason}"] if beat.refusal else []
     return f"{beat.version} ({', '.join(notes)})" if notes else str(beat.version)

@@ -13,7 +13,7 @@ from fakes.nats import real_bus
 from fakes.served_history import History, empty_history, served_history
 from fakes.service_process import running_service
 from fakes.translator_loop import fill, running
-from headgate.cli import rollback as rollback_module
+from headgate.cli import changing
 from headgate.cli.history import changed_hosts
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Version
@@ -204,7 +204,7 @@ async def _follow_slowly(history: History) -> None:
 
 
 async def test_a_gateway_that_does_not_follow_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rollback_module, "APPLIED_S", 0.2)
+    monkeypatch.setattr(changing, "APPLIED_S", 0.2)
     async with served_history(*BASE) as history:
         beat = Heartbeat(replica="g", worker=0, table="default", version=await current(history), at=datetime.now(UTC))
         await history.say(to_new())

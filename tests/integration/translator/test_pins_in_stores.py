@@ -13,7 +13,8 @@ from headgate.common.stores import SnapshotStore
 from headgate.common.stores.memory import MemorySnapshotStore
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import Endpoint, Provenance, Upstream, VirtualHost
-from headgate.translator.pinning import TablePins, Wish
+from headgate.translator.by_hand import ByHand, Wish
+from headgate.translator.pinning import TablePins
 from headgate.translator.publisher import Draft, Publisher
 from headgate.translator.retention import Retention
 
@@ -95,7 +96,7 @@ async def test_a_pin_wins_against_a_commit_at_the_same_time(store: SnapshotStore
     publisher = Publisher(store, "default", Retention())
     await publisher.read()
 
-    class Busy(TablePins):
+    class Busy(ByHand):
         """Another commit comes between reading and writing, once."""
 
         is_late = False
@@ -107,7 +108,9 @@ async def test_a_pin_wins_against_a_commit_at_the_same_time(store: SnapshotStore
                 await publisher.publish(draft("newer.example", "10.0.0.3"))
             return begun
 
-    pinned = (await Busy(store, "default", None).pin(target, WISH)).manifest
+    pins = TablePins(store, "default", None)
+    pins._hand = Busy(store, "default", None)
+    pinned = (await pins.pin(target, WISH)).manifest
     assert pinned.version == Version(first.epoch, 4)
     assert await shown(store, pinned) == ("old.example", "10.0.0.3")
     assert [name.digest for name in pinned.live if name.kind == "hosts"] == [

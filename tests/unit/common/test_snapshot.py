@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.common import snapshot
+from headgate.common import snapshot, trie
 from headgate.common.errors import DecodeError
 from headgate.common.snapshot import (
     MAX_NAMES,
@@ -44,8 +44,8 @@ def upstream(key: str, endpoints: int = 0) -> Upstream:
 @pytest.fixture
 def small_leaves() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(snapshot, "LEAF_ENTRIES", 4)
-        patch.setattr(snapshot, "CHUNK_LIMIT", 1200)
+        patch.setattr(trie, "LEAF_ENTRIES", 4)
+        patch.setattr(trie, "CHUNK_LIMIT", 1200)
         yield
 
 

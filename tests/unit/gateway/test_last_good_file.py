@@ -16,7 +16,7 @@ from headgate.gateway.last_good import LastGoodWriter, StoredTable, read_last_go
 
 def stored(revision: int = 1) -> StoredTable:
     manifest, chunks = publish(TableImage([host("foo.com"), upstream("up", endpoint(revision))]), (1, revision))
-    return StoredTable(manifest, {chunk.digest: compress(chunk.content) for chunk in chunks})
+    return StoredTable(manifest, {chunk.digest: compress(chunk.content) for chunk in chunks}, manifest.chunks)
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:

@@ -29,9 +29,10 @@ from headgate.common.stores.memory import MemoryStores
 from headgate.common.table import Upstream
 from headgate.translator import loop as loop_module
 from headgate.translator import status_poster
+from headgate.translator.by_hand import NothingToDo, Wish
 from headgate.translator.fragment import RefusalRef, ResourceRef, ServicePortRef, parse_service_port
 from headgate.translator.loop import TranslatorLoop
-from headgate.translator.pinning import NothingToDo, Pinned, TablePins, Wish
+from headgate.translator.pinning import Pinned, TablePins
 
 WISH = Wish("ann@laptop", datetime(2026, 1, 1, tzinfo=UTC), "bad deploy")
 OLD, NEW = "a/default/old:80", "a/default/new:80"
@@ -180,7 +181,7 @@ async def test_policies_are_those_of_the_old_revision() -> None:
         await say(stores, broken)
         await idle(stores, translator)
         await roll_back(stores, before)
-        await until(lambda: translator._pinned)
+        await until(lambda: translator._serving.pin)
         await idle(stores, translator)
         entry = (await table_of(stores))[OLD]
     assert isinstance(entry, Upstream)
@@ -227,12 +228,12 @@ async def test_a_second_translator_takes_the_pin_over() -> None:
     async with changed(stores) as (first, before), running(stores) as second:
         await until(lambda: second.readiness() is None)
         await roll_back(stores, before)
-        await until(lambda: first._pinned and second._pinned)
+        await until(lambda: first._serving.pin and second._serving.pin)
         await say(stores, endpoint_slice("old", "10.0.0.8"), ingress("more", host="b.example"))
         await idle(stores, first, second)
         assert (await backend_of(stores), await endpoints_of(stores, OLD)) == (OLD, ["10.0.0.8"])
         await unpin(stores)
-        await until(lambda: not first._pinned and not second._pinned)
+        await until(lambda: not first._serving.pin and not second._serving.pin)
         assert await backend_of(stores) == NEW
 
 
@@ -240,7 +241,7 @@ async def test_a_lost_store_gets_the_pinned_table_back() -> None:
     stores = MemoryStores()
     async with changed(stores) as (translator, before):
         await roll_back(stores, before)
-        await until(lambda: translator._pinned)
+        await until(lambda: translator._serving.pin)
         await idle(stores, translator)
         snapshots_of(stores).lose()
         found = await until(lambda: version_of(stores))
@@ -257,7 +258,7 @@ async def test_a_store_from_before_the_pin_does_not_unpin() -> None:
         earlier = await snapshots.read_pointer("default")
         assert earlier is not None
         await roll_back(stores, before)
-        await until(lambda: translator._pinned)
+        await until(lambda: translator._serving.pin)
         await idle(stores, translator)
         snapshots._pointers["default"] = earlier  # as a backup has it
         await until(lambda: version_of(stores).epoch > before.epoch)  # type: ignore[union-attr]
@@ -268,7 +269,7 @@ async def test_a_lost_log_leaves_the_pinned_table_alone() -> None:
     stores = MemoryStores()
     async with changed(stores) as (translator, before):
         await roll_back(stores, before)
-        await until(lambda: translator._pinned)
+        await until(lambda: translator._serving.pin)
         await idle(stores, translator)
         stores.log.lose()
         await announce(stores)
@@ -284,7 +285,7 @@ async def test_a_pinned_table_can_be_pinned_to_another_revision() -> None:
         after = version_of(stores)
         assert after is not None
         await roll_back(stores, before)
-        await until(lambda: translator._pinned)
+        await until(lambda: translator._serving.pin)
         await roll_back(stores, after)
         await say(stores, endpoint_slice("new", "10.0.0.5"))
         await idle(stores, translator)

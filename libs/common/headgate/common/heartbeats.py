@@ -10,6 +10,51 @@ TTL_S = 15.0
 """A worker that was not heard of for this long is gone."""
 INTERVAL_S = 5.0
 """Between two announcements of a worker; a change of revision is announced at once."""
+COUNTING_INTERVAL_S = 1.0
+"""Between two while a table is rolled out, so that one that does harm is taken back soon."""
+
+
+class TrafficCounts(BaseModel):
+    """Requests that were over within some time."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    errors: int = 0
+    """Answers of 500 and above, and requests that no route took."""
+    bounds_s: tuple[float, ...] = ()
+    """Upper bounds of the buckets but for the last, which has none."""
+    buckets: tuple[int, ...] = ()
+    """Requests by duration, from the head to the last byte of the answer."""
+
+    @property
+    def requests(self) -> int:
+        """All requests."""
+        return sum(self.buckets)
+
+
+class RolloutReport(BaseModel):
+    """How a worker fares with its table since a rollout took a step."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    step: Version
+    """`Rollout.begun`."""
+    is_next: bool
+    """Whether it serves the next table."""
+    started: datetime
+    """When the worker did: another time is another process, whose counts begin anew."""
+    changed: TrafficCounts
+    """Requests to the hosts and upstreams in which the next table differs, as far as the manifest names them."""
+    all: TrafficCounts
+
+
+class Refusal(BaseModel):
+    """A revision that a worker cannot apply; it goes on with the one before."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: Version
+    reason: str
 
 
 class Heartbeat(BaseModel):
@@ -26,6 +71,10 @@ class Heartbeat(BaseModel):
     """Applied; None before the first table."""
     pinned: Version | None = None
     """Old revision that the applied one is pinned to."""
+    routes: Version | None = None
+    """While a table is rolled out: the revision whose routes this worker serves."""
+    rollout: RolloutReport | None = None
+    refusal: Refusal | None = None
     listeners: tuple[str, ...] = ()
     """`http://0.0.0.0:8080`."""
     addresses: tuple[str, ...] = ()
@@ -33,3 +82,12 @@ class Heartbeat(BaseModel):
     connections: int = 0
     requests_total: int = 0
     at: datetime
+
+    def encode(self) -> str:
+        """JSON without what is as by default, so that a release that knows fewer fields reads what it needs."""
+        return self.model_dump_json(exclude_defaults=True)
+
+    @property
+    def served(self) -> Version | None:
+        """Revision whose routes it serves; None before the first table."""
+        return self.pinned or self.routes or self.version

@@ -1,19 +1,18 @@
 """Snapshots: versioned, content-addressed images of a table.
 
-The entries of each kind are spread over the leaves of a binary trie by the SHA-256 of their key; a leaf that grows
-past `LEAF_ENTRIES` splits. Each leaf is one chunk: canonical JSON, named by the SHA-256 of those bytes, stored
-compressed. Which leaf an entry is in depends on the set of keys alone, so equal tables have equal digests whoever
-built them and in whatever order; and one changed entry changes one chunk.
+The entries of each kind are spread over the leaves of a `Trie`. Each leaf is one chunk: canonical JSON, named by the
+SHA-256 of those bytes, stored compressed. Equal tables have equal digests whoever built them and in whatever order; and
+one changed entry changes one chunk.
 
-Rejected: a fixed number of buckets (a growing table would move every entry at each doubling), and naming a chunk by its
-compressed bytes (two versions of the compressor would disagree about equal tables).
+Rejected: naming a chunk by its compressed bytes (two versions of the compressor would disagree about equal tables).
 
 A manifest names the chunks of one revision. Readers accept only a greater (epoch, revision).
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
@@ -29,11 +28,8 @@ from headgate.common.table import (
     entry_key,
     entry_kind,
 )
+from headgate.common.trie import Trie
 
-LEAF_ENTRIES = 64
-"""A leaf splits above this. At about 300 bytes an entry a chunk is then some 10 KB, a few KB compressed."""
-CHUNK_LIMIT = 512 * 1024
-"""Bytes of a chunk before compression; a leaf above it splits too. NATS takes 1 MiB messages by default."""
 ENTRY_LIMIT = 4 * 1024 * 1024
 """Bytes that a chunk of one single entry may have, so that a damaged chunk cannot fill a reader's memory."""
 SCHEMA = 4
@@ -50,6 +46,10 @@ class Version(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.epoch}.{self.revision}"
+
+
+THIS_REVISION = Version(0, 0)
+"""Stands in a draft for the version that it is committed as, which is not known before."""
 
 
 class Chunk(NamedTuple):
@@ -84,7 +84,7 @@ class Cause(BaseModel):
     namespace: str
     name: str
     operation: str
-    """`apply` and `delete` of objects; `rollback` and `unpin` of tables."""
+    """`apply` and `delete` of objects; `rollback`, `unpin` and those of rollouts (`RolloutMove`) of tables."""
     sequence: int
     """Of the delta in the log."""
     by: str = ""
@@ -131,7 +131,71 @@ class Pin(BaseModel):
         return other is not None and self.model_dump(exclude=_PASSING) == other.model_dump(exclude=_PASSING)
 
 
-_PASSING = {"live", "waiting"}
+class RolloutPhase(StrEnum):
+    """What a rollout is doing."""
+
+    STEPPING = "stepping"
+    HELD = "held"
+    """It went back: nobody serves the next table, and it waits for a better one, or for a person."""
+
+
+class RolloutMove(StrEnum):
+    """What happened to a rollout with a revision: the operation of its cause."""
+
+    BEGUN = "rollout"
+    STEPPED = "rollout-step"
+    DONE = "rollout-done"
+    WITHDRAWN = "rollout-withdrawn"
+    """The table that was rolled out is not wanted any more: that of all replicas is the live one again."""
+    WENT_BACK = "rollout-back"
+    PROMOTED = "rollout-promote"
+
+
+class Rollout(BaseModel):
+    """That some replicas serve a newer table before the others do, or that they did and went back."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    base: Version
+    """Revision whose routes all other replicas serve: `Manifest.chunks`, with the endpoints of today."""
+    target: Version = THIS_REVISION
+    """Revision whose routes `next` has: the one with which the rollout began."""
+    phase: RolloutPhase = RolloutPhase.STEPPING
+    shares: tuple[float, ...]
+    """Percents of the replicas, step by step; after the last one come all."""
+    step: int = 0
+    """Place in `shares`."""
+    begun: Version = THIS_REVISION
+    """Revision in which these replicas were chosen: they are compared with the others by what came since."""
+    since: datetime
+    """When this step began, or when it went back."""
+    replicas: tuple[str, ...] = ()
+    """Those that serve `next`, sorted."""
+    ended: tuple[str, ...] = ()
+    """Chosen replicas that ended without a word after they had taken it, once for each time."""
+    by: str = ""
+    """Who had it go back; empty: the translator."""
+    reason: str = ""
+    """Why it went back."""
+    changed: dict[EntryKind, ChangedEntries] = {}
+    """In what the next table differs from the one of all."""
+    next: tuple[ChunkName, ...] = ()
+    live: tuple[ChunkName, ...] = ()
+    """The table as it would be without the rollout, always up to date: what differs from `next` waits."""
+    waiting: dict[EntryKind, ChangedEntries] = {}
+    """What changed in the live table with this revision."""
+
+    def is_same(self, other: "Rollout | None") -> bool:
+        """Whether another revision's rollout stands as this one does, however far its tables got meanwhile."""
+        return other is not None and self.model_dump(exclude=_PASSING) == other.model_dump(exclude=_PASSING)
+
+    def placed(self, version: Version) -> "Rollout":
+        """Return it as a revision of this version has it."""
+        new = {name: version for name in ("target", "begun") if getattr(self, name) == THIS_REVISION}
+        return self.model_copy(update=new) if new else self
+
+
+_PASSING = {"live", "next", "waiting"}
 
 
 class Manifest(BaseModel):
@@ -154,23 +218,44 @@ class Manifest(BaseModel):
     changed: dict[EntryKind, ChangedEntries] = {}
     """What is served differently from the parent."""
     pin: Pin | None = None
+    rollout: Rollout | None = None
+    """A table that is pinned is not rolled out."""
     chunks: tuple[ChunkName, ...]
     traceparent: str | None = None
 
     @property
     def live(self) -> tuple[ChunkName, ...]:
-        """The table as it would be without a pin."""
-        return self.pin.live if self.pin else self.chunks
+        """The table as it would be without a pin or a rollout."""
+        held = self.pin or self.rollout
+        return held.live if held else self.chunks
+
+    def served_by(self, replica: str) -> tuple[ChunkName, ...]:
+        """Return the table that a replica is to serve."""
+        return self.rollout.next if self.rollout and replica in self.rollout.replicas else self.chunks
+
+    def routes_of(self, replica: str) -> Version:
+        """Return the revision whose routes that table has."""
+        if self.pin:
+            return self.pin.version
+        if self.rollout is None:
+            return self.version
+        return self.rollout.target if replica in self.rollout.replicas else self.rollout.base
 
     @property
     def digests(self) -> frozenset[str]:
         """Every chunk that has to be kept for this revision."""
-        return frozenset(chunk.digest for chunk in (*self.chunks, *self.live))
+        rolled_out = self.rollout.next if self.rollout else ()
+        return frozenset(chunk.digest for chunk in (*self.chunks, *self.live, *rolled_out))
+
+    @property
+    def older(self) -> frozenset[Version]:
+        """Revisions that it refers to, which are kept as long as it is the current one."""
+        return frozenset([self.pin.version] if self.pin else [self.rollout.base] if self.rollout else [])
 
     @property
     def is_routine(self) -> bool:
-        """Whether nothing but endpoints led to it: a revision that few will ask for later."""
-        return 0 < self.cause_count == len(self.causes) and all(cause.kind in _ENDPOINT_KINDS for cause in self.causes)
+        """Whether nothing but endpoints, or a rollout that took a step, led to it: few will ask for it later."""
+        return 0 < self.cause_count == len(self.causes) and all(_is_routine(cause) for cause in self.causes)
 
     def encode(self) -> bytes:
         """Canonical JSON, compressed."""
@@ -195,6 +280,10 @@ class Manifest(BaseModel):
             return cls.model_validate_json(content)
         except ValueError as error:
             raise DecodeError(f"a manifest cannot be read: {error}") from error
+
+
+def _is_routine(cause: Cause) -> bool:
+    return cause.kind in _ENDPOINT_KINDS or (cause.kind == TABLE_KIND and cause.operation == RolloutMove.STEPPED)
 
 
 class _Schema(msgspec.Struct):
@@ -311,7 +400,7 @@ class TableImage:
     """
 
     def __init__(self, entries: Iterable[TableEntry] = ()) -> None:
-        self._tries: dict[EntryKind, _Trie] = {kind: _Trie(kind) for kind in ENTRY_KINDS}
+        self._tries: dict[EntryKind, Trie[Chunk]] = {kind: Trie(_maker(kind)) for kind in ENTRY_KINDS}
         for entry in entries:
             self.put(entry)
 
@@ -327,118 +416,29 @@ class TableImage:
         """Remove an entry; return whether it was there."""
         return self._tries[kind].discard(key)
 
-    def size_of(self, kind: EntryKind, key: str) -> int:
-        """Return the bytes of an entry; 0 where there is none."""
-        return self._tries[kind].size_of(key)
+    def get(self, kind: EntryKind, key: str) -> bytes | None:
+        """Return an entry, encoded; None where there is none."""
+        return self._tries[kind].get(key)
+
+    def keys(self, kind: EntryKind) -> Iterator[str]:
+        """Yield the keys of all entries of a kind, in no particular order."""
+        return self._tries[kind].keys()
+
+    def copy(self) -> "TableImage":
+        """Return one with the same entries, which it shares."""
+        image = TableImage()
+        image._tries = {kind: trie.copy() for kind, trie in self._tries.items()}
+        return image
 
     def chunks(self) -> list[Chunk]:
         """Return all chunks in a fixed order: by kind, then by prefix. Empty leaves have none."""
-        return [chunk for trie in self._tries.values() for chunk in trie.chunks()]
+        return [chunk for trie in self._tries.values() for chunk in trie.leaves()]
+
+
+def _maker(kind: EntryKind) -> Callable[[str, bytes], Chunk]:
+    return lambda prefix, content: Chunk(kind, prefix, digest_of(content), content)
 
 
 def encode_entry(entry: TableEntry) -> bytes:
     """Canonical JSON: fields in the order of the model, absent where they equal the default."""
     return entry.model_dump_json(exclude_defaults=True).encode()
-
-
-class _Leaf:
-    __slots__ = ("chunk", "entries", "size")
-
-    def __init__(self) -> None:
-        self.entries: dict[str, bytes] = {}
-        self.size = 0
-        self.chunk: Chunk | None = None
-
-    def is_full(self) -> bool:
-        return len(self.entries) > 1 and (len(self.entries) > LEAF_ENTRIES or self.size > CHUNK_LIMIT)
-
-    def put(self, key: str, content: bytes) -> None:
-        self.size += len(content) - len(self.entries.get(key, b""))
-        self.entries[key] = content
-        self.chunk = None
-
-    def discard(self, key: str) -> None:
-        self.size -= len(self.entries.pop(key, b""))
-        self.chunk = None
-
-
-class _Trie:
-    """A node is a fork exactly while the entries below it would overfill one leaf."""
-
-    def __init__(self, kind: EntryKind) -> None:
-        self._kind = kind
-        self._forks: set[str] = set()
-        self._leaves: dict[str, _Leaf] = {"": _Leaf()}
-
-    def _locate(self, key: str) -> str:
-        bits = _bits(key)
-        depth = 0
-        while bits[:depth] in self._forks:
-            depth += 1
-        return bits[:depth]
-
-    def size_of(self, key: str) -> int:
-        return len(self._leaves[self._locate(key)].entries.get(key, b""))
-
-    def put(self, key: str, content: bytes) -> bool:
-        prefix = self._locate(key)
-        leaf = self._leaves[prefix]
-        if leaf.entries.get(key) == content:
-            return False
-        leaf.put(key, content)
-        if leaf.is_full():
-            self._split(prefix)
-        else:
-            self._merge_upwards(prefix)  # the entry may have become smaller
-        return True
-
-    def _split(self, prefix: str) -> None:
-        entries = self._leaves.pop(prefix).entries
-        self._forks.add(prefix)
-        self._leaves[prefix + "0"] = _Leaf()
-        self._leaves[prefix + "1"] = _Leaf()
-        for key, content in entries.items():
-            self._leaves[_bits(key)[: len(prefix) + 1]].put(key, content)
-        for branch in (prefix + "0", prefix + "1"):
-            if self._leaves[branch].is_full():
-                self._split(branch)
-
-    def discard(self, key: str) -> bool:
-        prefix = self._locate(key)
-        if key not in self._leaves[prefix].entries:
-            return False
-        self._leaves[prefix].discard(key)
-        self._merge_upwards(prefix)
-        return True
-
-    def _merge_upwards(self, prefix: str) -> None:
-        while prefix and self._merge(prefix[:-1]):
-            prefix = prefix[:-1]
-
-    def _merge(self, fork: str) -> bool:
-        low, high = self._leaves.get(fork + "0"), self._leaves.get(fork + "1")
-        if low is None or high is None:
-            return False
-        joined = _Leaf()
-        joined.entries = low.entries | high.entries
-        joined.size = low.size + high.size
-        if joined.is_full():
-            return False
-        del self._leaves[fork + "0"], self._leaves[fork + "1"]
-        self._forks.discard(fork)
-        self._leaves[fork] = joined
-        return True
-
-    def chunks(self) -> Iterator[Chunk]:
-        for prefix in sorted(self._leaves):
-            leaf = self._leaves[prefix]
-            if not leaf.entries:
-                continue
-            if leaf.chunk is None:
-                content = b"[" + b",".join(leaf.entries[key] for key in sorted(leaf.entries)) + b"]"
-                leaf.chunk = Chunk(self._kind, prefix, digest_of(content), content)
-            yield leaf.chunk
-
-
-def _bits(key: str) -> str:
-    return f"{int.from_bytes(hashlib.sha256(key.encode()).digest()):0256b}"

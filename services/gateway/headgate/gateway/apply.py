@@ -45,6 +45,7 @@ class TableApplier:
         on_certificates: takes the certificates that are new or changed, and the keys of those that are gone.
         on_applied: called after each swap.
         on_streams: takes all stream routes whenever one changed.
+        replica: name of this one; those that a rollout names get another table.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class TableApplier:
         on_certificates: Callable[[Sequence[OpenedCertificate], Collection[str]], None],
         on_applied: Iterable[Callable[[Manifest], None]] = (),
         on_streams: Callable[[Sequence[CompiledStream]], None] = lambda _: None,
+        replica: str = "",
     ) -> None:
         self._compiler = compiler
         self._directory = directory
@@ -64,6 +66,7 @@ class TableApplier:
         self._on_certificates = on_certificates
         self._on_applied = tuple(on_applied)
         self._on_streams = on_streams
+        self._replica = replica
         self._refused: set[str] = set()
         """Certificates whose newest version cannot be used."""
         self.manifest: Manifest | None = None
@@ -79,11 +82,17 @@ class TableApplier:
         """Old revision that the table is pinned to."""
         return self.manifest.pin.version if self.manifest and self.manifest.pin else None
 
+    @property
+    def routes(self) -> Version | None:
+        """While the table is rolled out, the revision whose routes are served."""
+        return self.manifest.routes_of(self._replica) if self.manifest and self.manifest.rollout else None
+
     def stored_table(self) -> StoredTable | None:
         """Return what is served in the form for the disk."""
         if self.manifest is None:
             return None
-        return StoredTable(self.manifest, {name.digest: stored for name, stored in self._compiler.stored_chunks()})
+        stored = {name.digest: content for name, content in self._compiler.stored_chunks()}
+        return StoredTable(self.manifest, stored, self.manifest.served_by(self._replica))
 
     async def apply(self, manifest: Manifest, fetch: Fetch) -> None:
         """Serve a revision from now on.
@@ -95,7 +104,7 @@ class TableApplier:
         watch = Stopwatch()
         with span_from(manifest.traceparent, "gateway.apply_table"):
             try:
-                update = self._compiler.stage(manifest.version, manifest.chunks)
+                update = self._compiler.stage(manifest.version, manifest.served_by(self._replica))
                 await _fill(update, fetch, watch)
                 table = self._swap(update, manifest, watch)
             except HeadgateError:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 
 from headgate.common.errors import HeadgateError, NotFound, StoreUnavailable
+from headgate.common.heartbeats import Refusal
 from headgate.common.snapshot import Manifest, Pointer
 from headgate.common.stores import SnapshotStore
 from headgate.common.tasks import run_together
@@ -45,7 +46,9 @@ class Follower:
         poll_s: float = POLL_S,
         first_retry_s: float = FIRST_RETRY_S,
         clock: Callable[[], float] = time.monotonic,
+        on_refusal: Callable[[], None] = lambda: None,
     ) -> None:
+        """Prepare; `on_refusal` is called when there is another `refusal`."""
         self._store = store
         self._table = table
         self._applier = applier
@@ -60,6 +63,9 @@ class Follower:
         self._behind: Pointer | None = None
         self._digest = ""
         """Of the manifest that is served, as the store names it; empty while the store has not named it yet."""
+        self._on_refusal = on_refusal
+        self.refusal: Refusal | None = None
+        """Why the newest revision is not served, where waiting does not help."""
         metrics.age_s.set_function(self.age_s)
         metrics.in_sync.set_function(self.is_in_sync)
 
@@ -131,12 +137,23 @@ class Follower:
                 await self._apply(wanted)
             except HeadgateError as error:
                 if refused != (wanted, str(error)):
-                    _log_refusal(wanted, error)
+                    self._note_refusal(wanted, error)
                 refused = (wanted, str(error))
                 await self._wait_for_news(retry_s)
                 retry_s = min(retry_s * 2, LAST_RETRY_S)
             else:
-                retry_s, refused = self._first_retry_s, None
+                retry_s, refused, self.refusal = self._first_retry_s, None, None
+
+    def _note_refusal(self, pointer: Pointer, error: HeadgateError) -> None:
+        is_passing = isinstance(error, StoreUnavailable | NotFound)
+        self.refusal = None if is_passing else Refusal(version=pointer.version, reason=str(error))
+        self._on_refusal()
+        _log.log(
+            logging.WARNING if is_passing else logging.ERROR,
+            "revision not applied, the last good table stays",
+            extra={"table": pointer.table, "version": str(pointer.version), "error": str(error)},
+            exc_info=error.__cause__ if isinstance(error, TableRefused) else None,
+        )
 
     async def _apply(self, pointer: Pointer) -> None:
         served = self._applier.manifest
@@ -178,14 +195,4 @@ def _log_other_content(pointer: Pointer) -> None:
     _log.warning(
         "the store has other content under the version that is served here, and is followed",
         extra={"table": pointer.table, "version": str(pointer.version)},
-    )
-
-
-def _log_refusal(pointer: Pointer, error: HeadgateError) -> None:
-    is_passing = isinstance(error, StoreUnavailable | NotFound)
-    _log.log(
-        logging.WARNING if is_passing else logging.ERROR,
-        "revision not applied, the last good table stays",
-        extra={"table": pointer.table, "version": str(pointer.version), "error": str(error)},
-        exc_info=error.__cause__ if isinstance(error, TableRefused) else None,
     )

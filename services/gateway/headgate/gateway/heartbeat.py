@@ -19,7 +19,8 @@ class Announcer:
 
     def __init__(self, describe: Callable[[], Heartbeat], interval_s: float = INTERVAL_S) -> None:
         self._describe = describe
-        self._interval_s = interval_s
+        self.interval_s = interval_s
+        """Between two announcements, if nothing happens."""
         self._news = asyncio.Event()
 
     def announce_soon(self) -> None:
@@ -34,9 +35,9 @@ class Announcer:
                 await board.beat(self._describe())
             except StoreError as error:
                 _log.debug("heartbeat not sent", extra={"error": str(error)})
-            await asyncio.sleep(min(APART_S, self._interval_s))
+            await asyncio.sleep(min(APART_S, self.interval_s))
             try:
-                async with asyncio.timeout(max(0.0, self._interval_s - APART_S)):
+                async with asyncio.timeout(max(0.0, self.interval_s - APART_S)):
                     await self._news.wait()
             except TimeoutError:
                 continue

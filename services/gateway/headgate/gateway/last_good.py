@@ -11,7 +11,7 @@ import logging
 import os
 import struct
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,6 +35,8 @@ class StoredTable(NamedTuple):
 
     manifest: Manifest
     chunks: Mapping[str, bytes]
+    served: tuple[ChunkName, ...]
+    """Which of them are served, of those that the manifest names."""
 
     def open_chunk(self, name: ChunkName) -> bytes:
         """Return a chunk's verified content.
@@ -54,7 +56,7 @@ def write_last_good(path: Path, table: StoredTable) -> None:
     Raises:
         OSError: the disk does not take it; the old file is untouched.
     """
-    records = [table.manifest.encode(), *(table.chunks[name.digest] for name in table.manifest.chunks)]
+    records = [table.manifest.encode(), *(table.chunks[name.digest] for name in table.served)]
     content = b"".join(part for record in records for part in (_LENGTH.pack(len(record)), record))
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
@@ -77,8 +79,13 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def read_last_good(path: Path) -> StoredTable | None:
+def read_last_good(path: Path, replica: str = "") -> StoredTable | None:
     """Read the file; None if there is none.
+
+    Args:
+        path: of the file.
+        replica: name of this one. One of another name may have written the file while a table was rolled out: then
+            what that one served is what all are to serve.
 
     Raises:
         DamagedFile: it is cut, damaged or of another release.
@@ -96,9 +103,28 @@ def read_last_good(path: Path) -> StoredTable | None:
     try:
         manifest_bytes, *chunks = _split(content)
         manifest = Manifest.decode(manifest_bytes)
-        return StoredTable(manifest, {name.digest: chunk for name, chunk in zip(manifest.chunks, chunks, strict=True)})
+        served = _find_served(manifest, chunks)
+        if served != manifest.served_by(replica):
+            manifest = manifest.model_copy(update={"chunks": served, "rollout": None})
+        return StoredTable(manifest, {name.digest: chunk for name, chunk in zip(served, chunks, strict=True)}, served)
     except (DecodeError, ValueError) as error:
         raise DamagedFile(f"{path} cannot be used: {error}") from error
+
+
+def _find_served(manifest: Manifest, chunks: Sequence[bytes]) -> tuple[ChunkName, ...]:
+    """Return which of the tables that a manifest names these chunks are."""
+    if manifest.rollout is None:
+        return manifest.chunks
+    candidates = [names for names in (manifest.chunks, manifest.rollout.next) if len(names) == len(chunks)]
+    return next((names for names in candidates if all(map(_is_content, names, chunks))), manifest.chunks)
+
+
+def _is_content(name: ChunkName, stored: bytes) -> bool:
+    try:
+        open_chunk(name, stored)
+    except DecodeError:
+        return False
+    return True
 
 
 def _split(content: bytes) -> Iterable[bytes]:

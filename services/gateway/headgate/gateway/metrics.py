@@ -33,6 +33,10 @@ class TableMetrics:
         )
         self.hosts = gauge("headgate_table_hosts", "Virtual hosts in the table")
         self.endpoints = gauge("headgate_table_endpoints", "Distinct endpoint addresses in the table")
+        self.serves_next = gauge(
+            "headgate_table_rollout_next",
+            "1 while this gateway is one of those that a rollout gives the next table first",
+        )
         self.refused_certificates = gauge(
             "headgate_table_refused_certificates", "Certificates whose newest version cannot be used by this gateway"
         )

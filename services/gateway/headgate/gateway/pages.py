@@ -1,6 +1,7 @@
 """The gateway's own pages on the admin site.
 
-GET /version                                    table, version, pin and listeners of this worker
+GET /version                                    table, version, pin and listeners of this worker; while a table is
+                                                rolled out, the revision whose routes it serves
 GET /table                                      all routes, those of streams too
 GET /consumers                                  all consumers, without what is secret
 GET /explain?url=URL[&method=GET][&header=Name: value]...[&client=ADDRESS][&body=TEXT]
@@ -37,6 +38,7 @@ class TablePages:
         listeners: Callable[[], Sequence[str]],
         path_normalization: PathNormalization,
         pinned: Callable[[], Version | None],
+        routes: Callable[[], Version | None],
         place: Place,
     ) -> None:
         self._view = view
@@ -45,6 +47,7 @@ class TablePages:
         self._listeners = listeners
         self._pinned = pinned
         self._place = place
+        self._routes = routes
 
     def add_to(self, admin: AdminSite) -> None:
         """Add the pages to a site that has not started."""
@@ -101,11 +104,12 @@ class TablePages:
         return web.json_response(text=explanation.model_dump_json())
 
     def _about(self) -> dict[str, object]:
-        pinned = self._pinned()
+        pinned, routes = self._pinned(), self._routes()
         return {
             "table": self._table,
             "version": self._view.version_label or None,
             "pinned": str(pinned) if pinned else None,
+            "routes": str(routes) if routes else None,
             "listeners": [*self._listeners()],
         }
 

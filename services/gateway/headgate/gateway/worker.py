@@ -18,7 +18,7 @@ from prometheus_client import REGISTRY
 
 from headgate.common.admin import AdminSite, metrics_page
 from headgate.common.errors import HeadgateError, SettingsError
-from headgate.common.heartbeats import Heartbeat
+from headgate.common.heartbeats import COUNTING_INTERVAL_S, INTERVAL_S, Heartbeat
 from headgate.common.service import ServiceContext
 from headgate.common.snapshot import ChunkName, Manifest
 from headgate.common.tasks import run_together
@@ -45,6 +45,7 @@ from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.proxy.server import ProxyServer
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.role import WorkerRole
+from headgate.gateway.rollout_watch import RolloutWatch
 from headgate.gateway.sealing_keys import load_unsealer
 from headgate.gateway.settings import GatewaySettings
 from headgate.gateway.store_link import OpenStores, choose_stores
@@ -116,9 +117,12 @@ class Worker:
             self._present_certificates,
             on_applied=(self._note_applied,),
             on_streams=self._serve_streams,
+            replica=settings.instance,
         )
         self._last_good = LastGoodWriter(settings.last_good_path, self._applier.stored_table)
         self._stats = ProxyStats(settings.max_metric_series)
+        self._rollout = RolloutWatch(self._stats, settings.instance)
+        self._follower: Follower | None = None
         self._access_log = None if settings.access_log == "off" else AccessLog(settings.access_log)
         self._stream_certificates = CertificateStore(alpn=(), default_key=settings.default_certificate)
         """What streams present. They are passed on as plain bytes of whatever protocol, so none is agreed upon."""
@@ -252,7 +256,13 @@ class Worker:
 
     async def _follow(self, open_stores: OpenStores) -> None:
         async with open_stores() as stores:
-            follower = Follower(stores.snapshots, self._settings.table, self._applier, self._metrics)
+            self._follower = follower = Follower(
+                stores.snapshots,
+                self._settings.table,
+                self._applier,
+                self._metrics,
+                on_refusal=self._announcer.announce_soon,
+            )
             try:
                 await run_together(follower.run(), self._announcer.run(stores.heartbeats))
             finally:
@@ -261,7 +271,7 @@ class Worker:
     async def _load_last_good(self) -> None:
         """Serve the table on disk, if there is one that can be used."""
         try:
-            stored = await asyncio.to_thread(read_last_good, self._settings.last_good_path)
+            stored = await asyncio.to_thread(read_last_good, self._settings.last_good_path, self._settings.instance)
             if stored is None:
                 return
 
@@ -276,6 +286,10 @@ class Worker:
         if not self._is_heap_frozen:
             self._is_heap_frozen = True
             memory.freeze_heap()
+        if self._compiler.table is not None:
+            self._rollout.note_applied(manifest, self._compiler.table.hosts)
+        self._metrics.serves_next.set(self._rollout.is_next)
+        self._announcer.interval_s = COUNTING_INTERVAL_S if self._rollout.is_counting else INTERVAL_S
         self._announcer.announce_soon()
         self._last_good.note_change()
         self._swapped.set()
@@ -291,7 +305,8 @@ class Worker:
                     await asyncio.sleep(0)
                 self._pools.drop(*key)
             table = self._compiler.table
-            if table is not None:
+            # What is counted of a rollout must not fall; the table that ends it is applied here too.
+            if table is not None and not self._rollout.is_counting:
                 for gone in gone_routes([route for route, _ in self._stats.routes], table.hosts):
                     self._stats.forget(gone)
                     await asyncio.sleep(0)
@@ -328,6 +343,9 @@ class Worker:
             table=settings.table,
             version=self._applier.version,
             pinned=self._applier.pinned,
+            routes=self._applier.routes,
+            rollout=self._rollout.report(),
+            refusal=self._follower.refusal if self._follower else None,
             listeners=self._shown_listeners(),
             addresses=settings.publish_addresses,
             connections=self._server.connections + self._stream_stats.active,
@@ -343,14 +361,17 @@ class Worker:
             admin = AdminSite(settings.admin_host, settings.admin_port, health=context.health)
         else:
             return None
-        TablePages(
+        applier = self._applier
+        pages = TablePages(
             CompilerView(self._compiler),
             settings.table,
             self._shown_listeners,
             settings.path_normalization,
-            lambda: self._applier.pinned,
-            self._place,
-        ).add_to(admin)
+            pinned=lambda: applier.pinned,
+            routes=lambda: applier.routes,
+            place=self._place,
+        )
+        pages.add_to(admin)
         return admin
 
 

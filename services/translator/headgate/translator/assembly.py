@@ -326,7 +326,7 @@ class Assembly:
         users = {user for spot in spots for user in self._spot_users.of(spot)}
         others = [_trim(other, spots) for other in self._others(users, ref)]
         lost = merge_host(host, [*others, after], self._sharing).lost
-        outgrown = tuple(outgrow(host, self.image.size_of("hosts", host), before, after))
+        outgrown = tuple(outgrow(host, len(self.image.get("hosts", host) or b""), before, after))
         return {**lost, ref: (*lost.get(ref, ()), *outgrown)} if outgrown else lost
 
     def _others(self, users: Iterable[ObjectRef], ref: ObjectRef) -> Iterator[Fragment]:

@@ -12,7 +12,7 @@ class Replica(NamedTuple):
 
     name: str
     version: Version
-    """The oldest that one of its workers serves; of a table that is pinned, the old revision that it is pinned to."""
+    """The oldest whose routes one of its workers serves: of a pinned table the old one, in a rollout one of two."""
 
 
 class Fleet(NamedTuple):
@@ -26,7 +26,7 @@ class Fleet(NamedTuple):
         versions: dict[str, list[Version | None]] = {}
         for beat in heartbeats:
             if beat.table == table:
-                versions.setdefault(beat.replica, []).append(beat.pinned or beat.version)
+                versions.setdefault(beat.replica, []).append(beat.served)
         serving = ((name, [version for version in found if version]) for name, found in sorted(versions.items()))
         return cls(
             tuple(Replica(name, min(found)) for name, found in serving if found and len(found) == len(versions[name]))

@@ -5,16 +5,16 @@ import logging
 import random
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import chain
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from headgate.common.deltas import LogMessage
-from headgate.common.errors import Conflict, DecodeError, NotFound, StoreError
+from headgate.common.errors import Conflict, StoreError
+from headgate.common.heartbeats import COUNTING_INTERVAL_S, Heartbeat
 from headgate.common.leadership import Leadership, Sole, run_while_leading
 from headgate.common.resources import ObjectRef
-from headgate.common.snapshot import Manifest, Pin, Pointer, Version
+from headgate.common.snapshot import Pointer, Version
 from headgate.common.status import LoadBalancerAddress
 from headgate.common.stores import (
     DeltaLogReader,
@@ -25,7 +25,6 @@ from headgate.common.stores import (
     SnapshotStore,
     StatusBoard,
 )
-from headgate.common.stores.reading import read_chunks
 from headgate.common.tasks import run_together
 from headgate.common.telemetry import current_traceparent, span_from, tracer
 from headgate.translator import metrics
@@ -36,8 +35,8 @@ from headgate.translator.intake import Causes, Intake
 from headgate.translator.keeping import LastGoodKeeper
 from headgate.translator.leadership import CatchUp, Turn
 from headgate.translator.offline import make_dialects
-from headgate.translator.pinned_table import PinnedTable
 from headgate.translator.publisher import Draft, Publisher
+from headgate.translator.serving import Serving, Sight, show
 from headgate.translator.settings import TranslatorSettings
 from headgate.translator.statuses import Published, Statuses
 from headgate.translator.translation import Translation
@@ -66,7 +65,8 @@ class Surroundings(NamedTuple):
     pointer: Pointer | None
     served: Version | None
     addresses: tuple[LoadBalancerAddress, ...] | None
-    fleet: Fleet
+    heartbeats: tuple[Heartbeat, ...]
+    """Of the table's gateways."""
 
 
 class Remembered(NamedTuple):
@@ -103,6 +103,9 @@ class TranslatorLoop:
         self._publisher = Publisher(
             stores.snapshots, settings.table, settings.retention, may_commit=lambda: leadership.is_leader
         )
+        self._serving = Serving(
+            stores.snapshots, settings.table, settings.rollout_policy, f"translator {settings.instance}"
+        )
         self._statuses = self._new_statuses()
         self._surroundings: Surroundings | None = None
         self._look_soon = asyncio.Event()
@@ -122,7 +125,6 @@ class TranslatorLoop:
         self._translation = Translation(make_dialects(settings.classes))
         self._intake = Intake(_NEVER, self._translation)
         self._causes = Causes()
-        self._pinned: PinnedTable | None = None
         self._known: frozenset[str] = frozenset()
 
     def readiness(self) -> str | None:
@@ -209,6 +211,8 @@ class TranslatorLoop:
             else:
                 self._look_soon.clear()
                 pause_s = min(LOOK_AROUND_S, FIRST_LOOK_S)
+            if self._serving.is_stepping:
+                pause_s = min(COUNTING_INTERVAL_S, pause_s)
 
     async def _look(self) -> None:
         try:
@@ -223,7 +227,10 @@ class TranslatorLoop:
         served = (beat.version for beat in heartbeats if beat.table == table and beat.version is not None)
         greatest = max(served, default=None)
         pointer = await self._stores.snapshots.read_pointer(table)
-        return Surroundings(pointer, greatest, announced(heartbeats, table), Fleet.of(heartbeats, table))
+        return Surroundings(pointer, greatest, announced(heartbeats, table), self._ours(heartbeats))
+
+    def _ours(self, heartbeats: Iterable[Heartbeat]) -> tuple[Heartbeat, ...]:
+        return tuple(beat for beat in heartbeats if beat.table == self._settings.table)
 
     async def _work(self) -> None:
         # What can happen, one at a time:
@@ -278,6 +285,7 @@ class TranslatorLoop:
             logger.warning("the log begins anew; the published table stays until its clusters are listed again")
         self._keeper.rest()
         self._translation = Translation(make_dialects(self._settings.classes))
+        self._serving.begin_translation()
         self._intake = Intake(replay.position, self._translation)
         self._causes = self._new_causes()
         self._catch_up.end()
@@ -304,12 +312,13 @@ class TranslatorLoop:
             self._schedule()
         if self._doubt.is_open:
             self._schedule()
-        if self._publisher.is_behind or not self._leads:
+        if self._publisher.is_behind or self._serving.is_stepping or not self._leads:
             self._schedule()
 
     def _tell_surroundings(self) -> None:
         if (found := self._surroundings) is not None:
-            self._statuses.observe(found.fleet, self._settings.fixed_addresses or found.addresses)
+            fleet = Fleet.of(found.heartbeats, self._settings.table)
+            self._statuses.observe(fleet, self._settings.fixed_addresses or found.addresses)
 
     def _take_pointer(self, pointer: Pointer) -> None:
         self._doubt.saw(pointer.version)
@@ -328,6 +337,7 @@ class TranslatorLoop:
             return
         self._term = self._leadership.term
         self._publisher.distrust()
+        self._serving.begin_turn()
         self._catch_up.begin()
         self._due = time.monotonic()
 
@@ -375,7 +385,10 @@ class TranslatorLoop:
         worked_s = time.process_time()
         with span_from(self._causes.traceparent, "translate"):
             await self._keeper.recall(self._translation)
-            await self._adopt_pin()
+            if self._leads:
+                await self._serving.adopt(self._publisher, is_current=self._is_current)
+            else:
+                await self._publisher.refresh()
             self._is_settled = False
             await self._translate()
             if self._leads:
@@ -397,32 +410,10 @@ class TranslatorLoop:
             logger.warning("gateways serve a table that the store does not have: waiting for all of its clusters")
         return self._recovering_since + self._settings.recovery_wait_s - time.monotonic()
 
-    async def _adopt_pin(self) -> None:
-        """Pin or unpin as the current revision says; what was lost, or came back from a backup, says nothing."""
-        await self._publisher.refresh()
-        current = self._publisher.manifest
-        if current is not None and not (self._publisher.is_behind and self._is_current):
-            if current.pin is None:
-                self._pinned = None
-            elif self._pinned is None or not self._pinned.pin.is_same(current.pin):
-                self._pinned = await self._read_pinned(current, current.pin)
-        self._translation.pin(self._pinned.follows if self._pinned else frozenset())
-        metrics.PINNED.set(self._pinned is not None)
-
-    async def _read_pinned(self, current: Manifest, pin: Pin) -> PinnedTable:
-        try:
-            chunks = await read_chunks(self._stores.snapshots, current.chunks)
-        except (NotFound, DecodeError) as error:
-            raise StoreError(f"the table is pinned to {pin.version} and cannot be read: {error}") from error
-        self._translation.pin(frozenset())  # so that everything that the new pin follows is handed out
-        self._translation.pinned.clear()
-        logger.warning("the table is pinned", extra={"pinned": str(pin.version), "by": pin.by, "reason": pin.reason})
-        return PinnedTable(pin, chunks)
-
     async def _translate(self) -> None:
         started = breath = time.perf_counter()
         runs = self._translation.graph.runs
-        for _ in chain(self._translation.settle(), self._refresh_pinned()):
+        for _ in self._serving.settle(self._translation):
             if time.perf_counter() - breath > SLICE_S:
                 await asyncio.sleep(0)
                 breath = time.perf_counter()
@@ -435,21 +426,21 @@ class TranslatorLoop:
         metrics.NODES_RUN.inc(self._translation.graph.runs - runs)
         metrics.TRANSLATE_SECONDS.observe(time.perf_counter() - started)
 
-    def _refresh_pinned(self) -> Iterator[None]:
-        """Bring a pinned table's endpoints up to date; yields after each upstream."""
-        while self._translation.pinned:
-            ref, resolved = self._translation.pinned.popitem()
-            if self._pinned is not None:
-                self._pinned.refresh(ref, resolved.entry)
-            yield
-
     async def _commit(self) -> None:
         started = time.perf_counter()
         causes, draft = self._causes, self._draft()
+        beats = self._surroundings.heartbeats if self._surroundings else ()
+        if self._serving.may_begin(draft):
+            beats = self._ours(await self._stores.heartbeats.live())
+        sight = Sight(beats, datetime.now(UTC), time.monotonic())
+        plan = self._serving.plan(draft, self._translation.assembly.image, sight)
         with tracer(__name__).start_as_current_span("commit"):
-            version = await self._publisher.publish(draft)
+            version = await self._publisher.publish(plan.draft)
+        self._serving.committed(plan, self._publisher.manifest)
         self._pause_s = _FIRST_PAUSE_S
         if version is not None:
+            if self._serving.is_stepping:
+                self._look_soon.set()
             metrics.REVISIONS.inc()
             metrics.COMMIT_SECONDS.observe(time.perf_counter() - started)
             first = causes.named[0] if causes.named else None
@@ -457,7 +448,8 @@ class TranslatorLoop:
             logger.info("revision published", extra={"version": str(version), "changes": causes.count, "first": why})
 
     def _draft(self) -> Draft:
-        draft = Draft(
+        """Return the live table: what is served unless it is pinned or rolled out."""
+        return Draft(
             chunks=self._translation.assembly.image.chunks(),
             causes=tuple(self._causes.named),
             cause_count=self._causes.count,
@@ -465,9 +457,6 @@ class TranslatorLoop:
             log=self._intake.incarnation,
             traceparent=current_traceparent(),
         )
-        if self._pinned is None:
-            return draft
-        return replace(draft, chunks=self._pinned.image.chunks(), live=draft.chunks, pin=self._pinned.pin)
 
     def _stand_back(self) -> None:
         """Somebody else committed: go on only when we have read of the log what they may have read."""
@@ -477,7 +466,7 @@ class TranslatorLoop:
     def _stay_warm(self) -> None:
         """Have the table encoded, and know what is new in it, for when our turn comes."""
         current = self._publisher.manifest
-        if self._publisher.is_current(self._draft()):
+        if self._publisher.has_live(self._draft().chunks):
             self._causes = self._new_causes()
         elif current is not None and current.log == self._intake.incarnation:
             self._causes.forget(current.inputs)
@@ -491,6 +480,7 @@ class TranslatorLoop:
         self._is_current = True
         self._required = frozenset()
         self._recovering_since = None
+        show(self._publisher.manifest)
         self._measure()
 
     async def _settled(self) -> None:
@@ -517,8 +507,7 @@ class TranslatorLoop:
             await self._post(None)
 
     async def _post(self, traceparent: str | None) -> None:
-        pin = self._publisher.manifest.pin if self._publisher.manifest else None
-        published = Published(self._publisher.version, pin.version if pin else None)
+        published = Published.of(self._publisher.version, self._publisher.manifest)
         await self._statuses.post(self._translation, published, traceparent)
         if self._statuses.is_awaiting:
             self._look_soon.set()

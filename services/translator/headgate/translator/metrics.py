@@ -21,3 +21,6 @@ REVISION = Gauge("headgate_translator_revision", "Number of the current revision
 OBJECTS = Gauge("headgate_translator_objects", "Objects in the world.", ["resource"])
 PROBLEMS = Gauge("headgate_translator_objects_with_problems", "Objects of ours with problems.", ["severity"])
 PINNED = Gauge("headgate_translator_pinned", "1 while the table is pinned to an old revision.")
+ROLLOUT_STEP = Gauge("headgate_translator_rollout_step", "Step of the rollout under way, from 1; 0: none is.")
+HELD_BACK = Gauge("headgate_translator_held_back", "1 while the fleet is back from a table that was rolled out.")
+ROLLOUT_MOVES = Counter("headgate_translator_rollout_moves", "What happened to rollouts.", ["move"])

@@ -21,6 +21,7 @@ from headgate.common.snapshot import (
     Manifest,
     Pin,
     Pointer,
+    Rollout,
     Version,
     changed_entries,
 )
@@ -48,14 +49,17 @@ class Draft:
     log: str = ""
     """Incarnation of the log that the inputs are of."""
     pin: Pin | None = None
+    rollout: Rollout | None = None
+    next: Sequence[Chunk] = ()
+    """What the replicas serve that a rollout names."""
     live: Sequence[Chunk] = ()
-    """Of a pinned table, what would be served otherwise."""
+    """With a pin or a rollout, what would be served otherwise."""
     traceparent: str | None = None
 
     @property
     def by_digest(self) -> dict[str, Chunk]:
         """All chunks."""
-        return {chunk.digest: chunk for chunk in (*self.chunks, *self.live)}
+        return {chunk.digest: chunk for chunk in (*self.chunks, *self.next, *self.live)}
 
 
 class _ChunkNames:
@@ -197,7 +201,7 @@ class Publisher:
         try:
             self._pointer = await self._store.commit(manifest, self._pointer)
         except HistoryBroken:
-            manifest = manifest.model_copy(update={"version": self._new_epoch()})
+            manifest = _placed(manifest, draft, self._new_epoch())
             self._pointer = await self._store.commit(manifest, self._pointer)
         self._manifest, self._is_known, self._is_verified = manifest, True, True
         self._contents = draft.by_digest
@@ -207,13 +211,21 @@ class Publisher:
 
     def is_current(self, draft: Draft) -> bool:
         """Whether a draft is what the current revision is, as far as known."""
-        self._names.learn((*draft.chunks, *draft.live))
+        self._names.learn((*draft.chunks, *draft.next, *draft.live))
         current = self._manifest
         if current is None or current.chunks != self._names.of(draft.chunks):
             return False
-        if current.pin is None or draft.pin is None:
-            return current.pin is draft.pin
-        return current.pin.is_same(draft.pin) and current.live == self._names.of(draft.live)
+        if not _is_same(current.pin, draft.pin) or not _is_same(current.rollout, draft.rollout):
+            return False
+        if current.rollout and current.rollout.next != self._names.of(draft.next):
+            return False
+        return current.live == self._names.of(draft.live or draft.chunks)
+
+    def has_live(self, live: Sequence[Chunk]) -> bool:
+        """Whether the current revision, as far as known, has this for its live table."""
+        return self._manifest is not None and [name.digest for name in self._manifest.live] == [
+            chunk.digest for chunk in live
+        ]
 
     async def _verify(self, draft: Draft) -> None:
         """Once after the start, restore chunks that the store lost of a revision that is current all the same."""
@@ -233,13 +245,16 @@ class Publisher:
     async def _next(self, draft: Draft) -> Manifest:
         causes, parent = self._news(draft), self._manifest
         changed = await self._changed(parent.chunks if parent else (), draft.chunks)
-        pin = draft.pin
-        if pin is not None:
+        pin, rollout, version = draft.pin, draft.rollout, self._next_version()
+        if pin is not None or rollout is not None:
             waiting = await self._changed(parent.live if parent else (), draft.live)
-            pin = pin.model_copy(update={"live": self._names.of(draft.live), "waiting": waiting})
+            beside = {"live": self._names.of(draft.live), "waiting": waiting}
+            pin = pin and pin.model_copy(update=beside)
+            beside["next"] = self._names.of(draft.next)
+            rollout = rollout and rollout.model_copy(update=beside).placed(version)
         return Manifest(
             table=self._table,
-            version=self._next_version(),
+            version=version,
             parent=self._pointer.version if self._pointer else None,
             created_at=datetime.fromtimestamp(self._clock(), UTC),
             causes=causes,
@@ -248,6 +263,7 @@ class Publisher:
             log=draft.log,
             changed=changed,
             pin=pin,
+            rollout=rollout,
             chunks=self._names.of(draft.chunks),
             traceparent=draft.traceparent,
         )
@@ -283,8 +299,8 @@ class Publisher:
         await self._learn_kept(await self._store.versions(self._table))
         now = datetime.fromtimestamp(self._clock(), UTC)
         old = expired(self._kept.values(), self._retention, now)
-        pin = self._manifest.pin if self._manifest else None
-        return await self._store.collect_garbage(self._table, [one for one in old if pin is None or one != pin.version])
+        older = self._manifest.older if self._manifest else frozenset()
+        return await self._store.collect_garbage(self._table, [one for one in old if one not in older])
 
     async def _learn_kept(self, versions: Sequence[Version]) -> None:
         """Know of every kept revision what retention asks for; each that another one committed is read once."""
@@ -299,3 +315,18 @@ class Publisher:
         # One that another translator collected, or that is of a later release, is not judged.
         with suppress(NotFound, DecodeError):
             self._kept[version] = Kept.of(await self._store.get_manifest(self._table, version))
+
+
+def _is_same(now: Pin | Rollout | None, then: Pin | Rollout | None) -> bool:
+    if now is None or then is None:
+        return now is then
+    return now.is_same(then)  # type: ignore[arg-type]
+
+
+def _placed(manifest: Manifest, draft: Draft, version: Version) -> Manifest:
+    """Return a manifest as another revision than it was to be."""
+    rollout = manifest.rollout
+    if rollout is not None and draft.rollout is not None:
+        drafted = {"target": draft.rollout.target, "begun": draft.rollout.begun}
+        rollout = rollout.model_copy(update=drafted).placed(version)
+    return manifest.model_copy(update={"version": version, "rollout": rollout})

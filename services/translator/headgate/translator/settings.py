@@ -11,7 +11,9 @@ from headgate.common.stores.settings import StoreSettings
 from headgate.common.table import DEFAULT_TABLE
 from headgate.translator.addresses import parse_address
 from headgate.translator.dialects.ingress import ClassSettings
+from headgate.translator.judgement import Thresholds
 from headgate.translator.retention import Retention
+from headgate.translator.rollouts import Policy
 
 
 class TranslatorSettings(LeaseSettings, StoreSettings):
@@ -58,6 +60,39 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
         le=36_500,
         description="Days after which a revision is dropped however few there are; 0, the default, drops none by age.",
     )
+    rollout_shares: list[float] = Field(
+        default=[],
+        description="Percents of the gateways that take a changed table before all do, step by step, such as 10,50; "
+        "none by default: all take it at once.",
+    )
+    rollout_window_s: float = Field(
+        default=60.0,
+        ge=1,
+        description="Seconds that each step of a rollout lasts; in 60 most services get enough requests to compare.",
+    )
+    rollout_min_requests: int = Field(
+        default=50,
+        ge=1,
+        description="Requests on either side without which a step is not judged; of fewer than 50, one failure in "
+        "twenty is chance.",
+    )
+    rollout_error_points: float = Field(
+        default=1.0,
+        gt=0,
+        le=100,
+        description="Percentage points by which the share of errors may grow; 1 is far above the noise of a service "
+        "that works.",
+    )
+    rollout_latency_factor: float = Field(
+        default=1.5,
+        ge=1,
+        description="Factor by which the 95th percentile of answer times may grow; 1.5 is more than replicas differ.",
+    )
+    rollout_latency_ms: float = Field(
+        default=50.0,
+        ge=0,
+        description="Milliseconds by which it has to have grown besides; below 50 nobody notices.",
+    )
     nats_replicas: int = Field(
         default=0,
         ge=0,
@@ -90,6 +125,21 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
             if not is_address(value):
                 raise ValueError(f"{value!r} is neither an IP address nor a DNS name in lower case")
         return values
+
+    @field_validator("rollout_shares")
+    @classmethod
+    def _check_shares(cls, values: list[float]) -> list[float]:
+        if any(not 0 < value < 100 for value in values) or values != sorted(set(values)):
+            raise ValueError(f"{values} are no growing percents between 0 and 100, such as 10,50")
+        return values
+
+    @property
+    def rollout_policy(self) -> Policy:
+        """How tables are rolled out."""
+        thresholds = Thresholds(
+            self.rollout_min_requests, self.rollout_error_points, self.rollout_latency_factor, self.rollout_latency_ms
+        )
+        return Policy(tuple(self.rollout_shares), self.rollout_window_s, thresholds)
 
     @property
     def classes(self) -> ClassSettings:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from headgate.common.problems import Severity
 from headgate.common.resources import ObjectRef
-from headgate.common.snapshot import Version
+from headgate.common.snapshot import Manifest, Rollout, Version
 from headgate.common.status import LoadBalancerAddress
 from headgate.common.stores import StatusBoard
 from headgate.translator.conditions import judge
@@ -32,6 +32,25 @@ class Published(NamedTuple):
     version: Version | None
     pinned: Version | None
     """Old revision that the table is pinned to."""
+    rollout: Rollout | None = None
+
+    @classmethod
+    def of(cls, version: Version | None, manifest: Manifest | None) -> "Published":
+        """Take it from the current revision."""
+        if manifest is None:
+            return cls(version, None)
+        return cls(version, manifest.pin.version if manifest.pin else None, manifest.rollout)
+
+    @property
+    def held_at(self) -> Version | None:
+        """Revision whose routes all replicas have, or all but those that a rollout names; None: the current one."""
+        return self.rollout.base if self.rollout else self.pinned
+
+    def stands_as(self, other: "Published") -> bool:
+        """Whether objects wait for the same as before."""
+        if self.rollout is None or other.rollout is None:
+            return self.rollout is other.rollout and self.pinned == other.pinned
+        return self.rollout.is_same(other.rollout)
 
 
 class _Awaited(NamedTuple):
@@ -147,8 +166,9 @@ class Statuses:
 
     async def post(self, translation: Translation, published: Published, traceparent: str | None) -> None:
         """Say what is wanted for the objects that were touched. Everything that was translated is published."""
-        if published.pinned != self._published.pinned:
-            self.touch(self._poster.known)
+        if not published.stands_as(self._published):
+            held = [one.held_at for one in (published, self._published) if one.held_at is not None]
+            self.touch(self._served_after(min(held)))
         self._published = published
         for cluster in sorted(translation.active_clusters):
             self._poster.watch(cluster)
@@ -189,5 +209,6 @@ class Statuses:
         return wanted if is_told else before
 
     def _is_worth_waiting(self, facts: Facts, wanted: Wanted) -> bool:
-        is_held_back = facts.pinned is not None and wanted.revision is not None and facts.pinned < wanted.revision
+        held_at = self._published.held_at
+        is_held_back = held_at is not None and wanted.revision is not None and held_at < wanted.revision
         return bool(self._fleet.replicas) and not is_held_back

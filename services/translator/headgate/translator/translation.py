@@ -16,7 +16,7 @@ from headgate.translator.dialects import Dialect
 from headgate.translator.endpoints import ENDPOINT_SLICES, LEGACY_ENDPOINTS
 from headgate.translator.fragment import CertificateRef, Fragment, ServicePortRef, UpstreamRef, with_standing
 from headgate.translator.graph import Graph, Lookups, Node, Output, Rule
-from headgate.translator.pinned_table import PINNED_UPSTREAM
+from headgate.translator.held_table import HELD_UPSTREAM
 from headgate.translator.services import SERVICES
 from headgate.translator.sharing import CLUSTERS, SERVICE_EXPORTS
 from headgate.translator.upstreams import UPSTREAM, ResolvedUpstream
@@ -35,9 +35,9 @@ class Translation:
         self.world = World(kinds, {root.name: dialect.check for dialect in dialects for root in dialect.roots})
         self.graph = Graph(self.world)
         self.assembly = Assembly()
-        self.pinned: dict[ServicePortRef, ResolvedUpstream] = {}
-        """Upstreams of a pinned table that were resolved since the caller last cleared this."""
-        self._pinned: frozenset[ServicePortRef] = frozenset()
+        self.held: dict[ServicePortRef, ResolvedUpstream] = {}
+        """Upstreams of held tables that were resolved since the caller last cleared this."""
+        self._held: frozenset[ServicePortRef] = frozenset()
         self._active: set[str] = set()
         self._roots = {
             root.name: (dialect, rule)
@@ -107,15 +107,15 @@ class Translation:
         if (standing is not None and standing.errors) or (stored is not None and root[0].concerns(stored)):
             self.graph.demand(Node(root[1], ref))
 
-    def pin(self, refs: frozenset[ServicePortRef]) -> None:
-        """Resolve these upstreams too, into `pinned` and not into the table."""
-        if refs == self._pinned:
+    def hold(self, refs: frozenset[ServicePortRef]) -> None:
+        """Resolve these upstreams too, into `held` and not into the table."""
+        if refs == self._held:
             return
-        for ref in self._pinned - refs:
-            self.graph.release(Node(PINNED_UPSTREAM, ref))
-        for ref in refs - self._pinned:
-            self.graph.demand(Node(PINNED_UPSTREAM, ref))
-        self._pinned = refs
+        for ref in self._held - refs:
+            self.graph.release(Node(HELD_UPSTREAM, ref))
+        for ref in refs - self._held:
+            self.graph.demand(Node(HELD_UPSTREAM, ref))
+        self._held = refs
 
     @property
     def pending(self) -> int:
@@ -136,8 +136,8 @@ class Translation:
         rule, argument = output.node
         if rule is UPSTREAM:
             self.assembly.put_upstream(argument, output.value)
-        elif rule is PINNED_UPSTREAM:
-            self.pinned[argument] = output.value
+        elif rule is HELD_UPSTREAM:
+            self.held[argument] = output.value
         elif rule is CERTIFICATE:
             self.assembly.put_certificate(argument, output.value)
         else:

@@ -18,6 +18,8 @@ from headgate.translator.services import EXTERNAL_NAME, SERVICES, Service, Servi
 from headgate.translator.sharing import Part, exporters, join, settings_of, sharers
 from headgate.translator.standing import Standing
 
+_REFUSES = "refuses requests: its annotation"
+
 
 class BackendFault(NamedTuple):
     """Why an upstream cannot serve."""
@@ -66,12 +68,17 @@ def resolve_upstream(
     if not heeds_wishes:
         service = service._replace(wishes=None)
     if service.wishes and service.wishes.refusal:
-        message = f"{_name(ref)} refuses requests: its annotation {PREFIX}{service.wishes.refusal} cannot be followed"
+        message = f"{_name(ref)} {_REFUSES} {PREFIX}{service.wishes.refusal} cannot be followed"
         return unavailable(ref, BackendFault("InvalidAnnotation", message))
     resolved = _resolve_service(lookups, ref, service, clusters, selects)
     if resolved.fault is None and (standing := lookups.standing(SERVICES, ref.namespace, ref.service)):
         return resolved._replace(fault=_stand_in(ref, standing))
     return resolved
+
+
+def is_refusal(entry: bytes) -> bool:
+    """Whether an encoded upstream has no endpoints because of what is wished for on its Service."""
+    return _REFUSES.encode() in entry
 
 
 def _resolve_resource(lookups: Lookups, ref: ResourceRef) -> ResolvedUpstream:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
-from headgate.common.snapshot import Version
+from headgate.common.snapshot import Rollout, RolloutPhase, Version
 from headgate.common.status import (
     CONDITION_CHARACTERS,
     NOTE_BYTES,
@@ -37,6 +37,8 @@ EVENTS_AGE = timedelta(hours=1)
 """API servers keep Events for an hour."""
 MAX_WITHDRAWN = 16
 _NAMED = 3
+HELD_BACK = "HeldBack"
+"""Reason of an object that waits because the fleet went back from a table with it."""
 
 
 class Saying(NamedTuple):
@@ -60,6 +62,8 @@ class Facts(NamedTuple):
     """Of the table."""
     pinned: Version | None
     """Old revision that the table is pinned to."""
+    rollout: Rollout | None = None
+    """Of the table."""
 
 
 class Wanted(NamedTuple):
@@ -176,6 +180,9 @@ def _programmed(facts: Facts, revision: Version | None, fleet: Fleet, before: Wa
     if facts.pinned is not None and facts.pinned < revision:
         text = f"the table is pinned to revision {facts.pinned}; this waits, in revision {revision}, to be unpinned"
         return _say(what, "False", "TablePinned", text)
+    if facts.rollout is not None and facts.rollout.base < revision:
+        reason, text = _rolling_out(facts.rollout, revision, len(fleet.replicas))
+        return _say(what, "False", reason, text)
     if not fleet.replicas:
         return _kept(before, revision) or _say(what, "Unknown", "NoReplicas", f"no gateway serves revision {revision}")
     if behind := fleet.behind(revision):
@@ -187,11 +194,28 @@ def _programmed(facts: Facts, revision: Version | None, fleet: Fleet, before: Wa
     return _kept(before, revision) or _say(what, "True", "Programmed", text)
 
 
+def _rolling_out(rollout: Rollout, revision: Version, count: int) -> tuple[str, str]:
+    """Reason and message for an object that is not served everywhere because its revision is rolled out, or waits."""
+    if rollout.phase is RolloutPhase.HELD:
+        who = f" by {rollout.by}" if rollout.by else ""
+        text = f"revision {revision} is served nowhere: taken back with {rollout.target}{who}: {rollout.reason}"
+        return HELD_BACK, text
+    named = ", ".join(rollout.replicas[:_NAMED]) + (" and others" if len(rollout.replicas) > _NAMED else "")
+    if rollout.target < revision:
+        return "RollingOut", f"revision {revision} waits until {rollout.target}, now on {named}, is served by all"
+    text = f"revision {revision} goes to {len(rollout.replicas)} of {count} replicas first: {named}"
+    return "RollingOut", text
+
+
 def _kept(before: Wanted | None, revision: Version) -> Saying | None:
     """What was said of that revision once all served it: that a replica is there more or less is no news."""
     if before is None or before.revision != revision or not before.is_programmed:
         return None
-    return next(said for said in before.conditions if said.type is ConditionType.PROGRAMMED)
+    return _programmed_of(before)
+
+
+def _programmed_of(wanted: Wanted) -> Saying:
+    return next(said for said in wanted.conditions if said.type is ConditionType.PROGRAMMED)
 
 
 def _all(count: int) -> str:
@@ -280,6 +304,9 @@ def _new_notes(wanted: Wanted, before: Wanted | None, at: datetime) -> list[Even
         return [_note("Normal", "Accepted", _served(wanted), at), *notes]
     if wanted.is_programmed and before.revision != wanted.revision:
         return [_note("Normal", "Programmed", _served(wanted), at), *notes]
+    said = _programmed_of(wanted)
+    if said.reason == HELD_BACK and said != _programmed_of(before):
+        return [_note("Warning", HELD_BACK, said.message, at), *notes]
     return notes
 
 
@@ -288,7 +315,7 @@ def _served(wanted: Wanted) -> str:
     how = f"Served in part: {errors} of its fields have errors" if errors else "Served"
     if wanted.stand_in is not None:
         how = "Served as it was last good"
-    programmed = next(said for said in wanted.conditions if said.type is ConditionType.PROGRAMMED)
+    programmed = _programmed_of(wanted)
     return f"{how}; {programmed.message}" if programmed.status == "True" else how
 
 

@@ -112,7 +112,7 @@ class Books:
         exchange, stats = self._exchange, self._context.stats
         route, backend = exchange.route, exchange.backend
         if route is None:
-            return stats.unrouted
+            return stats.unrouted_of(exchange.fields.host)
         if backend:
             return stats.of_route(route, backend)
         traffic = route.traffic

@@ -75,6 +75,26 @@ class Traffic:
         return counts
 
 
+class Tally:
+    """Sums of what is counted in several places."""
+
+    __slots__ = ("buckets", "errors")
+
+    def __init__(self) -> None:
+        self.buckets = [0] * (len(LATENCY_BOUNDS_S) + 1)
+        self.errors = 0
+        """Answers of 500 and above, and 404 to requests that no route took."""
+
+    def add(self, traffic: Traffic, *, is_routed: bool) -> None:
+        """Add what was counted there."""
+        buckets = self.buckets
+        for place, count in enumerate(traffic.buckets):
+            buckets[place] += count
+        for status, count in traffic.statuses.items():
+            if status >= 500 or (status == 404 and not is_routed):
+                self.errors += count
+
+
 class RouteTraffic(Traffic):
     """What is counted of a route's requests to one upstream; the upstream is empty while none was chosen."""
 
@@ -104,6 +124,9 @@ class ProxyStats:
         """By route and upstream."""
         self.unrouted = RouteTraffic("", "")
         """Requests that no route took."""
+        self.unrouted_apart: dict[bytes, RouteTraffic] = {}
+        """The same of hosts that are watched."""
+        self._watched: frozenset[str] = frozenset()
         self._other = RouteTraffic(OTHER_ROUTES, "")
         self.refusals: dict[tuple[int, str], int] = {}
         self.refused_connections: dict[str, int] = {}
@@ -136,7 +159,7 @@ class ProxyStats:
         key = (route, upstream)
         traffic = self.routes.get(key)
         if traffic is None:
-            if len(self.routes) >= self._max_series:
+            if len(self.routes) >= self._max_series and route.partition("|")[0] not in self._watched:
                 return self._other
             traffic = self.routes[key] = RouteTraffic(route, upstream)
         return traffic
@@ -144,6 +167,26 @@ class ProxyStats:
     def series(self) -> list[RouteTraffic]:
         """Return all that is counted by route and upstream."""
         return [self.unrouted, self._other, *self.routes.values()]
+
+    def unrouted_of(self, host: bytes) -> RouteTraffic:
+        """Find where requests for a host are counted that no route took."""
+        return self.unrouted_apart.get(host, self.unrouted) if self.unrouted_apart else self.unrouted
+
+    def watch(self, hosts: Collection[str]) -> None:
+        """Count the requests for these hosts apart from those for others, however many routes there are."""
+        self._watched = frozenset(hosts)
+        self.unrouted_apart = {host.encode(): self._find(f"{host}|", "") for host in hosts}
+
+    def tally(self, hosts: Collection[str], upstreams: Collection[str]) -> tuple[Tally, Tally]:
+        """Sum up the requests for these hosts and upstreams, and all requests."""
+        some, everything = Tally(), Tally()
+        for traffic in self.series():
+            host, _, route = traffic.route.partition("|")
+            is_routed = bool(route) or traffic is self._other
+            everything.add(traffic, is_routed=is_routed)
+            if host in hosts or traffic.upstream in upstreams:
+                some.add(traffic, is_routed=is_routed)
+        return some, everything
 
     def forget(self, routes: Collection[str]) -> None:
         """Drop what is counted of routes that are gone."""

@@ -87,7 +87,7 @@ class NatsHeartbeatBoard:
 
     async def beat(self, heartbeat: Heartbeat) -> None:
         """Announce a worker."""
-        await self._stream.publish(Outgoing(_key(heartbeat), heartbeat.model_dump_json().encode()))
+        await self._stream.publish(Outgoing(_key(heartbeat), heartbeat.encode().encode()))
 
     async def remove(self, heartbeat: Heartbeat) -> None:
         """Take a worker's announcement back, as a key is deleted (ADR-8); the right to purge would cover all others."""

@@ -36,7 +36,7 @@ class RedisHeartbeatBoard:
 
     async def beat(self, heartbeat: Heartbeat) -> None:
         """Announce a worker, and forget those that fell silent."""
-        await self._link.run(_BEAT, [GATEWAYS, SEEN], _member(heartbeat), heartbeat.model_dump_json(), _TTL_MS)
+        await self._link.run(_BEAT, [GATEWAYS, SEEN], _member(heartbeat), heartbeat.encode(), _TTL_MS)
 
     async def remove(self, heartbeat: Heartbeat) -> None:
         """Take a worker's announcement back."""

@@ -1,0 +1,146 @@
+"""Encoded entries spread over the leaves of a binary trie by the SHA-256 of their key.
+
+A leaf that grows past `LEAF_ENTRIES` splits. Which leaf an entry is in depends on the set of keys alone, in whatever
+order they came.
+
+Rejected: a fixed number of buckets; a growing table would move every entry at each doubling.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+LEAF_ENTRIES = 64
+"""A leaf splits above this. At about 300 bytes an entry a chunk is then some 10 KB, a few KB compressed."""
+CHUNK_LIMIT = 512 * 1024
+"""Bytes of a chunk before compression; a leaf above it splits too. NATS takes 1 MiB messages by default."""
+
+
+class _Leaf(Generic[T]):
+    __slots__ = ("entries", "made", "size")
+
+    def __init__(self) -> None:
+        self.entries: dict[str, bytes] = {}
+        self.size = 0
+        self.made: T | None = None
+
+    def is_full(self) -> bool:
+        return len(self.entries) > 1 and (len(self.entries) > LEAF_ENTRIES or self.size > CHUNK_LIMIT)
+
+    def put(self, key: str, content: bytes) -> None:
+        self.size += len(content) - len(self.entries.get(key, b""))
+        self.entries[key] = content
+        self.made = None
+
+    def discard(self, key: str) -> None:
+        self.size -= len(self.entries.pop(key, b""))
+        self.made = None
+
+    def copy(self) -> "_Leaf[T]":
+        leaf: _Leaf[T] = _Leaf()
+        leaf.entries, leaf.size, leaf.made = dict(self.entries), self.size, self.made
+        return leaf
+
+
+class Trie(Generic[T]):
+    """Encoded entries by key, leaf by leaf. A node is a fork exactly while the entries below would overfill a leaf.
+
+    Args:
+        make: makes of a leaf's prefix, the bits that lead to it, and its content what `leaves` yields. It is kept until
+            an entry of the leaf changes.
+    """
+
+    def __init__(self, make: Callable[[str, bytes], T]) -> None:
+        self._make = make
+        self._forks: set[str] = set()
+        self._leaves: dict[str, _Leaf[T]] = {"": _Leaf()}
+
+    def _locate(self, key: str) -> str:
+        bits = _bits(key)
+        depth = 0
+        while bits[:depth] in self._forks:
+            depth += 1
+        return bits[:depth]
+
+    def get(self, key: str) -> bytes | None:
+        """Return an entry."""
+        return self._leaves[self._locate(key)].entries.get(key)
+
+    def keys(self) -> Iterator[str]:
+        """Yield all keys, in no particular order."""
+        return (key for leaf in self._leaves.values() for key in leaf.entries)
+
+    def copy(self) -> "Trie[T]":
+        """Return one with the same entries, which it shares."""
+        trie = Trie(self._make)
+        trie._forks = set(self._forks)
+        trie._leaves = {prefix: leaf.copy() for prefix, leaf in self._leaves.items()}
+        return trie
+
+    def put(self, key: str, content: bytes) -> bool:
+        """Add an entry or replace it; return whether anything changed by it."""
+        prefix = self._locate(key)
+        leaf = self._leaves[prefix]
+        if leaf.entries.get(key) == content:
+            return False
+        leaf.put(key, content)
+        if leaf.is_full():
+            self._split(prefix)
+        else:
+            self._merge_upwards(prefix)  # the entry may have become smaller
+        return True
+
+    def _split(self, prefix: str) -> None:
+        entries = self._leaves.pop(prefix).entries
+        self._forks.add(prefix)
+        self._leaves[prefix + "0"] = _Leaf()
+        self._leaves[prefix + "1"] = _Leaf()
+        for key, content in entries.items():
+            self._leaves[_bits(key)[: len(prefix) + 1]].put(key, content)
+        for branch in (prefix + "0", prefix + "1"):
+            if self._leaves[branch].is_full():
+                self._split(branch)
+
+    def discard(self, key: str) -> bool:
+        """Remove an entry; return whether it was there."""
+        prefix = self._locate(key)
+        if key not in self._leaves[prefix].entries:
+            return False
+        self._leaves[prefix].discard(key)
+        self._merge_upwards(prefix)
+        return True
+
+    def _merge_upwards(self, prefix: str) -> None:
+        while prefix and self._merge(prefix[:-1]):
+            prefix = prefix[:-1]
+
+    def _merge(self, fork: str) -> bool:
+        low, high = self._leaves.get(fork + "0"), self._leaves.get(fork + "1")
+        if low is None or high is None:
+            return False
+        joined: _Leaf[T] = _Leaf()
+        joined.entries = low.entries | high.entries
+        joined.size = low.size + high.size
+        if joined.is_full():
+            return False
+        del self._leaves[fork + "0"], self._leaves[fork + "1"]
+        self._forks.discard(fork)
+        self._leaves[fork] = joined
+        return True
+
+    def leaves(self) -> Iterator[T]:
+        """Yield what is made of the leaves that are not empty, in order of their prefixes."""
+        for prefix in sorted(self._leaves):
+            leaf = self._leaves[prefix]
+            if not leaf.entries:
+                continue
+            if leaf.made is None:
+                content = b"[" + b",".join(leaf.entries[key] for key in sorted(leaf.entries)) + b"]"
+                leaf.made = self._make(prefix, content)
+            yield leaf.made
+
+
+def _bits(key: str) -> str:
+    return f"{int.from_bytes(hashlib.sha256(key.encode()).digest()):0256b}"
