@@ -31,6 +31,7 @@ from headgate.common.plugins.loggers import (
 )
 from headgate.common.plugins.mocking import MockingConfig
 from headgate.common.plugins.multi_auth import MultiAuthConfig
+from headgate.common.plugins.opa import OpaConfig
 from headgate.common.plugins.openid_connect import OpenidConnectConfig
 from headgate.common.plugins.opentelemetry import OpentelemetryConfig
 from headgate.common.plugins.prometheus import PrometheusConfig, PublicApiConfig
@@ -44,6 +45,7 @@ from headgate.common.plugins.request_validation import RequestValidationConfig
 from headgate.common.plugins.response_rewrite import ResponseRewriteConfig
 from headgate.common.plugins.restrictions import RefererRestrictionConfig, UaRestrictionConfig, UriBlockerConfig
 from headgate.common.plugins.traffic_split import TrafficSplitConfig
+from headgate.common.plugins.wolf_rbac import WolfRbacConfig
 from headgate.common.plugins.workflow import WorkflowConfig
 
 CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
@@ -72,6 +74,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
         "limit-count": LimitCountConfig,
         "limit-req": LimitReqConfig,
         "mocking": MockingConfig,
+        "opa": OpaConfig,
         "openid-connect": OpenidConnectConfig,
         "opentelemetry": OpentelemetryConfig,
         "prometheus": PrometheusConfig,
@@ -92,6 +95,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
         "ua-restriction": UaRestrictionConfig,
         "udp-logger": UdpLoggerConfig,
         "uri-blocker": UriBlockerConfig,
+        "wolf-rbac": WolfRbacConfig,
         "workflow": WorkflowConfig,
         "zstd": ZstdConfig,
     }

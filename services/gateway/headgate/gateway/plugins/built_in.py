@@ -30,6 +30,7 @@ from headgate.gateway.plugins.limit_count import LimitCount
 from headgate.gateway.plugins.limit_req import LimitReq
 from headgate.gateway.plugins.mocking import Mocking
 from headgate.gateway.plugins.multi_auth import MultiAuth
+from headgate.gateway.plugins.opa import Opa
 from headgate.gateway.plugins.openid_connect import OpenidConnect
 from headgate.gateway.plugins.opentelemetry import Opentelemetry
 from headgate.gateway.plugins.prometheus import Prometheus
@@ -49,6 +50,7 @@ from headgate.gateway.plugins.traffic_split import TrafficSplit
 from headgate.gateway.plugins.ua_restriction import UaRestriction
 from headgate.gateway.plugins.udp_logger import UdpLogger
 from headgate.gateway.plugins.uri_blocker import UriBlocker
+from headgate.gateway.plugins.wolf_rbac import WolfRbac
 from headgate.gateway.plugins.workflow import Workflow
 from headgate.gateway.plugins.zstd import Zstd
 
@@ -78,6 +80,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     LimitReq,
     MultiAuth,
     Mocking,
+    Opa,
     OpenidConnect,
     Opentelemetry,
     Prometheus,
@@ -97,6 +100,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     UaRestriction,
     UdpLogger,
     UriBlocker,
+    WolfRbac,
     Workflow,
     Zstd,
 )
