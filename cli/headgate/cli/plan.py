@@ -63,7 +63,7 @@ def plan(
     status) stays. What counts as ours is decided by these flags, HEADGATE_* variables and the TOML file in
     HEADGATE_CONFIG.
 
-    Exit code 0: no difference; 1: a difference; 2: the manifests have errors; 3: no answer.
+    Exit code 0: no difference; 1: a difference; 2: the manifests have errors, or the flags; 3: no answer.
     """
     flags = translator_flags(controller_names, watch_without_class)
     if against:

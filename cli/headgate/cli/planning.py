@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
 
-from headgate.cli.errors import CommandError
+from headgate.cli.errors import UsageMistake
 from headgate.cli.offline import Finding, Note, delta_of, object_name
 from headgate.common.deltas import ClusterAnnouncement, Delta, LogMessage, Operation
 from headgate.common.resources import INGRESS_CLASS, JsonObject, ObjectRef
@@ -112,15 +112,15 @@ def choose_cluster(world: World, wanted: str) -> ClusterAnnouncement:
     """Return the cluster that manifests would be applied to.
 
     Raises:
-        CommandError: there is none such, or several to choose from.
+        UsageMistake: there is none such, or several to choose from.
     """
     names = sorted(world.announcements)
     if not names:
-        raise CommandError("no watcher has said anything yet, so there is no cluster to apply manifests to")
+        raise UsageMistake("no watcher has said anything yet, so there is no cluster to apply manifests to")
     if wanted and wanted not in names:
-        raise CommandError(f"there is no cluster {wanted!r}, but {', '.join(names)}")
+        raise UsageMistake(f"there is no cluster {wanted!r}, but {', '.join(names)}")
     if not wanted and len(names) > 1:
-        raise CommandError(f"say which cluster the manifests are for: --cluster {' or --cluster '.join(names)}")
+        raise UsageMistake(f"say which cluster the manifests are for: --cluster {' or --cluster '.join(names)}")
     return world.announcements[wanted or names[0]]
 
 

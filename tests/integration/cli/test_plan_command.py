@@ -180,9 +180,9 @@ async def test_of_several_clusters_one_has_to_be_named(tmp_path: Path) -> None:
     async with served_history(*BASE) as history:
         await fill(history.stores, ingress("web", host="b.example"), cluster="b")
         path = write(tmp_path, ingress("new", host="c.example"))
-        answer = await history.ask("plan", path, code=1)
+        answer = await history.ask("plan", path, code=2)
         assert answer.err == "headgate: say which cluster the manifests are for: --cluster a or --cluster b\n"
-        answer = await history.ask("plan", path, "--cluster=c", code=1)
+        answer = await history.ask("plan", path, "--cluster=c", code=2)
         assert answer.err == "headgate: there is no cluster 'c', but a, b\n"
         found = (await history.ask("plan", path, "--cluster=b", "--json", code=None)).json
         assert found["changes"][0]["name"] == "c.example"
@@ -190,7 +190,7 @@ async def test_of_several_clusters_one_has_to_be_named(tmp_path: Path) -> None:
 
 async def test_without_a_watcher_there_is_nothing_to_plan_for(tmp_path: Path) -> None:
     async with empty_history() as history:
-        answer = await history.ask("plan", write(tmp_path, service()), code=1)
+        answer = await history.ask("plan", write(tmp_path, service()), code=2)
         assert answer.err.startswith("headgate: no watcher has said anything yet")
         assert answer.err.count("\n") == 1
 

@@ -41,11 +41,17 @@ class Timing:
             ValueError: says which number is too small.
         """
         if self.retry_s <= 0:
-            raise ValueError("the retry period must be greater than 0")
+            raise ValueError(f"lease_retry_s must be greater than 0, and is {self.retry_s:g}")
         if self.renew_deadline_s <= self.retry_s * (1 + JITTER):
-            raise ValueError(f"the renew deadline must be greater than {1 + JITTER} times the retry period")
+            raise ValueError(
+                f"lease_renew_deadline_s ({self.renew_deadline_s:g}) must be greater than {1 + JITTER} times "
+                f"lease_retry_s ({self.retry_s:g})"
+            )
         if self.duration_s <= self.renew_deadline_s:
-            raise ValueError("the lease's duration must be greater than the renew deadline")
+            raise ValueError(
+                f"lease_duration_s ({self.duration_s:g}) must be greater than lease_renew_deadline_s "
+                f"({self.renew_deadline_s:g})"
+            )
 
 
 class Election:
