@@ -35,7 +35,9 @@ async def running(
     **values: Any,
 ) -> AsyncIterator[TranslatorLoop]:
     parts = Stores(
-        *(stores.log_reader, stores.last_good, stores.snapshots, stores.statuses, stores.heartbeats), ask_watchers
+        *(stores.log_reader, stores.last_good, stores.snapshots, stores.statuses, stores.heartbeats),
+        ask_watchers=ask_watchers,
+        log_writer=stores.log_writer,
     )
     translator = TranslatorLoop(parts, settings(**values), leadership)
     task = asyncio.create_task(translator.run())

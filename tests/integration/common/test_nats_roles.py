@@ -28,6 +28,7 @@ from headgate.common.admission import Opinion, Outcome, Proposal
 from headgate.common.bus_admission import Answering
 from headgate.common.bus_admission import ask as ask_for_opinion
 from headgate.common.bus_resync import ask_for_resync
+from headgate.common.clusters import ClusterSettings, Decision
 from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, LastGood, Operation, SyncMarker
 from headgate.common.errors import NoAnswer, NotPermitted
 from headgate.common.heartbeats import Heartbeat
@@ -260,6 +261,10 @@ async def lead(stores: NatsStores) -> None:
     await stores.leases.write("roles", NOBODYS, before.version if before else None)
 
 
+def lost_decision() -> Delta:
+    return Decision.make(ClusterSettings(weight=1), "ada", datetime.now(UTC)).as_delta("local")
+
+
 async def change_streams(stores: NatsStores) -> None:
     for replicas in (1, 3):
         await NatsStores(stores.bus, upkeep=Upkeep(replicas=replicas)).ensure()
@@ -270,6 +275,7 @@ PERMITTED: dict[str, Operations] = {
         "commit": commit,
         **STATUSES,
         "change streams": change_streams,
+        "write a lost decision back": lambda stores: stores.log_writer.append(lost_decision()),
         "keep what was good": lambda stores: stores.last_good.write(LastGood(ref=delta("local").ref, refused=0)),
         "read the log": lambda stores: stores.log_reader.position(),
         "follow the log": lambda stores: follow(stores.log_reader.follow()),

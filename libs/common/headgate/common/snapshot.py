@@ -19,6 +19,7 @@ import msgspec
 import zstandard
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
+from headgate.common.clusters import Decision
 from headgate.common.errors import DecodeError
 from headgate.common.table import (
     ENTRY_KINDS,
@@ -220,6 +221,8 @@ class Manifest(BaseModel):
     pin: Pin | None = None
     rollout: Rollout | None = None
     """A table that is pinned is not rolled out."""
+    decisions: dict[str, Decision] = {}
+    """What people decided of clusters, by cluster: kept here too for when the log is lost."""
     chunks: tuple[ChunkName, ...]
     traceparent: str | None = None
 

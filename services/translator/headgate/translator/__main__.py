@@ -62,6 +62,7 @@ async def _work(context: ServiceContext, settings: TranslatorSettings) -> None:
             parts = Stores(
                 *(stores.log_reader, stores.last_good, tables.snapshots, stores.statuses, tables.heartbeats),
                 ask_watchers=lambda: ask_for_resync(bus),
+                log_writer=stores.log_writer,
             )
             leadership = _leadership(settings, tables.leases, lambda: loop.readiness() is None)
             loop = TranslatorLoop(parts, settings, leadership)

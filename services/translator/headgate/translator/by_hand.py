@@ -112,4 +112,5 @@ def next_of(current: Manifest, cause: Cause, draft: Draft) -> Draft:
         rollout=draft.rollout,
         next=draft.next,
         live=draft.live,
+        decisions=current.decisions,
     )

@@ -9,6 +9,7 @@ from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
+from headgate.common.clusters import cluster_ref
 from headgate.common.deltas import (
     Author,
     ClusterAnnouncement,
@@ -99,6 +100,8 @@ class Intake:
         """Cluster to its marked kinds, each with the sequence of its last marker."""
         self._sequences: dict[str, int] = {}
         self._sequence = 0
+        self.decided: dict[str, Delta] = {}
+        """What people decided last of each cluster, by cluster."""
 
     @property
     def incarnation(self) -> str:
@@ -143,6 +146,8 @@ class Intake:
     def _apply(self, delta: Delta, causes: Causes) -> bool:
         self._sequences[delta.ref.cluster] = delta.sequence
         kind = self._translation.world.kind_of(delta.ref)
+        if delta.ref == cluster_ref(delta.ref.cluster):
+            self.decided[delta.ref.cluster] = delta
         if kind is None or not self._translation.apply(delta):
             return False
         causes.add(delta, kind.kind)

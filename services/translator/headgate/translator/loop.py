@@ -18,6 +18,7 @@ from headgate.common.snapshot import Pointer, Version
 from headgate.common.status import LoadBalancerAddress
 from headgate.common.stores import (
     DeltaLogReader,
+    DeltaLogWriter,
     HeartbeatBoard,
     LastGoodLog,
     LogPosition,
@@ -29,6 +30,7 @@ from headgate.common.tasks import run_together
 from headgate.common.telemetry import current_traceparent, span_from, tracer
 from headgate.translator import metrics
 from headgate.translator.addresses import announced
+from headgate.translator.decisions import Decisions
 from headgate.translator.doubt import AskWatchers, Doubt
 from headgate.translator.fleet import Fleet
 from headgate.translator.intake import Causes, Intake
@@ -85,6 +87,8 @@ class Stores(NamedTuple):
     heartbeats: HeartbeatBoard
     ask_watchers: AskWatchers | None = None
     """None where nobody can be asked, and where the log never is an older copy."""
+    log_writer: DeltaLogWriter | None = None
+    """For decisions about clusters that the log lost; None: nothing is ever written back."""
 
 
 Item = LogReplay | Sequence[LogMessage] | Surroundings | Remembered | Pointer | Turn
@@ -114,6 +118,7 @@ class TranslatorLoop:
         self._required: frozenset[str] = frozenset()
         self._catch_up = CatchUp(stores.log)
         self._doubt = Doubt(stores.log, stores.ask_watchers)
+        self._decisions = Decisions(stores.log_writer)
         self._due: float | None = None
         self._next_at = float("-inf")
         """When the next revision may be, at the earliest."""
@@ -389,6 +394,9 @@ class TranslatorLoop:
                 await self._serving.adopt(self._publisher, is_current=self._is_current)
             else:
                 await self._publisher.refresh()
+            if await self._decisions_are_awaited():
+                self._stand_back()
+                return
             self._is_settled = False
             await self._translate()
             if self._leads:
@@ -399,6 +407,12 @@ class TranslatorLoop:
                 self._stay_warm()
         worked_s = time.process_time() - worked_s
         self._next_at = max(self._next_at, time.monotonic() + min(worked_s, LONGEST_REST_S))
+
+    async def _decisions_are_awaited(self) -> bool:
+        """Keep what people decided of clusters; return whether the log just got some of it again."""
+        current = self._publisher.manifest
+        self._decisions.learn(self._intake.decided, current.decisions if current else {})
+        return self._leads and await self._decisions.write_back(self._intake.incarnation, self._intake.decided)
 
     def _recovery_wait(self) -> float:
         """Seconds to wait for clusters that may be there besides: nothing is known of the table that gateways serve."""
@@ -455,6 +469,7 @@ class TranslatorLoop:
             cause_count=self._causes.count,
             inputs=dict(self._intake.inputs),
             log=self._intake.incarnation,
+            decisions=self._decisions.known,
             traceparent=current_traceparent(),
         )
 

@@ -7,11 +7,12 @@ a restored store moves the gateways back, and no version ever stands for two tab
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from headgate.common.clusters import Decision
 from headgate.common.errors import Conflict, DecodeError, HistoryBroken, NotFound
 from headgate.common.snapshot import (
     Cause,
@@ -54,6 +55,8 @@ class Draft:
     """What the replicas serve that a rollout names."""
     live: Sequence[Chunk] = ()
     """With a pin or a rollout, what would be served otherwise."""
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
+    """What people decided of clusters, by cluster."""
     traceparent: str | None = None
 
     @property
@@ -213,7 +216,7 @@ class Publisher:
         """Whether a draft is what the current revision is, as far as known."""
         self._names.learn((*draft.chunks, *draft.next, *draft.live))
         current = self._manifest
-        if current is None or current.chunks != self._names.of(draft.chunks):
+        if current is None or current.chunks != self._names.of(draft.chunks) or current.decisions != draft.decisions:
             return False
         if not _is_same(current.pin, draft.pin) or not _is_same(current.rollout, draft.rollout):
             return False
@@ -264,6 +267,7 @@ class Publisher:
             changed=changed,
             pin=pin,
             rollout=rollout,
+            decisions=dict(draft.decisions),
             chunks=self._names.of(draft.chunks),
             traceparent=draft.traceparent,
         )
