@@ -22,6 +22,7 @@ from headgate.common.table import (
     entry_kind,
 )
 from headgate.translator.conflicts import award_name, award_plugins, merge_host, outgrow
+from headgate.translator.credentials import CredentialName, award_credential, credential_names
 from headgate.translator.fragment import BackendUse, CertificateRef, Fragment, StreamPort, UpstreamRef
 from headgate.translator.streams import award_port
 from headgate.translator.upstreams import BackendFault, ResolvedUpstream
@@ -122,6 +123,8 @@ class Assembly:
         self._dirty_ports: dict[StreamPort, None] = {}
         self._dirty_names: dict[str, None] = {}
         self._dirty_certificates: dict[CertificateRef, None] = {}
+        self._credential_users: Users[CredentialName] = Users()
+        self._dirty_credentials: dict[CredentialName, None] = {}
 
     @property
     def fragments(self) -> Mapping[ObjectRef, Fragment]:
@@ -139,7 +142,7 @@ class Assembly:
         else:
             self._fragments[ref] = fragment
         self._replace_claims(ref, old, fragment)
-        self._replace_own(old, fragment)
+        self._replace_own(ref, old, fragment)
         self._replace_global_rule(ref, fragment)
         return self._replace_needs(ref, old, fragment)
 
@@ -155,7 +158,10 @@ class Assembly:
         self._dirty_names.update(names_before | names_now)
         self._dirty_ports.update(ports_before | ports_now)
 
-    def _replace_own(self, old: Fragment | None, new: Fragment | None) -> None:
+    def _replace_own(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> None:
+        names_before, names_now = credential_names(old), credential_names(new)
+        self._credential_users.replace(ref, names_before, names_now)
+        self._dirty_credentials.update(names_before | names_now)
         entries = _own(new)
         for changed in _own(old).keys() - entries.keys():
             self._discard(*changed)
@@ -234,6 +240,10 @@ class Assembly:
             yield
         for ref in _take(self._dirty_certificates):
             self._assemble_certificate(ref)
+            yield
+        for credential in _take(self._dirty_credentials):
+            users = (self._fragments[ref] for ref in self._credential_users.of(credential))
+            self._set_lost(("credential", str(credential)), award_credential(credential, users))
             yield
 
     def _assemble_host(self, host: str) -> None:
@@ -314,6 +324,9 @@ class Assembly:
             lost["name", name] = award_name(name, [*self._others(self._name_users.of(name), ref), fragment]).lost
         for port in _ports(before) | _ports(fragment):
             lost["port", str(port)] = award_port(port, [*self._others(self._port_users.of(port), ref), fragment]).lost
+        for credential in credential_names(fragment):
+            users = [*self._others(self._credential_users.of(credential), ref), fragment]
+            lost["credential", str(credential)] = award_credential(credential, users)
         if fragment.global_plugins:
             lost[GLOBAL_RULES] = award_plugins([*self._others(self._global_rules, ref), fragment]).lost
         return lost
@@ -336,7 +349,8 @@ class Assembly:
         """Yield what an object claimed in vain, in order of its claims; `losses` are those of now by default."""
         ref, losses = fragment.identity.ref, self._lost if losses is None else losses
         hosts, names, ports = _hosts(fragment), _names(fragment), map(str, _ports(fragment))
-        claimed = (("host", hosts), ("name", names), ("port", ports))
+        credentials = map(str, credential_names(fragment))
+        claimed = (("host", hosts), ("name", names), ("port", ports), ("credential", credentials))
         for where in ((kind, one) for kind, several in claimed for one in several):
             yield from losses.get(where, {}).get(ref, ())
         yield from losses.get(GLOBAL_RULES, {}).get(ref, ())

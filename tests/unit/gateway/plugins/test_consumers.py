@@ -46,6 +46,16 @@ def test_of_two_with_one_key_the_older_has_it_in_whatever_order_they_come(caplog
         assert "sesame" not in caplog.text
 
 
+def test_one_consumer_in_several_clusters_is_no_conflict(caplog) -> None:
+    twice = [consumer("jack", KEY, key=f"{cluster}/default/jack") for cluster in ("c1", "c2")]
+    with caplog.at_level(logging.ERROR):
+        found = directory(*twice)
+        assert owner(found) == "jack"
+    assert not caplog.records
+    found.replace({}, [twice[0].key])
+    assert owner(found) == "jack"
+
+
 def test_of_two_of_one_age_the_first_by_name_has_the_key() -> None:
     assert owner(directory(consumer("b", KEY), consumer("a", KEY))) == "a"
 

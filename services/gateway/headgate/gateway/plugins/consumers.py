@@ -258,6 +258,8 @@ def _headers(entry: Consumer) -> Iterator[tuple[str, str]]:
 
 def _note_rivals(key: str, credential: KnownCredential, rival: KnownCredential) -> None:
     winner, loser = sorted((credential, rival), key=lambda each: each.seniority)
+    if winner.consumer.name == loser.consumer.name and winner.config == loser.config:
+        return  # one consumer in several clusters
     _log.error(
         "two consumers have the same credential, which the older one keeps",
         extra={"plugin": credential.plugin, "kept_by": winner.consumer.name, "refused": loser.consumer.name},
