@@ -33,7 +33,8 @@ class Offline(NamedTuple):
 def make_dialects(classes: ClassSettings | None = None) -> Sequence[Dialect]:
     """Return all dialects that this release knows."""
     settings = classes or ClassSettings()
-    return (IngressDialect(settings), ApisixDialect(settings), ServicesDialect())
+    apisix = ApisixDialect(settings)
+    return (IngressDialect(settings, apisix.find_plugins), apisix, ServicesDialect())
 
 
 def translate_all(deltas: Iterable[Delta], classes: ClassSettings | None = None) -> Offline:

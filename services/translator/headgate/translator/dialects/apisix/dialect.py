@@ -30,6 +30,7 @@ from headgate.translator.dialects.apisix.legacy import restore_problems, upgrade
 from headgate.translator.dialects.apisix.pods import POD_LABELS
 from headgate.translator.dialects.apisix.route import translate_route
 from headgate.translator.dialects.apisix.shared import (
+    find_plugins,
     translate_global_rule,
     translate_plugin_config,
     translate_upstream,
@@ -37,6 +38,7 @@ from headgate.translator.dialects.apisix.shared import (
 from headgate.translator.dialects.apisix.tls import translate_tls
 from headgate.translator.fragment import Fragment, with_standing
 from headgate.translator.graph import Lookups
+from headgate.translator.shared_plugins import SharedPlugins
 from headgate.translator.standing import Standing
 
 Translate = Callable[[ObjectRef, JsonObject, Context], Fragment]
@@ -86,6 +88,10 @@ class ApisixDialect:
         upgraded = upgrade(manifest)
         fragment = _TRANSLATIONS[ref.resource](ref, upgraded, Context(lookups, self._settings))
         return fragment if upgraded is manifest else restore_problems(fragment, manifest)
+
+    def find_plugins(self, lookups: Lookups, namespace: str, name: str) -> SharedPlugins:
+        """Return the plugins of an ApisixPluginConfig, for other dialects."""
+        return find_plugins(lookups, namespace, name, self._settings)
 
     def refuse(self, ref: ObjectRef, document: ApisixDocument, error: Exception) -> Fragment:
         """Stand in for an object that made us fail."""

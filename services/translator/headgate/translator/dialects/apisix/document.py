@@ -15,8 +15,8 @@ from headgate.common.resources import (
     APISIX_UPSTREAM,
     JsonObject,
 )
-from headgate.translator.annotations.apisix import APISIX_PREFIX
-from headgate.translator.manifest import as_object, metadata
+from headgate.translator.annotations.apisix import apisix_annotations
+from headgate.translator.manifest import metadata
 from headgate.translator.world import StoredKind
 
 _METADATA = ("creationTimestamp", "uid")
@@ -36,9 +36,8 @@ class ApisixDocument(NamedTuple):
 def read_document(manifest: JsonObject) -> ApisixDocument:
     """Strip a resource."""
     meta = metadata(manifest)
-    annotations = as_object(meta.get("annotations"))
     kept: JsonObject = {key: meta[key] for key in _METADATA if key in meta}
-    kept["annotations"] = {key: annotations[key] for key in sorted(annotations) if key.startswith(APISIX_PREFIX)}
+    kept["annotations"] = apisix_annotations(manifest)
     content = {
         "apiVersion": manifest.get("apiVersion"),
         "kind": manifest.get("kind"),

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
-from headgate.common.table import Provenance, Retries, Route, Timeouts, WeightedBackend
+from headgate.common.table import PluginUse, Provenance, Retries, Route, Timeouts, WeightedBackend
+from headgate.translator.annotations.apisix import ApisixAnnotations, apisix_annotations, read_apisix_annotations
 from headgate.translator.dialects.apisix.backends import NodesBackend, ServiceBackend
 from headgate.translator.dialects.apisix.context import Context, find_referenced, identify
 from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS
@@ -53,9 +54,12 @@ def translate_route(ref: ObjectRef, manifest: JsonObject, context: Context) -> F
     problems: list[Problem] = []
     spec = Spec(manifest.get("spec"), problems)
     spec.rest(_Rest, "http", "stream")
+    annotations = apisix_annotations(manifest)
+    annotated = read_apisix_annotations(annotations) if annotations else None
+    problems += annotated.problems if annotated is not None else ()
     http, stream = spec.each("http", HttpRule), spec.each("stream", StreamRule)
     _check_names([*http, *stream], problems)
-    rules = [_Rule(ref, part, context, problems) for part in http]
+    rules = [_Rule(ref, part, context, annotated, problems) for part in http]
     streams = [found for part in stream if (found := translate_stream(ref, part, context, problems))]
     return Fragment(
         identity=identify(ref, manifest),
@@ -79,8 +83,16 @@ def _check_names(rules: "list[Part[HttpRule] | Part[StreamRule]]", problems: lis
 class _Rule:
     """One rule for HTTP requests."""
 
-    def __init__(self, ref: ObjectRef, part: Part[HttpRule], context: Context, problems: list[Problem]) -> None:
+    def __init__(
+        self,
+        ref: ObjectRef,
+        part: Part[HttpRule],
+        context: Context,
+        annotated: ApisixAnnotations | None,
+        problems: list[Problem],
+    ) -> None:
         self._ref, self._rule, self._field = ref, part.value, part.field
+        self._annotated = annotated
         self._context, self._problems = context, problems
         self._match = read_match(self._rule.match, f"{self._field}.match", problems)
         self._filter_fault = self._refuse_filter()
@@ -125,8 +137,15 @@ class _Rule:
                 self._problems.append(told.model_copy(update={"message": f"{where}: {problem}"}))
         field = f"{self._field}.plugin_config_name"
         theirs_used = (use._replace(name_field=field, port_field=field) for use in inherited.backends)
-        faults = (*faults, *inherited.faults, *mine.faults)
-        return Plugins(inherited.uses + mine.uses, faults, (*theirs_used, *mine.backends))
+        uses = {use.name: use for use in (*self._annotated_plugins(), *inherited.uses, *mine.uses)}
+        unreadable = self._annotated.unreadable if self._annotated is not None else ()
+        annotated = (f"{', '.join(unreadable)} cannot be followed",) if unreadable else ()
+        faults = (*annotated, *faults, *inherited.faults, *mine.faults)
+        return Plugins(tuple(uses.values()), faults, (*theirs_used, *mine.backends))
+
+    def _annotated_plugins(self) -> tuple[PluginUse, ...]:
+        """Plugins by annotations of the object: older releases read some on ApisixRoutes too."""
+        return self._annotated.plugins if self._annotated is not None else ()
 
     @property
     def _config_name(self) -> str:

@@ -5,14 +5,18 @@ What they say takes effect elsewhere; here is what their authors are told of the
 
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
+from headgate.translator.classes import ClassSettings
 from headgate.translator.dialects.apisix.backends import read_discovery
-from headgate.translator.dialects.apisix.context import Context, identify
+from headgate.translator.dialects.apisix.context import Context, find_referenced, identify
+from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS
 from headgate.translator.dialects.apisix.models.fields import Model
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.plugins import Plugins, read_all
 from headgate.translator.dialects.apisix.reading import Spec, refuse
 from headgate.translator.dialects.apisix.upstream import read_fields, read_upstream, settings_for
 from headgate.translator.fragment import Fragment
+from headgate.translator.graph import Lookups
+from headgate.translator.shared_plugins import SharedPlugins
 
 
 class _Rest(Model):
@@ -59,6 +63,19 @@ def translate_global_rule(ref: ObjectRef, manifest: JsonObject, context: Context
         backends=plugins.backends,
         global_plugins=plugins.uses,
     )
+
+
+def find_plugins(lookups: Lookups, namespace: str, name: str, settings: ClassSettings) -> SharedPlugins:
+    """Return the plugins of an ApisixPluginConfig, for whoever names one."""
+    what = f"ApisixPluginConfig {namespace}/{name}"
+    manifest = find_referenced(lookups, PLUGIN_CONFIGS, namespace, name, settings)
+    if manifest is None:
+        return SharedPlugins(fault=f"{what} not found, or it is another controller's")
+    problems: list[Problem] = []
+    parts = Spec(manifest.get("spec"), problems).each("plugins", Plugin)
+    plugins = read_all(parts, namespace, Context(lookups, settings), problems)
+    errors = [problem for problem in problems if problem.severity == "error"]
+    return SharedPlugins(plugins.uses, plugins.backends, f"{what}: {errors[0]}" if errors else "")
 
 
 def _read(ref: ObjectRef, manifest: JsonObject, context: Context, problems: list[Problem]) -> Plugins:

@@ -18,10 +18,12 @@ from headgate.translator.dialects.ingress.document import (
     IngressDocument,
 )
 from headgate.translator.dialects.ingress.in_place import ALL_IN_PLACE
+from headgate.translator.dialects.ingress.policy import Extensions
 from headgate.translator.dialects.ingress.translate import identify, translate_ingress
 from headgate.translator.fragment import Fragment, with_standing
 from headgate.translator.graph import Lookups
 from headgate.translator.manifest import as_list, as_object, as_text, metadata
+from headgate.translator.shared_plugins import FindPlugins, no_plugins
 from headgate.translator.standing import Standing
 
 
@@ -39,8 +41,9 @@ class IngressDialect:
     roots = (INGRESSES, LEGACY_INGRESSES)
     reads = (INGRESS_CLASSES, SECRETS)
 
-    def __init__(self, classes: ClassSettings) -> None:
-        self._classes = classes
+    def __init__(self, classes: ClassSettings, find_plugins: FindPlugins = no_plugins) -> None:
+        """Take the settings, and who finds the plugins that annotations of Apache APISIX name."""
+        self._classes, self._find_plugins = classes, find_plugins
 
     def concerns(self, document: IngressDocument) -> bool:
         """Whether an Ingress may contribute: its class is looked up later, as it may change without the object."""
@@ -48,7 +51,7 @@ class IngressDialect:
 
     def check(self, ref: ObjectRef, manifest: JsonObject, document: IngressDocument) -> Iterable[Problem]:
         """Return what is wrong with an Ingress by itself: what its translation says while everything else is there."""
-        return translate_ingress(ref, manifest, ALL_IN_PLACE, self._classes.plugin_names).problems
+        return translate_ingress(ref, manifest, ALL_IN_PLACE, Extensions(self._classes.plugin_names)).problems
 
     def translate(self, ref: ObjectRef, lookups: Lookups) -> Fragment | None:
         """Return an Ingress' contribution; None where it is gone or of another class.
@@ -67,7 +70,8 @@ class IngressDialect:
         served = present if good is None else good
         if served is None:
             return None
-        return with_standing(translate_ingress(ref, served, lookups, self._classes.plugin_names), standing)
+        extensions = Extensions(self._classes.plugin_names, self._find_plugins)
+        return with_standing(translate_ingress(ref, served, lookups, extensions), standing)
 
     @staticmethod
     def _standing(ref: ObjectRef, lookups: Lookups) -> Standing | None:

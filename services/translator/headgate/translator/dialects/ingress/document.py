@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from headgate.common.resources import INGRESS, LEGACY_INGRESS, JsonObject
 from headgate.translator.annotations import ours
+from headgate.translator.annotations.apisix import apisix_annotations
 from headgate.translator.manifest import as_object, metadata
 from headgate.translator.world import StoredKind
 
@@ -33,6 +34,7 @@ def read_ingress(manifest: JsonObject) -> IngressDocument:
     annotations = as_object(meta.get("annotations"))
     kept: JsonObject = {key: meta[key] for key in _METADATA if key in meta}
     kept["annotations"] = {key: annotations[key] for key in _ANNOTATIONS if key in annotations} | ours(manifest)
+    kept["annotations"] |= apisix_annotations(manifest)
     content = {"apiVersion": manifest.get("apiVersion"), "metadata": kept, "spec": manifest.get("spec")}
     return IngressDocument(json.dumps(content, separators=(",", ":"), default=str).encode())
 

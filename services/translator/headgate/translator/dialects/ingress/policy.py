@@ -1,8 +1,8 @@
 """What an Ingress' annotations say of its routes and hosts."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
@@ -10,6 +10,7 @@ from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import (
     AllOf,
+    BackendProtocol,
     Canary,
     ClientAuth,
     Compare,
@@ -22,12 +23,21 @@ from headgate.common.table import (
     TlsPolicy,
 )
 from headgate.translator.annotations import PREFIX, Reading, ours, read_annotations
+from headgate.translator.annotations.apisix import (
+    APISIX_PREFIX,
+    apisix_annotations,
+    apisix_field,
+    read_apisix_annotations,
+)
 from headgate.translator.annotations.reading import field_of
 from headgate.translator.certificates import AUTHORITIES, REVOCATIONS, SECRETS, stand_in
 from headgate.translator.dialects.ingress.canary import read_canary
+from headgate.translator.fragment import BackendUse
 from headgate.translator.graph import Lookups
 from headgate.translator.manifest import shown
+from headgate.translator.shared_plugins import FindPlugins, SharedPlugins, no_plugins
 
+_MAX_ATTEMPTS = 10
 _OVER_TLS = Compare(subject=Subject.SCHEME, values=("https",))
 _VERSIONS = ("1.0", "1.1", "1.2", "1.3")
 
@@ -50,6 +60,20 @@ class Policy:
     gives_way: bool
     """Whether that is because nobody can tell which requests it is for."""
     problems: tuple[Problem, ...]
+    namespace: str = ""
+    """Of the Services, instead of the object's own."""
+    protocol: BackendProtocol | None = None
+    """That is spoken with the Services, instead of what they say."""
+    backends: tuple[BackendUse, ...] = ()
+    """Upstreams that its plugins refer to."""
+
+
+class Extensions(NamedTuple):
+    """What is known beyond this dialect."""
+
+    plugin_names: Collection[str] = ()
+    """Third-party plugins that gateways have."""
+    find_plugins: FindPlugins = no_plugins
 
 
 _NOTHING_SAID = Policy(
@@ -65,13 +89,47 @@ _NOTHING_SAID = Policy(
 )
 
 
-def read_policy(ref: ObjectRef, manifest: JsonObject, lookups: Lookups, plugin_names: Collection[str]) -> Policy:
-    """Read an Ingress' annotations; looks up the Secret of clients' authorities, where one is named.
+def read_policy(ref: ObjectRef, manifest: JsonObject, lookups: Lookups, extensions: Extensions) -> Policy:
+    """Read an Ingress' annotations; looks up the Secret of clients' authorities, where one is named."""
+    annotations, of_apisix = ours(manifest), apisix_annotations(manifest)
+    policy = _read(ref, annotations, lookups, extensions.plugin_names) if annotations else _NOTHING_SAID
+    return _add_apisix(ref, policy, of_apisix, lookups, extensions.find_plugins) if of_apisix else policy
 
-    `plugin_names` are those of third-party plugins that gateways have.
-    """
-    annotations = ours(manifest)
-    return _read(ref, annotations, lookups, plugin_names) if annotations else _NOTHING_SAID
+
+def _add_apisix(
+    ref: ObjectRef, policy: Policy, annotations: JsonObject, lookups: Lookups, find_plugins: FindPlugins
+) -> Policy:
+    """Add what annotations of Apache APISIX say. Where both say something ours count; plugins are added up."""
+    read = read_apisix_annotations(annotations)
+    problems, unreadable = [*policy.problems, *read.problems], list(read.unreadable)
+    shared, field = SharedPlugins(), apisix_field("plugin-config-name")
+    if read.plugin_config:
+        shared = find_plugins(lookups, ref.namespace, read.plugin_config)
+        if shared.fault:
+            unreadable.append(f"{APISIX_PREFIX}plugin-config-name")
+            value = shown(read.plugin_config)
+            message = f"{shared.fault}; until then every request is refused"
+            problems.append(Problem(reason="PluginConfigNotFound", field=field, value=value, message=message))
+    own = {use.name for use in read.plugins}
+    plugins = (*(use for use in shared.uses if use.name not in own), *read.plugins)
+    fields: JsonObject = {"plugins": (*policy.fields.get("plugins", ()), *plugins)} if plugins else {}
+    if read.websocket is not None:
+        fields["websocket"] = read.websocket
+    if read.retries is not None:
+        fields["retries"] = Retries(attempts=min(read.retries, _MAX_ATTEMPTS), on=("connect", "reset", "timeout"))
+    if read.timeouts:
+        fields["timeouts"] = Timeouts(**read.timeouts)
+    said = {name: value for name, value in policy.fields.items() if name != "plugins"}
+    return replace(
+        policy,
+        path_type=read.path_type or policy.path_type,
+        fields=policy.fields | fields | said,
+        refusal=policy.refusal or _refusal(ref, unreadable, ""),
+        problems=tuple(problems),
+        namespace=read.namespace,
+        protocol=read.protocol,
+        backends=tuple(use._replace(name_field=field, port_field=field) for use in shared.backends),
+    )
 
 
 def _read(ref: ObjectRef, annotations: JsonObject, lookups: Lookups, plugin_names: Collection[str]) -> Policy:
@@ -104,8 +162,8 @@ def _refuse_what_the_main_decides(reading: Reading) -> None:
             reading.refuse(name, "must be on the Ingress that this one is a canary of")
 
 
-def _refusal(ref: ObjectRef, unreadable: Iterable[str]) -> str | None:
-    names = ", ".join(f"{PREFIX}{name}" for name in unreadable)
+def _refusal(ref: ObjectRef, unreadable: Iterable[str], prefix: str = PREFIX) -> str | None:
+    names = ", ".join(f"{prefix}{name}" for name in unreadable)
     return f"Ingress {ref.namespace}/{ref.name} refuses requests: {names} cannot be followed" if names else None
 
 

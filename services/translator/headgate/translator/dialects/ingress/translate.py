@@ -4,7 +4,7 @@ Services are not looked up here: what is wrong with a backend is known to its up
 from there. So neither a Service nor an endpoint ever runs this again.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from sys import intern
 
@@ -21,7 +21,7 @@ from headgate.translator.dialects.ingress.parse import (
     TlsRule,
     parse_ingress,
 )
-from headgate.translator.dialects.ingress.policy import Policy, read_policy
+from headgate.translator.dialects.ingress.policy import Extensions, Policy, read_policy
 from headgate.translator.dialects.ingress.unknown_fields import find_unknown_fields
 from headgate.translator.fragment import (
     BackendUse,
@@ -39,6 +39,7 @@ from headgate.translator.fragment import (
 )
 from headgate.translator.graph import Lookups
 from headgate.translator.manifest import as_text, creation_time, metadata, shown
+from headgate.translator.shaped import ShapedService
 
 KIND = "Ingress"
 _CATCH_ALL = PathMatch(type=PathType.PREFIX, value="/")
@@ -50,25 +51,23 @@ def identify(ref: ObjectRef, manifest: JsonObject) -> Identity:
     return Identity(ref, api_version, KIND, as_text(metadata(manifest).get("uid")), creation_time(manifest))
 
 
-def translate_ingress(
-    ref: ObjectRef, manifest: JsonObject, lookups: Lookups, plugin_names: Collection[str] = ()
-) -> Fragment:
-    """Return what an Ingress that is ours contributes; gateways have these third-party plugins."""
+def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups, extensions: Extensions) -> Fragment:
+    """Return what an Ingress that is ours contributes."""
     legacy = is_legacy(manifest)
-    policy = read_policy(ref, manifest, lookups, plugin_names)
+    policy = read_policy(ref, manifest, lookups, extensions)
     problems: list[Problem] = []
     spec = parse_ingress(upgrade(manifest) if legacy else manifest, problems, policy.path_type)
     if legacy:
         problems = restore_problems(problems)
     problems = [*policy.problems, *problems, *find_unknown_fields(manifest)]
     written: Callable[[str], str] = restore_field if legacy else str
-    routes = [*_rule_routes(ref, spec, problems), *_default_routes(ref, spec, written)]
+    routes = [*_rule_routes(ref, spec, policy, problems), *_default_routes(ref, spec, policy, written)]
     hosts = tuple(dict.fromkeys(rule.host for rule in spec.rules))
     fragment = Fragment(
         identity=identify(ref, manifest),
         hosts=hosts,
         routes=tuple(routes),
-        backends=tuple(_backend_uses(ref, spec, written, problems)),
+        backends=(*_backend_uses(ref, spec, policy, written), *policy.backends),
         names=tuple(claim for entry in spec.tls for claim in _claim_names(ref, entry, lookups, problems)),
         problems=tuple(problems),
     )
@@ -116,7 +115,7 @@ def _as_canary(fragment: Fragment, policy: Policy, canary: Canary) -> Fragment:
     return replace(fragment, hosts=(), routes=(), names=(), canaries=() if policy.refusal else tuple(claims))
 
 
-def _rule_routes(ref: ObjectRef, spec: IngressSpec, problems: list[Problem]) -> Iterator[RouteClaim]:
+def _rule_routes(ref: ObjectRef, spec: IngressSpec, policy: Policy, problems: list[Problem]) -> Iterator[RouteClaim]:
     seen: dict[tuple[str, PathType, str], str] = {}
     for rule in spec.rules:
         for path in rule.paths:
@@ -127,10 +126,12 @@ def _rule_routes(ref: ObjectRef, spec: IngressSpec, problems: list[Problem]) -> 
                 problems.append(Problem(reason="DuplicatePath", field=field, value=shown(path.path), message=message))
                 continue
             match = PathMatch(type=path.type, value=path.path)
-            yield _claim(ref, rule.host, match, path.backend, path.field)
+            yield _claim(ref, rule.host, match, _upstream(ref, path.backend, policy), path.field)
 
 
-def _default_routes(ref: ObjectRef, spec: IngressSpec, written: Callable[[str], str]) -> Iterator[RouteClaim]:
+def _default_routes(
+    ref: ObjectRef, spec: IngressSpec, policy: Policy, written: Callable[[str], str]
+) -> Iterator[RouteClaim]:
     """The defaultBackend: everything of every host where there are no rules, else what is left of the rules' hosts."""
     if spec.default_backend is None:
         return
@@ -138,35 +139,39 @@ def _default_routes(ref: ObjectRef, spec: IngressSpec, written: Callable[[str], 
     own = {rule.host for rule in spec.rules for path in rule.paths if (path.type, path.path) == (PathType.PREFIX, "/")}
     for host in dict.fromkeys(rule.host for rule in spec.rules) or (ANY_HOST,):
         if host not in own:
-            yield _claim(ref, host, _CATCH_ALL, spec.default_backend, field, is_default=True)
+            upstream = _upstream(ref, spec.default_backend, policy)
+            yield _claim(ref, host, _CATCH_ALL, upstream, field, is_default=True)
 
 
 def _claim(
-    ref: ObjectRef, host: str, match: PathMatch, backend: Backend, field: str, is_default: bool = False
+    ref: ObjectRef, host: str, match: PathMatch, upstream: UpstreamRef, field: str, is_default: bool = False
 ) -> RouteClaim:
     # The provenance has no resourceVersion: it changes with every status that is written to the object, and each of
     # those would then be a revision of the table.
     route = Route(
         name=f"{ref.cluster}/{ref.namespace}/{ref.name} {match.type} {match.value}",
         path=match,
-        backends=(WeightedBackend(upstream=_upstream(ref, backend).key),),
+        backends=(WeightedBackend(upstream=upstream.key),),
         provenance=Provenance(cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=field),
     )
     return RouteClaim(host, route, intern(field if is_default else f"{field}.path"), is_default)
 
 
-def _upstream(ref: ObjectRef, backend: Backend) -> UpstreamRef:
+def _upstream(ref: ObjectRef, backend: Backend, policy: Policy) -> UpstreamRef:
     if isinstance(backend, ResourceBackend):
         return ResourceRef(ref.cluster, ref.namespace, backend.api_group, backend.kind, backend.name)
-    return ServicePortRef(ref.cluster, ref.namespace, backend.service, backend.port)
+    namespace = policy.namespace or ref.namespace
+    if policy.protocol is not None:
+        return ShapedService(ref.cluster, namespace, backend.service, backend.port, policy.protocol)
+    return ServicePortRef(ref.cluster, namespace, backend.service, backend.port)
 
 
 def _backend_uses(
-    ref: ObjectRef, spec: IngressSpec, written: Callable[[str], str], problems: list[Problem]
+    ref: ObjectRef, spec: IngressSpec, policy: Policy, written: Callable[[str], str]
 ) -> Iterator[BackendUse]:
     backends = [path.backend for rule in spec.rules for path in rule.paths]
     for backend in [spec.default_backend, *backends] if spec.default_backend else backends:
-        upstream = _upstream(ref, backend)
+        upstream = _upstream(ref, backend, policy)
         if isinstance(backend, ResourceBackend):
             yield BackendUse(upstream, intern(backend.field), intern(backend.field))
             continue
