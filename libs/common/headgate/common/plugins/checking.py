@@ -21,6 +21,22 @@ from headgate.common.secret import Secret
 from headgate.common.table import PluginUse
 
 C = TypeVar("C", bound=PluginConfig)
+_TYPES = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "dict_type": "an object",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "list_type": "a list",
+    "model_attributes_type": "an object",
+    "model_type": "an object",
+    "string_type": "a text",
+    "tuple_type": "a list",
+}
+"""What pydantic wants where an error is of this type."""
 
 
 def check_use(use: PluginUse, others: Collection[str] = ()) -> None:
@@ -136,16 +152,32 @@ def _told(model: type[PluginConfig], error: ErrorDetails) -> str:
         return "is required"
     if kind == "extra_forbidden":
         return _unknown_field(model, str(place[-1]), is_at_the_top=len(place) == 1)
+    if kind in _TYPES:
+        return f"must be {_TYPES[kind]}, but is {_shown(kind, error['input']) or _kind_of(error['input'])}"
+    if kind == "union_tag_invalid":
+        return f"must be one of {error['ctx']['expected_tags']}, but is {json.dumps(error['ctx']['tag'])[:60]}"
     text = error["msg"].removeprefix("Value error, ")
-    if not text.startswith("Input should be "):
-        return text
-    return f"must be {text.removeprefix('Input should be ')}{_shown(kind, error['input'])}"
+    for beginning, other in (("Input should be ", "must be "), ("String should ", "must "), ("Tuple should ", "must ")):
+        if text.startswith(beginning):
+            shown = _shown(kind, error["input"])
+            return f"{other}{text.removeprefix(beginning)}{f', but is {shown}' if shown else ''}"
+    return text
 
 
 def _shown(kind: str, written: JsonValue) -> str:
+    """Return what was written as JSON; empty if it may be a secret."""
     if isinstance(written, bool | int | float) or (kind == "literal_error" and isinstance(written, str)):
-        return f", but is {json.dumps(written)[:60]}"
+        return json.dumps(written)[:60]
     return ""
+
+
+def _kind_of(written: JsonValue) -> str:
+    """Say what was written without showing it."""
+    if written is None:
+        return "null"
+    if isinstance(written, str):
+        return "a text"
+    return "an object" if isinstance(written, dict) else "a list"
 
 
 def _unknown_field(model: type[PluginConfig], name: str, *, is_at_the_top: bool) -> str:

@@ -1,6 +1,6 @@
 """What `proxy-rewrite` is told."""
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -55,6 +55,8 @@ class ProxyRewriteConfig(PluginConfig):
     host: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._~\[\]:-]+$")
     """Host that is sent, with a port if need be."""
     method: str | None = Field(default=None, pattern="^[A-Z]+$")
+    scheme: Literal["http", "https"] | None = None
+    """Taken for compatibility with older versions: what is spoken with an upstream is the upstream's business."""
     use_real_request_uri_unsafe: bool = False
     """Taken for compatibility: the path goes on as the client sent it, not decoded, in any case."""
     headers: HeaderChanges = HeaderChanges()

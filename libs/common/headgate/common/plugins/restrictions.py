@@ -1,8 +1,9 @@
 """What `ua-restriction`, `referer-restriction` and `uri-blocker` are told."""
 
+import re
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.fields import PatternText
@@ -27,7 +28,16 @@ class UaRestrictionConfig(PluginConfig):
         return self
 
 
-RefererHost = Annotated[str, Field(pattern=r"^(\*|\*?[0-9a-zA-Z-._\[\]:]+)$")]
+_HOST = re.compile(r"\*|\*?[0-9a-zA-Z._\[\]:-]+")
+
+
+def _check_host(text: str) -> str:
+    if not _HOST.fullmatch(text):
+        raise ValueError(f"{text[:60]!r} is no host as example.com or *.example.com")
+    return text
+
+
+RefererHost = Annotated[str, AfterValidator(_check_host)]
 
 
 class RefererRestrictionConfig(PluginConfig):

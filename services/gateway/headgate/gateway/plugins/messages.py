@@ -53,6 +53,9 @@ class NoBody:
         return b""
 
 
+_NO_BODY = NoBody()
+
+
 def _gained_dot_segments(before: str, after: str) -> bool:
     """Tell whether a change made a path lead elsewhere: `/api../x` without its prefix `/api` does."""
     return has_dot_segments(after.encode()) and not has_dot_segments(before.encode())
@@ -172,7 +175,7 @@ class Request:
         self.body = body
         """None until it is read. A body that no plugin reads streams."""
         self.is_body_replaced = False
-        self._source: BodySource = NoBody() if source is None else source
+        self._source: BodySource = _NO_BODY if source is None else source
 
     def fault(self) -> str:
         """Say what is wrong with what plugins made of the request line; empty if it can be sent."""
@@ -224,6 +227,10 @@ class Request:
         if len(self.body) > limit:
             raise BodyTooLarge(f"body of {len(self.body)} bytes where {limit} are taken")
         return self.body
+
+    def forget_source(self) -> None:
+        """Let go of the client's connection: the request has ended."""
+        self._source = _NO_BODY
 
     def replace_body(self, body: bytes) -> None:
         """Send this instead of what the client sends."""
