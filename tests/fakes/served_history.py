@@ -92,7 +92,7 @@ class History:
 
     async def until_written(self, manifest: Any) -> None:
         """Wait until the log has a record of the last good version of an object."""
-        log, subject = delta_stream(self.stores.bus), last_good_subject(ref_of(manifest))
+        log, subject = delta_stream(self.stores.bus), last_good_subject(ref_of(manifest), "default")
         async with asyncio.timeout(BOUND_S):
             while await log.last(subject) is None:  # noqa: ASYNC110 - the log has no event for one subject
                 await asyncio.sleep(0.02)

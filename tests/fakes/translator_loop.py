@@ -77,7 +77,7 @@ async def until(check: Callable[[], Any]) -> Any:
 
 
 async def idle(stores: MemoryStores, *translators: TranslatorLoop) -> None:
-    """Wait until everything in the log is read and published, and statuses are posted."""
+    """Wait until everything in the log is read and published, and statuses are posted by whoever leads."""
     await until(
         lambda: all(
             each._intake.sequence == stores.log._last_sequence

@@ -18,6 +18,7 @@ from headgate.common.clusters import MAX_WEIGHT, ClusterSettings, Decision, Drai
 from headgate.common.deltas import ClusterAnnouncement
 from headgate.common.errors import Conflict
 from headgate.common.resources import CLUSTER
+from headgate.common.selection import EVERYTHING
 from headgate.common.stores import DeltaLogReader, DeltaSelection, LoggedDelta
 from headgate.common.stores.nats import NatsStores
 
@@ -63,12 +64,12 @@ def clusters(nats_url: str, data_dir: Path, table: str, as_json: bool) -> None:
     if as_json:
         print_json([_as_document(name, known) for name, known in found.items()])
         return
-    rows = [(name, *_cells(known)) for name, known in found.items()]
+    rows = [(name, *_cells(known, table)) for name, known in found.items()]
     print_table(("CLUSTER", "STATE", "WEIGHT", "PRIORITY", "LAST CONTACT", "LAST CHANGE", "GATEWAYS"), rows)
 
 
-def _cells(known: Known) -> tuple[object, ...]:
-    settings = known.settings
+def _cells(known: Known, table: str) -> tuple[object, ...]:
+    settings = known.settings.of_table(table)
     state = "served" if known.is_served else "not listed yet"
     if known.watcher and datetime.now(UTC) - known.watcher.announced_at > SILENT_AFTER:
         state += f", its watcher is silent since {age(known.watcher.announced_at)}"
@@ -142,7 +143,7 @@ def undrain(cluster: str, by: str, nats_url: str, data_dir: Path, table: str, as
     "gateways",
     multiple=True,
     metavar="URL",
-    help="Where its gateways are, as others cannot reach its pods; repeatable.",
+    help="Where its gateways of the --table are, as others cannot reach its pods; repeatable.",
 )
 @click.option("--direct", is_flag=True, help="Its pods can be reached from everywhere.")
 @_change_options
@@ -188,23 +189,25 @@ def _change(
     if as_json:
         print_json({"cluster": cluster, **settings.model_dump(mode="json")})
     else:
-        click.echo(f"cluster {cluster}: {_describe(settings)}")
+        click.echo(f"cluster {cluster}: {_describe(settings.of_table(table))}")
 
 
 def _describe(settings: ClusterSettings) -> str:
     weight = "weighted by its endpoints" if settings.weight is None else f"weight {settings.weight}"
     drained = f"drained by {settings.drained.by}" if settings.drained else "not drained"
-    reached = f"reached by {', '.join(settings.gateways)}" if settings.gateways else "reached directly"
+    reached = f"reached by {', '.join(settings.gateways) or 'none of its gateways'}"
+    reached = reached if settings.has_local_pods else "reached directly"
     return f"{drained}, {weight}, priority {settings.priority}, {reached}"
 
 
 async def _read(stores: NatsStores, table: str) -> dict[str, Known]:
     pointer = await stores.snapshots.read_pointer(table)
-    inputs = (await stores.snapshots.get_manifest(table, pointer.version)).inputs if pointer else {}
+    manifest = await stores.snapshots.get_manifest(table, pointer.version) if pointer else None
+    inputs, selection = (manifest.inputs, manifest.selection) if manifest else ({}, EVERYTHING)
     decided = {delta.ref.name: delta for delta in (each.delta for each in await _decisions(stores.log_reader))}
     watchers = {each.cluster: each for each in await stores.log_reader.announcements()}
     found = {}
-    for name in sorted({*inputs, *decided, *watchers}):
+    for name in sorted(filter(selection.has_cluster, {*inputs, *decided, *watchers})):
         settings = read_settings(decided[name].object or {}) if name in decided else ClusterSettings()
         last_change = await _logged_at(stores.log_reader, name, inputs.get(name, 0))
         found[name] = Known(settings, name in inputs, last_change, watchers.get(name))
@@ -244,7 +247,7 @@ async def change_cluster(
         old = before[0].delta if before else None
         if old is None:
             await _check_known(stores, table, cluster)
-        settings = _changed(read_settings((old.object if old else None) or {}), changes)
+        settings = _changed(read_settings((old.object if old else None) or {}), table, changes)
         delta = Decision.make(settings, by, datetime.now(UTC)).as_delta(cluster)
         try:
             await stores.log_writer.append(delta, old.sequence if old else 0)
@@ -254,7 +257,12 @@ async def change_cluster(
     raise CommandError(f"cluster {cluster} is being changed by others again and again; try once more")
 
 
-def _changed(settings: ClusterSettings, changes: Mapping[str, Any]) -> ClusterSettings:
+def _changed(settings: ClusterSettings, table: str, changes: Mapping[str, Any]) -> ClusterSettings:
+    if changes.get("gateways"):
+        settings = settings.with_gateways(table, changes["gateways"])
+        changes = {name: value for name, value in changes.items() if name != "gateways"}
+    elif "gateways" in changes:
+        changes = {**changes, "table_gateways": {}}  # whether pods can be reached is no matter of tables
     try:
         return ClusterSettings.model_validate({**settings.model_dump(), **changes})
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""`headgate status KIND/NAMESPACE/NAME`: how one object stands, in every cluster that has it.
+"""`headgate status KIND/NAMESPACE/NAME`: how one object stands, in every cluster that has it and every table it is in.
 
 What was written about it is on the status board; which replicas serve it is asked now.
 """
@@ -16,6 +16,7 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import INGRESS, LEGACY_INGRESS, SERVICE
 from headgate.common.snapshot import Version
 from headgate.common.status import EventNote, StatusUpdate
+from headgate.common.table import DEFAULT_TABLE
 
 _RESOURCES = {
     "ingress": {(kind.group, kind.resource) for kind in (INGRESS, LEGACY_INGRESS)},
@@ -82,10 +83,21 @@ class Served:
         )
 
 
+def present_only(updates: Iterable[StatusUpdate]) -> list[StatusUpdate]:
+    """Leave out tables that have let an object go, unless all have; in order of cluster and table."""
+    ordered = sorted(updates, key=lambda update: (update.ref, update.table != DEFAULT_TABLE, update.table))
+    speaking = {update.ref for update in ordered if update.conditions}
+    return [update for update in ordered if update.conditions or update.ref not in speaking]
+
+
+def _served(update: StatusUpdate, heartbeats: Iterable[Heartbeat]) -> Served:
+    return Served.of(update.revision, (beat for beat in heartbeats if beat.table == update.table))
+
+
 def is_well(updates: Iterable[StatusUpdate], heartbeats: Sequence[Heartbeat]) -> bool:
     """Whether an object is served as it is written, everywhere."""
     return all(
-        not Served.of(update.revision, heartbeats).not_by
+        not _served(update, heartbeats).not_by
         and not any(problem.severity is Severity.ERROR for problem in update.problems)
         and update.is_accepted
         for update in updates
@@ -93,26 +105,27 @@ def is_well(updates: Iterable[StatusUpdate], heartbeats: Sequence[Heartbeat]) ->
 
 
 def as_document(updates: Iterable[StatusUpdate], heartbeats: Sequence[Heartbeat]) -> list[dict[str, Any]]:
-    """Return how an object stands as JSON data, an element for each cluster."""
+    """Return how an object stands as JSON data, an element for each cluster and table."""
     documents = []
     for update in updates:
-        served = Served.of(update.revision, heartbeats)
+        served = _served(update, heartbeats)
         known = update.model_dump(mode="json", exclude={"traceparent", "content"})
         documents.append(known | {"served_by": list(served.by), "not_served_by": list(served.not_by)})
     return documents
 
 
 def print_object(updates: Iterable[StatusUpdate], heartbeats: Sequence[Heartbeat]) -> None:
-    """Print how an object stands, cluster by cluster."""
+    """Print how an object stands, cluster by cluster and table by table."""
     for number, update in enumerate(updates):
         if number:
             click.echo()
-        _print_one(update, Served.of(update.revision, heartbeats))
+        _print_one(update, _served(update, heartbeats))
 
 
 def _print_one(update: StatusUpdate, served: Served) -> None:
     ref = update.ref
-    click.echo(click.style(f"{update.kind} {ref.namespace}/{ref.name} in cluster {ref.cluster}", bold=True))
+    table = "" if update.table == DEFAULT_TABLE else f", table {update.table}"
+    click.echo(click.style(f"{update.kind} {ref.namespace}/{ref.name} in cluster {ref.cluster}{table}", bold=True))
     for label, text in _lines(update, served):
         click.echo(f"  {label + ':':<12}{text}")
     if update.conditions:

@@ -12,7 +12,6 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject
 from headgate.common.settings import load_settings
 from headgate.common.table import TableEntry
-from headgate.translator.dialects.ingress import ClassSettings
 from headgate.translator.offline import Offline, translate_all
 from headgate.translator.settings import TranslatorSettings
 from headgate.watcher.objects import prepare
@@ -84,7 +83,7 @@ def translate_paths(paths: Sequence[Path], translator_flags: Sequence[str] = ())
     read = read_paths(paths, cluster=CLUSTER)
     recipients = throwaway_recipients()
     made = [delta for one in read.objects if (delta := delta_of(one, recipients))]
-    offline = translate_all(made, class_settings(translator_flags))
+    offline = translate_all(made, translator_settings(translator_flags).classes)
     findings = [Finding(one.file, one.line, one.object, one.problem) for one in read.problems]
     findings += _located(offline, read.objects)
     return OfflineTable(
@@ -96,13 +95,13 @@ def translate_paths(paths: Sequence[Path], translator_flags: Sequence[str] = ())
     )
 
 
-def class_settings(translator_flags: Sequence[str] = ()) -> ClassSettings:
-    """Return what decides which Ingresses are ours: by flags, environment and the TOML file.
+def translator_settings(translator_flags: Sequence[str] = ()) -> TranslatorSettings:
+    """Return what decides which objects are in a table: by flags, environment and the TOML file.
 
     Raises:
         SettingsError: they cannot be used.
     """
-    return load_settings(TranslatorSettings, translator_flags, program="headgate translator", summary="").classes
+    return load_settings(TranslatorSettings, translator_flags, program="headgate translator", summary="")
 
 
 def delta_of(one: FileObject, recipients: Sequence[PublicKey]) -> Delta | None:

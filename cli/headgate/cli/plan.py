@@ -8,13 +8,13 @@ from headgate.cli.class_options import class_options, translator_flags
 from headgate.cli.diff_text import print_diff
 from headgate.cli.errors import CommandError, ExitCode
 from headgate.cli.group import TeachingCommand
-from headgate.cli.offline import Finding, class_settings, translate_paths
+from headgate.cli.offline import Finding, translate_paths, translator_settings
 from headgate.cli.planning import Plan, choose_cluster, make_plan, read_world
 from headgate.cli.rendering import print_json
 from headgate.cli.store import ask_stores, current_manifest, store_options
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table_diff import diff_tables
-from headgate.translator.dialects.ingress import ClassSettings
+from headgate.translator.settings import TranslatorSettings
 from headgate.watcher.sources.manifest_files import read_paths
 
 ANSWER_S = 120.0
@@ -69,11 +69,11 @@ def plan(
     if against:
         found = _offline(paths, against, flags)
     else:
-        classes = class_settings(flags)
+        settings = translator_settings(flags)
         found = ask_stores(
             nats_url,
             data_dir,
-            lambda stores: _live(stores, table, paths, cluster, classes, prune=prune),
+            lambda stores: _live(stores, table, paths, cluster, settings, prune=prune),
             answer_s=ANSWER_S,
         )
     if as_json:
@@ -91,13 +91,14 @@ def _offline(paths: tuple[Path, ...], against: tuple[Path, ...], flags: list[str
 
 
 async def _live(
-    stores: NatsStores, table: str, paths: tuple[Path, ...], cluster: str, classes: ClassSettings, *, prune: bool
+    stores: NatsStores, table: str, paths: tuple[Path, ...], cluster: str, settings: TranslatorSettings, *, prune: bool
 ) -> Plan:
     try:
         _, published = await current_manifest(stores.snapshots, table)
     except CommandError:
         published = None
-    world = await read_world(stores.log_reader, stores.last_good, classes)
+    selection = published.selection if published else settings.selection
+    world = await read_world(stores.log_reader, stores.last_good, table, settings.classes, selection)
     chosen = choose_cluster(world, cluster)
     read = read_paths(paths, cluster=chosen.cluster)
     found = make_plan(world, chosen, read.objects, published, prune=prune)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, cast
 from headgate.cli.errors import UsageMistake
 from headgate.cli.offline import Finding, Note, delta_of, object_name
 from headgate.common.deltas import ClusterAnnouncement, Delta, LogMessage, Operation
-from headgate.common.resources import INGRESS_CLASS, JsonObject, ObjectRef
+from headgate.common.resources import INGRESS, INGRESS_CLASS, JsonObject, ObjectRef
+from headgate.common.selection import Selection
 from headgate.common.snapshot import Chunk, Manifest, decode_chunk
 from headgate.common.stores import DeltaLogReader, LastGoodLog, LogReplay
 from headgate.common.table import TableEntry
@@ -39,6 +40,7 @@ class World:
     """Everything that a log says."""
 
     classes: ClassSettings
+    selection: Selection
     translation: Translation
     intake: Intake
     announcements: dict[str, ClusterAnnouncement] = field(default_factory=dict)
@@ -72,9 +74,11 @@ class World:
         return {chunk.digest: chunk for chunk in self.translation.assembly.image.chunks()}
 
 
-async def read_world(log: DeltaLogReader, last_good: LastGoodLog, classes: ClassSettings) -> World:
-    """Read a log to its end, and what stands in for versions with errors as the translator would find it."""
-    world = await _replay(log, classes)
+async def read_world(
+    log: DeltaLogReader, last_good: LastGoodLog, table: str, classes: ClassSettings, selection: Selection
+) -> World:
+    """Read a log to its end, and what stands in for versions with errors, as a table's translator would find it."""
+    world = await _replay(log, table, classes, selection)
     translation = world.translation
     unsure = list(translation.world.standings.unsure)
     histories = await last_good.histories(unsure)
@@ -83,13 +87,13 @@ async def read_world(log: DeltaLogReader, last_good: LastGoodLog, classes: Class
     return world
 
 
-async def _replay(log: DeltaLogReader, classes: ClassSettings) -> World:
+async def _replay(log: DeltaLogReader, table: str, classes: ClassSettings, selection: Selection) -> World:
     world: World | None = None
     async with aclosing(cast("Any", log.follow())) as items:
         async for item in items:
             if isinstance(item, LogReplay):
-                translation = Translation(make_dialects(classes))
-                world = World(classes, translation, Intake(item.position, translation))
+                translation = Translation(make_dialects(classes), selection, table)
+                world = World(classes, selection, translation, Intake(item.position, translation, table))
             elif world is not None:
                 world.take(item)
             if world is not None and world.intake.is_replayed:
@@ -114,11 +118,11 @@ def choose_cluster(world: World, wanted: str) -> ClusterAnnouncement:
     Raises:
         UsageMistake: there is none such, or several to choose from.
     """
-    names = sorted(world.announcements)
+    names = sorted(filter(world.selection.has_cluster, world.announcements))
     if not names:
         raise UsageMistake("no watcher has said anything yet, so there is no cluster to apply manifests to")
     if wanted and wanted not in names:
-        raise UsageMistake(f"there is no cluster {wanted!r}, but {', '.join(names)}")
+        raise UsageMistake(f"there is no cluster {wanted!r} in the table, but {', '.join(names)}")
     if not wanted and len(names) > 1:
         raise UsageMistake(f"say which cluster the manifests are for: --cluster {' or --cluster '.join(names)}")
     return world.announcements[wanted or names[0]]
@@ -211,7 +215,13 @@ def _judge(
 ) -> tuple[tuple[Finding, ...], tuple[Note, ...]]:
     conditions = {delta.ref: world.translation.condition(delta.ref) for delta in deltas}
     ours = {ref for ref, condition in conditions.items() if condition}
-    foreign = foreign_ingresses([*world.ingress_classes.values(), *deltas], ours, world.classes)
+    selected = [delta for delta in deltas if world.selection.selects(delta.ref)]
+    foreign = foreign_ingresses([*world.ingress_classes.values(), *selected], ours, world.classes)
+    foreign |= {
+        delta.ref: f"namespace {delta.ref.namespace!r} is not in the table"
+        for delta in deltas
+        if delta.ref.resource == INGRESS.resource and not world.selection.selects(delta.ref)
+    }
     findings = [
         Finding(one.file, one.line, object_name(one), problem)
         for one in objects

@@ -27,6 +27,7 @@ from headgate.cli.up.data_dir import UpState, read_state
 from headgate.common.deltas import SyncState
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
+from headgate.common.selection import EVERYTHING, Selection
 from headgate.common.snapshot import Manifest, Pin, RolloutPhase
 from headgate.common.status import StatusUpdate
 from headgate.common.stores.nats import NatsStores
@@ -81,7 +82,7 @@ class Report:
             where = f" in {update.ref.cluster}" if len(clusters) > 1 else ""
             what = f"{update.kind} {update.ref.namespace}/{update.ref.name}{where}"
             found += [(what, problem) for problem in update.problems]
-        return found
+        return [(what, problem) for what, problem in found if problem.severity is not Severity.INFO]
 
 
 def _pinned(manifest: Manifest, certificates: Iterable[Certificate]) -> Iterator[tuple[str, Problem]]:
@@ -121,6 +122,12 @@ def describe_pin(pin: Pin) -> str:
     return f"pinned to {pin.version}{frozen} {age(pin.since)} ago{by}{f': {pin.reason}' if pin.reason else ''}"
 
 
+def describe_selection(selection: Selection) -> str:
+    """Say which clusters and namespaces a table is made of."""
+    parts = (("clusters", selection.clusters), ("namespaces", selection.namespaces))
+    return "; ".join(f"{what} {', '.join(names) or '*'}" for what, names in parts)
+
+
 def _stopped(up: UpState) -> list[tuple[str, Problem]]:
     problem = Problem(reason="NotRunning", message="it ended and is being started again; its log lines say why")
     return [(name, problem) for name in sorted(up.restarts) if name not in up.processes]
@@ -136,14 +143,15 @@ def _stopped(up: UpState) -> list[tuple[str, Problem]]:
 def status(object_name: str, nats_url: str, data_dir: Path, table: str, as_json: bool) -> int:
     """Say what runs, which revision is published and applied, which clusters are known, and what is wrong.
 
-    With an OBJECT, written KIND/NAMESPACE/NAME, say how that one stands: whether it is accepted, what it refers to, in
-    which revision it is served, by which replicas, and what was wrong last. KIND is ingress or service.
+    With an OBJECT, written KIND/NAMESPACE/NAME, say how that one stands in every table that it is in: whether it is
+    accepted, what it refers to, in which revision it is served, by which replicas, and what was wrong last. KIND is
+    ingress or service.
 
     Exit code 1 if no table is published, a gateway lags behind, or there is an error: in a file, an object, a kind that
     may not be read, or a service; with an OBJECT, if that one is not served everywhere as it is written.
     """
     if object_name:
-        return _status_of(parse_object(object_name), nats_url, data_dir, table, as_json=as_json)
+        return _status_of(parse_object(object_name), nats_url, data_dir, as_json=as_json)
     up = read_state(data_dir) if not nats_url else None
     report = ask_stores(nats_url, data_dir, lambda stores: _read(stores, table, up))
     if as_json:
@@ -153,8 +161,8 @@ def status(object_name: str, nats_url: str, data_dir: Path, table: str, as_json:
     return ExitCode.OK if is_well(report) else ExitCode.NEGATIVE
 
 
-def _status_of(name: ObjectName, nats_url: str, data_dir: Path, table: str, *, as_json: bool) -> int:
-    updates, heartbeats = ask_stores(nats_url, data_dir, lambda stores: _read_object(stores, table, name))
+def _status_of(name: ObjectName, nats_url: str, data_dir: Path, *, as_json: bool) -> int:
+    updates, heartbeats = ask_stores(nats_url, data_dir, lambda stores: _read_object(stores, name))
     if not updates:
         raise CommandError(
             f"nothing is known of {name}: there is no such object, it is of another class, or it was deleted"
@@ -166,11 +174,11 @@ def _status_of(name: ObjectName, nats_url: str, data_dir: Path, table: str, *, a
     return ExitCode.OK if object_status.is_well(updates, heartbeats) else ExitCode.NEGATIVE
 
 
-async def _read_object(stores: NatsStores, table: str, name: ObjectName) -> tuple[list[StatusUpdate], list[Heartbeat]]:
+async def _read_object(stores: NatsStores, name: ObjectName) -> tuple[list[StatusUpdate], list[Heartbeat]]:
     clusters = sorted({kind.cluster for kind in await read_kinds(stores.bus)})
     boards = await asyncio.gather(*(_read_board(stores, cluster) for cluster in clusters))
     found = [update for board in boards for update in board if name.is_meant(update)]
-    return found, [beat for beat in await stores.heartbeats.live() if beat.table == table]
+    return object_status.present_only(found), [*await stores.heartbeats.live()]
 
 
 async def _read(stores: NatsStores, table: str, up: UpState | None) -> Report:
@@ -181,7 +189,7 @@ async def _read(stores: NatsStores, table: str, up: UpState | None) -> Report:
     kinds = await read_kinds(stores.bus)
     pages = await read_pages(up) if up else []
     clusters = sorted({kind.cluster for kind in kinds}.union(manifest.inputs if manifest else ()))
-    boards = await asyncio.gather(*(_problems(stores, cluster) for cluster in clusters))
+    boards = await asyncio.gather(*(_problems(stores, cluster, table) for cluster in clusters))
     heartbeats = [beat for beat in await stores.heartbeats.live() if beat.table == table]
     certificates = await _pinned_certificates(stores, manifest) if manifest and manifest.pin else ()
     return Report(
@@ -202,20 +210,21 @@ async def _pinned_certificates(stores: NatsStores, manifest: Manifest) -> list[C
     return [entry for entry in await read_entries(stores.snapshots, names) if isinstance(entry, Certificate)]
 
 
-async def _problems(stores: NatsStores, cluster: str) -> list[StatusUpdate]:
-    return [update for update in await _read_board(stores, cluster) if update.problems]
+async def _problems(stores: NatsStores, cluster: str, table: str) -> list[StatusUpdate]:
+    updates = await _read_board(stores, cluster, table)
+    return [update for update in updates if any(one.severity is not Severity.INFO for one in update.problems)]
 
 
-async def _read_board(stores: NatsStores, cluster: str) -> list[StatusUpdate]:
+async def _read_board(stores: NatsStores, cluster: str, table: str = "") -> list[StatusUpdate]:
     latest: dict[Any, StatusUpdate] = {}
-    follower = aiter(stores.statuses.follow(cluster))
+    follower = aiter(stores.statuses.follow(cluster, table))
     try:
         while True:
             async with asyncio.timeout(BOARD_QUIET_S):
                 update = await anext(follower)
-            latest[update.ref] = update
+            latest[update.ref, update.table] = update
     except TimeoutError:
-        return [latest[ref] for ref in sorted(latest)]
+        return [latest[key] for key in sorted(latest)]
 
 
 def is_well(report: Report) -> bool:
@@ -235,7 +244,7 @@ def as_document(report: Report) -> dict[str, Any]:
         "is_well": is_well(report),
         "table": report.table,
         "published": manifest
-        and manifest.model_dump(mode="json", include={"version", "created_at", "inputs", "cause_count"}),
+        and manifest.model_dump(mode="json", include={"version", "created_at", "inputs", "cause_count", "selection"}),
         "pin": manifest and manifest.pin and manifest.pin.model_dump(mode="json", exclude={"live", "waiting"}),
         "rollout": manifest
         and manifest.rollout
@@ -261,6 +270,8 @@ def _print(report: Report) -> None:
         if manifest.rollout:
             click.echo(click.style(describe_rollout(manifest.rollout), bold=True))
         click.echo(f"clusters: {', '.join(sorted(manifest.inputs)) or 'none'}")
+        if manifest.selection != EVERYTHING:
+            click.echo(f"selects: {describe_selection(manifest.selection)}")
     if report.up:
         _section("services", ("SERVICE", "PROCESS", "RESTARTS"), _services(report.up))
     if report.leaders:

@@ -183,7 +183,7 @@ async def test_of_several_clusters_one_has_to_be_named(tmp_path: Path) -> None:
         answer = await history.ask("plan", path, code=2)
         assert answer.err == "headgate: say which cluster the manifests are for: --cluster a or --cluster b\n"
         answer = await history.ask("plan", path, "--cluster=c", code=2)
-        assert answer.err == "headgate: there is no cluster 'c', but a, b\n"
+        assert answer.err == "headgate: there is no cluster 'c' in the table, but a, b\n"
         found = (await history.ask("plan", path, "--cluster=b", "--json", code=None)).json
         assert found["changes"][0]["name"] == "c.example"
 
@@ -216,3 +216,13 @@ async def test_no_server_is_one_line_with_exit_code_3(tmp_path: Path) -> None:
     history = History(None, "nats://127.0.0.1:1")  # type: ignore[arg-type]
     answer = await history.ask("plan", write(tmp_path, service()), code=3)
     assert answer.err == "headgate: no NATS server answers at nats://127.0.0.1:1\n"
+
+
+async def test_a_plan_for_a_table_is_made_of_what_the_table_selects(tmp_path: Path) -> None:
+    async with served_history(*BASE, namespaces=["default"]) as history:
+        elsewhere = ingress("new", namespace="shop", host="b.example")
+        answer = await history.ask("plan", write(tmp_path, elsewhere))
+        assert answer.err.endswith("Ingress shop/new: not ours: namespace 'shop' is not in the table\n")
+        assert "no difference" in answer.out
+        shown = (await history.ask("status", code=None)).out
+        assert "selects: clusters *; namespaces default" in shown

@@ -21,7 +21,7 @@ JUDGED = Opinion(outcome=Outcome.JUDGED)
 
 @asynccontextmanager
 async def answering(bus: Bus, judge: Callable[[Proposal], Opinion]) -> AsyncIterator[None]:
-    task = asyncio.create_task(Answering(bus, judge).run())
+    task = asyncio.create_task(Answering(bus, "default", judge).run())
     try:
         yield
     finally:
@@ -34,7 +34,7 @@ async def patiently(bus: Bus, proposal: Proposal = PROPOSAL) -> Opinion:
     async with asyncio.timeout(30):
         while True:
             try:
-                return await ask(bus, proposal, 2.0)
+                return await ask(bus, "default", proposal, 2.0)
             except NoAnswer:
                 await asyncio.sleep(0.02)
 
@@ -61,7 +61,7 @@ async def test_nobody_to_ask_is_told_at_once() -> None:
     async with real_bus() as (_, bus):
         started = asyncio.get_running_loop().time()
         with pytest.raises(NoAnswer, match="no translator listens"):
-            await ask(bus, PROPOSAL, 10.0)
+            await ask(bus, "default", PROPOSAL, 10.0)
         assert asyncio.get_running_loop().time() - started < 5
 
 
@@ -70,9 +70,9 @@ async def test_an_answer_that_does_not_come_in_time_is_none() -> None:
         pass
 
     async with real_bus() as (_, bus):
-        await bus.subscribe(admission_subject("a"), say_nothing, messages=10, size=10**6)
+        await bus.subscribe(admission_subject("a", "default"), say_nothing, messages=10, size=10**6)
         with pytest.raises(NoAnswer, match="no translator answered within"):
-            await ask(bus, PROPOSAL, 0.2)
+            await ask(bus, "default", PROPOSAL, 0.2)
 
 
 async def test_a_translator_that_knows_answers_before_one_that_does_not() -> None:
@@ -81,7 +81,7 @@ async def test_a_translator_that_knows_answers_before_one_that_does_not() -> Non
         assert await patiently(bus) == waiting
         async with answering(bus, lambda _: JUDGED):
             await _until_answered(bus, JUDGED)
-            assert [await ask(bus, PROPOSAL, 2.0) for _ in range(5)] == [JUDGED] * 5
+            assert [await ask(bus, "default", PROPOSAL, 2.0) for _ in range(5)] == [JUDGED] * 5
 
 
 async def test_questions_are_answered_after_nats_was_restarted() -> None:
@@ -105,14 +105,14 @@ async def test_a_watcher_cannot_ask_about_another_cluster() -> None:
     async with real_bus() as (_, bus), answering(bus, lambda _: JUDGED):
         await patiently(bus)
         payload = PROPOSAL.model_dump_json().encode()
-        answer = await bus.request(admission_subject("b"), payload, timeout_s=5)
+        answer = await bus.request(admission_subject("b", "default"), payload, timeout_s=5)
         assert Opinion.model_validate_json(answer.data).outcome is Outcome.FAILED
 
 
 async def test_what_is_no_question_is_answered_with_a_failure() -> None:
     async with real_bus() as (_, bus), answering(bus, lambda _: JUDGED):
         await patiently(bus)
-        answer = await bus.request(admission_subject("a"), b"{", timeout_s=5)
+        answer = await bus.request(admission_subject("a", "default"), b"{", timeout_s=5)
         assert Opinion.model_validate_json(answer.data).outcome is Outcome.FAILED
 
 
@@ -123,6 +123,6 @@ async def test_without_nats_there_is_no_answer() -> None:
             await server.kill()
             await until(lambda: not bus.is_connected)
             with pytest.raises(NoAnswer, match="not connected"):
-                await ask(bus, PROPOSAL, 1.0)
+                await ask(bus, "default", PROPOSAL, 1.0)
         finally:
             await bus.close()

@@ -114,6 +114,6 @@ async def test_nothing_is_left_in_nats_of_what_there_is_nothing_to_say_about() -
     async with nats() as stores:
         await stores.last_good.write(record(3, 1))
         await stores.last_good.write(record(0))
-        assert [message.data for message in await read_all(delta_stream(stores.bus), [last_good_subject(REF)])] == [
-            b'{"refused":0,"good":null}'
-        ]
+        assert [
+            message.data for message in await read_all(delta_stream(stores.bus), [last_good_subject(REF, "default")])
+        ] == [b'{"refused":0,"good":null}']

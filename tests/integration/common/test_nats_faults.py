@@ -24,7 +24,7 @@ from headgate.common.errors import StoreError, StoreUnavailable, TooLarge
 from headgate.common.heartbeats import TTL_S, Heartbeat
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Chunk, Manifest, Pointer, Version, digest_of
-from headgate.common.status import STATUS_STREAM, StatusUpdate
+from headgate.common.status import STATUS_STREAM, StatusUpdate, status_subject
 from headgate.common.stores import LogReplay
 from headgate.common.stores.nats import FOR_GATEWAYS, NatsStores, Upkeep, boards
 from headgate.common.stores.nats.following import SILENCE_S
@@ -580,6 +580,19 @@ async def test_the_last_word_on_an_object_that_is_gone_expires_on_the_server(mon
         await stores.statuses.forget(update)
         while (await bus.js.stream_info(STATUS_STREAM)).state.messages:  # noqa: ASYNC110 - expiry has no event
             await asyncio.sleep(0.05)
+
+
+async def test_what_is_said_where_another_table_speaks_is_not_heard() -> None:
+    ref = ObjectRef("c1", "networking.k8s.io", "ingresses", "default", "web")
+    update = StatusUpdate(
+        ref=ref, api_version="networking.k8s.io/v1", kind="Ingress", uid="u", is_accepted=True, at=NOW
+    )
+    async with real_bus() as (_, bus), asyncio.timeout(BOUND_S):
+        stores = await NatsStores.open(bus)
+        await bus.js.publish(status_subject(ref, "tenant"), update.model_dump_json().encode())
+        await stores.statuses.post(update.model_copy(update={"uid": "true"}))
+        async with aclosing(stores.statuses.follow("c1")) as statuses:  # type: ignore[type-var]
+            assert (await anext(statuses)).uid == "true"
 
 
 async def test_what_a_damaged_board_or_pointer_holds_is_skipped(caplog: pytest.LogCaptureFixture) -> None:

@@ -253,7 +253,7 @@ async def follow(items: AsyncIterator[object]) -> None:
 
 async def ask_translator(stores: NatsStores, cluster: str) -> None:
     with suppress(NoRespondersError):
-        await stores.bus.request(f"headgate.admission.{cluster}", b"{}")
+        await stores.bus.request(f"headgate.admission.{cluster}.default", b"{}")
 
 
 async def lead(stores: NatsStores) -> None:
@@ -367,12 +367,12 @@ async def test_a_translator_answers_a_watcher_with_the_rights_of_both(
     proposal = Proposal(ref=ObjectRef("local", "networking.k8s.io", "ingresses", "default", "web"), object={})
     judged = Opinion(outcome=Outcome.JUDGED)
     async with cluster.connect("translator") as theirs, cluster.connect("watcher-local") as ours:
-        answering = asyncio.create_task(Answering(theirs, lambda _: judged).run())
+        answering = asyncio.create_task(Answering(theirs, "default", lambda _: judged).run())
         heard: list[Opinion] = []
         async with asyncio.timeout(BOUND_S):
             while len(heard) < 3:
                 with suppress(NoAnswer):
-                    heard.append(await ask_for_opinion(ours, proposal, 2.0))
+                    heard.append(await ask_for_opinion(ours, "default", proposal, 2.0))
         await cancel(answering)
     assert heard == [judged] * 3
     assert refusals(caplog) == []

@@ -470,6 +470,19 @@ async def test_wanted_statuses_come_once_each_then_at_every_change(stores: Store
         assert await anext(updates) == status("b", "3")
 
 
+async def test_each_table_has_its_own_word_on_an_object(stores: Stores) -> None:
+    ours, theirs = status("a"), status("a").model_copy(update={"table": "theirs"})
+    for update in (ours, theirs):
+        await stores.statuses.post(update)
+    async with asyncio.timeout(10), aclosing(stores.statuses.follow("c1")) as updates:  # type: ignore[type-var]
+        assert [await anext(updates), await anext(updates)] == [ours, theirs]
+    async with asyncio.timeout(10), aclosing(stores.statuses.follow("c1", "theirs")) as updates:  # type: ignore[type-var]
+        assert await anext(updates) == theirs
+        await stores.statuses.post(status("b"))
+        await stores.statuses.forget(theirs.model_copy(update={"uid": "gone"}))
+        assert (await anext(updates)).uid == "gone"
+
+
 async def test_the_last_word_on_an_object_that_is_gone_reaches_followers(stores: Stores) -> None:
     await stores.statuses.post(status("a"))
     async with asyncio.timeout(30), aclosing(stores.statuses.follow("c1")) as updates:  # type: ignore[type-var]
@@ -488,6 +501,15 @@ async def test_live_workers_are_those_that_announced_themselves_last(tables: Tab
     for beat in (heartbeat("gw.1", revision=1), heartbeat("gw.1", 1), heartbeat("gw.0"), heartbeat("gw.1", revision=2)):
         await tables.heartbeats.beat(beat)
     assert await tables.heartbeats.live() == [heartbeat("gw.0"), heartbeat("gw.1", revision=2), heartbeat("gw.1", 1)]
+
+
+async def test_gateways_of_two_tables_may_have_one_name(tables: Tables) -> None:
+    ours, theirs = heartbeat("gw"), heartbeat("gw").model_copy(update={"table": "theirs"})
+    await tables.heartbeats.beat(ours)
+    await tables.heartbeats.beat(theirs)
+    assert {beat.table for beat in await tables.heartbeats.live()} == {"default", "theirs"}
+    await tables.heartbeats.remove(theirs)
+    assert await tables.heartbeats.live() == [ours]
 
 
 async def test_a_worker_that_takes_its_announcement_back_is_gone(tables: Tables) -> None:

@@ -234,7 +234,7 @@ async def test_a_translator_that_was_killed_finds_the_last_good_version_of_an_ob
         await serves(stores, "new.example")
 
         async def is_written() -> bool:
-            record = await stream.last(last_good_subject(ref_of(ingress("web"))))
+            record = await stream.last(last_good_subject(ref_of(ingress("web")), "default"))
             return record is not None and b"/good" in record.data
 
         stream = delta_stream(stores.bus)

@@ -13,6 +13,7 @@ from headgate.cli.object_status import (
     as_document,
     is_well,
     parse_object,
+    present_only,
     print_object,
 )
 from headgate.cli.status import status
@@ -56,7 +57,8 @@ def update(**changes: Any) -> StatusUpdate:
 
 
 def beat(replica: str, version: Version | None, worker: int = 0, **changes: Any) -> Heartbeat:
-    return Heartbeat(replica=replica, worker=worker, table="default", version=version, at=NOW, **changes)
+    values = {"replica": replica, "worker": worker, "table": "default", "version": version, "at": NOW}
+    return Heartbeat(**values | changes)
 
 
 def printed(capsys: pytest.CaptureFixture[str], *updates: StatusUpdate, heartbeats: Any = ()) -> str:
@@ -157,3 +159,23 @@ def test_all_is_well_where_all_replicas_serve_it_as_it_is_written(
 def test_a_wrong_name_ends_the_command_with_one_line() -> None:
     result = CliRunner().invoke(status, ["web"])
     assert isinstance(result.exception, CommandError)
+
+
+def let_go(table: str) -> StatusUpdate:
+    return update(table=table, conditions=(), addresses=(), is_accepted=False, revision=None)
+
+
+def test_each_table_is_shown_with_the_replicas_that_serve_it(capsys: pytest.CaptureFixture[str]) -> None:
+    beats = (beat("edge", R2), beat("inner", R1, table="tenant"))
+    text = printed(capsys, update(), update(table="tenant"), heartbeats=beats)
+    assert "in cluster paris\n" in text
+    assert "in cluster paris, table tenant\n" in text
+    assert "7.2, served by 1 of 1 replicas" in text
+    assert "7.2, served by 0 of 1 replicas; not by inner" in text
+    assert is_well([update()], beats)
+    assert not is_well([update(), update(table="tenant")], beats)
+
+
+def test_tables_that_have_let_an_object_go_are_not_shown_unless_all_have() -> None:
+    assert [one.table for one in present_only([let_go("a"), update(table="b"), update()])] == ["default", "b"]
+    assert [one.table for one in present_only([let_go("a"), let_go("default")])] == ["default", "a"]

@@ -62,3 +62,10 @@ def test_a_manifest_counts_once_however_often_it_is_added() -> None:
     named.add("1", ["a"])
     named.drop(["1"])
     assert named.digests() == set()
+
+
+def test_it_is_known_what_was_written_before_a_chunk_was_first_found_unused() -> None:
+    unused = UnusedChunks(0.0)
+    unused.find_idle({"a"}, written=7)
+    unused.find_idle({"a", "b"}, written=9)
+    assert (unused.written_before("a"), unused.written_before("b")) == (7, 9)

@@ -53,7 +53,7 @@ def test_kinds_and_objects_have_short_names() -> None:
 
 def test_a_status_has_the_subject_of_its_object() -> None:
     ref = ObjectRef("c.1", "networking.k8s.io", "ingresses", "d", "web")
-    assert status_subject(ref) == "headgate.status.c=2E1.networking=2Ek8s=2Eio.ingresses.d.web"
+    assert status_subject(ref, "default") == "headgate.status.c=2E1.default.networking=2Ek8s=2Eio.ingresses.d.web"
 
 
 def test_provenance_reads_as_object_and_field() -> None:

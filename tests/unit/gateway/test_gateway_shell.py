@@ -41,8 +41,11 @@ def test_draining_leaves_time_to_close_within_the_grace_period() -> None:
     assert settings("--grace-s=2", "--drain-delay-s=5").drain_s == 0
 
 
-def test_a_table_with_slashes_in_its_name_stays_in_the_data_folder() -> None:
-    assert settings("--table=a/../b", "--data-dir=/data").last_good_path.parent == Path("/data")
+def test_tables_have_files_of_their_own_and_names_that_can_be_such() -> None:
+    paths = {settings(f"--table={name}", "--data-dir=/data").last_good_path for name in ("default", "tenant-a")}
+    assert paths == {Path("/data/table-default.last-good"), Path("/data/table-tenant-a.last-good")}
+    with pytest.raises(SettingsError, match=r"table: .*such as tenant-a"):
+        settings("--table=a/../b")
 
 
 @pytest.mark.parametrize("value", ["http://lb", "LB.example", "1.2.3", "a b"])

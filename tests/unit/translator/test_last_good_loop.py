@@ -41,7 +41,7 @@ async def paths(stores: MemoryStores) -> list[str]:
 
 
 def record(stores: MemoryStores) -> LastGood | None:
-    _, message, _ = stores.log._messages.get(last_good_subject(REF), (0, None, 0.0))
+    _, message, _ = stores.log._messages.get(last_good_subject(REF, "default"), (0, None, 0.0))
     assert message is None or isinstance(message, LastGood)
     return message
 

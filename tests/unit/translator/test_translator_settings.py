@@ -35,3 +35,15 @@ def test_plugins_are_known_by_the_setting_and_by_what_is_installed(monkeypatch: 
 
     monkeypatch.setattr(third_party, "entry_points", announced)
     assert load("--plugin-names", "audit,quota").classes.plugin_names == {"audit", "quota", "maintenance"}
+
+
+def test_a_table_selects_clusters_and_namespaces_by_name() -> None:
+    selection = load("--table=tenant-a", "--clusters=paris,eu-*", "--namespaces=shop").selection
+    assert (selection.clusters, selection.namespaces) == (("paris", "eu-*"), ("shop",))
+    assert load().selection.clusters == load().selection.namespaces == ()
+
+
+@pytest.mark.parametrize("flag", ["--clusters=Paris", "--namespaces=shop,a b", "--table=a.b"])
+def test_what_can_be_no_name_is_refused_in_one_line(flag: str) -> None:
+    with pytest.raises(SettingsError, match=r"^(clusters|namespaces|table): .*such as (shop|tenant-a)[^\n]*$"):
+        load(flag)

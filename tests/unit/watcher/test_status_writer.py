@@ -592,3 +592,49 @@ async def test_what_is_new_goes_before_what_was_left_from_before(tmp_path: Path)
             await board.post(wanted("new"))
             await until(lambda: bool(addresses(api, "new")), within_s=10)
             assert writer.pending > 500
+
+
+# Several tables
+
+
+@in_virtual_time
+async def test_the_addresses_of_all_tables_are_written_and_one_takes_back_its_own(tmp_path: Path) -> None:
+    inner = (LoadBalancerAddress(ip="10.0.0.7"),)
+    async with FakeKubernetes() as api, writing(api, tmp_path) as (board, writer):
+        api.apply(ingress("a"))
+        await board.post(wanted("a", conditions=(condition(),)))
+        await board.post(wanted("a", table="inner", addresses=inner, conditions=(condition(),)))
+        await until(lambda: addresses(api, "a") == [{"ip": "192.0.2.7"}, {"ip": "10.0.0.7"}])
+        await board.post(wanted("a", table="inner", addresses=(), withdrawn=inner, is_accepted=False))
+        await until(lambda: addresses(api, "a") == [{"ip": "192.0.2.7"}] and writer.pending == 0)
+
+
+@in_virtual_time
+async def test_a_watcher_that_begins_writes_nothing_before_it_has_heard_every_table(tmp_path: Path) -> None:
+    at = START - timedelta(hours=2)
+    ours = of_service(conditions=(condition(),), at=at)
+    theirs = of_service(table="inner", conditions=(condition("False"),), at=at)
+    async with FakeKubernetes() as api:
+        api.apply(service("web"))
+        async with writing(api, tmp_path) as (board, _):
+            await board.post(ours)
+            await board.post(theirs)
+            await until(lambda: [one["status"] for one in conditions(api)] == ["False"])
+        api.requests.clear()
+        async with writing(api, tmp_path) as (board, writer):
+            await board.post(ours)
+            await asyncio.sleep(0.3)
+            await board.post(theirs)
+            await until(lambda: bool(api.seen("get")) and writer.pending == 0)
+        assert api.seen("patch") == []
+
+
+@in_virtual_time
+async def test_each_table_has_events_of_its_own_that_name_it(tmp_path: Path) -> None:
+    async with FakeKubernetes() as api, writing(api, tmp_path) as (board, writer):
+        made = api.apply(ingress("a"))
+        uid = made["metadata"]["uid"]
+        for table in ("default", "inner"):
+            await board.post(wanted("a", uid=uid, table=table, events=(note(),)))
+        await until(lambda: len(api.events()) == 2 and writer.pending == 0)
+        assert {event["note"] for event in api.events()} == {"Served", "table inner: Served"}

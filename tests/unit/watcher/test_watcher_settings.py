@@ -122,3 +122,10 @@ async def test_a_key_that_is_none_is_a_mistake(text: str, tmp_path: Path) -> Non
     key = text if not text else text[:10] + "!" + text[11:]
     with pytest.raises(SettingsError, match="sealing_public_keys"):
         await wait_for_recipients([key], tmp_path)
+
+
+def test_tables_that_are_asked_for_admission_are_named_once_each() -> None:
+    assert load().admission_tables == ["default"]
+    assert load("--admission-tables=default,tenant-a,tenant-a").admission_tables == ["default", "tenant-a"]
+    with pytest.raises(SettingsError, match=r"admission_tables.*such as tenant-a"):
+        load("--admission-tables=Tenant")

@@ -1,7 +1,7 @@
 """Admission: what a watcher asks of translators before an object is let into its cluster, and what it hears.
 
-One request and one answer over the bus, on `headgate.admission.<cluster>`; `bus_admission` carries them. The watcher
-knows Kubernetes and decides what to say to it; the translator knows what objects mean, and what else there is.
+One request and one answer for each table, on `headgate.admission.<cluster>.<table>`; `bus_admission` carries them. The
+watcher knows Kubernetes and decides what to say to it; the translator knows what objects mean, and what else there is.
 """
 
 from enum import StrEnum
@@ -18,9 +18,9 @@ MAX_PROPOSAL_BYTES = 1024 * 1024 - 4 * 1024
 """The bus takes messages of 1 MiB, their headers included."""
 
 
-def admission_subject(cluster: str) -> str:
-    """Subject of the questions about a cluster's objects."""
-    return f"{ADMISSION_PREFIX}.{escape_token(cluster)}"
+def admission_subject(cluster: str, table: str) -> str:
+    """Subject of the questions to a table's translators about a cluster's objects."""
+    return f"{ADMISSION_PREFIX}.{escape_token(cluster)}.{escape_token(table)}"
 
 
 class Proposal(BaseModel):

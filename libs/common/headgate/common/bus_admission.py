@@ -1,7 +1,7 @@
 """Questions of admission and their answers, on their way over the bus.
 
-Every translator answers, and the first answer counts: no question waits for one that has stopped. Rejected: a queue
-group, in which one of them is asked and the question may be lost.
+Every translator of a table answers, and the first answer counts: no question waits for one that has stopped. Rejected:
+a queue group, in which one of them is asked and the question may be lost.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from headgate.common.admission import (
     decode_proposal,
 )
 from headgate.common.bus import Bus
+from headgate.common.deltas import escape_token
 from headgate.common.errors import DecodeError, NoAnswer, NotPermitted
 
 COURTESY_S = 0.2
@@ -35,8 +36,8 @@ Judge = Callable[[Proposal], Opinion]
 _log = logging.getLogger(__name__)
 
 
-async def ask(bus: Bus, proposal: Proposal, timeout_s: float) -> Opinion:
-    """Ask for an opinion.
+async def ask(bus: Bus, table: str, proposal: Proposal, timeout_s: float) -> Opinion:
+    """Ask a table's translators for an opinion.
 
     Raises:
         NoAnswer: there was none in time; says why.
@@ -44,7 +45,7 @@ async def ask(bus: Bus, proposal: Proposal, timeout_s: float) -> Opinion:
     if not bus.is_connected:
         raise NoAnswer("not connected to NATS")
     try:
-        subject, question = admission_subject(proposal.ref.cluster), proposal.model_dump_json().encode()
+        subject, question = admission_subject(proposal.ref.cluster, table), proposal.model_dump_json().encode()
         message = await bus.request(subject, question, timeout_s=timeout_s)
         return decode_opinion(message.data)
     except nats.errors.NoRespondersError as error:
@@ -56,16 +57,17 @@ async def ask(bus: Bus, proposal: Proposal, timeout_s: float) -> Opinion:
 
 
 class Answering:
-    """Answers what watchers ask, for as long as `run` runs."""
+    """Answers what watchers ask about a table, for as long as `run` runs."""
 
-    def __init__(self, bus: Bus, judge: Judge) -> None:
+    def __init__(self, bus: Bus, table: str, judge: Judge) -> None:
         """Prepare.
 
         Args:
             bus: where the questions come from.
+            table: whose translator this is.
             judge: answers one; takes some milliseconds and does not raise.
         """
-        self._bus, self._judge = bus, judge
+        self._bus, self._table, self._judge = bus, table, judge
         self._late: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -88,9 +90,8 @@ class Answering:
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
-                return await self._bus.subscribe(
-                    f"{ADMISSION_PREFIX}.*", self._receive, messages=_WAITING, size=_WAITING_BYTES
-                )
+                subject = f"{ADMISSION_PREFIX}.*.{escape_token(self._table)}"
+                return await self._bus.subscribe(subject, self._receive, messages=_WAITING, size=_WAITING_BYTES)
             except nats.errors.Error as error:
                 _log.debug("no questions can be heard now", extra={"reason": str(error)})
             await asyncio.sleep(pause_s)
@@ -113,7 +114,7 @@ class Answering:
             proposal = decode_proposal(message.data)
         except DecodeError as error:
             return Opinion(outcome=Outcome.FAILED, detail=str(error))
-        if admission_subject(proposal.ref.cluster) != message.subject:
+        if admission_subject(proposal.ref.cluster, self._table) != message.subject:
             return Opinion(outcome=Outcome.FAILED, detail="asked about another cluster than that of the subject")
         return self._judge(proposal)
 

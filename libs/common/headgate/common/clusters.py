@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from headgate.common.deltas import Author, Delta, Operation
 from headgate.common.resources import CLUSTER, JsonObject, ObjectRef
+from headgate.common.table import DEFAULT_TABLE
 
 MAX_WEIGHT = 100
 
@@ -81,8 +82,28 @@ class ClusterSettings(BaseModel):
     priority: int = Field(default=0, ge=0, le=127)
     """Clusters of a greater number get requests when too few endpoints of the smaller ones are healthy."""
     gateways: tuple[Annotated[str, AfterValidator(_check_gateway)], ...] = ()
-    """The cluster's pods cannot be reached from elsewhere: gateways of other clusters ask these instead."""
+    """The cluster's pods cannot be reached from elsewhere: gateways of other clusters ask these instead, which serve
+    the table `default`."""
+    table_gateways: dict[str, tuple[Annotated[str, AfterValidator(_check_gateway)], ...]] = {}
+    """The same of other tables, by their names. Without any, a table has no way to pods that cannot be reached: a
+    gateway of another table would answer by other routes."""
     drained: Drain | None = None
+
+    @property
+    def has_local_pods(self) -> bool:
+        """Whether no other cluster's gateways reach its pods."""
+        return any((self.gateways, *self.table_gateways.values()))
+
+    def of_table(self, table: str) -> Self:
+        """Return the settings with the gateways that serve a table as `gateways`."""
+        known = {**self.table_gateways, DEFAULT_TABLE: self.gateways}
+        return self.model_copy(update={"gateways": known.get(table, ()), "table_gateways": known})
+
+    def with_gateways(self, table: str, gateways: tuple[str, ...]) -> Self:
+        """Return the settings with other gateways of a table."""
+        if table == DEFAULT_TABLE:
+            return self.model_copy(update={"gateways": gateways})
+        return self.model_copy(update={"table_gateways": {**self.table_gateways, table: gateways}})
 
 
 def cluster_ref(cluster: str) -> ObjectRef:

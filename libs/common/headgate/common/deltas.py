@@ -14,6 +14,7 @@ cluster.
 """
 
 import re
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal, NamedTuple
@@ -67,9 +68,9 @@ def delta_subject(ref: ObjectRef) -> str:
     return ".".join((DELTA_PREFIX, *map(escape_token, ref)))
 
 
-def last_good_subject(ref: ObjectRef) -> str:
-    """Subject of what is written down of an object's last good version."""
-    return ".".join((LAST_GOOD_PREFIX, *map(escape_token, ref)))
+def last_good_subject(ref: ObjectRef, table: str) -> str:
+    """Subject of what is written down of an object's last good version in a table."""
+    return ".".join((LAST_GOOD_PREFIX, *map(escape_token, (table, *ref))))
 
 
 def parse_delta_subject(subject: str) -> ObjectRef:
@@ -78,23 +79,24 @@ def parse_delta_subject(subject: str) -> ObjectRef:
     Raises:
         DecodeError: the subject is not one of `delta_subject`.
     """
-    return _parse_subject(DELTA_PREFIX, subject)
+    return ObjectRef(*_parse_subject(DELTA_PREFIX, subject, len(ObjectRef._fields)))
 
 
-def parse_last_good_subject(subject: str) -> ObjectRef:
-    """Return the object that a record's subject names.
+def parse_last_good_subject(subject: str) -> tuple[str, ObjectRef]:
+    """Return the table and the object that a record's subject names.
 
     Raises:
         DecodeError: the subject is not one of `last_good_subject`.
     """
-    return _parse_subject(LAST_GOOD_PREFIX, subject)
+    table, *ref = _parse_subject(LAST_GOOD_PREFIX, subject, len(ObjectRef._fields) + 1)
+    return table, ObjectRef(*ref)
 
 
-def _parse_subject(wanted: str, subject: str) -> ObjectRef:
+def _parse_subject(wanted: str, subject: str, count: int) -> Iterable[str]:
     prefix, *tokens = subject.removeprefix(wanted).split(".")
-    if prefix or len(tokens) != len(ObjectRef._fields) or not subject.startswith(wanted):
+    if prefix or len(tokens) != count or not subject.startswith(wanted):
         raise DecodeError(f"{subject!r} is not a subject of {wanted}")
-    return ObjectRef(*map(unescape_token, tokens))
+    return map(unescape_token, tokens)
 
 
 def sync_subject(cluster: str, group: str, resource: str) -> str:
@@ -215,14 +217,16 @@ class GoodVersion(BaseModel):
 
 
 class LastGood(BaseModel):
-    """What stands in for a version of an object that has errors of its own.
+    """What stands in, in one table, for a version of an object that has errors of its own.
 
-    Written by translators, all of which come to the same: the log keeps a few versions of an object, and the last good
-    one may be older than that.
+    Written by the table's translators, all of which come to the same: the log keeps a few versions of an object, and
+    the last good one may be older than that. Tables may differ in what they take for an error, as their gateways may
+    have different plugins.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    table: str = "default"
     ref: ObjectRef
     refused: int
     """Sequence of the delta whose version has errors; 0: the object has none any more, or is gone."""

@@ -4,6 +4,7 @@ One value feeds `headgate check`, the conditions and Events on the object, the w
 the same mistake reads the same everywhere.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
@@ -16,6 +17,8 @@ class Severity(StrEnum):
     """The named part of the object is not served."""
     WARNING = "warning"
     """Served, but perhaps not as its author expects."""
+    INFO = "info"
+    """Nothing is wrong: shown to whoever asks about the object, and counted, logged and told nowhere else."""
 
 
 class Problem(BaseModel):
@@ -36,3 +39,8 @@ class Problem(BaseModel):
     def __str__(self) -> str:
         at = f"{self.field}: " if self.field else ""
         return f"{at}{self.message}"
+
+
+def worst(problems: Iterable[Problem]) -> Severity:
+    """Return the severity of the worst of some problems."""
+    return min((problem.severity for problem in problems), key=[*Severity].index)

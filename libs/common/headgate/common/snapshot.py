@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from headgate.common.clusters import Decision
 from headgate.common.errors import DecodeError
+from headgate.common.selection import EVERYTHING, Selection
 from headgate.common.table import (
     ENTRY_KINDS,
     ENTRY_TYPES,
@@ -216,6 +217,8 @@ class Manifest(BaseModel):
     """Cluster to the sequence of its last delta that is in this revision."""
     log: str = ""
     """Incarnation of the log that these sequences belong to."""
+    selection: Selection = EVERYTHING
+    """What the table is made of."""
     changed: dict[EntryKind, ChangedEntries] = {}
     """What is served differently from the parent."""
     pin: Pin | None = None

@@ -1,4 +1,7 @@
-"""What the translator wants written back to an object: its addresses, conditions and Events."""
+"""What translators want written back to an object: its addresses, conditions and Events.
+
+Each table that an object is in has a status of it; watchers write what these say together.
+"""
 
 import ipaddress
 import re
@@ -12,6 +15,7 @@ from headgate.common.deltas import escape_token
 from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Version
+from headgate.common.table import DEFAULT_TABLE
 
 STATUS_STREAM = "HEADGATE_STATUS"
 STATUS_PREFIX = "headgate.status"
@@ -35,9 +39,10 @@ def is_address(text: str) -> bool:
     return True
 
 
-def status_subject(ref: ObjectRef) -> str:
-    """Subject of an object's wanted status."""
-    return ".".join((STATUS_PREFIX, *map(escape_token, ref)))
+def status_subject(ref: ObjectRef, table: str) -> str:
+    """Subject of what one table wants of an object's status."""
+    cluster, *inside = ref
+    return ".".join((STATUS_PREFIX, *map(escape_token, (cluster, table, *inside))))
 
 
 class LoadBalancerAddress(BaseModel):
@@ -99,11 +104,12 @@ class ServedVersion(BaseModel):
 
 
 class StatusUpdate(BaseModel):
-    """The wanted status of one object; replaces the one before."""
+    """What one table wants of the status of one object; replaces what it wanted before."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     ref: ObjectRef
+    table: str = DEFAULT_TABLE
     api_version: str
     """Of the object as it was read: `networking.k8s.io/v1`."""
     kind: str
@@ -132,6 +138,11 @@ class StatusUpdate(BaseModel):
     """What was last found wrong, also when it is not any more."""
     at: datetime
     traceparent: str | None = None
+
+
+def in_table(table: str, text: str) -> str:
+    """Return a text about an object that says which table it is about, if that is not the default one."""
+    return text if table == DEFAULT_TABLE else f"table {table}: {text}"
 
 
 def shorten(text: str, limit: int) -> str:

@@ -7,6 +7,7 @@ from pydantic import Field, field_validator, model_validator
 
 from headgate.common.clusters import check_cluster_name
 from headgate.common.sealing import PRIVATE_KEY_FILE
+from headgate.common.selection import check_table_name
 from headgate.common.status import is_address
 from headgate.common.stores.settings import StoreSettings
 from headgate.common.table import DEFAULT_TABLE
@@ -51,7 +52,7 @@ class GatewaySettings(StoreSettings):
         default=1, ge=1, le=256, description="Processes that share the ports; 1 by default, at most one for each core."
     )
     table: str = Field(
-        default=DEFAULT_TABLE, min_length=1, description="Name of the table to serve; the default is the translator's."
+        default=DEFAULT_TABLE, description="Name of the table to serve; the default is the translator's."
     )
     cluster: str = Field(
         default="", description="Cluster that this gateway runs in, as its watcher calls it; unknown by default."
@@ -187,6 +188,11 @@ class GatewaySettings(StoreSettings):
         f"{PRIVATE_KEY_FILE} in the data folder, made on first use.",
     )
 
+    @field_validator("table")
+    @classmethod
+    def _check_table(cls, value: str) -> str:
+        return check_table_name(value)
+
     @field_validator("cluster")
     @classmethod
     def _check_cluster(cls, value: str) -> str:
@@ -237,7 +243,7 @@ class GatewaySettings(StoreSettings):
     @property
     def last_good_path(self) -> Path:
         """File of the last good table, one for each table that gateways with this data folder serve."""
-        return self.data_dir / f"table-{self.table.replace('/', '_')}.last-good"
+        return self.data_dir / f"table-{self.table}.last-good"
 
     @property
     def drain_s(self) -> float:

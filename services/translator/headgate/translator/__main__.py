@@ -67,7 +67,7 @@ async def _work(context: ServiceContext, settings: TranslatorSettings) -> None:
             leadership = _leadership(settings, tables.leases, lambda: loop.readiness() is None)
             loop = TranslatorLoop(parts, settings, leadership)
             context.admin.add_readiness("table", loop.readiness)
-            answering = Answering(bus, AdmissionDesk(loop).judge)
+            answering = Answering(bus, settings.table, AdmissionDesk(loop).judge)
             try:
                 await run_together(
                     loop.run(),

@@ -218,6 +218,7 @@ class Assembly:
             del self._sharing[ref.key]
         for user in self._upstream_users.of(ref):
             self._dirty_hosts.update(_hosts(self._fragments.get(user)))
+            self._dirty_ports.update(_ports(self._fragments.get(user)))
 
     def put_certificate(self, ref: CertificateRef, certificate: Certificate | None) -> None:
         """Take a certificate's present state, without server names; None where it is unusable or unused."""
@@ -256,7 +257,7 @@ class Assembly:
             self._discard("hosts", host)
 
     def _assemble_port(self, port: StreamPort) -> None:
-        routes, lost = award_port(port, (self._fragments[ref] for ref in self._port_users.of(port)))
+        routes, lost = award_port(port, (self._fragments[ref] for ref in self._port_users.of(port)), self._sharing)
         self._set_lost(("port", str(port)), lost)
         keys = frozenset(route.key for route in routes)
         for key in sorted(self._streams.pop(port, frozenset()) - keys):
@@ -323,7 +324,8 @@ class Assembly:
         for name in _names(before) | _names(fragment):
             lost["name", name] = award_name(name, [*self._others(self._name_users.of(name), ref), fragment]).lost
         for port in _ports(before) | _ports(fragment):
-            lost["port", str(port)] = award_port(port, [*self._others(self._port_users.of(port), ref), fragment]).lost
+            claimants = [*self._others(self._port_users.of(port), ref), fragment]
+            lost["port", str(port)] = award_port(port, claimants, self._sharing).lost
         for credential in credential_names(fragment):
             users = [*self._others(self._credential_users.of(credential), ref), fragment]
             lost["credential", str(credential)] = award_credential(credential, users)

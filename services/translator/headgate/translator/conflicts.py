@@ -7,12 +7,23 @@ routes of one object that was applied to several clusters, if these share its Se
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import ENTRY_LIMIT
-from headgate.common.table import ANY_HOST, AllOf, AnyOf, Canary, Condition, PathType, PluginUse, Route, TlsPolicy
+from headgate.common.table import (
+    ANY_HOST,
+    AllOf,
+    AnyOf,
+    Canary,
+    Condition,
+    PathType,
+    PluginUse,
+    Route,
+    StreamRoute,
+    TlsPolicy,
+)
 from headgate.translator.fragment import (
     CanaryClaim,
     CertificateRef,
@@ -28,6 +39,10 @@ HOST_LIMIT = ENTRY_LIMIT - 4096
 """Bytes of all routes of one host, some 10,000 routes."""
 SURELY_FITTING = 400
 """Routes that need not be measured: one is at most some 9 KB, as dialects limit what goes into it."""
+
+
+SERVED_BY_NAMESAKE = "ServedByNamesake"
+_OF_ONE_CLUSTER: Any = {"name": True, "key": True, "provenance": True, "plugins": {"__all__": {"secrets"}}}
 
 
 class Verdict(NamedTuple):
@@ -46,6 +61,7 @@ Won = tuple[RouteClaim, Identity]
 Lost = dict[ObjectRef, list[Problem]]
 _Key = tuple[PathType, str, Condition | None]
 Sharing = Mapping[str, Collection[str]]
+AnyRoute = Route | StreamRoute
 _NOTHING_SHARED: Sharing = {}
 
 
@@ -73,8 +89,8 @@ def merge_host(host: str, fragments: Iterable[Fragment], sharing: Sharing = _NOT
     for *_, claim, identity in claims:
         held = _close(claim) if identity.ref in unprotected else claim
         winner, owner = winners.setdefault(_key(claim), (held, identity))
-        if owner.ref != identity.ref and not _is_for_both(claim, identity, winner, owner, sharing):
-            lost.setdefault(identity.ref, []).append(_lost_path(host, claim, identity, winner, owner))
+        if owner.ref != identity.ref:
+            lost.setdefault(identity.ref, []).append(_lost_path(host, claim, identity, winner, owner, sharing))
     canaried = add_canaries(host, users, list(winners.values()), lost)
     room = HOST_LIMIT - (len(tls.model_dump_json().encode()) if tls else 0)
     fitting = sorted(_fit(host, room, canaried, lost), key=_preference)
@@ -215,9 +231,13 @@ def _comparisons(condition: Condition | None) -> int:
             return 1
 
 
-def _lost_path(host: str, claim: RouteClaim, loser: Identity, winner: RouteClaim, owner: Identity) -> Problem:
+def _lost_path(
+    host: str, claim: RouteClaim, loser: Identity, winner: RouteClaim, owner: Identity, sharing: Sharing
+) -> Problem:
     where = "every host" if host == ANY_HOST else f"host {host}"
     path = f"{claim.route.path.type} path {claim.route.path.value}"
+    if is_for_both(winner.route, owner, claim.route, loser, sharing):
+        return by_namesake(claim.field, claim.route.path.value, f"{path} of {where}", owner, loser)
     is_shadowed = claim.is_default and not winner.is_default
     why = "whose rule goes before a default backend" if is_shadowed else seniority_of(owner, loser)
     if claim.gives_way and not winner.gives_way:
@@ -231,25 +251,48 @@ def _lost_path(host: str, claim: RouteClaim, loser: Identity, winner: RouteClaim
     )
 
 
-def _is_for_both(claim: RouteClaim, its: Identity, winner: RouteClaim, owner: Identity, sharing: Sharing) -> bool:
-    """Whether a route is served for another cluster too: one object, applied to both, of Services that both export."""
-    is_namesake = (its.kind, *its.ref[3:]) == (owner.kind, *owner.ref[3:])
-    takes_part = all(its.ref.cluster in sharing.get(backend.upstream, ()) for backend in winner.route.backends)
-    return is_namesake and takes_part and _without_cluster(claim, its) == _without_cluster(winner, owner)
-
-
-def _without_cluster(claim: RouteClaim, identity: Identity) -> str:
-    """Return a route as it would be written in any cluster: keys of upstreams begin with the cluster's name."""
-    content = claim.route.model_dump_json(exclude={"name", "provenance"}, exclude_defaults=True)
-    return content.replace(f'"{identity.ref.cluster}/', '"/')
-
-
 def seniority_of(owner: Identity, loser: Identity) -> str:
     """Say why an object goes before another."""
     if owner.created_at != loser.created_at:
         return "which is older"
     is_namesake = owner.ref[3:] == loser.ref[3:]
     return f"which is as old and goes first by {'the name of its cluster' if is_namesake else 'name'}"
+
+
+def are_namesakes(one: Identity, other: Identity) -> bool:
+    """Whether two objects are of one kind and name, in two clusters."""
+    names = [(each.kind, each.ref.namespace, each.ref.name) for each in (one, other)]
+    return names[0] == names[1] and one.ref.cluster != other.ref.cluster
+
+
+def is_for_both(won: AnyRoute, owner: Identity, lost: AnyRoute, loser: Identity, sharing: Sharing) -> bool:
+    """Whether a route is served for another cluster too: one object, applied to both, of Services that both export."""
+    if not are_namesakes(owner, loser) or _without_cluster(won, owner) != _without_cluster(lost, loser):
+        return False
+    both = {owner.ref.cluster, loser.ref.cluster}
+    pairs = zip(won.backends, lost.backends, strict=True)
+    # Of an object that is only proposed nobody has looked at the upstreams yet; its namesake's are shared by the same.
+    return all(both.issubset(sharing.get(one.upstream) or sharing.get(other.upstream, ())) for one, other in pairs)
+
+
+def _without_cluster(route: AnyRoute, identity: Identity) -> str:
+    """Return a route as it would be written in any cluster: keys of upstreams begin with the cluster's name.
+
+    What is sealed differs each time, and is left out.
+    """
+    content = route.model_dump_json(exclude=_OF_ONE_CLUSTER, exclude_defaults=True)
+    return content.replace(f'"{identity.ref.cluster}/', '"/')
+
+
+def by_namesake(field: str, value: str, what: str, owner: Identity, loser: Identity) -> Problem:
+    """Say that what an object claims is served as its namesake's."""
+    return Problem(
+        severity=Severity.INFO,
+        reason=SERVED_BY_NAMESAKE,
+        field=field,
+        value=shown(value),
+        message=f"{what} is served by its namesake {describe(owner)}, {seniority_of(owner, loser)}",
+    )
 
 
 def describe(identity: Identity) -> str:
@@ -286,6 +329,8 @@ def award_name(name: str, fragments: Iterable[Fragment]) -> NameVerdict:
 
 def _lost_name(claim: NameClaim, loser: Identity, winner: NameClaim, owner: Identity) -> Problem:
     secret = f"{winner.certificate.namespace}/{winner.certificate.secret}"
+    if are_namesakes(owner, loser) and claim.certificate[1:] == winner.certificate[1:]:
+        return by_namesake(claim.field, claim.name, f"the certificate of {claim.name}", owner, loser)
     why = "whose entry goes first" if owner.ref == loser.ref else seniority_of(owner, loser)
     return Problem(
         severity=Severity.WARNING,

@@ -1,7 +1,8 @@
 """The log as it comes in: when the replay is complete, which clusters are, and what has changed since a revision.
 
 Pure bookkeeping. A cluster is complete when it was announced and every announced kind has a marker; it stays so while
-this incarnation of the log lasts, because from then on the log follows the cluster.
+this incarnation of the log lasts, because from then on the log follows the cluster. Clusters that the table does not
+select are passed over.
 """
 
 from collections.abc import Iterable, Mapping
@@ -92,9 +93,10 @@ def _cause(ref: ObjectRef, change: _Change) -> Cause:
 class Intake:
     """One replay of the log and what follows it, taken into one translation."""
 
-    def __init__(self, position: LogPosition, translation: Translation) -> None:
+    def __init__(self, position: LogPosition, translation: Translation, table: str) -> None:
         self._target = position
         self._translation = translation
+        self._table = table
         self._announced: dict[str, frozenset[KindName]] = {}
         self._synced: dict[str, dict[KindName, int]] = {}
         """Cluster to its marked kinds, each with the sequence of its last marker."""
@@ -132,10 +134,14 @@ class Intake:
 
     def _receive(self, message: LogMessage, causes: Causes) -> bool:
         self._sequence = max(self._sequence, message.sequence)
+        cluster = message.ref.cluster if isinstance(message, Delta | LastGood) else message.cluster
+        if not self._translation.selection.has_cluster(cluster):
+            self._translation.left_out.add(cluster)
+            return False
         match message:
             case Delta():
                 return self._apply(message, causes)
-            case LastGood():
+            case LastGood() if message.table == self._table:
                 return self._translation.remember(message) and message.ref.cluster in self._translation.active_clusters
             case ClusterAnnouncement():
                 self._announced[message.cluster] = frozenset(message.kinds)

@@ -1,7 +1,7 @@
 """Finds out and writes down what stands in for versions with errors, in the log, where a later translator finds it.
 
-Every translator does so, and all write the same: the log takes equal records once. A record that cannot be written is
-tried again for ever.
+Every translator of a table does so, and all write the same: the log takes equal records once. A record that cannot be
+written is tried again for ever.
 """
 
 import asyncio
@@ -37,8 +37,8 @@ class _Sent(NamedTuple):
 class LastGoodKeeper:
     """Reads and writes records for one translation after another."""
 
-    def __init__(self, log: LastGoodLog) -> None:
-        self._log = log
+    def __init__(self, log: LastGoodLog, table: str) -> None:
+        self._log, self._table = log, table
         self._world: World | None = None
         self._sent: dict[ObjectRef, _Sent] = {}
         self._wake = asyncio.Event()
@@ -121,7 +121,7 @@ class LastGoodKeeper:
         if said is None or record is None:
             return
         try:
-            await self._log.write(said)
+            await self._log.write(said.model_copy(update={"table": self._table}))
         except TooLarge as error:
             logger.warning("a last good version will not outlive this process", extra={"reason": str(error)})
         if world is self._world:

@@ -113,7 +113,7 @@ class TranslatorLoop:
         self._statuses = self._new_statuses()
         self._surroundings: Surroundings | None = None
         self._look_soon = asyncio.Event()
-        self._keeper = LastGoodKeeper(stores.last_good)
+        self._keeper = LastGoodKeeper(stores.last_good, settings.table)
         self._inbox: asyncio.Queue[Item] = asyncio.Queue(INBOX)
         self._required: frozenset[str] = frozenset()
         self._catch_up = CatchUp(stores.log)
@@ -127,8 +127,8 @@ class TranslatorLoop:
         self._is_current = False
         self._is_settled = False
         """Whether what was translated last is what was published last."""
-        self._translation = Translation(make_dialects(settings.classes))
-        self._intake = Intake(_NEVER, self._translation)
+        self._translation = self._new_translation()
+        self._intake = Intake(_NEVER, self._translation, settings.table)
         self._causes = Causes()
         self._known: frozenset[str] = frozenset()
 
@@ -178,9 +178,14 @@ class TranslatorLoop:
     def _new_statuses(self) -> Statuses:
         return Statuses(
             self._stores.statuses,
+            self._settings.table,
             self._take_board,
             may_post=lambda: self._leadership.is_leader,
         )
+
+    def _new_translation(self) -> Translation:
+        settings = self._settings
+        return Translation(make_dialects(settings.classes), settings.selection, settings.table)
 
     async def _read_store(self) -> None:
         while True:
@@ -192,7 +197,7 @@ class TranslatorLoop:
                 await asyncio.sleep(self._next_pause())
             else:
                 self._take_surroundings(surroundings)
-                self._required = self._publisher.clusters
+                self._required = frozenset(filter(self._settings.selection.has_cluster, self._publisher.clusters))
                 return
 
     async def _follow_log(self) -> None:
@@ -289,9 +294,9 @@ class TranslatorLoop:
             self._required |= self._translation.active_clusters
             logger.warning("the log begins anew; the published table stays until its clusters are listed again")
         self._keeper.rest()
-        self._translation = Translation(make_dialects(self._settings.classes))
+        self._translation = self._new_translation()
         self._serving.begin_translation()
-        self._intake = Intake(replay.position, self._translation)
+        self._intake = Intake(replay.position, self._translation, self._settings.table)
         self._causes = self._new_causes()
         self._catch_up.end()
         self._due = None
@@ -470,6 +475,7 @@ class TranslatorLoop:
             inputs=dict(self._intake.inputs),
             log=self._intake.incarnation,
             decisions=self._decisions.known,
+            selection=self._settings.selection,
             traceparent=current_traceparent(),
         )
 

@@ -7,13 +7,14 @@ a restored store moves the gateways back, and no version ever stands for two tab
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from headgate.common.clusters import Decision
 from headgate.common.errors import Conflict, DecodeError, HistoryBroken, NotFound
+from headgate.common.selection import EVERYTHING, Selection
 from headgate.common.snapshot import (
     Cause,
     ChangedEntries,
@@ -31,9 +32,6 @@ from headgate.common.stores.reading import read_chunks
 from headgate.common.table import EntryKind
 from headgate.translator.retention import Kept, Retention, expired
 
-FEW_CHUNKS = 64
-"""Up to so many are written without asking which are missing: what churn makes is new, and asking about more than a few
-lists all chunks, of which it leaves tens of thousands."""
 READ_AT_ONCE = 8
 Clock = Callable[[], float]
 
@@ -49,6 +47,7 @@ class Draft:
     inputs: dict[str, int] | None = None
     log: str = ""
     """Incarnation of the log that the inputs are of."""
+    selection: Selection = EVERYTHING
     pin: Pin | None = None
     rollout: Rollout | None = None
     next: Sequence[Chunk] = ()
@@ -193,7 +192,9 @@ class Publisher:
         """
         await self.refresh()
         if self.is_current(draft) and not self.is_behind:
-            await self._verify(draft)
+            if not self._is_verified:
+                await self._put_missing(draft)
+                self._is_verified = True
             self._contents = draft.by_digest
             return None
         self._is_known = False
@@ -218,6 +219,8 @@ class Publisher:
         current = self._manifest
         if current is None or current.chunks != self._names.of(draft.chunks) or current.decisions != draft.decisions:
             return False
+        if current.selection != draft.selection:
+            return False
         if not _is_same(current.pin, draft.pin) or not _is_same(current.rollout, draft.rollout):
             return False
         if current.rollout and current.rollout.next != self._names.of(draft.next):
@@ -230,20 +233,17 @@ class Publisher:
             chunk.digest for chunk in live
         ]
 
-    async def _verify(self, draft: Draft) -> None:
-        """Once after the start, restore chunks that the store lost of a revision that is current all the same."""
-        if not self._is_verified:
-            await self._put(draft, set(draft.by_digest))
-            self._is_verified = True
-
     async def _put_missing(self, draft: Draft) -> None:
-        known = self._manifest.digests if self._manifest and self._is_verified else frozenset()
-        await self._put(draft, draft.by_digest.keys() - known)
+        """Store what the current revision does not name; once after the start also what was lost of it.
 
-    async def _put(self, draft: Draft, digests: Set[str]) -> None:
-        missing = await self._store.missing(digests) if len(digests) > FEW_CHUNKS else digests
-        if missing:
-            await self._store.put_chunks([chunk for digest, chunk in draft.by_digest.items() if digest in missing])
+        Other chunks are written though they may be there: nobody but the current revision keeps them from being
+        collected, which another table's translator may be about to do.
+        """
+        chunks = draft.by_digest
+        named = chunks.keys() & (self._manifest.digests if self._manifest else frozenset())
+        lost = await self._store.missing(named) if named and not self._is_verified else set()
+        if missing := (chunks.keys() - named) | lost:
+            await self._store.put_chunks([chunk for digest, chunk in chunks.items() if digest in missing])
 
     async def _next(self, draft: Draft) -> Manifest:
         causes, parent = self._news(draft), self._manifest
@@ -264,6 +264,7 @@ class Publisher:
             cause_count=draft.cause_count - len(draft.causes) + len(causes),
             inputs=draft.inputs or {},
             log=draft.log,
+            selection=draft.selection,
             changed=changed,
             pin=pin,
             rollout=rollout,

@@ -6,6 +6,7 @@ from pydantic import Field, field_validator
 
 from headgate.common.lease_settings import LeaseSettings
 from headgate.common.plugins.third_party import installed_names
+from headgate.common.selection import Selection, check_patterns, check_table_name
 from headgate.common.status import LoadBalancerAddress, is_address
 from headgate.common.stores.settings import StoreSettings
 from headgate.common.table import DEFAULT_TABLE
@@ -20,6 +21,16 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
     """What the translator can be told."""
 
     table: str = Field(default=DEFAULT_TABLE, description="Name of the table that is built; one for all by default.")
+    clusters: list[str] = Field(
+        default=[],
+        description="Clusters that take part in the table, such as paris or eu-*; all by default. Others are not even "
+        "waited for.",
+    )
+    namespaces: list[str] = Field(
+        default=[],
+        description="Namespaces whose Ingresses and annotated Services are in the table, such as shop or team-*; all "
+        "by default. What they refer to is found wherever it is.",
+    )
     controller_names: list[str] = Field(
         default=[],
         description="Further controllers whose IngressClasses are adopted, such as k8s.io/ingress-nginx; none by "
@@ -118,6 +129,17 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
         "is what a watcher takes to list a large cluster.",
     )
 
+    @field_validator("table")
+    @classmethod
+    def _check_table(cls, value: str) -> str:
+        return check_table_name(value)
+
+    @field_validator("clusters", "namespaces")
+    @classmethod
+    def _check_patterns(cls, values: list[str]) -> list[str]:
+        check_patterns(values)
+        return values
+
     @field_validator("publish_addresses")
     @classmethod
     def _check_addresses(cls, values: list[str]) -> list[str]:
@@ -151,6 +173,11 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
             plugin_names=frozenset(self.plugin_names) | installed_names(),
             strict_plugins=self.strict_plugins,
         )
+
+    @property
+    def selection(self) -> Selection:
+        """What the table is made of, besides classes."""
+        return Selection(clusters=tuple(self.clusters), namespaces=tuple(self.namespaces))
 
     @property
     def retention(self) -> Retention:

@@ -98,7 +98,7 @@ def _settle(part: Part, *, is_weighted: bool, may_hop: bool) -> Iterator[Endpoin
         yield from endpoints
         return
     live = [each for each in endpoints if each.ready] or [each for each in endpoints if each.serving]
-    change: dict[str, object] = {"priority": settings.priority, "is_local": bool(settings.gateways)}
+    change: dict[str, object] = {"priority": settings.priority, "is_local": settings.has_local_pods}
     if is_weighted:
         change["weight"] = _spread(_share(settings), len(live) or len(endpoints))
     if settings.drained is not None:

@@ -34,6 +34,7 @@ class StatusPoster:
     def __init__(
         self,
         board: StatusBoard,
+        table: str,
         on_board: Callable[[Iterable[ObjectRef]], Awaitable[None]],
         may_post: Callable[[], bool] = lambda: True,
     ) -> None:
@@ -41,10 +42,12 @@ class StatusPoster:
 
         Args:
             board: where wishes go.
+            table: whose wishes they are; what others want is their business.
             on_board: told of every object that has something posted already, once per cluster.
             may_post: whether this translator is the one that posts; wishes wait while it is not.
         """
         self._board = board
+        self._table = table
         self._on_board = on_board
         self._may_post = may_post
         self._posted: dict[ObjectRef, tuple[datetime, bytes]] = {}
@@ -77,7 +80,7 @@ class StatusPoster:
         return None if posted is None else StatusUpdate.model_validate_json(posted[1])
 
     def watch(self, cluster: str) -> None:
-        """Say that a cluster is in the table, so that what was posted for its objects matters."""
+        """Say that a cluster is there, so that what was posted for its objects matters."""
         if cluster not in self._clusters:
             self._clusters[cluster] = None
             self._news.set()
@@ -134,7 +137,7 @@ class StatusPoster:
             await cancel(reading)
 
     async def _read_board(self, cluster: str, updates: "asyncio.Queue[StatusUpdate]") -> None:
-        async for update in self._board.follow(cluster):
+        async for update in self._board.follow(cluster, self._table):
             updates.put_nowait(update)
 
     def _note(self, update: StatusUpdate) -> None:
@@ -186,12 +189,12 @@ class StatusPoster:
         before = None if posted is None else wanted_by(posted)
         wanted = wish(before)
         if wanted is not None and (wanted != before or ref in self._doubted):
-            update = to_update(wanted, posted, datetime.now(UTC), traceparent)
+            update = to_update(wanted, posted, datetime.now(UTC), traceparent, self._table)
             await self._send(update)
             self._note(update)
         elif wanted is None and before is not None:
             if (last := forget(before)) != before:
-                await self._board.forget(to_update(last, None, datetime.now(UTC), traceparent))
+                await self._board.forget(to_update(last, None, datetime.now(UTC), traceparent, self._table))
             self._posted.pop(ref, None)
         self._doubted.discard(ref)
         if self._wishes.get(ref) is entry:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
-from headgate.common.problems import Severity
+from headgate.common.problems import Severity, worst
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Manifest, Rollout, Version
 from headgate.common.status import LoadBalancerAddress
@@ -69,6 +69,7 @@ class Statuses:
     def __init__(
         self,
         board: StatusBoard,
+        table: str,
         on_board: Callable[[Iterable[ObjectRef]], Awaitable[None]],
         *,
         may_post: Callable[[], bool] = lambda: True,
@@ -78,11 +79,12 @@ class Statuses:
 
         Args:
             board: where statuses go.
+            table: of which they are.
             on_board: told of every object that has a status from before; `touch` has to follow.
             may_post: whether this translator is the one that posts.
             clock: seconds.
         """
-        self._poster = StatusPoster(board, on_board, may_post)
+        self._poster = StatusPoster(board, table, on_board, may_post)
         self._addresses: tuple[LoadBalancerAddress, ...] | None = None
         self._fleet = Fleet()
         self._published = Published(None, None)
@@ -170,7 +172,7 @@ class Statuses:
             held = [one.held_at for one in (published, self._published) if one.held_at is not None]
             self.touch(self._served_after(min(held)))
         self._published = published
-        for cluster in sorted(translation.active_clusters):
+        for cluster in sorted(translation.active_clusters | translation.left_out):
             self._poster.watch(cluster)
         refs, self._touched = self._touched, {}
         breath = time.perf_counter()
@@ -183,6 +185,9 @@ class Statuses:
     def _wish(self, ref: ObjectRef, translation: Translation) -> Wish:
         self._severities.pop(ref, None)
         fragment = translation.assembly.fragments.get(ref)
+        if not translation.selection.selects(ref):
+            self._awaited.pop(ref, None)
+            return lambda before: disown(before) if before else None
         if ref.cluster not in translation.active_clusters:
             return lambda before: before
         if fragment is None:
@@ -191,7 +196,7 @@ class Statuses:
             return lambda before: disown(before) if before and exists else None
         condition = judge(fragment, translation.assembly)
         if condition.problems:
-            self._severities[ref] = min(problem.severity for problem in condition.problems)  # "error" < "warning"
+            self._severities[ref] = worst(condition.problems)
         content = translation.world.digest(ref)
         facts = Facts(fragment.identity, condition, fragment.stand_in, content, *self._published)
         return lambda before: self._report(ref, facts, before)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
 from headgate.common.table import StreamRoute
-from headgate.translator.conflicts import describe, seniority_of
+from headgate.translator.conflicts import Sharing, by_namesake, describe, is_for_both, seniority_of
 from headgate.translator.fragment import Fragment, Identity, StreamClaim, StreamPort
 from headgate.translator.manifest import shown
 
@@ -21,8 +21,8 @@ class StreamVerdict(NamedTuple):
     lost: dict[ObjectRef, tuple[Problem, ...]]
 
 
-def award_port(port: StreamPort, fragments: Iterable[Fragment]) -> StreamVerdict:
-    """Decide which claims of one port are served."""
+def award_port(port: StreamPort, fragments: Iterable[Fragment], sharing: Sharing) -> StreamVerdict:
+    """Decide which claims of one port are served; `sharing` is as for `merge_host`."""
     claims = [
         (fragment.identity.seniority, claim, fragment.identity)
         for fragment in fragments
@@ -37,7 +37,7 @@ def award_port(port: StreamPort, fragments: Iterable[Fragment]) -> StreamVerdict
         if rival is None:
             winners.append((claim, identity))
         else:
-            lost[identity.ref] = (*lost.get(identity.ref, ()), _lost_port(claim, identity, *rival))
+            lost[identity.ref] = (*lost.get(identity.ref, ()), _lost_port(claim, identity, *rival, sharing))
     return StreamVerdict(tuple(claim.route for claim, _ in winners), lost)
 
 
@@ -47,14 +47,17 @@ def _collide(one: StreamRoute, other: StreamRoute) -> bool:
     return bool({*(one.server_names or ("",))} & {*(other.server_names or ("",))})
 
 
-def _lost_port(claim: StreamClaim, loser: Identity, winner: StreamClaim, owner: Identity) -> Problem:
+def _lost_port(claim: StreamClaim, loser: Identity, winner: StreamClaim, owner: Identity, sharing: Sharing) -> Problem:
     names = sorted({*claim.route.server_names} & {*winner.route.server_names})
     what = f"port {claim.route.port}" if claim.route.port else "the HTTPS port"
     if names:
         what = f"server name {names[0]} on {what}"
+    value = str(claim.route.port) if claim.route.port else ", ".join(claim.route.server_names)
+    if is_for_both(winner.route, owner, claim.route, loser, sharing):
+        return by_namesake(claim.field, value, what, owner, loser)
     return Problem(
         reason="StreamConflict",
         field=claim.field,
-        value=shown(str(claim.route.port) if claim.route.port else ", ".join(claim.route.server_names)),
+        value=shown(value),
         message=f"{what} belongs to {describe(owner)}, {seniority_of(owner, loser)}",
     )

@@ -5,10 +5,14 @@ with an event loop can breathe in between. Equal inputs give equal bytes, in wha
 """
 
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+from headgate.common.clusters import read_settings
 from headgate.common.deltas import Delta, LastGood
 from headgate.common.resources import ObjectRef
+from headgate.common.selection import EVERYTHING, Selection
+from headgate.common.table import DEFAULT_TABLE
 from headgate.translator.assembly import Assembly, Needs
 from headgate.translator.certificates import CERTIFICATE
 from headgate.translator.conditions import Condition, judge
@@ -22,16 +26,26 @@ from headgate.translator.sharing import CLUSTERS, SERVICE_EXPORTS
 from headgate.translator.upstreams import UPSTREAM, ResolvedUpstream
 from headgate.translator.world import KindKey, StoredKind, World
 
-_TABLE_KINDS = (SERVICES, ENDPOINT_SLICES, LEGACY_ENDPOINTS, SERVICE_EXPORTS, CLUSTERS)
+_TABLE_KINDS: tuple[StoredKind[Any], ...] = (SERVICES, ENDPOINT_SLICES, LEGACY_ENDPOINTS, SERVICE_EXPORTS)
 
 
 class Translation:
     """Translates the objects of active clusters into one table."""
 
-    def __init__(self, dialects: Sequence[Dialect]) -> None:
-        kinds: list[StoredKind[Any]] = [*_TABLE_KINDS]
-        for dialect in dialects:
-            kinds += [*dialect.roots, *dialect.reads]
+    def __init__(
+        self, dialects: Sequence[Dialect], selection: Selection = EVERYTHING, table: str = DEFAULT_TABLE
+    ) -> None:
+        """Begin with an empty world.
+
+        Args:
+            dialects: what can be translated.
+            selection: which clusters and namespaces the table is made of; callers leave out the objects of others.
+            table: its name, by which clusters' gateways are chosen.
+        """
+        self.selection = selection
+        clusters = replace(CLUSTERS, read=lambda manifest: read_settings(manifest).of_table(table))
+        read = [*_TABLE_KINDS, clusters, *(kind for dialect in dialects for kind in dialect.reads)]
+        kinds: list[StoredKind[Any]] = [*read, *(root for dialect in dialects for root in dialect.roots)]
         self.world = World(kinds, {root.name: dialect.check for dialect in dialects for root in dialect.roots})
         self.graph = Graph(self.world)
         self.assembly = Assembly()
@@ -39,12 +53,16 @@ class Translation:
         """Upstreams of held tables that were resolved since the caller last cleared this."""
         self._held: frozenset[ServicePortRef] = frozenset()
         self._active: set[str] = set()
+        self.left_out: set[str] = set()
+        """Clusters that are there, and not selected."""
         self._roots = {
             root.name: (dialect, rule)
             for dialect in dialects
             for rule in [self._rule(dialect)]
             for root in dialect.roots
         }
+        self._roots_alone = self._roots.keys() - {kind.name for kind in read}
+        """Kinds that nobody looks up: of no use where they are not selected."""
 
     def _rule(self, dialect: Dialect) -> "Rule[ObjectRef, Fragment | None]":
         def translate(lookups: Lookups, ref: ObjectRef) -> Fragment | None:
@@ -73,7 +91,10 @@ class Translation:
             self._demand_root(ref)
 
     def apply(self, delta: Delta) -> bool:
-        """Take in one delta; return whether anything that translation reads changed by it."""
+        """Take in one delta; return whether anything changed by it that the table is made of, or may be."""
+        ref = delta.ref
+        if not self.selection.has_namespace(ref.namespace) and KindKey(ref.group, ref.resource) in self._roots_alone:
+            return False
         changed = self.world.apply(delta)
         return self._note(delta.ref, changed)
 
@@ -86,14 +107,15 @@ class Translation:
         return self._note(said.ref, self.world.remember(said))
 
     def _note(self, ref: ObjectRef, changed: tuple[Hashable, ...]) -> bool:
+        is_ours = self.selection.has_namespace(ref.namespace) or any(map(self.graph.askers, changed))
         self.graph.touch(changed)
         if changed and ref.cluster in self._active:
             self._demand_root(ref)
-        return bool(changed)
+        return bool(changed) and is_ours
 
     def is_root(self, ref: ObjectRef) -> bool:
-        """Whether an object is of a kind that becomes fragments."""
-        return KindKey(ref.group, ref.resource) in self._roots
+        """Whether an object is selected, and of a kind that becomes fragments."""
+        return self.selection.selects(ref) and KindKey(ref.group, ref.resource) in self._roots
 
     def translate(self, ref: ObjectRef, lookups: Lookups) -> Fragment | None:
         """Return what an object of such a kind would contribute in another world; nothing of it is kept."""
@@ -101,7 +123,7 @@ class Translation:
 
     def _demand_root(self, ref: ObjectRef) -> None:
         root, stored = self._roots.get(KindKey(ref.group, ref.resource)), self.world.get(ref)
-        if root is None:
+        if root is None or not self.selection.has_namespace(ref.namespace):
             return
         standing = self.world.standings.get(ref)
         if (standing is not None and standing.errors) or (stored is not None and root[0].concerns(stored)):

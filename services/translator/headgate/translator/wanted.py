@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from headgate.common.problems import Problem, Severity
+from headgate.common.problems import Problem, Severity, worst
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Rollout, RolloutPhase, Version
 from headgate.common.status import (
@@ -22,7 +22,9 @@ from headgate.common.status import (
     StatusUpdate,
     shorten,
 )
+from headgate.common.table import DEFAULT_TABLE
 from headgate.translator.conditions import Condition
+from headgate.translator.conflicts import SERVED_BY_NAMESAKE
 from headgate.translator.fleet import Fleet
 from headgate.translator.fragment import Identity
 from headgate.translator.standing import ObjectVersion
@@ -163,6 +165,8 @@ def _accepted(facts: Facts) -> Saying:
         return _say(ConditionType.ACCEPTED, "False", reason, _texts(wrong or condition.problems))
     if wrong:
         return _say(ConditionType.ACCEPTED, "True", "ServedInPart", _texts(wrong))
+    if elsewhere := [problem for problem in condition.problems if problem.reason == SERVED_BY_NAMESAKE]:
+        return _say(ConditionType.ACCEPTED, "True", SERVED_BY_NAMESAKE, _texts(elsewhere))
     return _say(ConditionType.ACCEPTED, "True", "Accepted", "")
 
 
@@ -236,8 +240,7 @@ def limit(problems: Sequence[Problem]) -> tuple[Problem, ...]:
     rest = problems[MAX_PROBLEMS:]
     if not rest:
         return shown
-    worst = min(problem.severity for problem in rest)  # "error" < "warning"
-    return (*shown, Problem(severity=worst, reason="MoreProblems", message=f"and {len(rest)} more problems"))
+    return (*shown, Problem(severity=worst(rest), reason="MoreProblems", message=f"and {len(rest)} more problems"))
 
 
 def _shortened(problem: Problem) -> Problem:
@@ -269,10 +272,16 @@ def _emptied(before: Wanted) -> Wanted:
 def has_news(wanted: Wanted, before: Wanted | None) -> bool:
     """Whether something is wrong that was not told yet."""
     known = set(before.problems) if before and before.uid == wanted.uid else set()
-    return any(problem not in known for problem in wanted.problems)
+    return any(problem not in known for problem in _wrong(wanted))
 
 
-def to_update(wanted: Wanted, before: StatusUpdate | None, at: datetime, traceparent: str | None) -> StatusUpdate:
+def _wrong(wanted: Wanted) -> list[Problem]:
+    return [problem for problem in wanted.problems if problem.severity is not Severity.INFO]
+
+
+def to_update(
+    wanted: Wanted, before: StatusUpdate | None, at: datetime, traceparent: str | None, table: str = DEFAULT_TABLE
+) -> StatusUpdate:
     """Return the message for watchers; its Events say what is new since `before`."""
     known = before if before and before.uid == wanted.uid else None
     notes = _new_notes(wanted, wanted_by(known) if known else None, at)
@@ -282,6 +291,7 @@ def to_update(wanted: Wanted, before: StatusUpdate | None, at: datetime, tracepa
         **values,
         events=tuple([*kept, *notes][-EVENTS_KEPT:]),
         last_error=_last_error(wanted, known, at),
+        table=table,
         at=at,
         traceparent=traceparent,
     )
@@ -296,7 +306,7 @@ def _conditions(wanted: Wanted, before: StatusUpdate | None, at: datetime) -> It
 
 def _new_notes(wanted: Wanted, before: Wanted | None, at: datetime) -> list[EventNote]:
     known = set(before.problems) if before else set()
-    new = [problem for problem in wanted.problems if problem not in known][:MAX_EVENTS]
+    new = [problem for problem in _wrong(wanted) if problem not in known][:MAX_EVENTS]
     notes = [_note("Warning", problem.reason, str(problem), at) for problem in new]
     if not wanted.is_accepted:
         return notes

@@ -8,6 +8,8 @@ from pydantic import Field, field_validator, model_validator
 
 from headgate.common.clusters import check_cluster_name
 from headgate.common.lease_settings import LeaseSettings
+from headgate.common.selection import check_table_name
+from headgate.common.table import DEFAULT_TABLE
 
 _NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -106,6 +108,11 @@ class WatcherSettings(LeaseSettings):
         le=30,
         description="Seconds to wait for a translator; 2 by default, a hundred times what an answer takes.",
     )
+    admission_tables: list[str] = Field(
+        default=[DEFAULT_TABLE],
+        min_length=1,
+        description="Tables whose translators are asked; the one named default by default.",
+    )
     admission_failure_policy: Literal["ignore", "fail"] = Field(
         default="ignore",
         description="Whether objects that no translator could judge are let in (ignore, the default: nobody is kept "
@@ -143,6 +150,11 @@ class WatcherSettings(LeaseSettings):
             if not _NAMESPACE.fullmatch(value):
                 raise ValueError(f"{value!r} is not a namespace's name; several are separated by commas: shop,blog")
         return values
+
+    @field_validator("admission_tables")
+    @classmethod
+    def _check_admission_tables(cls, values: list[str]) -> list[str]:
+        return [*dict.fromkeys(map(check_table_name, values))]
 
     @field_validator("ingress_selector")
     @classmethod

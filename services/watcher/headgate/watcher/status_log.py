@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
-from headgate.common.status import StatusUpdate
+from headgate.common.status import StatusUpdate, in_table
 from headgate.common.stores import StatusBoard
 
 _log = logging.getLogger(__name__)
@@ -23,12 +23,17 @@ class StatusLog:
             locate: file and line of an object; empty for one that is not there (any more).
         """
         self._board, self._cluster, self._locate = board, cluster, locate
-        self._problems: dict[ObjectRef, tuple[Problem, ...]] = {}
+        self._problems: dict[tuple[ObjectRef, str], tuple[Problem, ...]] = {}
+        """By object and table."""
 
     @property
     def problems(self) -> Mapping[ObjectRef, tuple[Problem, ...]]:
-        """What is wrong at present, by object."""
-        return {ref: problems for ref, problems in self._problems.items() if self._locate(ref)}
+        """What is wrong at present in any table, by object."""
+        found: dict[ObjectRef, dict[Problem, None]] = {}
+        for (ref, _), problems in self._problems.items():
+            if self._locate(ref):
+                found.setdefault(ref, {}).update(dict.fromkeys(problems))
+        return {ref: tuple(problems) for ref, problems in found.items()}
 
     async def run(self) -> None:
         """Follow the board for ever."""
@@ -36,16 +41,18 @@ class StatusLog:
             self._note(update)
 
     def _note(self, update: StatusUpdate) -> None:
-        before = self._problems.pop(update.ref, ())
-        if update.problems:
-            self._problems[update.ref] = update.problems
+        key = update.ref, update.table
+        before = self._problems.pop(key, ())
+        problems = tuple(problem for problem in update.problems if problem.severity is not Severity.INFO)
+        if problems:
+            self._problems[key] = problems
         where = self._locate(update.ref)
-        if not where or before == update.problems:
+        if not where or before == problems:
             return
-        what = f"{where}: {update.kind} {update.ref.namespace}/{update.ref.name}"
-        if update.problems:
-            is_error = any(problem.severity is Severity.ERROR for problem in update.problems)
-            texts = "; ".join(map(str, update.problems))
+        what = f"{where}: {in_table(update.table, f'{update.kind} {update.ref.namespace}/{update.ref.name}')}"
+        if problems:
+            is_error = any(problem.severity is Severity.ERROR for problem in problems)
+            texts = "; ".join(map(str, problems))
             _log.log(logging.ERROR if is_error else logging.WARNING, "%s: %s", what, texts)
         else:
             _log.info("%s: nothing is wrong any more", what)

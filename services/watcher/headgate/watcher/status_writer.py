@@ -1,8 +1,8 @@
 """Writes to a cluster what the translator wants written: addresses, conditions, and Events.
 
 An update is read from the status board, compared with the object as it is now, and written if it differs. Each object
-is worked on by itself: one that cannot be written waits for its own next attempt and holds nobody back. The last
-update of an object counts; Events have a queue of their own (`status.event_writer`).
+is worked on by itself: one that cannot be written waits for its own next attempt and holds nobody back. Each table's
+last update of an object counts (`status.merging`); Events have a queue of their own (`status.event_writer`).
 
 Of several watchers of a cluster one writes. Whoever begins to reads the whole board and compares it with the cluster,
 so nothing that another one left undone is lost; what is new goes before that.
@@ -35,6 +35,7 @@ from headgate.watcher.status.conditions import apisix_status, service_status
 from headgate.watcher.status.event_writer import EventWriter
 from headgate.watcher.status.events import RecentNotes
 from headgate.watcher.status.load_balancer import ingress_status
+from headgate.watcher.status.merging import Parts
 from headgate.watcher.status.requests import HOPELESS, StatusRequests
 from headgate.watcher.status.work_queue import WorkQueue
 
@@ -45,6 +46,8 @@ ATTEMPTS_AT_ONCE = 5
 """After so many conflicts in a row the object waits: somebody else is writing it as fast."""
 OLD = timedelta(seconds=30)
 """An update that was made before is no news: it was written already, or by another watcher."""
+SETTLE_S = 1.0
+"""What is no news waits so long, until every table's word of the object was read."""
 PENDING = Gauge(
     "headgate_watcher_status_pending", "Objects with a status, or Events, that are not written yet", ["what"]
 )
@@ -110,6 +113,7 @@ class StatusWriter:
     def _begin(self) -> None:
         self._queue: WorkQueue[ObjectRef] = WorkQueue()
         self._wanted: dict[ObjectRef, _Wanted] = {}
+        self._parts = Parts()
         self._events = EventWriter(
             self._requests, self._notes, self._trouble, instance=self._instance, rng=self._rng, now=self._now
         )
@@ -141,8 +145,12 @@ class StatusWriter:
             is_urgent = self._now() - update.at < OLD
             self._events.want(update, is_urgent=is_urgent)
             if (update.ref.group, update.ref.resource) in _COMPARE:
-                self._wanted[update.ref] = _Wanted(update, Backoff(self._rng), slow_backoff(self._rng))
-                self._queue.add(update.ref, is_urgent=is_urgent)
+                merged = self._parts.take(update)
+                self._wanted[update.ref] = _Wanted(merged, Backoff(self._rng), slow_backoff(self._rng))
+                if is_urgent:
+                    self._queue.add(update.ref)
+                else:
+                    self._queue.add_later(update.ref, SETTLE_S, is_urgent=False)
             self._measure()
 
     def _measure(self) -> None:

@@ -37,7 +37,7 @@ async def serving(
     certificate: ServerCertificate, ask: Ask = content, *, on_failure: Any = "ignore", deadline_s: float = 2.0
 ) -> AsyncIterator[AdmissionServer]:
     scope = Scope("paris", frozenset(), parse_selector(""), throwaway_recipients())
-    admission = Admission(scope, Policy(on_failure, "warn"), ask)
+    admission = Admission(scope, Policy(on_failure, "warn"), {"default": ask})
     server = AdmissionServer(admission, certificate, "127.0.0.1", 0, deadline_s)
     task = asyncio.create_task(server.run())
     try:
@@ -128,7 +128,7 @@ async def test_a_certificate_that_comes_late_is_waited_for(tmp_path: Path) -> No
     authority = Authority()
     chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
     scope = Scope("paris", frozenset(), parse_selector(""), ())
-    admission = Admission(scope, Policy("ignore", "warn"), content)
+    admission = Admission(scope, Policy("ignore", "warn"), {"default": content})
     server = AdmissionServer(admission, ServerCertificate(chain, key), "127.0.0.1", 0, 1.0)
     task = asyncio.create_task(server.run())
     try:
@@ -233,7 +233,9 @@ def test_timeouts_are_read_as_api_servers_write_them(text: str, seconds: float) 
 async def test_a_port_in_use_is_a_mistake_in_the_settings(tmp_path: Path) -> None:
     files = issue(Authority()).write(tmp_path)
     async with serving(ServerCertificate(*files)) as server:
-        admission = Admission(Scope("paris", frozenset(), parse_selector(""), ()), Policy("ignore", "warn"), content)
+        admission = Admission(
+            Scope("paris", frozenset(), parse_selector(""), ()), Policy("ignore", "warn"), {"default": content}
+        )
         second = AdmissionServer(admission, ServerCertificate(*files), "127.0.0.1", server.port, 1.0)
         with pytest.raises(SettingsError, match="admission_port"):
             await second.run()

@@ -179,7 +179,7 @@ class SnapshotStore(Protocol):
         ...
 
     async def missing(self, digests: Collection[str]) -> set[str]:
-        """Return which chunks the store lacks."""
+        """Return which chunks the store lacks. What no manifest names may be collected a moment later."""
         ...
 
     async def put_chunks(self, chunks: Sequence[Chunk]) -> None:
@@ -231,18 +231,23 @@ class SnapshotStore(Protocol):
 
 
 class StatusBoard(Protocol):
-    """What the translator wants written to objects; the last update of each object counts."""
+    """What each table's translator wants written to objects; its last update of each object counts."""
 
     async def post(self, update: StatusUpdate) -> None:
-        """Replace what is wanted for an object."""
+        """Replace what a table wants for an object."""
         ...
 
     async def forget(self, update: StatusUpdate) -> None:
-        """Replace what is wanted for an object that is gone, and keep that for `FORGET_AFTER_S` only."""
+        """Replace what a table wants for an object that is gone, and keep that for `FORGET_AFTER_S` only."""
         ...
 
-    def follow(self, cluster: str) -> AsyncIterator[StatusUpdate]:
-        """Yield the wanted status of every object of a cluster, then every change, for ever."""
+    def follow(self, cluster: str, table: str = "") -> AsyncIterator[StatusUpdate]:
+        """Yield what is wanted for every object of a cluster, then every change, for ever.
+
+        Args:
+            cluster: whose objects are meant.
+            table: which one wants it; empty for all.
+        """
         ...
 
 

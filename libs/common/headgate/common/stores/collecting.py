@@ -1,6 +1,9 @@
 """Which chunks may go: those that no manifest has named for a while.
 
 A writer stores chunks first and names them afterwards, so one that was just found unused may be about to be used.
+Several tables share chunks, and each has a writer of its own, which collects what all of them leave behind. So writers
+count on nothing but what the current revision of their own table names, and write everything else anew; and what was
+written anew since a chunk was found unused is not dropped for that finding.
 """
 
 import sys
@@ -17,7 +20,7 @@ class UnusedChunks:
     def __init__(self, grace_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._grace_s = grace_s
         self._clock = clock
-        self._since: dict[str, float] = {}
+        self._since: dict[str, tuple[float, int]] = {}
 
     def forget(self, digests: Iterable[str]) -> None:
         """Begin anew with these chunks: a commit under way counts on them, or they were dropped."""
@@ -28,11 +31,20 @@ class UnusedChunks:
         """Return which of the chunks that were found idle nobody has counted on since."""
         return [digest for digest in digests if digest in self._since]
 
-    def find_idle(self, unused: set[str]) -> list[str]:
-        """Take in which chunks are unused now, and return those that have been for the whole grace period."""
+    def find_idle(self, unused: set[str], written: int = 0) -> list[str]:
+        """Take in which chunks are unused now, and return those that have been for the whole grace period.
+
+        Args:
+            unused: their digests.
+            written: sequence of the store's last write before it was asked for them, if it counts its writes.
+        """
         now = self._clock()
-        self._since = {digest: self._since.get(digest, now) for digest in unused}
-        return [digest for digest, since in self._since.items() if now - since >= self._grace_s]
+        self._since = {digest: self._since.get(digest, (now, written)) for digest in unused}
+        return [digest for digest, (since, _) in self._since.items() if now - since >= self._grace_s]
+
+    def written_before(self, digest: str) -> int:
+        """Return the `written` of when a chunk was first found unused."""
+        return self._since[digest][1]
 
 
 class NamedChunks:

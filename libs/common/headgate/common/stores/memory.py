@@ -179,7 +179,7 @@ class MemoryDeltaLog:
 
     async def write(self, record: LastGood) -> None:
         """Write down what stands in for a version."""
-        self._store(last_good_subject(record.ref), record)
+        self._store(last_good_subject(record.ref, record.table), record)
 
     async def position(self) -> LogPosition:
         """Return where the log stands."""
@@ -277,6 +277,8 @@ class MemorySnapshotStore:
     def lose(self) -> None:
         """Lose everything."""
         self._chunks: dict[str, bytes] = {}
+        self._unnamed: set[str] = set()
+        """Chunks that were stored and not named since: a commit under way counts on them."""
         self._manifests: dict[tuple[str, Version], bytes] = {}
         self._pointers: dict[str, Pointer] = {}
         self._changes.tell()
@@ -293,6 +295,7 @@ class MemorySnapshotStore:
         """Store chunks."""
         for chunk in chunks:
             self._chunks[chunk.digest] = compress(chunk.content)
+            self._unnamed.add(chunk.digest)
 
     async def get_chunk(self, name: ChunkName) -> bytes:
         """Return a chunk's verified content."""
@@ -309,6 +312,7 @@ class MemorySnapshotStore:
         if current != expected:
             raise Conflict(f"table {manifest.table}: the pointer is not the expected one")
         self._manifests[manifest.table, manifest.version] = encoded
+        self._unnamed -= manifest.digests
         self._pointers[manifest.table] = pointer
         self._changes.tell()
         return pointer
@@ -331,7 +335,7 @@ class MemorySnapshotStore:
         for version in old:
             self._manifests.pop((table, version), None)
         named = {digest for encoded in self._manifests.values() for digest in Manifest.decode(encoded).digests}
-        unused = self._chunks.keys() - named
+        unused = self._chunks.keys() - named - self._unnamed
         for digest in unused:
             del self._chunks[digest]
         return len(old) + len(unused)
@@ -364,15 +368,16 @@ class MemoryStatusBoard:
     async def post(self, update: StatusUpdate) -> None:
         """Replace what is wanted for an object."""
         self._sequence += 1
-        self._updates.pop(status_subject(update.ref), None)
-        self._updates[status_subject(update.ref)] = (self._sequence, update)
+        subject = status_subject(update.ref, update.table)
+        self._updates.pop(subject, None)
+        self._updates[subject] = (self._sequence, update)
         self._changes.tell()
 
     async def forget(self, update: StatusUpdate) -> None:
         """Replace what is wanted for an object that is gone; kept, as no process lives long enough to matter."""
         await self.post(update)
 
-    async def follow(self, cluster: str) -> AsyncIterator[StatusUpdate]:
+    async def follow(self, cluster: str, table: str = "") -> AsyncIterator[StatusUpdate]:
         """Yield what is wanted for every object of a cluster, then every change, for ever."""
         changed = self._changes.listen()
         seen = 0
@@ -382,7 +387,7 @@ class MemoryStatusBoard:
                 for sequence, update in list(self._updates.values()):
                     if sequence > seen:
                         seen = sequence
-                        if update.ref.cluster == cluster:
+                        if update.ref.cluster == cluster and table in ("", update.table):
                             yield update
                 if seen == self._sequence:
                     await changed.wait()
@@ -395,15 +400,15 @@ class MemoryHeartbeatBoard:
 
     def __init__(self, clock: Clock = time.time) -> None:
         self._clock = clock
-        self._beats: dict[tuple[str, int], tuple[float, Heartbeat]] = {}
+        self._beats: dict[tuple[str, int, str], tuple[float, Heartbeat]] = {}
 
     async def beat(self, heartbeat: Heartbeat) -> None:
         """Announce a worker."""
-        self._beats[heartbeat.replica, heartbeat.worker] = (self._clock(), heartbeat)
+        self._beats[heartbeat.replica, heartbeat.worker, heartbeat.table] = (self._clock(), heartbeat)
 
     async def remove(self, heartbeat: Heartbeat) -> None:
         """Take a worker's announcement back."""
-        self._beats.pop((heartbeat.replica, heartbeat.worker), None)
+        self._beats.pop((heartbeat.replica, heartbeat.worker, heartbeat.table), None)
 
     async def live(self) -> Sequence[Heartbeat]:
         """Return the announcements that have not expired, sorted by replica and worker."""

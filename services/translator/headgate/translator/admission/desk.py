@@ -40,6 +40,8 @@ class AdmissionDesk:
 
     def _judge(self, proposal: Proposal) -> Opinion:
         cluster = proposal.ref.cluster
+        if not self._source.translation.selection.has_cluster(cluster):
+            return Opinion(outcome=Outcome.FOREIGN)
         if not self._source.knows(cluster):
             return Opinion(outcome=Outcome.NOT_SYNCED, detail=f"cluster {cluster} is not completely known yet")
         try:

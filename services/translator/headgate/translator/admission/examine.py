@@ -131,7 +131,7 @@ def _taken(translation: Translation, fragment: Fragment, losses: Losses) -> Iter
             if other == fragment.identity.ref:
                 continue
             for problem in problems:
-                if problem not in present.get(other, ()):
+                if problem.severity is not Severity.INFO and problem not in present.get(other, ()):
                     yield _take(translation.assembly.fragments, fragment, where[1], other, problem)
 
 

@@ -30,7 +30,11 @@ class Dialect(Protocol):
 
     @property
     def reads(self) -> Sequence[StoredKind[Any]]:
-        """Kinds that are looked up beside those that every table needs (Services and their endpoints)."""
+        """Kinds that are looked up beside those that every table needs (Services and their endpoints).
+
+        Those of `roots` are among them that other objects refer to: of the rest nothing is kept that a table does not
+        select.
+        """
         ...
 
     def check(self, ref: ObjectRef, manifest: JsonObject, stored: Any) -> Iterable[Problem]:

@@ -1,27 +1,50 @@
-"""One admission request from question to verdict, with its deadline."""
+"""One admission request from question to verdict, with its deadline.
 
+Every table is asked at once. An object is refused if any table refuses it; a table that does not select it has nothing
+to say; one that does not answer is dealt with as the settings say, whatever the others answer.
+"""
+
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from headgate.common.admission import Opinion, Outcome, Proposal
 from headgate.common.errors import NoAnswer, SealingError
+from headgate.common.status import in_table
+from headgate.common.table import DEFAULT_TABLE
 from headgate.watcher.admission.metrics import REVIEWS
 from headgate.watcher.admission.question import Question, Scope, pose
 from headgate.watcher.admission.review import AdmissionRequest
-from headgate.watcher.admission.verdict import LET_PASS, Policy, Verdict, give_up, give_verdict
+from headgate.watcher.admission.verdict import (
+    LET_PASS,
+    MAX_WARNINGS,
+    Answer,
+    Policy,
+    Verdict,
+    give_up,
+    give_verdict,
+    join,
+)
 
 _log = logging.getLogger(__name__)
 
 Ask = Callable[[Proposal, float], Awaitable[Opinion]]
-"""Asks a translator within so many seconds; raises NoAnswer."""
+"""Asks a table's translator within so many seconds; raises NoAnswer."""
 
 
 class Admission:
     """Decides about requests. Has no side effects, so that a dry run is answered like any other."""
 
-    def __init__(self, scope: Scope, policy: Policy, ask: Ask) -> None:
-        self._scope, self._policy, self._ask = scope, policy, ask
+    def __init__(self, scope: Scope, policy: Policy, asks: Mapping[str, Ask]) -> None:
+        """Prepare.
+
+        Args:
+            scope: what of the cluster is watched.
+            policy: of the settings.
+            asks: by table.
+        """
+        self._scope, self._policy, self._asks = scope, policy, asks
 
     async def decide(self, request: AdmissionRequest, within_s: float) -> Verdict:
         """Return what the API server is told, in about `within_s` seconds at the latest."""
@@ -33,26 +56,32 @@ class Admission:
         if question is None:
             REVIEWS.labels("unasked").inc()
             return LET_PASS
-        try:
-            opinion = question.answer or await self._ask(question.proposal, within_s)
-        except NoAnswer as none:
-            return self._give_up(question, str(none))
-        match opinion.outcome:
-            case Outcome.JUDGED:
-                return self._judged(question, opinion, request)
-            case Outcome.FOREIGN:
-                REVIEWS.labels("allowed").inc()
-                return LET_PASS
-            case _:
-                return self._give_up(question, opinion.detail)
+        if question.answer is not None:
+            answers: Sequence[Answer] = [Answer(DEFAULT_TABLE, question.answer)]
+        else:
+            tables = (self._hear(table, question.proposal, within_s) for table in self._asks)
+            answers = await asyncio.gather(*tables)
+        return self._conclude(question, answers, request)
 
-    def _judged(self, question: Question, opinion: Opinion, request: AdmissionRequest) -> Verdict:
-        verdict = give_verdict(str(question), opinion, self._policy)
-        REVIEWS.labels("denied" if verdict.refusal else "allowed").inc()
+    async def _hear(self, table: str, proposal: Proposal, within_s: float) -> Answer:
+        try:
+            return Answer(table, await self._asks[table](proposal, within_s))
+        except NoAnswer as none:
+            return Answer(table, Opinion(outcome=Outcome.FAILED, detail=str(none)))
+
+    def _conclude(self, question: Question, answers: Sequence[Answer], request: AdmissionRequest) -> Verdict:
+        verdict = give_verdict(str(question), join(answers), self._policy)
         if verdict.refusal:
+            REVIEWS.labels("denied").inc()
             extra = {"object": str(question), "by": request.user_info.username, "reason": verdict.refusal.message}
             _log.info("an object was refused", extra=extra)
-        return verdict
+            return verdict
+        reasons = [in_table(table, one.detail) for table, one in answers if one.outcome not in _HEARD]
+        if not reasons:
+            REVIEWS.labels("allowed").inc()
+            return verdict
+        unheard = self._give_up(question, "; ".join(reasons))
+        return unheard._replace(warnings=(*unheard.warnings, *verdict.warnings)[: MAX_WARNINGS + 1])
 
     def _give_up(self, question: Question, reason: str) -> Verdict:
         if not question.speaks_to_us:
@@ -62,3 +91,6 @@ class Admission:
         REVIEWS.labels("unchecked-denied" if verdict.refusal else "unchecked").inc()
         _log.warning("an object was not checked", extra={"object": str(question), "reason": reason})
         return verdict
+
+
+_HEARD = (Outcome.JUDGED, Outcome.FOREIGN)

@@ -1,10 +1,10 @@
 """The webhook as the settings want it."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from nacl.public import PublicKey
 
-from headgate.common.admission import Opinion, Proposal
 from headgate.common.bus import Bus
 from headgate.common.bus_admission import ask
 from headgate.watcher.admission.admit import Admission
@@ -23,9 +23,6 @@ def make_admission_server(
     if not (settings.admission_port and settings.admission_certificate_file and settings.admission_key_file):
         return None
 
-    async def ask_translator(proposal: Proposal, within_s: float) -> Opinion:
-        return await ask(bus, proposal, within_s)
-
     scope = Scope(
         cluster=settings.cluster,
         namespaces=frozenset(settings.namespaces),
@@ -34,7 +31,9 @@ def make_admission_server(
     )
     return AdmissionServer(
         Admission(
-            scope, Policy(settings.admission_failure_policy, settings.admission_missing_references), ask_translator
+            scope,
+            Policy(settings.admission_failure_policy, settings.admission_missing_references),
+            {table: partial(ask, bus, table) for table in settings.admission_tables},
         ),
         ServerCertificate(
             settings.admission_certificate_file, settings.admission_key_file, settings.admission_client_ca_file

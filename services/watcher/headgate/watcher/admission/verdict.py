@@ -6,12 +6,13 @@ dropped as a whole; a refusal's message has no limit but that of patience.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from headgate.common.admission import Basis, Finding, Opinion
+from headgate.common.admission import Basis, Finding, Opinion, Outcome
 from headgate.common.problems import Severity
+from headgate.common.status import in_table
 from headgate.watcher.admission.review import Refusal
 
 MAX_WARNING = 256
@@ -32,6 +33,13 @@ class Policy:
     """What becomes of objects that refer to what is not there, or cannot be used."""
 
 
+class Answer(NamedTuple):
+    """What a table's translator says."""
+
+    table: str
+    opinion: Opinion
+
+
 class Verdict(NamedTuple):
     """What the API server is told."""
 
@@ -40,6 +48,26 @@ class Verdict(NamedTuple):
 
 
 LET_PASS = Verdict()
+
+
+def join(answers: Iterable[Answer]) -> Opinion:
+    """Return what all tables that judged an object say of it; what is wrong in several is said once.
+
+    What an object lacks by itself it lacks everywhere; of other findings it is said in which table, by its name.
+    """
+    judged = [one for one in answers if one.opinion.outcome is Outcome.JUDGED]
+    found = dict.fromkeys(_in_table(table, finding) for table, opinion in judged for finding in opinion.findings)
+    ranked = sorted(found, key=lambda finding: (finding.problem.severity is not Severity.ERROR, not finding.is_new))
+    omitted = sum(one.opinion.omitted for one in judged)
+    return Opinion(outcome=Outcome.JUDGED, findings=tuple(ranked), omitted=omitted)
+
+
+def _in_table(table: str, finding: Finding) -> Finding:
+    message = finding.problem.message
+    if finding.basis is Basis.OWN or in_table(table, message) == message:
+        return finding
+    problem = finding.problem.model_copy(update={"message": in_table(table, message)})
+    return finding.model_copy(update={"problem": problem})
 
 
 def give_verdict(what: str, opinion: Opinion, policy: Policy) -> Verdict:
@@ -82,10 +110,11 @@ def _join(lines: Sequence[str], found: int, omitted: int) -> str:
 
 
 def _warnings(what: str, opinion: Opinion) -> Iterator[str]:
-    for finding in opinion.findings[:MAX_WARNINGS]:
+    findings = [finding for finding in opinion.findings if finding.problem.severity is not Severity.INFO]
+    for finding in findings[:MAX_WARNINGS]:
         before = "" if finding.is_new else "as before: "
         yield _cut(_plain(f"{what}: {before}{finding.problem} [{finding.problem.reason}]"), MAX_WARNING)
-    left_out = len(opinion.findings[MAX_WARNINGS:]) + opinion.omitted
+    left_out = len(findings[MAX_WARNINGS:]) + opinion.omitted
     if left_out:
         yield f"{what}: and {left_out} more"
 

@@ -1,5 +1,6 @@
 """What the status writer is made of.
 
+- `merging`: what several tables say of one object, as one status
 - `load_balancer`, `conditions`: what to write into an object's status, if anything
 - `events`, `event_writer`: Kubernetes Events, each once, and their queue
 - `requests`: what is asked of the API server, bounded and counted

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Hashable
+from functools import partial
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -38,10 +39,11 @@ class WorkQueue(Generic[K]):
             (self._urgent if is_urgent else self._waiting)[key] = None
         self._news.set()
 
-    def add_later(self, key: K, delay_s: float) -> None:
+    def add_later(self, key: K, delay_s: float, *, is_urgent: bool = True) -> None:
         """Want work for a key in a while, unless it is wanted sooner."""
         if not (key in self._urgent or key in self._waiting or key in self._again or key in self._later):
-            self._later[key] = asyncio.get_running_loop().call_later(delay_s, self.add, key)
+            add = partial(self.add, key, is_urgent=is_urgent)
+            self._later[key] = asyncio.get_running_loop().call_later(delay_s, add)
 
     async def get(self) -> K:
         """Wait for a key and take it into work; `done` must follow."""

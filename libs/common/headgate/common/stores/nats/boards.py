@@ -22,7 +22,7 @@ _KEY_OPERATION, _DELETED = "KV-Operation", "DEL"
 
 
 def status_stream(bus: Bus, upkeep: Upkeep) -> Stream:
-    """The stream of wanted statuses: the last of each object."""
+    """The stream of wanted statuses: each table's last of each object."""
     config: JsonObject = {
         "name": STATUS_STREAM,
         "subjects": [f"{STATUS_PREFIX}.>"],
@@ -59,24 +59,29 @@ class NatsStatusBoard:
         # Not purged at once: whoever follows must hear of it, and the object may be there again by then.
         await self._stream.publish(_status_message(update)._replace(headers={"Nats-TTL": f"{FORGET_AFTER_S}s"}))
 
-    async def follow(self, cluster: str) -> AsyncIterator[StatusUpdate]:
+    async def follow(self, cluster: str, table: str = "") -> AsyncIterator[StatusUpdate]:
         """Yield what is wanted for every object of a cluster, then every change, for ever."""
-        async with aclosing(follow(self._stream, [f"{STATUS_PREFIX}.{escape_token(cluster)}.>"])) as items:
+        subject = ".".join((STATUS_PREFIX, *map(escape_token, filter(None, (cluster, table))), ">"))
+        async with aclosing(follow(self._stream, [subject])) as items:
             async for item in items:
                 for update in () if isinstance(item, Restarted) else _decode(item):
                     yield update
 
 
 def _status_message(update: StatusUpdate) -> Outgoing:
-    return Outgoing(status_subject(update.ref), update.model_dump_json().encode())
+    return Outgoing(status_subject(update.ref, update.table), update.model_dump_json().encode())
 
 
 def _decode(batch: Sequence[Message]) -> Iterator[StatusUpdate]:
     for message in batch:
         try:
-            yield StatusUpdate.model_validate_json(message.data)
+            update = StatusUpdate.model_validate_json(message.data)
         except ValueError as error:
             _log.error("a status cannot be read", extra={"subject": message.subject, "reason": str(error)})
+        else:
+            # A right to post for one table is none to speak for another.
+            if message.subject == status_subject(update.ref, update.table):
+                yield update
 
 
 class NatsHeartbeatBoard:
@@ -107,4 +112,5 @@ class NatsHeartbeatBoard:
 
 
 def _key(heartbeat: Heartbeat) -> str:
-    return f"$KV.{GATEWAYS_BUCKET}.{escape_token(heartbeat.replica)}.{heartbeat.worker}"
+    names = map(escape_token, (heartbeat.table, heartbeat.replica))
+    return ".".join(("$KV", GATEWAYS_BUCKET, *names, str(heartbeat.worker)))

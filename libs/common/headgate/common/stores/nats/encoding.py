@@ -136,12 +136,12 @@ def encode_marker(marker: SyncMarker) -> Outgoing:
 def encode_last_good(record: LastGood) -> Outgoing:
     """Encode a record."""
     good = record.good.sequence if record.good else 0
-    headers = {MESSAGE_ID: f"{record.ref}/{record.refused}/{good}"}
+    headers = {MESSAGE_ID: f"{record.table}/{record.ref}/{record.refused}/{good}"}
     if not record.refused:
         # No message id: what is said again after something else is no repetition. It goes by itself later.
         headers = {_TTL: f"{TOMBSTONE_AGE_S:.0f}s"}
-    payload = msgspec.json.encode(record.model_dump(exclude={"ref", "sequence"}))
-    return Outgoing(last_good_subject(record.ref), payload, headers)
+    payload = msgspec.json.encode(record.model_dump(exclude={"table", "ref", "sequence"}))
+    return Outgoing(last_good_subject(record.ref, record.table), payload, headers)
 
 
 def decode_last_good(subject: str, sequence: int, data: bytes) -> LastGood:
@@ -152,7 +152,8 @@ def decode_last_good(subject: str, sequence: int, data: bytes) -> LastGood:
     """
     try:
         content = _decode_object(data)
-        return LastGood.model_validate({**content, "ref": parse_last_good_subject(subject), "sequence": sequence})
+        table, ref = parse_last_good_subject(subject)
+        return LastGood.model_validate({**content, "table": table, "ref": ref, "sequence": sequence})
     except (msgspec.DecodeError, ValueError) as error:
         raise DecodeError(f"message {sequence} on {subject} is not a record: {error}") from error
 

@@ -32,4 +32,4 @@ class NatsLastGoodLog:
         """Write a record; what was written before is purged when there is nothing to say any more."""
         ack = await self._stream.publish(encode_last_good(record))
         if not record.refused:
-            await self._stream.purge(last_good_subject(record.ref), before=ack.sequence)
+            await self._stream.purge(last_good_subject(record.ref, record.table), before=ack.sequence)

@@ -206,14 +206,14 @@ class NatsSnapshotStore:
         for group in _groups([_manifest_key(table, version) for version in old]):
             await asyncio.gather(*map(self._stream.purge, group))
             await asyncio.sleep(_PURGE_PAUSE_S)
+        state = await self._stream.state()
         chunks = await self._chunks()
-        await self._learn_named()
-        dropped = await self._drop(self._unused.find_idle(chunks - self._named.digests()))
+        await self._learn_named(state.created)
+        dropped = await self._drop(self._unused.find_idle(chunks - self._named.digests(), state.last_sequence))
         return len(old) + dropped
 
-    async def _learn_named(self) -> None:
+    async def _learn_named(self, incarnation: str) -> None:
         """Know of every manifest which chunks it names; each that another one committed is read once."""
-        incarnation = (await self._stream.state()).created
         if incarnation != self._incarnation:
             self._incarnation, self._named = incarnation, NamedChunks()
         before = set(self._named.manifests)
@@ -232,11 +232,14 @@ class NatsSnapshotStore:
         for group in _groups(idle):
             async with self._dropping:
                 digests = self._unused.still_idle(group)
-                await asyncio.gather(*(self._stream.purge(_chunk_key(digest)) for digest in digests))
+                dropped += sum(await asyncio.gather(*map(self._purge_chunk, digests)))
                 self._unused.forget(digests)
-            dropped += len(digests)
             await asyncio.sleep(_PURGE_PAUSE_S)
         return dropped
+
+    async def _purge_chunk(self, digest: str) -> int:
+        """Drop a chunk, unless another table's writer has written it anew since it was found unused."""
+        return await self._stream.purge(_chunk_key(digest), before=self._unused.written_before(digest) + 1)
 
     def follow(self, table: str) -> AsyncIterator[Pointer]:
         """Yield the pointer now and whenever its version or manifest changes, for ever."""

@@ -62,4 +62,4 @@ class RedisHeartbeatBoard:
 
 
 def _member(heartbeat: Heartbeat) -> str:
-    return f"{escape_token(heartbeat.replica)}.{heartbeat.worker}"
+    return ".".join((*map(escape_token, (heartbeat.table, heartbeat.replica)), str(heartbeat.worker)))

@@ -57,7 +57,7 @@ class ApisixDialect:
 
     name = "apisix"
     roots = (ROUTES, UPSTREAMS, TLSES, PLUGIN_CONFIGS, GLOBAL_RULES, CONSUMERS)
-    reads = (INGRESS_CLASSES, SECRETS, POD_LABELS)
+    reads = (INGRESS_CLASSES, SECRETS, POD_LABELS, UPSTREAMS, PLUGIN_CONFIGS)
 
     def __init__(self, settings: ClassSettings) -> None:
         self._settings = settings

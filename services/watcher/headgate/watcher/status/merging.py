@@ -1,0 +1,70 @@
+"""What several tables say of one object, as the one status that it has.
+
+Addresses are those of all tables. Of each condition the worst counts, with the words of every table that says so: who
+waits for a condition waits for all tables, and an object has as many conditions whatever the number of tables. A table
+that no longer has the object takes back nothing but its own part.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from headgate.common.resources import ObjectRef
+from headgate.common.status import CONDITION_CHARACTERS, ConditionType, StatusCondition, StatusUpdate, in_table, shorten
+from headgate.common.table import DEFAULT_TABLE
+
+_RANKS = {"False": 0, "Unknown": 1, "True": 2}
+_NOT_KEPT = {"problems": True, "events": True, "last_error": True, "stand_in": True}
+
+
+class Parts:
+    """The last word of every table on each object."""
+
+    def __init__(self) -> None:
+        self._parts: dict[ObjectRef, dict[str, bytes]] = {}
+        """Encoded: decoded ones take ten times the memory."""
+
+    def take(self, update: StatusUpdate) -> StatusUpdate:
+        """Take a table's word; return what all of them want together."""
+        parts = self._parts.setdefault(update.ref, {})
+        others = [StatusUpdate.model_validate_json(said) for table, said in parts.items() if table != update.table]
+        if update.addresses is None and not update.conditions:
+            parts.pop(update.table, None)  # the object is gone
+        else:
+            parts[update.table] = update.model_dump_json(exclude=_NOT_KEPT).encode()
+        if not parts:
+            del self._parts[update.ref]
+        return merge([update, *others])
+
+
+def merge(parts: Iterable[StatusUpdate]) -> StatusUpdate:
+    """Return what one or more tables want of one object; its Events are not merged."""
+    ordered = sorted(parts, key=lambda part: (part.table != DEFAULT_TABLE, part.table))
+    # Of an object that was made anew, a table that was away may still speak of the old one.
+    newest = max([part for part in ordered if part.conditions] or ordered, key=lambda part: part.at)
+    present = [part for part in ordered if part.uid == newest.uid]
+    speaking = [part for part in present if part.conditions]
+    addresses = dict.fromkeys(address for part in present for address in part.addresses or ())
+    withdrawn = dict.fromkeys(address for part in present for address in part.withdrawn if address not in addresses)
+    changes = {
+        "generation": min((part.generation for part in speaking), default=newest.generation),
+        "is_accepted": any(part.is_accepted for part in present),
+        "addresses": None if all(part.addresses is None for part in present) else tuple(addresses),
+        "withdrawn": tuple(withdrawn),
+        "conditions": tuple(_conditions(speaking)),
+    }
+    return newest.model_copy(update=changes)
+
+
+def _conditions(parts: Sequence[StatusUpdate]) -> Iterator[StatusCondition]:
+    for kind in ConditionType:
+        said = [(part.table, one) for part in parts for one in part.conditions if one.type is kind]
+        if said:
+            yield _worst(said)
+
+
+def _worst(said: Sequence[tuple[str, StatusCondition]]) -> StatusCondition:
+    status = min((one.status for _, one in said), key=_RANKS.__getitem__)
+    worst = [(table, one) for table, one in said if one.status == status]
+    message = "; ".join(in_table(table, one.message) for table, one in worst if one.message)
+    times = [one.since for _, one in worst]
+    since = max(times) if status == "True" else min(times)
+    return worst[0][1].model_copy(update={"message": shorten(message, CONDITION_CHARACTERS), "since": since})
