@@ -5,7 +5,17 @@ from typing import Any
 
 import pytest
 
-from fakes.deltas import applied, deleted, endpoint_slice, ingress, ingress_class, ref_of, service, tls_secret
+from fakes.deltas import (
+    applied,
+    deleted,
+    endpoint_slice,
+    ingress,
+    ingress_class,
+    ref_of,
+    service,
+    service_export,
+    tls_secret,
+)
 from headgate.common.admission import Basis, Finding, Opinion, Outcome, Proposal
 from headgate.common.problems import Severity
 from headgate.translator.admission.examine import MAX_FINDINGS, examine
@@ -50,6 +60,19 @@ def reasons(opinion: Opinion) -> Sequence[str]:
 
 def test_an_object_with_nothing_wrong_has_no_findings() -> None:
     assert propose(world(*WEB), ingress("new", host="a.example")) == Opinion(outcome=Outcome.JUDGED)
+
+
+def test_an_ingress_that_another_cluster_has_is_let_in_where_both_export_its_service() -> None:
+    translation = world(*WEB, ingress("web", host="a.example", created=OLD))
+    translation.activate("b")
+    proposal = Proposal(ref=ref_of(ingress("web"), "b"), object=ingress("web", host="a.example", created=NEW))
+    translation.apply(applied(service("web"), "b"))
+    settle(translation)
+    assert "PathConflict" in reasons(examine(translation, proposal))
+    for cluster in ("a", "b"):
+        translation.apply(applied(service_export("web"), cluster))
+    settle(translation)
+    assert reasons(examine(translation, proposal)) == []
 
 
 def test_nothing_is_kept_of_a_proposal() -> None:
