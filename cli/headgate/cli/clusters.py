@@ -14,7 +14,7 @@ from headgate.cli.group import TeachingCommand
 from headgate.cli.people import current_user
 from headgate.cli.rendering import age, print_json, print_table
 from headgate.cli.store import ask_stores, store_options
-from headgate.common.clusters import MAX_WEIGHT, ClusterSettings, Decision, Drain, read_settings
+from headgate.common.clusters import MAX_WEIGHT, ClusterSettings, Decision, Drain, describe, read_settings
 from headgate.common.deltas import ClusterAnnouncement
 from headgate.common.errors import Conflict
 from headgate.common.resources import CLUSTER
@@ -189,15 +189,7 @@ def _change(
     if as_json:
         print_json({"cluster": cluster, **settings.model_dump(mode="json")})
     else:
-        click.echo(f"cluster {cluster}: {_describe(settings.of_table(table))}")
-
-
-def _describe(settings: ClusterSettings) -> str:
-    weight = "weighted by its endpoints" if settings.weight is None else f"weight {settings.weight}"
-    drained = f"drained by {settings.drained.by}" if settings.drained else "not drained"
-    reached = f"reached by {', '.join(settings.gateways) or 'none of its gateways'}"
-    reached = reached if settings.has_local_pods else "reached directly"
-    return f"{drained}, {weight}, priority {settings.priority}, {reached}"
+        click.echo(f"cluster {cluster}: {describe(settings.of_table(table))}")
 
 
 async def _read(stores: NatsStores, table: str) -> dict[str, Known]:

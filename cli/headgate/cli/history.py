@@ -209,7 +209,7 @@ def _describe_cause(cause: Cause) -> str:
     if cause.kind == TABLE_KIND:
         return f"{cause.operation} {cause.note}{by}"
     name = "/".join(part for part in (cause.cluster, cause.namespace, cause.name) if part)
-    return f"{cause.operation} {cause.kind} {name}{by}"
+    return f"{cause.operation} {cause.kind} {name}{by}{f': {cause.note}' if cause.note else ''}"
 
 
 def shown_author(name: str) -> str:

@@ -56,7 +56,7 @@ async def test_a_drained_cluster_gets_no_new_requests_until_it_is_undrained() ->
         listed = (await history.ask("clusters")).out.splitlines()
         assert listed[1].startswith("a        served")
         assert re.search(r"drained by ada, \d+s ago: upgrade", listed[2])
-        assert "apply Cluster b/b by ada" in (await history.ask("history", "--limit=1")).out
+        assert "by ada: drained by ada, weighted by its endpoints" in (await history.ask("history", "--limit=1")).out
         await history.ask("undrain", "b")
         await endpoints(history, lambda found: found["10.2.0.1"].ready)
 

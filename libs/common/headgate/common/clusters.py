@@ -106,6 +106,15 @@ class ClusterSettings(BaseModel):
         return self.model_copy(update={"table_gateways": {**self.table_gateways, table: gateways}})
 
 
+def describe(settings: ClusterSettings) -> str:
+    """Say in a line what is decided; of gateways those of the table that the settings are `of_table`."""
+    weight = "weighted by its endpoints" if settings.weight is None else f"weight {settings.weight}"
+    drained = f"drained by {settings.drained.by}" if settings.drained else "not drained"
+    reached = f"reached by {', '.join(settings.gateways) or 'none of its gateways'}"
+    reached = reached if settings.has_local_pods else "reached directly"
+    return f"{drained}, {weight}, priority {settings.priority}, {reached}"
+
+
 def cluster_ref(cluster: str) -> ObjectRef:
     """Return the object that holds a cluster's settings."""
     return ObjectRef(cluster, CLUSTER.group, CLUSTER.resource, "", cluster)

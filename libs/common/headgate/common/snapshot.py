@@ -94,7 +94,7 @@ class Cause(BaseModel):
     at: datetime | None = None
     """When they did it, as the API server noted; else when the watcher saw it."""
     note: str = ""
-    """What a person said about it."""
+    """What a person said about it, or decided of a cluster."""
 
 
 TABLE_KIND = "Table"

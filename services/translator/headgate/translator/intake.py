@@ -7,10 +7,10 @@ select are passed over.
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
-from headgate.common.clusters import cluster_ref
+from headgate.common.clusters import cluster_ref, describe, read_settings
 from headgate.common.deltas import (
     Author,
     ClusterAnnouncement,
@@ -45,7 +45,9 @@ class Causes:
         """Note a change."""
         self.traceparent = self.traceparent or delta.traceparent
         if delta.sequence > self._published.get(delta.ref.cluster, 0):
-            self._changes[delta.ref] = _Change(kind, delta.operation, delta.sequence, delta.author, delta.observed_at)
+            self._changes[delta.ref] = _Change(
+                kind, delta.operation, delta.sequence, delta.author, delta.observed_at, _note(delta)
+            )
 
     def forget(self, published: Mapping[str, int]) -> None:
         """Forget what led to a revision by now; `published` is as at the beginning."""
@@ -74,6 +76,16 @@ class _Change(NamedTuple):
     sequence: int
     author: Author | None
     observed_at: datetime
+    note: str
+
+
+def _note(delta: Delta) -> str:
+    """Say what somebody decided; an object that is listed elsewhere speaks for itself."""
+    if delta.ref != cluster_ref(delta.ref.cluster):
+        return ""
+    settings = read_settings(delta.object or {})
+    gateways = (*settings.gateways, *chain.from_iterable(settings.table_gateways.values()))
+    return describe(settings.model_copy(update={"gateways": gateways}))
 
 
 def _cause(ref: ObjectRef, change: _Change) -> Cause:
@@ -87,6 +99,7 @@ def _cause(ref: ObjectRef, change: _Change) -> Cause:
         sequence=change.sequence,
         by=author.name if author else "",
         at=(author.at if author else None) or change.observed_at,
+        note=change.note,
     )
 
 
