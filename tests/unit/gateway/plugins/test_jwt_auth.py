@@ -1,5 +1,6 @@
 import base64
 import json
+import logging
 import time
 from typing import Any
 
@@ -114,3 +115,13 @@ async def test_secrets_may_be_written_in_base64_and_the_claim_be_called_otherwis
     named = bearing(jwt.encode({"iss": "jack-key"}, SECRET))
     assert await refused(named, key_claim_name="iss", store_in_ctx=True) == ""
     assert named.variables["jwt_auth_payload"] == '{"iss": "jack-key"}'
+
+
+@pytest.mark.filterwarnings("ignore::jwt.warnings.InsecureKeyLengthWarning")
+async def test_a_short_secret_works_and_is_told_once_without_it(caplog) -> None:
+    known, given = people(secret="short"), bearing(token("short"))
+    with caplog.at_level(logging.WARNING):
+        assert await refused(given, known) == await refused(given, known) == ""
+    [record] = caplog.records
+    assert "the secret of consumer jack is shorter than HS256 needs" in record.getMessage()
+    assert "short," not in caplog.text

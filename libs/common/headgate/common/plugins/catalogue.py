@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from headgate.common.plugins.api_breaker import ApiBreakerConfig
+from headgate.common.plugins.authz_casbin import AuthzCasbinConfig
 from headgate.common.plugins.bandwidth import BandwidthConfig
 from headgate.common.plugins.basic_auth import BasicAuthConfig
 from headgate.common.plugins.client_control import ClientControlConfig
@@ -51,6 +52,7 @@ from headgate.common.plugins.workflow import WorkflowConfig
 CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
     {
         "api-breaker": ApiBreakerConfig,
+        "authz-casbin": AuthzCasbinConfig,
         "bandwidth": BandwidthConfig,
         "basic-auth": BasicAuthConfig,
         "brotli": BrotliConfig,

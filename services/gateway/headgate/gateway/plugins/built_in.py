@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from headgate.gateway.plugins.api_breaker import ApiBreaker
+from headgate.gateway.plugins.authz_casbin import AuthzCasbin
 from headgate.gateway.plugins.bandwidth import Bandwidth
 from headgate.gateway.plugins.basic_auth import BasicAuth
 from headgate.gateway.plugins.brotli import Brotli
@@ -56,6 +57,7 @@ from headgate.gateway.plugins.zstd import Zstd
 
 _ALL: tuple[type[Plugin[Any]], ...] = (
     ApiBreaker,
+    AuthzCasbin,
     Bandwidth,
     BasicAuth,
     Brotli,

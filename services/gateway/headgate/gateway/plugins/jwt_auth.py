@@ -4,15 +4,20 @@ The algorithm is the consumer's, whatever the token says. Tokens are made elsewh
 """
 
 import json
+import warnings
 from typing import Any
 
 import jwt
+from jwt.warnings import InsecureKeyLengthWarning
 
 from headgate.common.plugins.jwt_auth import JwtAuthConfig, JwtAuthCredential
 from headgate.gateway.plugins.authentication import Authenticator, Identified
 from headgate.gateway.plugins.consumers import KnownCredential
 from headgate.gateway.plugins.interface import PluginServices, Request
 from headgate.gateway.plugins.variables import cookie_value, query_value, without_cookie, without_query_value
+
+# Said once of each consumer, in the log.
+warnings.filterwarnings("ignore", category=InsecureKeyLengthWarning)
 
 
 class JwtAuth(Authenticator[JwtAuthConfig]):
@@ -59,6 +64,7 @@ class JwtAuth(Authenticator[JwtAuthConfig]):
         try:
             if credential.prepared is None:
                 credential.prepared = _prepared_key(known)
+                self._note_short(credential)
             self._decoder.decode(
                 token, credential.prepared, algorithms=[known.algorithm], leeway=known.lifetime_grace_period
             )
@@ -70,6 +76,12 @@ class JwtAuth(Authenticator[JwtAuthConfig]):
         if self.config.store_in_ctx:
             request.variables["jwt_auth_payload"] = json.dumps(claims)
         return credential
+
+    def _note_short(self, credential: KnownCredential) -> None:
+        known: JwtAuthCredential = credential.config
+        if known.algorithm.startswith("HS") and len(known.secret_bytes()) * 8 < int(known.algorithm[2:]):
+            text = "jwt-auth: the secret of %s is shorter than %s needs to be safe (RFC 7518 section 3.2)"
+            self.services.logger.warning(text, credential.consumer.title, known.algorithm)
 
     def _token(self, request: Request) -> str | None:
         config = self.config
@@ -93,7 +105,7 @@ class JwtAuth(Authenticator[JwtAuthConfig]):
 def _prepared_key(known: JwtAuthCredential) -> Any:
     """Return the key in the form that need not be read again. Raises jwt.InvalidKeyError."""
     algorithm = jwt.get_algorithm_by_name(known.algorithm)
-    key = known.secret_bytes() if known.public_key is None else known.public_key
+    key = known.secret_bytes() if known.algorithm.startswith("HS") else known.public_key
     try:
         return algorithm.prepare_key(key)
     except (ValueError, TypeError) as error:
