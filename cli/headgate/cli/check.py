@@ -26,8 +26,8 @@ def check(paths: tuple[Path, ...], controller_names: tuple[str, ...], watch_with
     """Read manifests from files and folders and say what is wrong: file, line, object, field and reason.
 
     Needs no server. What counts as ours is decided as the translator does: by these flags, HEADGATE_* variables and the
-    TOML file in HEADGATE_CONFIG; an Ingress that is not ours is named with the reason. Exit code 0 if there are no
-    errors (warnings do not count), else 1.
+    TOML file in HEADGATE_CONFIG; an object that is not ours by its class is named with the reason. Exit code 0 if there
+    are no errors (warnings do not count), else 1.
     """
     from headgate.cli.offline import translate_paths
 
@@ -51,6 +51,6 @@ def check(paths: tuple[Path, ...], controller_names: tuple[str, ...], watch_with
         for note in table.notes:
             click.echo(str(note))
         found = f"{count_of(errors, 'error')}, {count_of(warnings, 'warning')}"
-        foreign = f", {count_of(len(table.notes), 'Ingress object')} of other classes" if table.notes else ""
+        foreign = f", {count_of(len(table.notes), 'object')} of other classes" if table.notes else ""
         click.echo(f"{count_of(table.object_count, 'object')} in {count_of(table.files, 'file')}: {found}{foreign}")
     return ExitCode.NEGATIVE if errors else ExitCode.OK

@@ -13,7 +13,7 @@ from headgate.cli.errors import CommandError
 from headgate.cli.rendering import age, print_table
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
-from headgate.common.resources import INGRESS, LEGACY_INGRESS, SERVICE
+from headgate.common.resources import APISIX_KINDS, INGRESS, LEGACY_INGRESS, SERVICE
 from headgate.common.snapshot import Version
 from headgate.common.status import EventNote, StatusUpdate
 from headgate.common.table import DEFAULT_TABLE
@@ -21,8 +21,21 @@ from headgate.common.table import DEFAULT_TABLE
 _RESOURCES = {
     "ingress": {(kind.group, kind.resource) for kind in (INGRESS, LEGACY_INGRESS)},
     "service": {(SERVICE.group, SERVICE.resource)},
+    **{kind.kind.lower(): {(kind.group, kind.resource)} for kind in APISIX_KINDS},
 }
-_ALSO_CALLED = {"ing": "ingress", "ingresses": "ingress", "svc": "service", "services": "service"}
+_ALSO_CALLED = {
+    "ing": "ingress",
+    "ingresses": "ingress",
+    "svc": "service",
+    "services": "service",
+    "ar": "apisixroute",
+    "au": "apisixupstream",
+    "atls": "apisixtls",
+    "ac": "apisixconsumer",
+    "apc": "apisixpluginconfig",
+    "agr": "apisixglobalrule",
+    **{kind.resource: kind.kind.lower() for kind in APISIX_KINDS},
+}
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ class Finding(NamedTuple):
 
 
 class Note(NamedTuple):
-    """An Ingress that is not served because of its class: no mistake, but perhaps not what its author expects."""
+    """An object that is not served because of its class: no mistake, but perhaps not what its author expects."""
 
     file: str
     line: int

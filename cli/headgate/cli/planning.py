@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from headgate.cli.errors import UsageMistake
 from headgate.cli.offline import Finding, Note, delta_of, object_name
 from headgate.common.deltas import ClusterAnnouncement, Delta, LogMessage, Operation
-from headgate.common.resources import INGRESS, INGRESS_CLASS, JsonObject, ObjectRef
+from headgate.common.resources import APISIX_GROUP, INGRESS, INGRESS_CLASS, JsonObject, ObjectRef
 from headgate.common.selection import Selection
 from headgate.common.snapshot import Chunk, Manifest, decode_chunk
 from headgate.common.stores import DeltaLogReader, LastGoodLog, LogReplay
@@ -17,7 +17,7 @@ from headgate.common.table import TableEntry
 from headgate.common.table_diff import TableDiff, diff_tables
 from headgate.translator.dialects.ingress import ClassSettings
 from headgate.translator.intake import Causes, Intake
-from headgate.translator.offline import foreign_ingresses, make_dialects
+from headgate.translator.offline import foreign_objects, make_dialects
 from headgate.translator.translation import Translation
 from headgate.watcher.secrets import throwaway_recipients
 from headgate.watcher.sources.manifest_files import FileObject
@@ -216,11 +216,12 @@ def _judge(
     conditions = {delta.ref: world.translation.condition(delta.ref) for delta in deltas}
     ours = {ref for ref, condition in conditions.items() if condition}
     selected = [delta for delta in deltas if world.selection.selects(delta.ref)]
-    foreign = foreign_ingresses([*world.ingress_classes.values(), *selected], ours, world.classes)
+    foreign = foreign_objects([*world.ingress_classes.values(), *selected], ours, world.classes)
     foreign |= {
         delta.ref: f"namespace {delta.ref.namespace!r} is not in the table"
         for delta in deltas
-        if delta.ref.resource == INGRESS.resource and not world.selection.selects(delta.ref)
+        if (delta.ref.resource == INGRESS.resource or delta.ref.group == APISIX_GROUP)
+        and not world.selection.selects(delta.ref)
     }
     findings = [
         Finding(one.file, one.line, object_name(one), problem)

@@ -126,7 +126,7 @@ def test_an_ingress_of_another_class_is_named_with_the_reason(
     assert main(["check", str(path)]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith(f"{path}:1: info: Ingress default/web: not ours: {told}")
-    assert shown.endswith("0 errors, 0 warnings, 1 Ingress object of other classes\n")
+    assert shown.endswith("0 errors, 0 warnings, 1 object of other classes\n")
     assert main(["explain", "GET", "http://web.example/", "--manifests", str(path)]) == 1
     assert told in capsys.readouterr().out
 
@@ -148,3 +148,20 @@ def test_annotations_of_ingresses_and_services_are_checked(tmp_path: Path, capsy
     assert first.endswith("[InvalidAnnotation]")
     assert "warning: Service default/web: metadata.annotations[headgate.dev/load-balanc]:" in second
     assert "the nearest is headgate.dev/load-balance" in second
+
+
+def test_resources_of_apisix_are_checked_as_everything_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = "{http: [{name: a, match: {paths: [x]}, backends: [{serviceName: web, servicePort: 80}]}]}"
+    head = "apiVersion: apisix.apache.org/v2\nkind: ApisixRoute\nmetadata: {name: web}\n"
+    path = write(tmp_path, f"{head}spec: {spec}\n")
+    assert main(["check", str(path)]) == 1
+    assert "ApisixRoute default/web: spec.http[0].match.paths[0]: must start with '/'" in capsys.readouterr().out
+
+
+def test_a_resource_of_apisix_of_another_class_is_named_with_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head = "apiVersion: apisix.apache.org/v2\nkind: ApisixRoute\nmetadata: {name: web}\n"
+    path = write(tmp_path, f"{head}spec: {{ingressClassName: other}}\n")
+    assert main(["check", str(path)]) == 0
+    assert "ApisixRoute default/web: not ours: there is no IngressClass 'other'" in capsys.readouterr().out

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from headgate.common.deltas import Delta
 from headgate.common.problems import Problem
-from headgate.common.resources import INGRESS, INGRESS_CLASS, ObjectRef
+from headgate.common.resources import APISIX_GROUP, INGRESS, INGRESS_CLASS, ObjectRef
 from headgate.common.snapshot import TableImage, decode_chunk
 from headgate.common.table import TableEntry
 from headgate.translator.classes import read_ingress_class, why_foreign
@@ -27,7 +27,7 @@ class Offline(NamedTuple):
     """Objects of which at least one route is served."""
     image: TableImage
     foreign: Mapping[ObjectRef, str]
-    """Ingress objects that are not ours by their class, and why."""
+    """Objects that are not ours by their class, and why."""
 
 
 def make_dialects(classes: ClassSettings | None = None) -> Sequence[Dialect]:
@@ -54,14 +54,14 @@ def translate_all(deltas: Iterable[Delta], classes: ClassSettings | None = None)
         problems={ref: condition.problems for ref, condition in conditions.items() if condition},
         accepted=frozenset(ref for ref, condition in conditions.items() if condition and condition.is_accepted),
         image=image,
-        foreign=foreign_ingresses(deltas, ours, classes or ClassSettings()),
+        foreign=foreign_objects(deltas, ours, classes or ClassSettings()),
     )
 
 
-def foreign_ingresses(
+def foreign_objects(
     deltas: Iterable[Delta], ours: Collection[ObjectRef], settings: ClassSettings
 ) -> dict[ObjectRef, str]:
-    """Say of the Ingresses among some objects that are not ours why they are not; all IngressClasses are among them."""
+    """Say of objects of a class that are not ours why they are not; all IngressClasses are among the objects."""
     present = [(delta.ref, delta.object) for delta in deltas if delta.object is not None]
     classes = [
         (ref.cluster, read_ingress_class(manifest))
@@ -71,5 +71,5 @@ def foreign_ingresses(
     return {
         ref: why_foreign(class_name(manifest), [one for cluster, one in classes if cluster == ref.cluster], settings)
         for ref, manifest in present
-        if ref.resource == INGRESS.resource and ref not in ours
+        if (ref.resource == INGRESS.resource or ref.group == APISIX_GROUP) and ref not in ours
     }
