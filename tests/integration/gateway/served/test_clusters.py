@@ -4,8 +4,10 @@ import contextlib
 import itertools
 from collections.abc import AsyncIterator
 
+import grpc
 import pytest
 
+from fakes.grpc_service import grpc_server, grpc_stub
 from fakes.name_server import NameServer
 from fakes.proxied import OK, Origin, answering
 from fakes.served import HOST, Served, at, named, origins, served, site, to
@@ -118,6 +120,20 @@ async def test_gateways_with_a_name_are_asked_over_tls_too() -> None:
             await until(lambda: len(second.compiler.find_endpoints("up").balancer.slots) == 2)
             assert sorted(await second.bodies(2)) == ["east", "west"]
         assert len(first.log.records) == 1
+
+
+async def test_grpc_makes_the_hop_with_its_streams_and_statuses() -> None:
+    async with grpc_server() as (_, port), served(cluster="east") as first, served(cluster="west") as second:
+        for gateway in (first, second):
+            gateway.put(site(host="*"), at(pod(port, "west"), hop(second.port, "west"), protocol="h2c"))
+        async with grpc_stub(first.port) as stub:
+            assert await stub.unary(b"hello") == b"olleh"
+            assert [part async for part in stub.server_stream(b"3")] == [b"0", b"1", b"2"]
+            assert await stub.client_stream(iter([b"a", b"b"])) == b"a,b"
+            with pytest.raises(grpc.aio.AioRpcError) as failed:
+                await stub.unary(b"fail")
+            assert failed.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+        assert len(second.log.records) == 4
 
 
 async def test_a_gateway_of_no_known_cluster_asks_the_gateways() -> None:
