@@ -288,6 +288,23 @@ async def test_who_has_no_session_is_treated_as_configured(action, expected) -> 
         assert browser.told.get("X-Userinfo") is None
 
 
+async def test_what_a_page_fetches_is_not_sent_to_the_provider() -> None:
+    async with site() as here:
+        plugins = here.chain(session=SESSION)
+        for mode, expected in (("cors", 401), ("no-cors", 401), ("navigate", 302)):
+            assert await status(plugins, request("/", [("Sec-Fetch-Mode", mode)])) == expected
+
+
+async def test_attempts_that_nobody_ends_do_not_pile_up() -> None:
+    async with site() as here:
+        browser = Browser(here.chain(session=SESSION))
+        for _ in range(12):
+            await browser.get()
+            assert len(browser.cookies) <= 5
+        location = (await browser.get()).headers.get("Location") or ""
+        assert (await browser.get(here.provider.log_in(location))).status == 302
+
+
 async def test_a_long_session_is_spread_over_cookies() -> None:
     async with site() as here:
         original = here.provider.sign

@@ -117,7 +117,8 @@ class OpenidConnectConfig(PluginConfig):
     """Seconds after which the provider's keys are fetched again; an unknown key has them fetched at once."""
 
     unauth_action: Literal["auth", "deny", "pass"] = "auth"
-    """What happens to a request without session and token: it is sent to the provider, gets a 401, or passes."""
+    """What happens to a request without session and token: it is sent to the provider, gets a 401, or passes. What a
+    page fetches (`Sec-Fetch-Mode` other than `navigate`) gets a 401 instead of being sent."""
     redirect_uri: UrlOrPath | None = None
     """Where the provider sends browsers back to: a URL or a path that this route takes. By default the path of the
     request with `/.apisix/redirect` behind it."""

@@ -24,6 +24,8 @@ from headgate.gateway.plugins.oidc_tokens import TokenChecker, TokenRefused
 
 _ATTEMPT_S = 600
 """In which a user has to be back."""
+_MAX_ATTEMPTS = 5
+"""That a browser has begun; with more the older ones are given up, lest its requests grow too long."""
 _DEFAULT_RETURN = "/.apisix/redirect"
 _TOUCH_S = 60
 """A session that was noted longer ago is noted again."""
@@ -98,7 +100,9 @@ class Login:
         found = await self._current(request)
         if found is not None:
             return found
-        return await self._send(request) if self._config.unauth_action == "auth" else None
+        # What a page fetches cannot follow to another site, and would leave an attempt behind for each request.
+        stays = request.headers.get("Sec-Fetch-Mode", "navigate") != "navigate"
+        return await self._send(request) if self._config.unauth_action == "auth" and not stays else None
 
     # Sessions
 
@@ -185,6 +189,9 @@ class Login:
         attempt = {"state": state, "verifier": verifier, "nonce": nonce, "target": target, "began": time.time()}
         attempt["redirect_uri"] = asked["redirect_uri"]
         self._attempts.write(request, response, self._attempt_name(state), attempt, _ATTEMPT_S)
+        begun = self._attempts.names(request, self._attempt_name(None))
+        for name in begun if len(begun) >= _MAX_ATTEMPTS else ():
+            self._attempts.drop(request, response, name)
         return response
 
     async def _come_back(self, request: Request) -> Response:
@@ -262,8 +269,10 @@ class Login:
 
     # Places
 
-    def _attempt_name(self, state: str) -> str:
-        return f"{self._session.cookie_name}_to_{hashlib.sha256(state.encode()).hexdigest()[:8]}"
+    def _attempt_name(self, state: str | None) -> str:
+        """Return the name under which a browser keeps an attempt; None: what the names of all begin with."""
+        digest = "" if state is None else hashlib.sha256(state.encode()).hexdigest()[:8]
+        return f"{self._session.cookie_name}_to_{digest}"
 
     def _return_path(self, request: Request) -> str:
         configured = self._config.redirect_uri

@@ -64,6 +64,11 @@ class CookieJar:
             self._set(request, response, _numbered(name, place), part, f"; Max-Age={age_s}" if age_s else "")
         self._drop(request, response, name, len(parts))
 
+    def names(self, request: Request, prefix: str) -> list[str]:
+        """Return the names under which a browser keeps something that begin so."""
+        cookies = ";".join(request.headers.get_all("Cookie")).split(";")
+        return [name for name in (cookie.partition("=")[0].strip() for cookie in cookies) if name.startswith(prefix)]
+
     def drop(self, request: Request, response: Response, name: str) -> None:
         """Have a browser forget what it keeps under a name."""
         self._drop(request, response, name, 0)
