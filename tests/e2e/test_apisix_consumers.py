@@ -171,6 +171,24 @@ async def test_a_limit_of_a_consumer_holds_for_its_requests_alone(world: World) 
     assert await world.statuses("limited.example", *[key("limited")] * 3) == [429] * 3
 
 
+async def test_a_limit_of_a_group_is_one_for_all_of_its_consumers(world: World) -> None:
+    labels = {"headgate.dev/consumer-group": "gold"}
+    people = [
+        resource("ApisixConsumer", name, {"authParameter": {"keyAuth": {"value": {"key": name}}}}, labels=labels)
+        for name in ("ann", "ben")
+    ]
+    limit = plugin("limit-count", count=3, time_window=600, rejected_code=429)
+    gold = resource("ApisixPluginConfig", "gold", {"plugins": [limit]}, labels=labels)
+    world.write("group", *people, gold, asking("group.example", "keyAuth"))
+
+    async def is_limited() -> bool:
+        return (await world.get("group.example", key("ann"))).status == 429
+
+    await eventually(is_limited)
+    answer = await world.get("group.example", key("ben"))
+    assert (answer.status, answer.headers["X-RateLimit-Limit"]) == (429, "3")
+
+
 async def test_what_recognises_a_consumer_may_stand_among_its_plugins(world: World) -> None:
     jack = consumer("plugged", "", None, plugin("key-auth", key="plugged"))
     world.write("plugged", jack, asking("plugged.example", "keyAuth"))

@@ -8,7 +8,7 @@ from nacl.public import PrivateKey
 
 from fakes.apisix import Translated, resource
 from headgate.common.sealing import Unsealer, seal
-from headgate.common.table import Consumer, PluginUse
+from headgate.common.table import Consumer, ConsumerGroup, PluginUse
 from headgate.watcher.objects import prepare
 
 KEY = PrivateKey.generate()
@@ -111,3 +111,16 @@ def test_a_consumer_that_nobody_could_be_is_refused_at_its_field(parameters: Any
     table = Translated(consumer(parameters))
     assert table.errors("jack") == [field]
     assert not any(isinstance(entry, Consumer) for entry in table.offline.entries)
+
+
+def test_labels_say_of_which_group_a_consumer_is_and_which_plugins_are_the_groups() -> None:
+    group = {"headgate.dev/consumer-group": "gold"}
+    jack = {**consumer({"keyAuth": {"value": {"key": "k"}}})}
+    jack["metadata"] = {**jack["metadata"], "labels": {**group, "custom_id": "7"}}
+    limit = {"name": "limit-count", "enable": True, "config": {"count": 1, "time_window": 60}}
+    gold = resource("ApisixPluginConfig", "gold", {"plugins": [limit]}, labels=group)
+    other = resource("ApisixPluginConfig", "other", {"plugins": [limit]})
+    table = Translated(jack, gold, other)
+    assert (found(table).group, found(table).labels["custom_id"]) == ("default_gold", "7")
+    (made,) = (entry for entry in table.offline.entries if isinstance(entry, ConsumerGroup))
+    assert (made.name, [use.name for use in made.plugins]) == ("default_gold", ["limit-count"])

@@ -16,6 +16,7 @@ from headgate.common.sealing import SealedValue
 from headgate.common.table import Consumer, Credential, PluginUse, Provenance
 from headgate.translator.certificates import SECRETS
 from headgate.translator.dialects.apisix.context import Context, identify
+from headgate.translator.dialects.apisix.labels import CONSUMER_GROUP, group_name, labels_of
 from headgate.translator.dialects.apisix.models.consumer import (
     BasicAuthValue,
     HmacAuthValue,
@@ -91,9 +92,13 @@ def translate_consumer(ref: ObjectRef, manifest: JsonObject, context: Context) -
         names = ", ".join(one.name for one in _PARAMETERS)
         problems.append(refuse("Required", "spec.authParameter", f"must have one of {names}"))
     uses = [use for one in by_plugin.values() if (use := _check(one, problems))]
+    labels = labels_of(manifest)
+    group = labels.get(CONSUMER_GROUP, "")
     consumer = Consumer(
         key=f"{ref.cluster}/{ref.namespace}/{ref.name}",
         name=f"{ref.namespace}_{ref.name}",
+        group=group_name(ref.namespace, group) if group else "",
+        labels=labels,
         credentials=tuple(Credential(use=use) for use in uses),
         plugins=read_all(plugins, ref.namespace, context, problems).uses,
         created_at=creation_time(manifest),

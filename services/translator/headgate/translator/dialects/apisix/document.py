@@ -16,14 +16,16 @@ from headgate.common.resources import (
     JsonObject,
 )
 from headgate.translator.annotations.apisix import apisix_annotations
+from headgate.translator.dialects.apisix.labels import labels_of
 from headgate.translator.manifest import metadata
 from headgate.translator.world import StoredKind
 
 _METADATA = ("creationTimestamp", "uid")
+_LABELLED = (APISIX_CONSUMER.kind, APISIX_PLUGIN_CONFIG.kind)
 
 
 class ApisixDocument(NamedTuple):
-    """A resource without what nobody reads: status, labels, foreign annotations."""
+    """A resource without what nobody reads: status, foreign annotations, and labels where they mean nothing."""
 
     content: bytes
 
@@ -38,6 +40,8 @@ def read_document(manifest: JsonObject) -> ApisixDocument:
     meta = metadata(manifest)
     kept: JsonObject = {key: meta[key] for key in _METADATA if key in meta}
     kept["annotations"] = apisix_annotations(manifest)
+    if manifest.get("kind") in _LABELLED:
+        kept["labels"] = labels_of(manifest)
     content = {
         "apiVersion": manifest.get("apiVersion"),
         "kind": manifest.get("kind"),

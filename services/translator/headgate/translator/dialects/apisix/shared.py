@@ -5,10 +5,12 @@ What they say takes effect elsewhere; here is what their authors are told of the
 
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
+from headgate.common.table import ConsumerGroup, Provenance
 from headgate.translator.classes import ClassSettings
 from headgate.translator.dialects.apisix.backends import read_discovery
 from headgate.translator.dialects.apisix.context import Context, find_referenced, identify
 from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS
+from headgate.translator.dialects.apisix.labels import CONSUMER_GROUP, group_name, labels_of
 from headgate.translator.dialects.apisix.models.fields import Model
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.plugins import Plugins, read_all
@@ -16,7 +18,10 @@ from headgate.translator.dialects.apisix.reading import Spec, refuse
 from headgate.translator.dialects.apisix.upstream import read_fields, read_upstream, settings_for
 from headgate.translator.fragment import Fragment
 from headgate.translator.graph import Lookups
+from headgate.translator.manifest import creation_time
 from headgate.translator.shared_plugins import SharedPlugins
+
+KIND = "ApisixPluginConfig"
 
 
 class _Rest(Model):
@@ -46,10 +51,24 @@ def translate_upstream(ref: ObjectRef, manifest: JsonObject, context: Context) -
 
 
 def translate_plugin_config(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:
-    """Return what is wrong with an ApisixPluginConfig."""
+    """Return what is wrong with an ApisixPluginConfig, and the group of consumers that it is for, if it is for one."""
     problems: list[Problem] = []
-    _read(ref, manifest, context, problems)
-    return Fragment(identify(ref, manifest), problems=tuple(problems), falls_through=True)
+    plugins = _read(ref, manifest, context, problems)
+    group = ConsumerGroup(
+        key=f"{ref.cluster}/{ref.namespace}/{ref.name}",
+        name=group_name(ref.namespace, ref.name),
+        plugins=plugins.uses,
+        created_at=creation_time(manifest),
+        provenance=Provenance(cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name),
+    )
+    is_for_group = CONSUMER_GROUP in labels_of(manifest)
+    return Fragment(
+        identify(ref, manifest),
+        own=(group,) if is_for_group else (),
+        problems=tuple(problems),
+        falls_through=True,
+        backends=plugins.backends if is_for_group else (),
+    )
 
 
 def translate_global_rule(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:
