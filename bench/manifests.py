@@ -1,8 +1,10 @@
 """Kubernetes manifests that Headgate is measured on, written as text: tens of thousands of documents in a second."""
 
+import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from bench.workload import DOMAIN, TLS_SERVER_NAME, Workload
 
@@ -15,7 +17,7 @@ spec: {controller: headgate.dev/ingress-controller}
 _INGRESS = """\
 apiVersion: networking.k8s.io/v1
 kind: Ingress
-metadata: {{name: {name}, namespace: bench}}
+metadata: {{name: {name}, namespace: bench, annotations: {annotations}}}
 spec:
   ingressClassName: headgate{tls}
   rules:
@@ -72,10 +74,19 @@ SEPARATOR = "---\n"
 LOOPBACK = ("127.0.0.1",)
 
 
-def ingress(name: str, host: str, service: str, *, has_tls: bool = False, paths: Sequence[str] = ("/",)) -> str:
+def ingress(
+    name: str,
+    host: str,
+    service: str,
+    *,
+    has_tls: bool = False,
+    paths: Sequence[str] = ("/",),
+    annotations: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """An Ingress of one host that leads to one Service."""
     listed = "".join(_PATH.format(path=path, service=service) for path in paths)
-    return _INGRESS.format(name=name, host=host, paths=listed, tls=_TLS.format(host=host) if has_tls else "")
+    tls = _TLS.format(host=host) if has_tls else ""
+    return _INGRESS.format(name=name, host=host, paths=listed, tls=tls, annotations=json.dumps(dict(annotations)))
 
 
 def service(name: str, protocol: str = "") -> str:

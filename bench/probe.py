@@ -32,6 +32,17 @@ class Probe:
             self._connection.close()
             return 0, str(error)
 
+    def headers(self, path: str) -> dict[str, str]:
+        """Return the headers of an answer, whatever it is; none if there was no answer."""
+        try:
+            self._connection.request("GET", path, headers={"Host": self.host})
+            answer = self._connection.getresponse()
+            answer.read()
+            return dict(answer.headers)
+        except (OSError, http.client.HTTPException):
+            self._connection.close()
+            return {}
+
     def wait_for(self, body: str, timeout_s: float) -> float:
         """Ask every millisecond until the body is the expected one; return the monotonic time of that answer.
 

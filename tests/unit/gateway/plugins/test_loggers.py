@@ -225,7 +225,17 @@ async def test_batch_that_cannot_be_sent_is_dropped_and_counted(caplog: pytest.L
     batches.add(b"y")
     await asyncio.sleep(1)
     assert (sent.batches, batches.dropped) == ([[b"y"]], 1)
-    assert "log entries to test are dropped: down" in caplog.text
+    assert "1 log entries to test were dropped: down" in caplog.text
+
+
+@in_virtual_time
+async def test_log_of_a_service_that_is_down_does_not_fill_ours(caplog: pytest.LogCaptureFixture) -> None:
+    batches = collecting(Sent(failures=100), size=3)
+    for _ in range(300):
+        batches.add(b"x")
+    await asyncio.sleep(1)
+    assert batches.dropped == 300
+    assert [record.args[0] for record in caplog.records if record.args] == [3, 6, 12, 24, 48, 96, 192]
 
 
 async def test_memory_of_entries_that_wait_is_bounded() -> None:

@@ -14,7 +14,7 @@ class LoggerConfig(PluginConfig):
 
     log_format: dict[str, JsonValue] | None = None
     """Names, and templates of their values: `{"host": "$host", "took": "$request_time"}`. By default an entry says all
-    that Apache APISIX says."""
+    that Apache APISIX says, headers with credentials included."""
     include_req_body: bool = False
     """Wait for the request's body, and log it."""
     include_req_body_expr: Expressions = ()

@@ -45,6 +45,8 @@ class Batches:
         self._sender: asyncio.Task[None] | None = None
         self.dropped = 0
         """Entries that were never sent."""
+        self._tell_at = 1
+        """Number of them that is told next."""
 
     def add(self, entry: bytes) -> None:
         """Take an entry."""
@@ -101,10 +103,11 @@ class Batches:
         self._drop(len(batch), fault)
 
     def _drop(self, count: int, why: str) -> None:
-        if not self.dropped & (self.dropped - 1):
-            # At ever greater distances: a service that is down must not fill our own log.
-            self._logger.warning("log entries to %s are dropped: %s", self._name, why)
         self.dropped += count
+        if self.dropped >= self._tell_at:
+            # At ever greater distances: a service that is down must not fill our own log.
+            self._tell_at = 2 * self.dropped
+            self._logger.warning("%d log entries to %s were dropped: %s", self.dropped, self._name, why)
 
     async def close(self) -> None:
         """Send what is there, in a few seconds at most."""
