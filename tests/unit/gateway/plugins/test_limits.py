@@ -49,6 +49,13 @@ async def test_headers_may_be_left_out(clock) -> None:
     assert "X-RateLimit-Limit" not in response.headers
 
 
+async def test_headers_may_have_other_names(clock) -> None:
+    names = {"limit_header": "X-A%d", "remaining_header": "X-B", "reset_header": "X-C"}
+    response = await exchanged(limited("limit-count", {"count": 2, "time_window": 60, **names}, clock), request())
+    assert [response.headers.get(name) for name in names.values()] == ["2", "1", "60"]
+    assert "X-RateLimit-Limit" not in response.headers
+
+
 async def test_clients_count_apart(clock) -> None:
     plugins = limited("limit-count", {"count": 1, "time_window": 60}, clock)
     assert await statuses(plugins, 2, client="192.0.2.1") == [200, 503]

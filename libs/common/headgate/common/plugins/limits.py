@@ -7,7 +7,7 @@ from pydantic import Field, PlainValidator, model_validator
 
 from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.counting import CountingConfig
-from headgate.common.plugins.fields import NetworkText
+from headgate.common.plugins.fields import HeaderName, NetworkText
 
 KeyType = Literal["var", "var_combination", "constant"]
 _OR_VARIABLE: Final = ", or a text with a variable: $http_count or ${http_count ?? 10}"
@@ -131,7 +131,11 @@ class LimitCountConfig(LimitKeyConfig):
     group: str | None = Field(default=None, min_length=1)
     """Uses of one group count together, over routes."""
     show_limit_quota_header: bool = True
-    """Answers say what is left: `X-RateLimit-Limit`, `-Remaining` and `-Reset` (seconds)."""
+    """Answers say what is left, in the three headers that follow; the last in seconds."""
+    limit_header: HeaderName = "X-RateLimit-Limit"
+    """These are a plugin's metadata in Apache APISIX. Not with `rules`."""
+    remaining_header: HeaderName = "X-RateLimit-Remaining"
+    reset_header: HeaderName = "X-RateLimit-Reset"
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -21,14 +21,24 @@ _Limit = tuple[str, int, float]
 """What a rule says of one request: key, number of requests, seconds. No named tuple, which takes longer to make."""
 
 
+_Headers = tuple[str, str, str]
+"""Names: of the limit, of what is left, of the seconds until the window ends."""
+
+
+def _headers_of(prefix: str) -> _Headers:
+    return f"{prefix}-Limit", f"{prefix}-Remaining", f"{prefix}-Reset"
+
+
 class _Rule:
     """One limit with its counts."""
 
-    def __init__(self, count: int | str, window_s: float | str, key: KeyReader, prefix: str, windows: Windows) -> None:
-        self.prefix = prefix
+    def __init__(
+        self, count: int | str, window_s: float | str, key: KeyReader, headers: _Headers, windows: Windows
+    ) -> None:
         self.windows = windows
-        self.headers = (f"{prefix}-Limit", f"{prefix}-Remaining", f"{prefix}-Reset")
-        self._lines = b"%b: %%d\r\n%b: %%d\r\n%b: %%d\r\n" % tuple(name.encode() for name in self.headers)
+        self.headers = headers
+        names = tuple(name.replace("%", "%%").encode() for name in headers)
+        self._lines = b"%b: %%d\r\n%b: %%d\r\n%b: %%d\r\n" % names
         self._count = NumberReader(count)
         self._window_s = NumberReader(window_s)
         self._key = key
@@ -67,23 +77,26 @@ class LimitCount(Plugin[LimitCountConfig]):
         config = self.config
         if config.count is not None and config.time_window is not None:
             key = KeyReader(config.key, config.key_type)
-            return [self._make_rule(config.count, config.time_window, config.key, key, "X-RateLimit")]
+            headers = (config.limit_header, config.remaining_header, config.reset_header)
+            return [self._make_rule(config.count, config.time_window, config.key, key, headers)]
         return [
             self._make_rule(
                 rule.count,
                 rule.time_window,
                 rule.key,
                 KeyReader(rule.key, "var_combination", is_optional=True),
-                f"X-{rule.header_prefix or number}-RateLimit",
+                _headers_of(f"X-{rule.header_prefix or number}-RateLimit"),
             )
             for number, rule in enumerate(config.rules, 1)
         ]
 
-    def _make_rule(self, count: int | str, window_s: float | str, text: str, key: KeyReader, prefix: str) -> _Rule:
+    def _make_rule(
+        self, count: int | str, window_s: float | str, text: str, key: KeyReader, headers: _Headers
+    ) -> _Rule:
         kind = self.config.window_type
-        state_key = (self.name, self._identity, kind, count, window_s, text, prefix)
+        state_key = (self.name, self._identity, kind, count, window_s, text, headers[0])
         windows: Windows = self.services.shared.get(state_key, WINDOWS[kind])
-        return _Rule(count, window_s, key, prefix, windows)
+        return _Rule(count, window_s, key, headers, windows)
 
     def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
         """Refuse what is over a limit."""
@@ -104,7 +117,7 @@ class LimitCount(Plugin[LimitCountConfig]):
         quotas = []
         try:
             for rule, (key, most, window_s) in limits:
-                place = f"headgate:limit-count:{self._identity}|{rule.prefix}|{window_s:g}|{key}"
+                place = f"headgate:limit-count:{self._identity}|{rule.headers[0]}|{window_s:g}|{key}"
                 counted = await self._shared.count(place, most, window_s, is_sliding=is_sliding)
                 quotas.append((rule, Quota(counted.is_within, most, counted.left, math.ceil(counted.reset_s))))
         except StoreError as error:
