@@ -186,7 +186,8 @@ async def _read(stores: NatsStores, table: str, up: UpState | None) -> Report:
         _, manifest = await current_manifest(stores.snapshots, table)
     except CommandError:
         manifest = None
-    kinds = await read_kinds(stores.bus)
+    selection = manifest.selection if manifest else EVERYTHING
+    kinds = [kind for kind in await read_kinds(stores.bus) if selection.has_cluster(kind.cluster)]
     pages = await read_pages(up) if up else []
     clusters = sorted({kind.cluster for kind in kinds}.union(manifest.inputs if manifest else ()))
     boards = await asyncio.gather(*(_problems(stores, cluster, table) for cluster in clusters))

@@ -11,7 +11,7 @@ import pytest
 
 from fakes.deltas import applied, endpoint_slice, ingress, service
 from fakes.served_history import History, served_history
-from fakes.translator_loop import fill
+from fakes.translator_loop import fill, running
 from headgate.cli.clusters import change_cluster
 from headgate.common.deltas import ClusterAnnouncement
 from headgate.common.table import Endpoint, Upstream
@@ -125,3 +125,34 @@ async def test_a_cluster_is_not_drained_by_what_it_lists_itself() -> None:
         await history.stores.log_writer.append(applied(endpoint_slice("web", "10.2.0.7"), "b"))
         found = await endpoints(history, lambda found: "10.2.0.7" in found)
         assert not found["10.2.0.7"].ready
+
+
+async def test_gateways_that_stand_for_a_cluster_are_named_for_each_table() -> None:
+    async with two_clusters() as history, running(history.stores, table="tenant"):
+        async with asyncio.timeout(10):
+            while await history.stores.snapshots.read_pointer("tenant") is None:  # noqa: ASYNC110 - no event here
+                await asyncio.sleep(0.02)
+        await history.ask("set-cluster", "b", "--gateway=http://192.0.2.1:80")
+        said = await history.ask("set-cluster", "b", "--gateway=http://192.0.2.2:80", "--table=tenant")
+        assert said.out.endswith("reached by http://192.0.2.2:80\n")
+        assert "http://192.0.2.1:80" in (await history.ask("clusters")).out
+        listed = (await history.ask("clusters", "--table=tenant")).out
+        assert "http://192.0.2.2:80" in listed
+        assert "http://192.0.2.1:80" not in listed
+        said = await history.ask("set-cluster", "b", "--direct")
+        assert said.out.endswith("reached directly\n")
+        assert (await history.ask("clusters", "--json")).json[1]["table_gateways"] == {}
+
+
+async def test_a_table_has_the_clusters_that_it_selects() -> None:
+    async with two_clusters() as history, running(history.stores, table="tenant", clusters=["b"]):
+        async with asyncio.timeout(10):
+            while await history.stores.snapshots.read_pointer("tenant") is None:  # noqa: ASYNC110 - no event here
+                await asyncio.sleep(0.02)
+        listed = (await history.ask("clusters", "--table=tenant", "--json")).json
+        assert [one["cluster"] for one in listed] == ["b"]
+        status = (await history.ask("status", "--table=tenant", "--json", code=None)).json
+        assert {kind["cluster"] for kind in status["kinds"]} == {"b"}
+        assert (await history.ask("drain", "a", "--table=tenant", code=1)).err == (
+            "headgate: no cluster 'a' in table 'tenant'; it has b\n"
+        )

@@ -20,8 +20,8 @@ JUDGED = Opinion(outcome=Outcome.JUDGED)
 
 
 @asynccontextmanager
-async def answering(bus: Bus, judge: Callable[[Proposal], Opinion]) -> AsyncIterator[None]:
-    task = asyncio.create_task(Answering(bus, "default", judge).run())
+async def answering(bus: Bus, judge: Callable[[Proposal], Opinion], table: str = "default") -> AsyncIterator[None]:
+    task = asyncio.create_task(Answering(bus, table, judge).run())
     try:
         yield
     finally:
@@ -29,12 +29,12 @@ async def answering(bus: Bus, judge: Callable[[Proposal], Opinion]) -> AsyncIter
         await asyncio.wait([task])
 
 
-async def patiently(bus: Bus, proposal: Proposal = PROPOSAL) -> Opinion:
+async def patiently(bus: Bus, proposal: Proposal = PROPOSAL, table: str = "default") -> Opinion:
     """Ask until somebody listens."""
     async with asyncio.timeout(30):
         while True:
             try:
-                return await ask(bus, "default", proposal, 2.0)
+                return await ask(bus, table, proposal, 2.0)
             except NoAnswer:
                 await asyncio.sleep(0.02)
 
@@ -63,6 +63,15 @@ async def test_nobody_to_ask_is_told_at_once() -> None:
         with pytest.raises(NoAnswer, match="no translator listens"):
             await ask(bus, "default", PROPOSAL, 10.0)
         assert asyncio.get_running_loop().time() - started < 5
+
+
+async def test_a_table_is_asked_for_itself_and_one_that_nobody_translates_is_known_at_once() -> None:
+    theirs = Opinion(outcome=Outcome.FOREIGN)
+    async with real_bus() as (_, bus), answering(bus, lambda _: JUDGED), answering(bus, lambda _: theirs, "tenant"):
+        assert await patiently(bus) == JUDGED
+        assert await patiently(bus, table="tenant") == theirs
+        with pytest.raises(NoAnswer, match="no translator listens"):
+            await ask(bus, "dead", PROPOSAL, 30.0)
 
 
 async def test_an_answer_that_does_not_come_in_time_is_none() -> None:
