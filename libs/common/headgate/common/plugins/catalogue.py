@@ -19,6 +19,7 @@ from headgate.common.plugins.fault_injection import FaultInjectionConfig
 from headgate.common.plugins.forward_auth import ForwardAuthConfig
 from headgate.common.plugins.hmac_auth import HmacAuthConfig
 from headgate.common.plugins.ip_restriction import IpRestrictionConfig
+from headgate.common.plugins.jwe_decrypt import JweDecryptConfig
 from headgate.common.plugins.jwt_auth import JwtAuthConfig
 from headgate.common.plugins.key_auth import KeyAuthConfig
 from headgate.common.plugins.ldap_auth import LdapAuthConfig
@@ -69,6 +70,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
         "hmac-auth": HmacAuthConfig,
         "http-logger": HttpLoggerConfig,
         "ip-restriction": IpRestrictionConfig,
+        "jwe-decrypt": JweDecryptConfig,
         "jwt-auth": JwtAuthConfig,
         "key-auth": KeyAuthConfig,
         "ldap-auth": LdapAuthConfig,

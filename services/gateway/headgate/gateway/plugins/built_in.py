@@ -23,6 +23,7 @@ from headgate.gateway.plugins.hmac_auth import HmacAuth
 from headgate.gateway.plugins.http_logger import HttpLogger
 from headgate.gateway.plugins.interface import Plugin
 from headgate.gateway.plugins.ip_restriction import IpRestriction
+from headgate.gateway.plugins.jwe_decrypt import JweDecrypt
 from headgate.gateway.plugins.jwt_auth import JwtAuth
 from headgate.gateway.plugins.key_auth import KeyAuth
 from headgate.gateway.plugins.ldap_auth import LdapAuth
@@ -74,6 +75,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     HmacAuth,
     HttpLogger,
     IpRestriction,
+    JweDecrypt,
     JwtAuth,
     KeyAuth,
     LdapAuth,
