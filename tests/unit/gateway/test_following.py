@@ -75,7 +75,13 @@ class Gateway:
         metrics = TableMetrics(self.registry)
         compiler = TableCompiler(directory, Unsealer([KEY]).open)
         self.applier = TableApplier(compiler, directory, self.holder, metrics, self._present)
-        self.follower = Follower(store, "default", self.applier, metrics, poll_s=0.02, first_retry_s=0.01)
+        self.told_behind = 0
+        self.follower = Follower(
+            store, "default", self.applier, metrics, poll_s=0.02, first_retry_s=0.01, on_trouble=self._note_behind
+        )
+
+    def _note_behind(self) -> None:
+        self.told_behind += 1
 
     def _present(self, arrived: Sequence[OpenedCertificate], gone: Collection[str]) -> None:
         self.slices.append(len(arrived) + len(gone))
@@ -181,6 +187,7 @@ async def test_a_store_that_went_back_is_not_followed(caplog: pytest.LogCaptureF
         store.lose()
         await commit(store, small_image(2), (1, 2))
         await eventually(lambda: "store is behind" in caplog.text)
+        assert gateway.told_behind == 1
         assert gateway.reaches() == "10.0.0.1:80"
         assert gateway.metric("headgate_table_in_sync") == 0
         await commit(store, small_image(3), (2, 1))

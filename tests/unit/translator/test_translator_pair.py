@@ -9,9 +9,10 @@ import pytest
 
 from fakes.deltas import applied, deleted, endpoint_slice, ingress, service
 from fakes.leadership import Seat
-from fakes.translator_loop import fill, idle, manifest_of, running, snapshots_of, table_of, until, version_of
+from fakes.translator_loop import NOW, fill, idle, manifest_of, running, snapshots_of, table_of, until, version_of
 from headgate.common.deltas import LogMessage
-from headgate.common.snapshot import Chunk, Pin
+from headgate.common.heartbeats import Heartbeat
+from headgate.common.snapshot import Chunk, Pin, Version
 from headgate.common.status import StatusUpdate
 from headgate.common.stores import LogReplay
 from headgate.common.stores.memory import MemoryDeltaLog, MemorySnapshotStore, MemoryStores
@@ -295,3 +296,26 @@ async def test_a_log_that_was_made_anew_is_waited_for() -> None:
     catch_up.begin()
     await catch_up.ask("another")
     assert not catch_up.is_done(10**9)
+
+
+async def test_whoever_begins_to_lead_looks_what_gateways_serve_before_it_commits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def rest(self: TranslatorLoop) -> None:
+        """It is not yet time to look around again."""
+
+    stores = await filled()
+    async with pair(stores) as both:
+        await idle(stores, both.one, both.other)
+        monkeypatch.setattr(TranslatorLoop, "_look", rest)
+        before = version_of(stores)
+        assert before is not None
+        # Committed by one that is gone, to a store that was set back since.
+        served = Version(before.epoch, before.revision + 1)
+        await stores.heartbeats.beat(Heartbeat(replica="gw", worker=0, table="default", version=served, at=NOW))
+        both.hand_over()
+        await stores.log_writer.append(applied(endpoint_slice("web", "10.0.0.2")))
+        await until(lambda: version_of(stores) != before)
+        after = version_of(stores)
+        assert after is not None
+        assert after.epoch > before.epoch

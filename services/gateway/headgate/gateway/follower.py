@@ -46,9 +46,9 @@ class Follower:
         poll_s: float = POLL_S,
         first_retry_s: float = FIRST_RETRY_S,
         clock: Callable[[], float] = time.monotonic,
-        on_refusal: Callable[[], None] = lambda: None,
+        on_trouble: Callable[[], None] = lambda: None,
     ) -> None:
-        """Prepare; `on_refusal` is called when there is another `refusal`."""
+        """Prepare; `on_trouble` is called when there is another `refusal`, or the store is behind what is served."""
         self._store = store
         self._table = table
         self._applier = applier
@@ -56,6 +56,7 @@ class Follower:
         self._poll_s = poll_s
         self._first_retry_s = first_retry_s
         self._clock = clock
+        self._on_trouble = on_trouble
         self._wanted: Pointer | None = None
         self._news = asyncio.Event()
         self._heard_at: float | None = None
@@ -63,7 +64,6 @@ class Follower:
         self._behind: Pointer | None = None
         self._digest = ""
         """Of the manifest that is served, as the store names it; empty while the store has not named it yet."""
-        self._on_refusal = on_refusal
         self.refusal: Refusal | None = None
         """Why the newest revision is not served, where waiting does not help."""
         metrics.age_s.set_function(self.age_s)
@@ -122,6 +122,7 @@ class Follower:
                 "the store is behind this gateway and is not followed until it has a newer epoch",
                 extra={"table": self._table, "store": str(pointer.version), "served": str(self._applier.version)},
             )
+            self._on_trouble()
         self._behind = pointer
 
     async def _apply_news(self) -> None:
@@ -147,7 +148,7 @@ class Follower:
     def _note_refusal(self, pointer: Pointer, error: HeadgateError) -> None:
         is_passing = isinstance(error, StoreUnavailable | NotFound)
         self.refusal = None if is_passing else Refusal(version=pointer.version, reason=str(error))
-        self._on_refusal()
+        self._on_trouble()
         _log.log(
             logging.WARNING if is_passing else logging.ERROR,
             "revision not applied, the last good table stays",

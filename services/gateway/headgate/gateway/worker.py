@@ -256,12 +256,13 @@ class Worker:
 
     async def _follow(self, open_stores: OpenStores) -> None:
         async with open_stores() as stores:
+            # A translator that starts on a store from a backup knows by our announcement alone what was served.
             self._follower = follower = Follower(
                 stores.snapshots,
                 self._settings.table,
                 self._applier,
                 self._metrics,
-                on_refusal=self._announcer.announce_soon,
+                on_trouble=self._announcer.announce_soon,
             )
             try:
                 await run_together(follower.run(), self._announcer.run(stores.heartbeats))

@@ -311,10 +311,14 @@ class TranslatorLoop:
         due = max(time.monotonic(), self._next_at, not_before)
         self._due = due if self._due is None else min(self._due, due)
 
-    def _take_surroundings(self, found: Surroundings) -> None:
+    def _compare_store(self, found: Surroundings) -> None:
+        """Look whether the store has what gateways serve."""
         self._doubt.saw(found.pointer.version if found.pointer else None)
         self._doubt.heard(found.served)
         self._publisher.observe(found.pointer, found.served)
+
+    def _take_surroundings(self, found: Surroundings) -> None:
+        self._compare_store(found)
         self._surroundings = found
         self._tell_surroundings()
         if self._catch_up.is_waiting:
@@ -371,6 +375,7 @@ class TranslatorLoop:
         self._due = None
         try:
             if self._leads and self._catch_up.must_ask:
+                self._compare_store(await self._look_around())
                 await self._catch_up.ask(self._intake.incarnation)
             if self._doubt.must_ask:
                 await self._doubt.ask()
