@@ -16,7 +16,8 @@ from fakes.deltas import service as service_object
 from fakes.echo import EchoServer
 from fakes.kubernetes_api import FakeKubernetes, Resource
 from fakes.manifests import service, write
-from fakes.stack import Stack, free_ports
+from fakes.ports import free_ports
+from fakes.stack import Stack
 from headgate.common.resources import APISIX_KINDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -11,7 +11,8 @@ from typing import Any
 
 import aiohttp
 
-from fakes.stack import Stack, free_ports
+from fakes.ports import free_ports
+from fakes.stack import Stack
 from headgate.cli.up.data_dir import read_state
 
 BOTH = "same.example"

@@ -2,13 +2,13 @@
 
 import asyncio
 import gc
-import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import pytest
 
+from fakes.ports import free_port
 from fakes.redis import RedisServer, Relay, eventually, real_redis, watched_pair
 from fakes.tls import SelfSigned
 from fakes.waiting import until
@@ -42,10 +42,7 @@ async def sentinels() -> AsyncIterator[Config]:
 
 @asynccontextmanager
 async def cluster() -> AsyncIterator[Config]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        bus_port = probe.getsockname()[1]
-    async with real_redis("cluster-enabled yes", f"cluster-port {bus_port}") as server:
+    async with real_redis("cluster-enabled yes", f"cluster-port {free_port()}") as server:
         await server.ask("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
 
         async def is_ready() -> bool:
@@ -157,7 +154,7 @@ async def test_password_is_sent() -> None:
         await server.ask("ACL", "SETUSER", "limiter", "on", ">pass", "allcommands", "allkeys")
         login = {"redis_username": "limiter", "redis_password": "pass"}
         for more, status in ((login, 200), ({**login, "redis_password": "wrong"}, 500)):
-            limit = {"count": 1, "time_window": 60, **to_server(server, **more), "redis_timeout": 500}
+            limit = {"count": 1, "time_window": 60, **to_server(server, **more), "redis_timeout": 3000}
             async with gateways(("limit-count", limit), count=1) as [plugins]:
                 assert (await exchanged(plugins, request())).status == status
 
