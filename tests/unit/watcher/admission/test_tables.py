@@ -81,7 +81,3 @@ async def test_where_nothing_is_let_in_unchecked_every_table_has_to_answer() -> 
     verdict = await decide("fail", default=CONTENT, tenant=None)
     assert verdict.refusal is not None
     assert (verdict.refusal.code, "table tenant: no translator listens" in verdict.refusal.message) == (503, True)
-
-
-async def test_what_is_only_worth_knowing_is_not_said_to_whoever_applies() -> None:
-    assert await decide(default=judged(finding("served by its namesake", severity=Severity.INFO))) == Verdict()

@@ -43,6 +43,7 @@ def examine(translation: Translation, proposal: Proposal) -> Opinion:
         return Opinion(outcome=Outcome.FOREIGN)
     if proposal.is_update and any(_is_error(finding) for finding in found):
         found = _compare(found, _find_before(translation, proposal))
+    found = [finding for finding in found if finding.problem.severity is not Severity.INFO]
     found.sort(key=lambda finding: (not _is_error(finding), not finding.is_new))
     return Opinion(
         outcome=Outcome.JUDGED, findings=tuple(found[:MAX_FINDINGS]), omitted=max(0, len(found) - MAX_FINDINGS)

@@ -110,11 +110,10 @@ def _join(lines: Sequence[str], found: int, omitted: int) -> str:
 
 
 def _warnings(what: str, opinion: Opinion) -> Iterator[str]:
-    findings = [finding for finding in opinion.findings if finding.problem.severity is not Severity.INFO]
-    for finding in findings[:MAX_WARNINGS]:
+    for finding in opinion.findings[:MAX_WARNINGS]:
         before = "" if finding.is_new else "as before: "
         yield _cut(_plain(f"{what}: {before}{finding.problem} [{finding.problem.reason}]"), MAX_WARNING)
-    left_out = len(findings[MAX_WARNINGS:]) + opinion.omitted
+    left_out = len(opinion.findings[MAX_WARNINGS:]) + opinion.omitted
     if left_out:
         yield f"{what}: and {left_out} more"
 
