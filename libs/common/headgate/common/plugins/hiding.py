@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from headgate.common.plugins.catalogue import CONFIGS
 from headgate.common.plugins.credentials import CREDENTIALS
@@ -36,11 +37,24 @@ def _hidden(value: Any, expected: Any, hide: Hide) -> Any:
     if isinstance(value, dict):
         fields = {info.alias or name: info for model in _models(expected) for name, info in model.model_fields.items()}
         other = next(_held_by_maps(expected), None)
+        # Actions of `workflow` are written as lists, in which a plugin's fields stand where its own model has others.
+        fields = {**_secrets_below(expected), **fields}
         return {
             name: _hidden(one, fields[name].annotation if name in fields else other, hide)
             for name, one in value.items()
         }
     return hide(value) if isinstance(value, str) and _is_secret(expected) else value
+
+
+def _secrets_below(expected: Any) -> dict[str, FieldInfo]:
+    """Return the secret fields of all models that a type leads to."""
+    found: dict[str, FieldInfo] = {}
+    for model in _models(expected):
+        for name, info in model.model_fields.items():
+            if _is_secret(info.annotation):
+                found[name] = info
+            found |= _secrets_below(info.annotation)
+    return found
 
 
 def _is_secret(expected: Any) -> bool:

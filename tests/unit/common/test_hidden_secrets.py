@@ -1,0 +1,25 @@
+"""Configurations of plugins as people see them."""
+
+from typing import Any
+
+import pytest
+
+from headgate.common.plugins.hiding import hide_secrets
+
+REDIS = {"count": 1, "time_window": 1, "policy": "redis", "redis_host": "redis", "redis_password": "geheim"}
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        ("csrf", {"key": "geheim", "name": "token"}),
+        ("limit-count", REDIS),
+        ("limit-req", {"rate": 1, "burst": 0, "sentinel_password": "geheim"}),
+        ("http-logger", {"uri": "http://logs", "auth_header": "geheim"}),
+        ("workflow", {"rules": [{"case": [["uri", "==", "/a"]], "actions": [["limit-count", REDIS]]}]}),
+    ],
+)
+def test_secrets_are_hidden_wherever_they_stand(name: str, config: dict[str, Any]) -> None:
+    shown = hide_secrets(name, config, lambda secret: "***")
+    assert "geheim" not in str(shown)
+    assert str(shown) == str(config).replace("geheim", "***")
