@@ -113,9 +113,10 @@ class Publishing:
         log_reader: DeltaLogReader | None = None,
         leadership: Leadership | None = None,
         relist: Relist | None = None,
+        kinds: Sequence[ResourceKind] = KINDS,
     ) -> None:
         self.log = log
-        self.source = ScriptedSource()
+        self.source = ScriptedSource(kinds)
         self.publisher = Publisher(
             self.source,
             log,

@@ -166,6 +166,19 @@ async def test_markers_keep_their_place_among_the_deltas(stores: Stores) -> None
     assert 0 < sequences[0] < sequences[1] < sequences[2]
 
 
+async def test_what_a_watcher_said_last_of_itself_can_be_asked_for(stores: Stores) -> None:
+    assert await stores.log_reader.announcement("c1") is None
+    for cluster, instance in (("c1", "w1"), ("c1", "w2"), ("c2", "w3")):
+        said = ClusterAnnouncement(
+            cluster=cluster, source="kubernetes", instance=instance, kinds=(KIND,), announced_at=NOW
+        )
+        await stores.log_writer.announce(said)
+    found = await stores.log_reader.announcement("c1")
+    assert found is not None
+    assert (found.instance, found.sequence) == ("w2", 2)
+    assert [each.instance for each in await stores.log_reader.announcements()] == ["w2", "w3"]
+
+
 async def test_the_same_delta_again_is_stored_once(stores: Stores) -> None:
     first = await stores.log_writer.append(delta("web"))
     assert await stores.log_writer.append(delta("web")) == first

@@ -2,17 +2,18 @@
 
 import asyncio
 import logging
-from datetime import UTC, datetime
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from fakes.publishing import ObservedLog, publishing, read_log, service
+from fakes.publishing import ObservedLog, Publishing, publishing, read_log, service
 from fakes.tls import SelfSigned
 from fakes.waiting import until
 from headgate.common.clusters import ClusterSettings, Decision
 from headgate.common.deltas import Author, ClusterAnnouncement, Delta, Operation, SyncMarker, SyncState
-from headgate.common.resources import INGRESS, SECRET, SERVICE, ObjectRef
+from headgate.common.resources import INGRESS, NAMESPACE, SECRET, SERVICE, ObjectRef
 from headgate.common.telemetry import TRACEPARENT
 from headgate.watcher import publisher as publisher_module
 from headgate.watcher.secrets import throwaway_recipients
@@ -82,6 +83,46 @@ async def test_what_people_decided_of_a_cluster_is_not_for_its_watcher_to_take_b
         await until(lambda: log.shown()[-1] == "apply more 1")
     [logged] = [state for ref, state in (await log.read_state("a")).items() if ref == decided.ref]
     assert (logged.is_deleted, logged.sequence) == (False, sequence)
+
+
+def cluster(uid: str) -> Listed:
+    """The namespaces of a cluster, by which it is known."""
+    return Listed(
+        NAMESPACE, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": uid}}]
+    )
+
+
+def named_alike(log: ObservedLog) -> AbstractAsyncContextManager[Publishing]:
+    return publishing(log, log_reader=log, kinds=(NAMESPACE, SERVICE))
+
+
+async def test_another_cluster_of_the_same_name_takes_nothing_from_the_one_that_has_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = ObservedLog()
+    async with named_alike(log) as one:
+        one.source.say(cluster("one"), Listed(SERVICE, (service("x", "1"),)))
+        await one.until_ready()
+        async with named_alike(log) as other:
+            other.source.say(Listed(SERVICE, (service("y", "1"),)))
+            other.source.say(cluster("other"))
+            await until(lambda: any("another one there" in getattr(each, "reason", "") for each in caplog.records))
+        assert other.publisher.readiness() is not None
+    assert await logged(log) == {"kube-system": ("", False), "x": ("1", False)}
+
+
+async def test_a_cluster_that_was_made_anew_takes_its_name_when_nobody_else_has_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = ObservedLog()
+    async with named_alike(log) as one:
+        one.source.say(cluster("one"), Listed(SERVICE, (service("x", "1"),)))
+        await one.until_ready()
+    monkeypatch.setattr(publisher_module, "SILENT_AFTER", timedelta())
+    async with named_alike(log) as anew:
+        anew.source.say(cluster("anew"), Listed(SERVICE, (service("y", "1"),)))
+        await anew.until_ready()
+    assert await logged(log) == {"kube-system": ("", False), "x": ("1", True), "y": ("1", False)}
 
 
 def last_marker(log: ObservedLog) -> SyncMarker:

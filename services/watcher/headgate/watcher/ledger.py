@@ -74,6 +74,10 @@ class Ledger:
         """How many objects have to be looked at before the log is as wanted."""
         return len(self._pending)
 
+    def logged(self, ref: ObjectRef) -> LoggedObject | None:
+        """Return what the log says of an object, as far as it was read."""
+        return self._known.get(ref)
+
     def wanted(self, ref: ObjectRef) -> Wanted | None:
         """Return the wanted state of an object; None if there should be none."""
         return self._wanted.get(ref)

@@ -24,7 +24,7 @@ from headgate.common.deltas import ClusterAnnouncement, Delta, KindName
 from headgate.common.errors import Conflict, StoreError, StoreUnavailable
 from headgate.common.leadership import Leadership, Sole, run_while_leading
 from headgate.common.problems import Problem
-from headgate.common.resources import ObjectRef, ResourceKind
+from headgate.common.resources import NAMESPACE, ObjectRef, ResourceKind
 from headgate.common.stores import DeltaLogReader, DeltaLogWriter, LogPosition
 from headgate.common.tasks import run_together
 from headgate.common.telemetry import current_traceparent, span_from
@@ -41,6 +41,9 @@ POSITION_S = 5.0
 """Between two looks at whether the log is still the same one."""
 SIGN_OF_LIFE_S = 30.0
 """Between two announcements."""
+SILENT_AFTER = timedelta(seconds=3 * SIGN_OF_LIFE_S)
+"""A cluster of which nothing was announced for so long has no watcher."""
+_SIGN_OF_A_CLUSTER = "kube-system"
 COMPARE_S = 600.0
 """Between two comparisons with a log that another watcher may write to."""
 KEEP_DELETIONS = timedelta(minutes=5)
@@ -171,6 +174,8 @@ class Publisher:
         self._begin_turn()
         if self._must_compare:
             await self._compare()
+        if not await self._is_our_log():
+            return
         if self._must_announce:
             await self._announce()
         due, self._intake.due = self._intake.due, set()
@@ -229,6 +234,31 @@ class Publisher:
                 self._ledger.trust(name)  # nobody reads it any more
             else:
                 self._intake.doubtful.add(kind)
+
+    async def _is_our_log(self) -> bool:
+        """Whether what the log has under our cluster's name is of our cluster; False: that is not known yet.
+
+        A cluster is told by the uid of a namespace that all have. Under the name of another one everything that is
+        there would be taken for deleted.
+
+        Raises:
+            StoreUnavailable: it is of another cluster, whose watcher is still there.
+        """
+        ref = ObjectRef(self._cluster, NAMESPACE.group, NAMESPACE.resource, "", _SIGN_OF_A_CLUSTER)
+        logged, own = self._ledger.logged(ref), self._ledger.wanted(ref)
+        if NAMESPACE not in self._source.kinds or logged is None or logged.is_deleted:
+            return True
+        if own is None:
+            return NAMESPACE in self._intake.marks
+        if own.uid == logged.uid or self._log_reader is None:
+            return True
+        said = await self._log_reader.announcement(self._cluster)
+        if said is None or _now() - said.announced_at > SILENT_AFTER:
+            return True
+        raise StoreUnavailable(
+            f"cluster {self._cluster!r} is another one there, and its watcher {said.instance} is at work: "
+            "give each cluster a name of its own (--cluster)"
+        )
 
     async def _announce(self) -> None:
         await self._log_writer.announce(self._announcement())

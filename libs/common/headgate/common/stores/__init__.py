@@ -106,6 +106,10 @@ class DeltaLogReader(Protocol):
         """
         ...
 
+    async def announcement(self, cluster: str) -> ClusterAnnouncement | None:
+        """Return what a cluster's watcher said last of itself; None: nothing."""
+        ...
+
     async def announcements(self) -> Sequence[ClusterAnnouncement]:
         """Return what each cluster's watcher said last of itself."""
         ...

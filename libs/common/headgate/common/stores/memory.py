@@ -204,6 +204,10 @@ class MemoryDeltaLog:
         finally:
             self._changes.forget(changed)
 
+    async def announcement(self, cluster: str) -> ClusterAnnouncement | None:
+        """Return the last announcement of one cluster."""
+        return next((each for each in await self.announcements() if each.cluster == cluster), None)
+
     async def announcements(self) -> Sequence[ClusterAnnouncement]:
         """Return the last announcement of each cluster."""
         return [message for _, message, _ in self._messages.values() if isinstance(message, ClusterAnnouncement)]

@@ -22,6 +22,7 @@ from headgate.common.deltas import (
     Delta,
     LogMessage,
     SyncMarker,
+    cluster_subject,
     escape_token,
     parse_delta_subject,
 )
@@ -232,6 +233,14 @@ class NatsDeltaLogReader:
                     yield LogReplay(item.position, item.went_back)
                 elif messages := _decode(item):
                     yield messages
+
+    async def announcement(self, cluster: str) -> ClusterAnnouncement | None:
+        """Return what a cluster's watcher said last of itself; a watcher has the right to ask for its own cluster."""
+        stored = await self._stream.last(cluster_subject(cluster))
+        if stored is None:
+            return None
+        found = decode_message(stored.subject, stored.sequence, {}, stored.data)
+        return found if isinstance(found, ClusterAnnouncement) else None
 
     async def announcements(self) -> Sequence[ClusterAnnouncement]:
         """Return the last announcement of each cluster."""
