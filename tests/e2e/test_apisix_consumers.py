@@ -16,6 +16,7 @@ import pytest
 import pytest_asyncio
 
 from fakes.apisix import resource, route, rule
+from fakes.command import headgate
 from fakes.echo import EchoServer
 from fakes.ldap_server import LdapServer, ldap_server
 from fakes.manifests import service, write
@@ -218,3 +219,18 @@ async def test_routes_restrict_consumers_by_name_and_by_method(world: World) -> 
 
     await eventually(are_restricted)
     assert (await world.get("by-name.example", key("jack2"))).json == {"message": "rejected"}
+
+
+async def test_consumers_are_listed_without_their_keys(world: World) -> None:
+    world.write(
+        "listed", consumer("listed", "keyAuth", {"value": {"key": "listed-key"}}), asking("listed.example", "keyAuth")
+    )
+
+    async def is_known() -> bool:
+        return (await world.get("listed.example", key("listed-key"))).status == 200
+
+    await eventually(is_known)
+    shown = await headgate("consumers", "--json", f"--data-dir={world.stack.data_dir}")
+    (line,) = (line for line in shown.json["consumers"] if line["name"] == "default_listed")
+    assert (line["credentials"], line["source"]) == (["key-auth"], "ApisixConsumer default/listed")
+    assert "listed-key" not in shown.out

@@ -18,13 +18,13 @@ from cryptography.x509.oid import NameOID
 
 from fakes.echo import EchoServer
 from fakes.gateway_process import BOUND_S, GatewayProcess, commit, open_stores
-from fakes.gateway_table import certificate, endpoint, host, route, upstream
+from fakes.gateway_table import ORIGIN, certificate, endpoint, host, route, upstream
 from headgate.common.embedded_nats import EmbeddedNats
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.sealing import load_or_create_key_pair, seal
 from headgate.common.snapshot import TableImage
 from headgate.common.stores.nats import NatsStores
-from headgate.common.table import Endpoint, PluginUse, Upstream
+from headgate.common.table import Consumer, Credential, Endpoint, PluginUse, Upstream
 from headgate.gateway.tls import FALLBACK_NAME, self_signed
 
 
@@ -80,9 +80,15 @@ async def test_a_gateway_becomes_ready_with_its_first_table_and_announces_it(
 async def test_pages_explain_and_list_what_is_served(
     tmp_path: Path, broker: EmbeddedNats, stores: NatsStores, echo: EchoServer
 ) -> None:
-    await commit(stores.snapshots, image(echo), (1, 1))
+    served = image(echo)
+    use = PluginUse(name="key-auth", config={"key": "sesame"})
+    served.put(Consumer(key="c1/d/jack", name="d_jack", credentials=(Credential(use=use),), provenance=ORIGIN))
+    await commit(stores.snapshots, served, (1, 1))
     async with GatewayProcess(tmp_path / "data", broker.url) as gateway:
         await gateway.ready()
+        people = (await gateway.admin("/consumers"))[1]
+        assert json.loads(people)["consumers"][0]["credentials"] == [{"plugin": "key-auth", "name": ""}]
+        assert "sesame" not in people
         table = json.loads((await gateway.admin("/table"))[1])
         assert [item["host"] for item in table["hosts"]] == ["foo.com"]
         assert table["hosts"][0]["routes"][0]["backends"] == [{"upstream": "up", "weight": 1}]

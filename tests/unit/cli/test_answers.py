@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from headgate.cli.consumers import lines_of as consumer_lines
 from headgate.cli.history import describe, describe_changes
 from headgate.cli.rendering import age, print_table
 from headgate.cli.routes import lines_of
@@ -16,10 +17,13 @@ from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import TABLE_KIND, Cause, ChangedEntries, Manifest, Pin, Version
 from headgate.common.status import StatusUpdate
 from headgate.common.table import (
+    Consumer,
+    Credential,
     Endpoint,
     EntryKind,
     PathMatch,
     PathType,
+    PluginUse,
     Provenance,
     Route,
     Upstream,
@@ -183,3 +187,17 @@ def test_columns_are_as_wide_as_their_widest_cell(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(("seconds", "shown"), [(0, "0s"), (119, "119s"), (120, "2m"), (7200, "2h"), (200_000, "2d")])
 def test_ages_are_short(seconds: int, shown: str) -> None:
     assert age(NOW - timedelta(seconds=seconds), NOW) == shown
+
+
+def test_consumers_are_listed_by_name_without_their_keys() -> None:
+    use = PluginUse(name="key-auth", config={"key": "sesame"})
+    limit = PluginUse(name="limit-count", config={"count": 1, "time_window": 1})
+    people = [
+        Consumer(key=f"a/shop/{name}", name=f"shop_{name}", credentials=(Credential(use=use),), provenance=SOURCE)
+        for name in ("jill", "jack")
+    ]
+    people[0] = people[0].model_copy(update={"group": "gold", "plugins": (limit,)})
+    jack, jill = consumer_lines(people)
+    assert (jack.name, jack.group, jack.credentials, jack.plugins) == ("shop_jack", "", ("key-auth",), ())
+    assert (jill.group, jill.plugins) == ("gold", ("limit-count",))
+    assert "sesame" not in str((jack, jill))

@@ -1,6 +1,7 @@
 import pytest
 
 from fakes.ldap_server import LdapServer, ldap_server
+from fakes.tls import SelfSigned
 from headgate.gateway.plugins.ldap_auth import escape_value
 from unit.gateway.plugins.people import basic, chain_for, consumer, directory
 from unit.gateway.plugins.running import asked, request
@@ -45,6 +46,15 @@ async def test_a_server_that_says_nothing_is_not_waited_for_for_long() -> None:
     async with ldap_server({JACK: "secret"}) as ldap:
         ldap.is_silent = True
         assert (await answer(ldap, timeout=50))[0] == 503
+
+
+@pytest.mark.parametrize("told", [{"use_tls": True}, {"scheme": "ldaps://"}])
+@pytest.mark.parametrize(("verifies", "expected"), [(False, 200), (True, 503)])
+async def test_a_server_is_spoken_to_over_tls_and_checked_where_asked_for(told, verifies, expected) -> None:
+    async with ldap_server({JACK: "secret"}, SelfSigned("ldap.example").server_context()) as ldap:
+        uri = f"{told.get('scheme', '')}127.0.0.1:{ldap.port}"
+        config = {name: value for name, value in told.items() if name != "scheme"}
+        assert (await answer(ldap, ldap_uri=uri, tls_verify=verifies, **config))[0] == expected
 
 
 @pytest.mark.parametrize(
