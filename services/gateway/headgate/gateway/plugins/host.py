@@ -20,12 +20,11 @@ from headgate.gateway.plugins.interface import (
     Request,
     Response,
     SendTo,
-    no_endpoints,
     no_metrics,
 )
 from headgate.gateway.plugins.registry import PluginRegistry
 from headgate.gateway.plugins.shared_counts import CountersDirectory
-from headgate.gateway.plugins.targets import Endpoints
+from headgate.gateway.plugins.targets import Endpoints, NoEndpoints
 
 _FETCH_S = 5.0
 _MAX_PAGE = 64 << 20
@@ -47,7 +46,7 @@ class PluginHost:
         self,
         unseal: Callable[[SealedValue], Secret[bytes]],
         send_to: SendTo,
-        find_upstream: Callable[[str], Endpoints] = no_endpoints,
+        find_upstream: Callable[[str], Endpoints] = NoEndpoints,
         metrics: Callable[[], Awaitable[Response]] = no_metrics,
         log_dir: Path | None = None,
         consumers: ConsumerDirectory | None = None,

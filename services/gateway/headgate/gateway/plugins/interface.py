@@ -23,13 +23,13 @@ from headgate.common.secret import Secret
 from headgate.gateway.plugins.consumers import ConsumerDirectory, KnownConsumer
 from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.messages import BodySource, BodyTooLarge, Pacing, Request, Response
+from headgate.gateway.plugins.targets import Endpoints, NoEndpoints
 
 if TYPE_CHECKING:
     import aiohttp
 
     from headgate.common.plugins.counting import CountingConfig
     from headgate.gateway.plugins.shared_counts import SharedCounters
-    from headgate.gateway.plugins.targets import Endpoints
 
 
 class BodyFilter:
@@ -94,11 +94,6 @@ def no_client() -> "aiohttp.ClientSession":
     raise ConnectionRefusedError("there is no HTTP client")
 
 
-def no_endpoints(upstream: str) -> "Endpoints":
-    """Stand for `find_upstream` where there is no table."""
-    raise LookupError(f"there is no upstream {upstream}")
-
-
 def no_counters(config: "CountingConfig") -> "SharedCounters | None":
     """Stand for `find_counters` where nothing is shared."""
     return None
@@ -130,7 +125,7 @@ class PluginServices:
     http: "Callable[[], aiohttp.ClientSession]" = no_client
     """Returns the worker's HTTP client; call it in a hook, on the running event loop."""
     send_to: SendTo = no_upstreams
-    find_upstream: "Callable[[str], Endpoints]" = no_endpoints
+    find_upstream: Callable[[str], Endpoints] = NoEndpoints
     """Returns where the endpoints of the upstream with this key are found, for `Request.endpoints`; an upstream that
     the table lacks has none. Call it when the plugin is made."""
     find_counters: "Callable[[CountingConfig], SharedCounters | None]" = no_counters

@@ -23,6 +23,17 @@ class Endpoints(Protocol):
         """Balanced choice of an endpoint."""
 
 
+class NoEndpoints:
+    """An upstream of which nothing is known."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.unavailable = f"{key} is not in the table"
+
+    def choose(self, tried: "Collection[EndpointPool]", source: "RequestSource") -> None:
+        """Choose nothing."""
+
+
 class ChosenUpstream:
     """The route as it is, with another upstream; the proxy's `RouteTarget`."""
 

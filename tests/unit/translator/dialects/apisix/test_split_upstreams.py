@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fakes.apisix import Translated, resource, route, rule
-from headgate.common.table import BackendProtocol, Endpoint, Policy, Upstream
+from headgate.common.table import BackendProtocol, Consumer, Endpoint, Policy, Upstream
 
 
 def split(*choices: Any) -> dict[str, Any]:
@@ -94,3 +94,13 @@ def test_upstreams_of_shared_and_global_plugins_are_there_too() -> None:
     assert places(lifted(table)[0]) == [("10.0.0.1", 80, 1)]
     everywhere = resource("ApisixGlobalRule", "all", {"plugins": [choice]})
     assert places(lifted(Translated(route(rule()), everywhere))[0]) == [("10.0.0.1", 80, 1)]
+
+
+def test_upstreams_of_a_consumers_plugin_are_there_too() -> None:
+    choice = split({"upstream": {"nodes": {"10.0.0.1:80": 1}}, "weight": 1})
+    parameter = {"keyAuth": {"value": {"key": "k"}}}
+    consumer = resource("ApisixConsumer", "jack", {"authParameter": parameter, "plugins": [choice]})
+    table = Translated(route(rule()), consumer)
+    (entry,) = (one for one in table.offline.entries if isinstance(one, Consumer))
+    rules: Any = entry.plugins[0].config["rules"]
+    assert places(table.upstream(rules[0]["weighted_upstreams"][0]["upstream_id"])) == [("10.0.0.1", 80, 1)]

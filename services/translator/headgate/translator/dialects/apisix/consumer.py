@@ -94,19 +94,21 @@ def translate_consumer(ref: ObjectRef, manifest: JsonObject, context: Context) -
     uses = [use for one in by_plugin.values() if (use := _check(one, problems))]
     labels = labels_of(manifest)
     group = labels.get(CONSUMER_GROUP, "")
+    own = read_all(plugins, ref.namespace, context, problems)
     consumer = Consumer(
         key=f"{ref.cluster}/{ref.namespace}/{ref.name}",
         name=f"{ref.namespace}_{ref.name}",
         group=group_name(ref.namespace, group) if group else "",
         labels=labels,
         credentials=tuple(Credential(use=use) for use in uses),
-        plugins=read_all(plugins, ref.namespace, context, problems).uses,
+        plugins=own.uses,
         created_at=creation_time(manifest),
         provenance=Provenance(cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name),
     )
     return Fragment(
         identify(ref, manifest),
         own=(consumer,) if uses else (),
+        backends=own.backends if uses else (),
         problems=tuple(problem for problem in problems if not problem.field.endswith(".sealed")),
         falls_through=True,
     )
