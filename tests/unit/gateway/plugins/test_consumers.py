@@ -4,8 +4,9 @@ import logging
 
 import pytest
 
-from headgate.common.sealing import SealedValue
+from headgate.common.sealing import SealedValue, Unsealer
 from headgate.common.table import Credential, PluginUse
+from headgate.gateway.plugins.consumers import ConsumerDirectory
 from unit.gateway.plugins.people import consumer, directory, group
 from unit.gateway.plugins.running import unsealed
 
@@ -103,3 +104,26 @@ def test_of_two_groups_of_one_name_the_older_is_meant() -> None:
     found.replace_groups({}, [old.key])
     assert found.group("gold") is not first
     assert found.group("") is None
+
+
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        (consumer("a\nb", KEY), "upstreams cannot be told of it: "),
+        (consumer("jack", ("cors", {})), "credentials[0]: plugin cors: recognises no consumers; "),
+    ],
+)
+def test_who_cannot_be_used_says_why(bad, problem, caplog) -> None:
+    with caplog.at_level(logging.ERROR):
+        found = directory(bad)
+    assert owner(found) is None
+    assert caplog.records[0].problem.startswith(problem)
+
+
+def test_a_secret_that_was_sealed_for_others_is_named_by_its_place(caplog) -> None:
+    use = PluginUse(name="key-auth", secrets={"key": SealedValue(boxes={"other": "x"})})
+    sealed = consumer("jack").model_copy(update={"credentials": (Credential(use=use),)})
+    found = ConsumerDirectory()
+    with caplog.at_level(logging.ERROR):
+        found.replace({sealed.key: found.read(sealed, Unsealer([]).open)}, ())
+    assert caplog.records[0].problem.startswith("credentials[0]: plugin key-auth, secrets.key: cannot be opened: ")

@@ -1,5 +1,6 @@
 import pytest
 
+from fakes.ldap_server import ldap_server
 from unit.gateway.plugins.people import basic, chain_for, consumer, directory
 from unit.gateway.plugins.running import asked, request
 
@@ -25,7 +26,15 @@ async def test_without_any_all_are_asked_for() -> None:
 
 
 async def test_ways_that_wait_are_tried_too() -> None:
-    waiting = {"hmac-auth": {"validate_request_body": True}}
-    known = directory(consumer("jack", ("key-auth", {"key": "k"})))
-    chain = chain_for(known, ("multi-auth", {"auth_plugins": [waiting, {"key-auth": {}}]}))
-    assert await asked(chain, request("/", [("apikey", "k")])) is None
+    dn = "cn=jill,dc=example"
+    known = directory(consumer("jill", ("ldap-auth", {"user_dn": dn})), consumer("jack", ("key-auth", {"key": "k"})))
+    async with ldap_server({dn: "p"}) as ldap:
+        waiting = {"ldap-auth": {"ldap_uri": f"127.0.0.1:{ldap.port}", "base_dn": "dc=example"}}
+        chain = chain_for(known, ("multi-auth", {"auth_plugins": [waiting, waiting, {"key-auth": {}}]}))
+        for headers, name in (([basic("jill", "p")], "jill"), ([basic("jill", "x"), ("apikey", "k")], "jack")):
+            given = request("/", headers)
+            assert await asked(chain, given) is None
+            assert given.headers.get("X-Consumer-Username") == name
+        refused = await asked(chain, request("/", [basic("jill", "x")]))
+    assert refused is not None
+    assert refused.status == 401

@@ -324,3 +324,53 @@ async def test_cookies_are_for_https_where_the_browser_speaks_it(scheme, is_secu
         [cookie] = response.headers.get_all("Set-Cookie")
         assert ("; Secure" in cookie) is is_secure
         assert "SameSite=Lax" in cookie
+
+
+async def test_the_upstream_is_told_as_much_as_is_configured() -> None:
+    async with site() as here:
+        config = {
+            "access_token_in_authorization_header": True,
+            "set_id_token_header": False,
+            "set_raw_id_token_header": True,
+            "set_userinfo_header": False,
+            "set_refresh_token_header": True,
+        }
+        browser = Browser(here.chain(session=SESSION, **config))
+        await browser.log_in(here.provider)
+        await browser.get()
+        assert "/userinfo" not in here.provider.asked
+    told = browser.told
+    assert told.get("Authorization") == "Bearer access-0"
+    assert (told.get("X-Raw-ID-Token") or "").startswith("ey")
+    assert told.get("X-Refresh-Token") == "refresh-0"
+    assert [told.get(name) for name in ("X-ID-Token", "X-Userinfo", "X-Access-Token")] == [None, None, None]
+
+
+async def test_a_session_that_cannot_be_renewed_is_over() -> None:
+    async with site() as here:
+        here.provider.lifetime_s = -1
+        browser = Browser(here.chain(session=SESSION))
+        await browser.log_in(here.provider)
+        here.provider.refreshed = 7
+        assert (await browser.get()).status == 302
+
+
+async def test_logging_out_works_without_a_session_and_where_the_provider_knows_no_logout() -> None:
+    async with site() as here:
+        original = here.provider._metadata
+        here.provider._metadata = lambda: {  # type: ignore[method-assign]
+            name: url for name, url in original().items() if name != "end_session_endpoint"
+        }
+        response = await Browser(here.chain(session=SESSION)).get("/logout")
+        assert (response.status, response.body) == (200, b"Logged out.\n")
+        response = await Browser(here.chain(session=SESSION, post_logout_redirect_uri="/bye")).get("/logout")
+        assert (response.status, response.headers.get("Location")) == (302, "https://a.example/bye")
+
+
+async def test_a_way_that_took_too_long_is_refused(monkeypatch) -> None:
+    async with site() as here:
+        browser = Browser(here.chain(session=SESSION))
+        place = here.provider.log_in((await browser.get()).headers.get("Location") or "")
+        now = time.time()
+        monkeypatch.setattr(time, "time", lambda: now + 601)
+        assert (await browser.get(place)).status == 400
