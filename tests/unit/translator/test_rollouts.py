@@ -90,8 +90,9 @@ def test_what_went_back_stays_so_until_the_table_is_another() -> None:
     assert (outcome.rollout.phase, outcome.rollout.reason, outcome.rollout.base) == ("stepping", "", BASE)
 
 
-def test_what_went_back_stays_so_while_nobody_is_heard_of() -> None:
-    assert after(held(), WAITING, live=()) == Outcome(held())
+@pytest.mark.parametrize("live", [(), ("g1",)])
+def test_what_went_back_stays_so_while_there_is_nothing_to_compare(live: tuple[str, ...]) -> None:
+    assert after(held(), WAITING, live=live) == Outcome(held())
 
 
 @pytest.mark.parametrize("rollout", [stepping(), held()])
@@ -118,6 +119,16 @@ def test_the_first_end_without_a_word_is_noted_and_the_second_goes_back() -> Non
 def test_one_replica_that_is_left_takes_the_table_after_a_window_and_not_before() -> None:
     assert after(stepping(), live=("g1",), alone_s=59.0) == Outcome(stepping())
     assert moves(after(stepping(), live=("g1",), alone_s=60.0)) == [RolloutMove.DONE]
+
+
+def test_what_may_have_ended_a_replica_does_not_go_to_the_last_one() -> None:
+    once = after(stepping(), live=("g1",), ended=("g2",))
+    assert once.rollout == stepping(ended=("g2",))
+    assert after(once.rollout, live=("g1",), alone_s=1e9) == Outcome(once.rollout)
+
+
+def test_a_step_is_not_over_while_a_chosen_replica_is_away() -> None:
+    assert after(stepping(), live=("g1",), served_s=1e9) == Outcome(stepping())
 
 
 def test_while_no_replica_is_heard_of_nothing_is_decided() -> None:

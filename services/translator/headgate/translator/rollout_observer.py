@@ -6,7 +6,7 @@ Nothing of it is written down. Another translator that takes over begins its win
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from headgate.common.heartbeats import TTL_S, Heartbeat
+from headgate.common.heartbeats import TTL_S, Heartbeat, RolloutReport
 from headgate.common.snapshot import Rollout, RolloutPhase, Version
 from headgate.translator.fleet import Fleet
 from headgate.translator.rollout_figures import compare, describe, judge_rollout
@@ -22,6 +22,8 @@ class _Worker(NamedTuple):
     started: object
     said_at: object
     heard_s: float
+    ends: int = 0
+    """How often it ended."""
 
 
 class Observer:
@@ -71,23 +73,31 @@ class Observer:
         )
 
     def _find_ended(self, rollout: Rollout, chosen: Sequence[Heartbeat], now_s: float) -> tuple[str, ...]:
-        ended = []
+        before = {name: self._ends_of(name) for name in rollout.replicas}
         for beat in chosen:
-            report, key = beat.rollout, (beat.replica, beat.worker)
-            if report is None or report.step != rollout.begun:
-                continue
-            known = self._workers.get(key)
-            if known is not None and known.started != report.started:
-                ended.append(beat.replica)
-            is_new = known is None or known.said_at != beat.at
-            heard_s = now_s if known is None or is_new else known.heard_s
-            self._workers[key] = _Worker(report.started, beat.at, heard_s)
+            if beat.rollout is not None and beat.rollout.step == rollout.begun:
+                self._note(beat, beat.rollout, now_s)
+        ended = [name for name in rollout.replicas if self._ends_of(name) > before[name]]
         present = {beat.replica for beat in chosen}
         gone = {key: known for key, known in self._workers.items() if key[0] not in present}
         for key in gone:
             del self._workers[key]
         silent = {name for (name, _), known in gone.items() if now_s - known.heard_s > SILENT_S}
         return (*ended, *sorted(silent))
+
+    def _note(self, beat: Heartbeat, report: RolloutReport, now_s: float) -> None:
+        key = (beat.replica, beat.worker)
+        known = self._workers.get(key)
+        if known is None:
+            self._workers[key] = _Worker(report.started, beat.at, now_s)
+            return
+        heard_s = now_s if known.said_at != beat.at else known.heard_s
+        ends = known.ends + (known.started != report.started)
+        self._workers[key] = _Worker(report.started, beat.at, heard_s, ends)
+
+    def _ends_of(self, replica: str) -> int:
+        """A replica that is started again has all of its workers end at once: that is one end."""
+        return max((known.ends for (name, _), known in self._workers.items() if name == replica), default=0)
 
 
 def _is_taken(rollout: Rollout, chosen: Sequence[Heartbeat], live: Sequence[str]) -> bool:

@@ -88,8 +88,9 @@ def advance(current: Rollout | None, tables: Tables, look: Look, policy: Policy,
     if tables.is_live_served:
         return Outcome(None, (Moved(RolloutMove.WITHDRAWN, "what all serve is wanted again"),))
     if current.phase is RolloutPhase.HELD:
-        is_better = not tables.is_live_next and look.live
-        return _begin(current.base, look, policy, now) if is_better else Outcome(current)
+        # What did harm is in the live table still, perhaps: while nothing can be compared, nothing is tried.
+        may_begin = not tables.is_live_next and len(look.live) > 1
+        return _begin(current.base, look, policy, now) if may_begin else Outcome(current)
     outcome = _go_on(current, look, policy, now)
     if outcome.rollout is None and not tables.is_live_next:
         further = _begin(current.target, look, policy, now)
@@ -110,21 +111,21 @@ def _go_on(current: Rollout, look: Look, policy: Policy, now: datetime) -> Outco
     ended = (*current.ended, *look.ended)
     if reason := _fault(current, ended, look, policy):
         return Outcome(go_back(current, now, reason), (Moved(RolloutMove.WENT_BACK, reason),))
-    if look.alone_s >= policy.window_s:
+    if look.alone_s >= policy.window_s and not ended:
         return Outcome(None, (Moved(RolloutMove.DONE, "one replica is left"),))
-    if gone := [name for name in current.replicas if name not in look.live]:
-        if len(look.live) < 2:
-            return Outcome(current)
+    gone = [name for name in current.replicas if name not in look.live]
+    if gone and len(look.live) > 1:
         replicas = choose(current.replicas, look.live, current.shares[current.step], current.base)
-        rollout = current.model_copy(
-            update={"replicas": replicas, "begun": THIS_REVISION, "since": now, "ended": ended}
-        )
-        note = f"{name_some(gone)} left; {_describe_step(rollout, look)}"
+        again = {"replicas": replicas, "begun": THIS_REVISION, "since": now, "ended": ended}
+        rollout = current.model_copy(update=again)
+        how = "ended" if look.ended else "left"
+        note = f"{name_some(gone)} {how}; {_describe_step(rollout, look)}"
         return Outcome(rollout, (Moved(RolloutMove.STEPPED, note),))
     if look.ended:
-        note = f"{name_some(look.ended)} ended and was started again"
+        note = f"{name_some(look.ended)} ended without a word"
         return Outcome(current.model_copy(update={"ended": ended}), (Moved(RolloutMove.STEPPED, note),))
-    return _take_step(current, look, now) if look.served_s >= policy.window_s else Outcome(current)
+    is_over = look.served_s >= policy.window_s and not gone
+    return _take_step(current, look, now) if is_over else Outcome(current)
 
 
 def _fault(current: Rollout, ended: Collection[str], look: Look, policy: Policy) -> str:
