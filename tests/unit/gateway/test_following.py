@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from fakes.gateway_table import FakePools, certificate, endpoint, host, publish, route, upstream
 from fakes.requests import PLAIN
+from fakes.rolled_out import rolled_out
 from headgate.common.errors import StoreUnavailable
 from headgate.common.logs import JsonFormatter
 from headgate.common.sealing import Unsealer, seal
@@ -66,7 +67,7 @@ class Shakable(MemorySnapshotStore):
 class Gateway:
     """The table's half of a worker."""
 
-    def __init__(self, store: MemorySnapshotStore) -> None:
+    def __init__(self, store: MemorySnapshotStore, replica: str = "") -> None:
         self.registry = CollectorRegistry()
         self.holder = RouterHolder()
         self.certificates: list[OpenedCertificate] = []
@@ -74,7 +75,7 @@ class Gateway:
         directory = EndpointDirectory(FakePools())
         metrics = TableMetrics(self.registry)
         compiler = TableCompiler(directory, Unsealer([KEY]).open)
-        self.applier = TableApplier(compiler, directory, self.holder, metrics, self._present)
+        self.applier = TableApplier(compiler, directory, self.holder, metrics, self._present, replica=replica)
         self.told_behind = 0
         self.follower = Follower(
             store, "default", self.applier, metrics, poll_s=0.02, first_retry_s=0.01, on_trouble=self._note_behind
@@ -122,6 +123,39 @@ async def commit(store: MemorySnapshotStore, image: TableImage, version: tuple[i
 
 def small_image(number: int = 1) -> TableImage:
     return TableImage([host("foo.com", route("/", "prefix", "up")), upstream("up", endpoint(number))])
+
+
+async def test_a_chosen_replica_serves_the_next_table_and_the_others_what_all_served() -> None:
+    store = Shakable()
+    manifest, chunks = rolled_out(small_image(1), small_image(2), "g1")
+    await store.put_chunks(chunks)
+    await store.commit(manifest, None)
+    for replica, reached, routes in (("g1", "10.0.0.2:80", (1, 2)), ("g2", "10.0.0.1:80", (1, 1))):
+        gateway = Gateway(store, replica)
+        async with gateway.following():
+            await eventually(lambda gateway=gateway: gateway.served() == "1.2")  # type: ignore[misc]
+            assert (gateway.reaches(), gateway.applier.routes) == (reached, routes)
+            stored = gateway.applier.stored_table()
+            assert stored is not None
+            assert stored.served == manifest.served_by(replica)
+
+
+async def test_a_table_that_cannot_be_applied_is_told_of_until_another_one_is() -> None:
+    store = Shakable()
+    gateway = Gateway(store)
+    await commit(store, small_image(), (1, 1))
+    async with gateway.following():
+        await eventually(lambda: gateway.served() == "1.1")
+        manifest, chunks = publish(small_image(2), (1, 2))
+        await store.put_chunks(chunks)
+        store.damage(next(chunk.digest for chunk in chunks if chunk.kind == "upstreams"))
+        await store.commit(manifest, await store.read_pointer("default"))
+        await eventually(lambda: gateway.follower.refusal is not None)
+        assert gateway.follower.refusal is not None
+        assert gateway.follower.refusal.version == (1, 2)
+        assert gateway.served() == "1.1"
+        await commit(store, small_image(3), (1, 3))
+        await eventually(lambda: gateway.served() == "1.3" and gateway.follower.refusal is None)
 
 
 async def test_every_revision_is_served_and_only_new_chunks_are_fetched() -> None:

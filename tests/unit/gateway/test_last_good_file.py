@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fakes.gateway_table import endpoint, host, publish, upstream
+from fakes.rolled_out import rolled_out
 from headgate.common.snapshot import TableImage, compress
 from headgate.common.tasks import cancel
 from headgate.gateway.errors import DamagedFile
@@ -25,6 +26,34 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     read = read_last_good(tmp_path / "new folder" / "table")
     assert read == table
     assert all(read.open_chunk(name) for name in read.manifest.chunks)
+
+
+def written(tmp_path: Path, replica: str) -> StoredTable:
+    """What a replica writes of a table that `g1` serves before the others."""
+    old, new = TableImage([host("old.example")]), TableImage([host("new.example")])
+    manifest, chunks = rolled_out(old, new, "g1")
+    contents = {chunk.digest: compress(chunk.content) for chunk in chunks}
+    table = StoredTable(manifest, contents, manifest.served_by(replica))
+    write_last_good(tmp_path / "table", table)
+    return table
+
+
+@pytest.mark.parametrize("replica", ["g1", "g2"])
+def test_of_a_table_that_is_rolled_out_a_replica_reads_what_it_served(tmp_path: Path, replica: str) -> None:
+    table = written(tmp_path, replica)
+    read = read_last_good(tmp_path / "table", replica)
+    assert read is not None
+    assert (read.manifest, read.served) == (table.manifest, table.served)
+    assert all(read.open_chunk(name) for name in read.served)
+
+
+@pytest.mark.parametrize(("writer", "reader"), [("g1", "g2"), ("g2", "g1")])
+def test_a_replica_of_another_name_reads_what_was_served_on_its_disk(tmp_path: Path, writer: str, reader: str) -> None:
+    table = written(tmp_path, writer)
+    read = read_last_good(tmp_path / "table", reader)
+    assert read is not None
+    assert read.manifest.served_by(reader) == read.served == table.served
+    assert all(read.open_chunk(name) for name in read.served)
 
 
 def test_no_file_is_no_table(tmp_path: Path) -> None:
