@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,10 +13,14 @@ from headgate.common import snapshot, trie
 from headgate.common.errors import DecodeError
 from headgate.common.snapshot import (
     MAX_NAMES,
+    TABLE_KIND,
+    THIS_REVISION,
     ChangedEntries,
     ChunkName,
     Manifest,
     Pin,
+    Rollout,
+    RolloutMove,
     TableImage,
     Version,
     changed_entries,
@@ -184,6 +189,78 @@ def test_a_pin_is_the_same_however_far_the_live_table_got() -> None:
     assert pin.is_same(went_on)
     assert not pin.is_same(pin.model_copy(update={"is_frozen": True}))
     assert not pin.is_same(None)
+
+
+def rolled(**changes: Any) -> Manifest:
+    """A manifest in which `g1` serves the next table."""
+    served, following, live = (ChunkName(kind="hosts", prefix="", digest=name) for name in ("served", "next", "live"))
+    values: dict[str, Any] = {"base": (1, 1), "target": (1, 2), "begun": (1, 2), "shares": (10.0,), "since": NOW}
+    rollout = Rollout(replicas=("g1",), next=(following,), live=(live,), **values | changes)
+    return manifest().model_copy(update={"chunks": (served,), "rollout": rollout})
+
+
+def test_a_manifest_of_a_rollout_names_three_tables_and_keeps_all_of_them() -> None:
+    written = rolled()
+    assert written.digests == {"served", "next", "live"}
+    assert [name.digest for name in written.live] == ["live"]
+    assert written.older == {Version(1, 1)}
+    assert Manifest.decode(written.encode()) == written
+
+
+def test_a_replica_serves_what_the_rollout_has_for_it() -> None:
+    written = rolled()
+    assert [[name.digest for name in written.served_by(replica)] for replica in ("g1", "g2")] == [["next"], ["served"]]
+    assert [written.routes_of(replica) for replica in ("g1", "g2")] == [Version(1, 2), Version(1, 1)]
+    assert manifest().routes_of("g1") == Version(1, 2)
+
+
+def test_a_manifest_of_the_schema_before_rollouts_is_read() -> None:
+    earlier = {"schema_version": 3, "table": "default", "version": [1, 2], "created_at": NOW.isoformat(), "chunks": []}
+    found = Manifest.decode(compress(json.dumps(earlier).encode()))
+    assert (found.rollout, found.schema_version, found.version) == (None, 3, Version(1, 2))
+
+
+def test_a_rollout_is_the_same_however_far_its_tables_got() -> None:
+    rollout = rolled().rollout
+    assert rollout is not None
+    assert rollout.is_same(rollout.model_copy(update={"next": (), "live": (), "waiting": {}}))
+    assert not rollout.is_same(rollout.model_copy(update={"step": 1}))
+
+
+def test_what_a_draft_leaves_open_is_the_revision_that_it_is_committed_as() -> None:
+    begun = rolled(target=THIS_REVISION, begun=THIS_REVISION).rollout
+    later = rolled(begun=THIS_REVISION).rollout
+    assert begun is not None
+    assert later is not None
+    placed, moved = begun.placed(Version(1, 7)), later.placed(Version(1, 7))
+    assert (placed.target, placed.begun) == (Version(1, 7), Version(1, 7))
+    assert (moved.target, moved.begun) == (Version(1, 2), Version(1, 7))
+
+
+@pytest.mark.parametrize(
+    ("kind", "operation", "is_routine"),
+    [
+        ("EndpointSlice", "apply", True),
+        (TABLE_KIND, RolloutMove.STEPPED, True),
+        (TABLE_KIND, RolloutMove.WENT_BACK, False),
+        (TABLE_KIND, RolloutMove.DONE, False),
+        ("Ingress", "apply", False),
+    ],
+)
+def test_steps_and_endpoints_are_routine_and_nothing_else_is(kind: str, operation: str, is_routine: bool) -> None:
+    cause = {"cluster": "", "kind": kind, "namespace": "", "name": "n", "operation": operation, "sequence": 0}
+    assert manifest(causes=(cause,), cause_count=1).is_routine is is_routine
+
+
+@given(st.dictionaries(KEYS, st.integers(0, 3)), KEYS)
+def test_a_copy_of_an_image_changes_by_itself(entries: dict[str, int], key: str) -> None:
+    image = TableImage(upstream(*item) for item in entries.items())
+    before, copy = image.chunks(), image.copy()
+    assert copy.chunks() == before
+    copy.put(upstream(key, 9))
+    assert image.chunks() == before
+    assert sorted(copy.keys("upstreams")) == sorted({*entries, key})
+    assert copy.get("upstreams", key) == encode_entry(upstream(key, 9))
 
 
 def test_a_damaged_manifest_is_refused() -> None:

@@ -29,6 +29,14 @@ def test_what_no_api_server_takes_as_an_address_is_refused(text: str) -> None:
         load("--publish-addresses", text)
 
 
+def test_shares_of_rollouts_are_growing_percents() -> None:
+    assert load("--rollout-shares", "10,50").rollout_policy.shares == (10.0, 50.0)
+    assert load().rollout_policy.shares == ()
+    for text in ("0,50", "50,10", "10,10", "100", "some"):
+        with pytest.raises(SettingsError, match="rollout_shares"):
+            load("--rollout-shares", text)
+
+
 def test_plugins_are_known_by_the_setting_and_by_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     def announced(group: str) -> list[EntryPoint]:
         return [EntryPoint("maintenance", "headgate_maintenance:Maintenance", group)]

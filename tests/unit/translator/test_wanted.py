@@ -8,7 +8,7 @@ import pytest
 from fakes.deltas import ref_of, service
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
-from headgate.common.snapshot import Version
+from headgate.common.snapshot import Rollout, RolloutPhase, Version
 from headgate.common.status import ConditionType, LoadBalancerAddress, StatusUpdate, shorten
 from headgate.translator.conditions import Condition
 from headgate.translator.fleet import Fleet, Replica
@@ -41,7 +41,7 @@ EDGE, NEW = LoadBalancerAddress(ip="192.0.2.1"), LoadBalancerAddress(hostname="e
 
 def facts(*problems: Problem, is_accepted: bool = True, **changes: Any) -> Facts:
     condition = Condition(is_accepted, problems, changes.pop("errors", ()), changes.pop("unresolved", ()))
-    values = {"stand_in": None, "content": "c1", "version": R2, "pinned": None, **changes}
+    values = {"stand_in": None, "content": "c1", "version": R2, "pinned": None, "rollout": None, **changes}
     return Facts(
         changes.pop("identity", IDENTITY), condition, **{key: values[key] for key in values if key != "identity"}
     )
@@ -156,6 +156,61 @@ def test_a_replica_that_falls_behind_is_news() -> None:
 def test_what_came_after_the_revision_of_a_pin_waits_for_its_end() -> None:
     assert programmed(report(facts(pinned=R1), None, TWO, None)) == ("False", "TablePinned")
     assert programmed(report(facts(pinned=R2), None, TWO, None)) == ("True", "Programmed")
+
+
+def rolling(**changes: Any) -> Rollout:
+    """R1 is served by all but `g1`, which serves R2."""
+    values: dict[str, Any] = {"target": R2, "begun": R2, "shares": (10.0,), "since": NOW, "replicas": ("g1",)}
+    return Rollout(base=R1, **values | changes)
+
+
+HELD = {"phase": RolloutPhase.HELD, "replicas": (), "reason": "errors 4.2% of 1,310 requests"}
+
+
+@pytest.mark.parametrize(
+    ("rollout", "version", "reason", "message"),
+    [
+        (rolling(), R2, "RollingOut", "revision 7.2 goes to 1 of 2 replicas first: g1"),
+        (rolling(), R3, "RollingOut", "revision 7.3 waits until 7.2, now on g1, is served by all"),
+        (
+            rolling(**HELD),
+            R3,
+            "HeldBack",
+            "revision 7.3 is served nowhere: taken back with 7.2: errors 4.2% of 1,310 requests",
+        ),
+        (
+            rolling(**HELD, by="ann"),
+            R2,
+            "HeldBack",
+            "revision 7.2 is served nowhere: taken back with 7.2 by ann: errors 4.2% of 1,310 requests",
+        ),
+    ],
+)
+def test_what_is_rolled_out_or_waits_or_was_taken_back_says_so(
+    rollout: Rollout, version: Version, reason: str, message: str
+) -> None:
+    said = told(report(facts(version=version, rollout=rollout), None, TWO, None), ConditionType.PROGRAMMED)
+    assert (said.status, said.reason, said.message) == ("False", reason, message)
+
+
+def test_what_all_served_before_a_rollout_is_programmed() -> None:
+    before = report(facts(version=R1), None, TWO, None)
+    assert programmed(report(facts(version=R2, rollout=rolling()), None, TWO, before)) == ("True", "Programmed")
+
+
+def test_an_object_that_was_taken_back_gets_an_event_once() -> None:
+    first = update(report(facts(version=R1), None, TWO, None))
+    changed = facts(version=R2, rollout=rolling(), content="c2")
+    rolled = update(report(changed, None, TWO, wanted_by(first)), first, 1)
+    held = changed._replace(rollout=rolling(**HELD))
+    back = update(report(held, None, TWO, wanted_by(rolled)), rolled, 2)
+    again = update(report(held, None, TWO, wanted_by(back)), back, 3)
+    assert reasons(back)[-1] == "HeldBack"
+    assert reasons(back).count("HeldBack") == reasons(again).count("HeldBack") == 1
+
+
+def test_in_a_rollout_each_replica_serves_what_it_says() -> None:
+    assert Fleet.of([beat("g1", R3, routes=R2), beat("g2", R3, routes=R1)], "t").least == R1
 
 
 def beat(replica: str, version: Version | None, worker: int = 0, **changes: Any) -> Heartbeat:
