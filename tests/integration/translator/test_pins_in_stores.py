@@ -1,14 +1,15 @@
-"""Pinning and unpinning, and what is kept meanwhile, on every kind of store."""
+"""Pinning, rolling out and what is kept meanwhile, on every kind of store."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from fakes.nats import real_stores
 from fakes.redis import real_tables
-from headgate.common.snapshot import Manifest, TableImage, Version
+from headgate.common.snapshot import Manifest, Rollout, TableImage, Version
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.memory import MemorySnapshotStore
 from headgate.common.stores.reading import read_entries
@@ -17,6 +18,7 @@ from headgate.translator.by_hand import ByHand, Wish
 from headgate.translator.pinning import TablePins
 from headgate.translator.publisher import Draft, Publisher
 from headgate.translator.retention import Retention
+from headgate.translator.rollout_control import RolloutControl
 
 WISH = Wish("ann", datetime(2026, 1, 1, tzinfo=UTC))
 SERVICE = Provenance(cluster="a", kind="Service", namespace="default", name="web")
@@ -88,6 +90,24 @@ async def test_chunks_of_the_live_table_outlive_every_revision_that_served_them(
         await store.collect_garbage("default", [first, second])
     assert await store.versions("default") == [Version(first.epoch, 3)]
     assert await shown(store, await pins.unpin(WISH)) == ("new.example", "10.0.0.2")
+
+
+async def test_chunks_of_what_is_rolled_out_outlive_every_revision_that_served_them(store: SnapshotStore) -> None:
+    old, new = draft("old.example", "10.0.0.1"), draft("new.example", "10.0.0.2")
+    [first] = await publish(store, old)
+    publisher = Publisher(store, "default", Retention())
+    rollout = Rollout(base=first, shares=(50.0,), since=WISH.at, replicas=("g1",))
+    begun = await publisher.publish(replace(old, rollout=rollout, next=new.chunks, live=new.chunks))
+    assert begun is not None
+    current = await store.get_manifest("default", begun)
+    assert current.rollout is not None
+    assert (current.rollout.target, current.rollout.begun) == (begun, begun)
+    for _ in range(2):  # what is unused goes when it is found so for the second time
+        await store.collect_garbage("default", [first])
+    control = RolloutControl(store, "default", None)
+    held = await control.go_back(WISH)
+    assert await shown(store, held) == ("old.example", "10.0.0.1")
+    assert await shown(store, await control.promote(WISH)) == ("new.example", "10.0.0.2")
 
 
 async def test_a_pin_wins_against_a_commit_at_the_same_time(store: SnapshotStore) -> None:

@@ -1,9 +1,12 @@
 """Committing revisions: epochs, races, lost parts of the store."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 import pytest
 
 from headgate.common.errors import Conflict, HistoryBroken
-from headgate.common.snapshot import Manifest, Pointer, TableImage, Version
+from headgate.common.snapshot import Manifest, Pointer, Rollout, TableImage, Version
 from headgate.common.stores.memory import MemorySnapshotStore
 from headgate.common.table import VirtualHost
 from headgate.translator.publisher import Draft, Publisher
@@ -128,3 +131,20 @@ async def test_what_was_committed_here_is_not_read_to_be_judged(monkeypatch: pyt
     monkeypatch.setattr(store, "get_manifest", note)
     await ours.collect_garbage()
     assert read == [Version(1000, 1)]
+
+
+async def test_a_rollout_is_of_the_revision_that_it_is_committed_as_also_after_a_failover() -> None:
+    store = BrokenHistory()
+    store.is_broken = False
+    ours = publisher(store)
+    await ours.publish(draft("a.example"))
+    store.is_broken = True
+    rollout = Rollout(base=Version(1000, 1), shares=(50.0,), since=datetime(2026, 1, 1, tzinfo=UTC), replicas=("g1",))
+    begun = replace(draft("a.example"), rollout=rollout, next=draft("b.example").chunks, live=draft("b.example").chunks)
+    version = await ours.publish(begun)
+    assert version is not None
+    assert version.epoch > 1000
+    assert ours.manifest is not None
+    assert ours.manifest.rollout is not None
+    assert (ours.manifest.rollout.target, ours.manifest.rollout.begun) == (version, version)
+    assert await store.get_manifest("default", version) == ours.manifest

@@ -14,6 +14,7 @@ from fakes.leadership import Seat
 from fakes.translator_loop import fill, idle, manifest_of, running, snapshots_of, table_of, until, version_of
 from headgate.common.heartbeats import Refusal
 from headgate.common.snapshot import Manifest, Rollout, RolloutMove, RolloutPhase
+from headgate.common.status import ConditionType
 from headgate.common.stores.memory import MemoryStores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import TableEntry, Upstream, entry_key
@@ -510,6 +511,28 @@ async def test_the_revision_that_all_serve_is_kept(monkeypatch: pytest.MonkeyPat
         await until(lambda: len(stores.snapshots._manifests) < 4)
         assert rollout.base in await stores.snapshots.versions("default")
         assert backend_in(await next_of(stores)) == NEW
+
+
+async def test_an_object_says_where_it_is_rolled_out_why_it_went_back_and_when_all_serve_it() -> None:
+    stores = MemoryStores()
+
+    def said() -> tuple[str, str]:
+        board: Any = stores.statuses
+        conditions = [one for _, each in board._updates.values() if each.ref.name == "web" for one in each.conditions]
+        programmed = [one for one in conditions if one.type is ConditionType.PROGRAMMED]
+        return (programmed[0].reason, programmed[0].message) if programmed else ("", "")
+
+    async with rolling(stores) as (_, fleet):
+        await until(lambda: said()[0] == "Programmed")
+        rollout = await begun(stores, fleet)
+        [chosen] = rollout.replicas
+        await until(lambda: said()[0] == "RollingOut")
+        assert said()[1] == f"revision {rollout.target} goes to 1 of 4 replicas first: {chosen}"
+        fleet[chosen].errors_of_next = 500
+        await until(lambda: said()[0] == "HeldBack")
+        assert "errors 50.0% of 1,000 requests" in said()[1]
+        await RolloutControl(stores.snapshots, "default", None).promote(WISH)
+        await until(lambda: said()[0] == "Programmed")
 
 
 async def test_a_deleted_object_is_rolled_out_too() -> None:
