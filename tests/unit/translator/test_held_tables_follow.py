@@ -12,7 +12,7 @@ from fakes.deltas import applied, deleted
 from fakes.fleet import fleet_of
 from fakes.leadership import Seat
 from fakes.translating import Follower, ListedLog
-from fakes.translator_loop import fill, idle, manifest_of, running
+from fakes.translator_loop import fill, idle, manifest_of, running, until
 from headgate.common.snapshot import TableImage, encode_entry, entry_contents
 from headgate.common.stores.memory import MemoryStores
 from headgate.common.stores.reading import read_chunks
@@ -88,6 +88,7 @@ async def _roll_out_by_turns(history: list[Any]) -> None:
                     seats[turn == "other"].take()
                 elif turn == "pause":
                     await asyncio.sleep(0.01)
+            await until(lambda: any(each._leads for each in loops))
             await idle(stores, *loops)
             before = await manifest_of(stores)
             for each in loops:

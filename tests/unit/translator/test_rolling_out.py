@@ -535,10 +535,14 @@ async def test_an_object_says_where_it_is_rolled_out_why_it_went_back_and_when_a
         await until(lambda: said()[0] == "Programmed")
 
 
-async def test_a_deleted_object_is_rolled_out_too() -> None:
+async def test_a_table_that_becomes_empty_is_rolled_out_too_and_committed_once() -> None:
     stores = MemoryStores()
-    async with rolling(stores):
+    async with rolling(stores) as (translator, _):
         await stores.log_writer.append(deleted(BASE[-1]))
-        await until_rollout(stores, lambda found: found.phase is RolloutPhase.STEPPING)
+        rollout = await until_rollout(stores, lambda found: found.phase is RolloutPhase.STEPPING)
         assert "a.example" in await table_of(stores)
-        assert "a.example" not in await next_of(stores)
+        assert await next_of(stores) == {}
+        for _ in range(3):
+            seen = translator._surroundings
+            await until(lambda seen=seen: translator._surroundings is not seen and translator._due is None)
+        assert version_of(stores) == rollout.target

@@ -225,7 +225,7 @@ class Publisher:
             return False
         if current.rollout and current.rollout.next != self._names.of(draft.next):
             return False
-        return current.live == self._names.of(draft.live or draft.chunks)
+        return current.live == self._names.of(draft.live if draft.pin or draft.rollout else draft.chunks)
 
     def has_live(self, live: Sequence[Chunk]) -> bool:
         """Whether the current revision, as far as known, has this for its live table."""
