@@ -75,11 +75,16 @@ class HttpLoggerConfig(BatchConfig):
         return value
 
 
-class TcpLoggerConfig(BatchConfig):
-    """Fields of `tcp-logger`."""
+class AddressConfig(BatchConfig):
+    """Where entries are sent."""
 
     host: str = Field(min_length=1)
     port: int = Field(ge=1, le=65535)
+
+
+class TcpLoggerConfig(AddressConfig):
+    """Fields of `tcp-logger`."""
+
     timeout: int = Field(default=1000, ge=1, le=600_000)
     """Milliseconds."""
     tls: bool = False
@@ -88,20 +93,16 @@ class TcpLoggerConfig(BatchConfig):
     """Server name that is asked for in TLS."""
 
 
-class UdpLoggerConfig(BatchConfig):
+class UdpLoggerConfig(AddressConfig):
     """Fields of `udp-logger`."""
 
-    host: str = Field(min_length=1)
-    port: int = Field(ge=1, le=65535)
     timeout: float = Field(default=3, ge=1, le=600)
     """Seconds."""
 
 
-class SyslogConfig(BatchConfig):
+class SyslogConfig(AddressConfig):
     """Fields of `syslog`."""
 
-    host: str = Field(min_length=1)
-    port: int = Field(ge=1, le=65535)
     timeout: int = Field(default=3000, ge=1, le=600_000)
     """Milliseconds."""
     sock_type: Literal["tcp", "udp"] = "tcp"

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TypeVar
 
-from headgate.common.plugins.loggers import BatchConfig
+from headgate.common.plugins.loggers import AddressConfig, BatchConfig
 from headgate.gateway.plugins.batches import Batches, BatchLimits
 from headgate.gateway.plugins.interface import PluginServices, Request
 from headgate.gateway.plugins.log_entries import LoggerPlugin
@@ -44,6 +44,18 @@ class BatchedLogger(LoggerPlugin[C]):
         self._batches.add(entry)
 
 
+A = TypeVar("A", bound=AddressConfig)
+
+
+class AddressedLogger(BatchedLogger[A]):
+    """Base of those that send to a host and port."""
+
+    @property
+    def target(self) -> str:
+        """Host and port."""
+        return f"{self.config.host}:{self.config.port}"
+
+
 def as_array(entries: Sequence[bytes], batch_size: int) -> bytes:
     """Write entries as a JSON array; as they are if batches have one each, as Apache APISIX does."""
     return entries[0] if batch_size == 1 else b"[" + b",".join(entries) + b"]"
@@ -74,10 +86,14 @@ async def send_stream(
         raise OSError(f"{host}:{port} did not take it in {timeout_s:g} s") from error
 
 
-async def send_datagrams(host: str, port: int, datagrams: Sequence[bytes]) -> None:
-    """Send a datagram for each entry. Raises OSError."""
+async def send_datagrams(host: str, port: int, datagrams: Sequence[bytes], *, timeout_s: float) -> None:
+    """Send a datagram for each entry; the time is for finding the address. Raises OSError."""
     loop = asyncio.get_running_loop()
-    transport, _ = await loop.create_datagram_endpoint(asyncio.DatagramProtocol, remote_addr=(host, port))
+    try:
+        async with asyncio.timeout(timeout_s):
+            transport, _ = await loop.create_datagram_endpoint(asyncio.DatagramProtocol, remote_addr=(host, port))
+    except TimeoutError as error:
+        raise OSError(f"the address of {host} was not found in {timeout_s:g} s") from error
     try:
         for datagram in datagrams:
             transport.sendto(datagram)

@@ -7,33 +7,28 @@ from datetime import UTC, datetime
 from typing import Final
 
 from headgate.common.plugins.loggers import SyslogConfig
-from headgate.gateway.plugins.batched_logger import BatchedLogger, send_datagrams, send_stream
+from headgate.gateway.plugins.batched_logger import AddressedLogger, send_datagrams, send_stream
 
 _PRIORITY: Final = 5 * 8 + 6
 """Facility `syslog`, severity `informational`."""
 _HOST: Final = socket.gethostname()
 
 
-class Syslog(BatchedLogger[SyslogConfig]):
+class Syslog(AddressedLogger[SyslogConfig]):
     """Sends messages."""
 
     name = "syslog"
     order = 401
     Config = SyslogConfig
 
-    @property
-    def target(self) -> str:
-        """Host and port."""
-        return f"{self.config.host}:{self.config.port}"
-
     async def send(self, entries: Sequence[bytes]) -> None:
         """Send a batch, a message for each entry."""
         config = self.config
         messages = [_message(entry) for entry in entries]
+        timeout_s = config.timeout / 1000
         if config.sock_type == "udp":
-            await send_datagrams(config.host, config.port, messages)
+            await send_datagrams(config.host, config.port, messages, timeout_s=timeout_s)
         else:
-            timeout_s = config.timeout / 1000
             await send_stream(config.host, config.port, b"".join(messages), timeout_s=timeout_s, tls=config.tls)
 
 

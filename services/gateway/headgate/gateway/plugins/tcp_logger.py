@@ -3,20 +3,15 @@
 from collections.abc import Sequence
 
 from headgate.common.plugins.loggers import TcpLoggerConfig
-from headgate.gateway.plugins.batched_logger import BatchedLogger, as_array, send_stream
+from headgate.gateway.plugins.batched_logger import AddressedLogger, as_array, send_stream
 
 
-class TcpLogger(BatchedLogger[TcpLoggerConfig]):
+class TcpLogger(AddressedLogger[TcpLoggerConfig]):
     """Sends entries."""
 
     name = "tcp-logger"
     order = 405
     Config = TcpLoggerConfig
-
-    @property
-    def target(self) -> str:
-        """Host and port."""
-        return f"{self.config.host}:{self.config.port}"
 
     async def send(self, entries: Sequence[bytes]) -> None:
         """Send a batch."""

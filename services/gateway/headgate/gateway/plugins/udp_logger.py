@@ -3,21 +3,17 @@
 from collections.abc import Sequence
 
 from headgate.common.plugins.loggers import UdpLoggerConfig
-from headgate.gateway.plugins.batched_logger import BatchedLogger, send_datagrams
+from headgate.gateway.plugins.batched_logger import AddressedLogger, send_datagrams
 
 
-class UdpLogger(BatchedLogger[UdpLoggerConfig]):
+class UdpLogger(AddressedLogger[UdpLoggerConfig]):
     """Sends entries."""
 
     name = "udp-logger"
     order = 400
     Config = UdpLoggerConfig
 
-    @property
-    def target(self) -> str:
-        """Host and port."""
-        return f"{self.config.host}:{self.config.port}"
-
     async def send(self, entries: Sequence[bytes]) -> None:
         """Send a batch."""
-        await send_datagrams(self.config.host, self.config.port, entries)
+        config = self.config
+        await send_datagrams(config.host, config.port, entries, timeout_s=config.timeout)
