@@ -8,9 +8,12 @@ from fakes.apisix import BACKEND, Translated, resource, route, rule
 from fakes.deltas import applied, deleted, ingress_class, service
 from fakes.translating import Follower, ListedLog
 from headgate.common.problems import Severity
+from headgate.common.selection import Selection
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import VirtualHost
 from headgate.translator.classes import ClassSettings
+from headgate.translator.offline import make_dialects
+from headgate.translator.translation import Translation
 
 APISIX = "apisix.apache.org/apisix-ingress-controller"
 ADOPTS = ClassSettings(controller_names=frozenset({APISIX}))
@@ -192,3 +195,24 @@ def test_two_rules_of_one_name_are_served_and_said() -> None:
     table = Translated(route(rule("one", "/x"), rule("one", "/y")))
     assert [one.reason for one in table.problems()] == ["DuplicateName"]
     assert table.winner("a.com/y") == "route one"
+
+
+# Tables of some namespaces
+
+
+def test_a_table_of_one_namespace_finds_what_its_routes_refer_to_elsewhere_and_serves_nothing_else() -> None:
+    shared = resource("ApisixPluginConfig", "shared", {"plugins": [{"name": "cors"}]}, namespace="other")
+    mine = route(rule(hosts=["a.com"], plugin_config_name="shared", plugin_config_namespace="other"))
+    theirs = route(rule(hosts=["b.com"]), name="theirs", namespace="other")
+    everywhere = resource("ApisixGlobalRule", "all", {"plugins": [{"name": "gzip"}]}, namespace="other")
+    translation = Translation(make_dialects(), Selection(namespaces=("default",)))
+    translation.activate("a")
+    for manifest in (service(), shared, mine, theirs, everywhere):
+        translation.apply(applied(manifest))
+    for _ in translation.settle():
+        pass
+    chunks = translation.assembly.image.chunks()
+    entries = [entry for chunk in chunks for entry in decode_chunk(chunk.kind, chunk.content)]
+    (host,) = (entry for entry in entries if isinstance(entry, VirtualHost))
+    assert host.host == "a.com"
+    assert [use.name for use in host.routes[0].plugins] == ["cors"]
