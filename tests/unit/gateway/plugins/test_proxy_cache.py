@@ -88,7 +88,7 @@ async def test_statuses_that_are_not_listed_are_not_kept(clock) -> None:
         ([("Vary", "*")], [], False),
         ([], [("Authorization", "Basic x")], False),
         ([("Cache-Control", "public")], [("Authorization", "Basic x")], True),
-        ([("Cache-Control", "max-age=0")], [], True),
+        ([("Cache-Control", "max-age=0")], [], False),
     ],
 )
 async def test_answers_that_are_for_one_client_are_not_kept(clock, answer, headers, kept) -> None:
@@ -117,6 +117,20 @@ async def test_bypass_asks_the_upstream_and_keeps_nothing(clock) -> None:
 async def test_no_cache_looks_and_keeps_nothing(clock) -> None:
     plugins = cache(clock, no_cache=["$arg_fresh"], cache_key=["$uri"])
     assert await seen(plugins, target="/?fresh=1") == ["MISS", "MISS"]
+
+
+async def test_cache_in_memory_keeps_what_it_is_not_told_to_ask_about(clock) -> None:
+    plugins = cache(clock, cache_strategy="memory", cache_zone="memory_cache")
+    assert await seen(plugins, answer=[("Cache-Control", "max-age=0")]) == ["MISS", "HIT"]
+    clock.now += 299
+    assert await seen(plugins, 1) == ["HIT"]
+
+
+async def test_cache_on_disk_keeps_for_ten_seconds_what_says_nothing(clock) -> None:
+    plugins = cache(clock)
+    assert await seen(plugins) == ["MISS", "HIT"]
+    clock.now += 10
+    assert await seen(plugins, 1) == ["EXPIRED"]
 
 
 async def test_upstream_says_for_how_long_if_it_is_asked(clock) -> None:

@@ -13,7 +13,8 @@ class ProxyCacheConfig(PluginConfig):
     """Fields of `proxy-cache`."""
 
     cache_strategy: Literal["disk", "memory"] = "disk"
-    """Taken for compatibility: answers are always kept in memory."""
+    """Answers are always kept in memory. With `disk` they are kept for as long as the upstream says in `max-age`,
+    `s-maxage` or `Expires`, as nginx does; with `memory` only if `cache_control` is set."""
     cache_zone: str = Field(default="disk_cache_one", min_length=1, max_length=100)
     """Routes of one zone share what they keep, if their keys are the same."""
     cache_key: tuple[VariableText, ...] = Field(default=("$host", "$request_uri"), min_length=1)
@@ -25,7 +26,7 @@ class ProxyCacheConfig(PluginConfig):
     no_cache: tuple[VariableText, ...] = ()
     """If one of these is neither empty nor `0`, the answer is not kept."""
     cache_ttl: int = Field(default=300, ge=1)
-    """Seconds, unless the upstream says otherwise and `cache_control` is set."""
+    """Seconds, where the upstream does not decide; with `disk` 10 unless it is given."""
     cache_control: bool = False
     """Keep to `Cache-Control` of requests and `max-age`, `s-maxage` and `Expires` of answers."""
     hide_cache_headers: bool = False

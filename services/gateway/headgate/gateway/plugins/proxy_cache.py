@@ -19,6 +19,8 @@ from headgate.gateway.plugins.kept_answers import MAX_ANSWER, KeptAnswer, KeptAn
 from headgate.gateway.plugins.patterns import Template
 from headgate.gateway.plugins.variables import variable
 
+_DISK_TTL_S = 10
+"""What Apache APISIX has in its configuration file for a cache on disk."""
 _STATUS = "Apisix-Cache-Status"
 _REFUSING = ("no-store", "no-cache", "private")
 
@@ -53,6 +55,9 @@ class ProxyCache(Plugin[ProxyCacheConfig]):
         self._bypass = [Template(text) for text in config.cache_bypass]
         self._no_cache = [Template(text) for text in config.no_cache]
         self._place = f"proxy-cache.{id(self)}"
+        is_disk = config.cache_strategy == "disk"
+        self._heeds_upstream = is_disk or config.cache_control
+        self._ttl_s = _DISK_TTL_S if is_disk and "cache_ttl" not in config.model_fields_set else config.cache_ttl
 
     def on_request(self, request: Request) -> Response | None:
         """Answer with what is kept."""
@@ -126,8 +131,8 @@ class ProxyCache(Plugin[ProxyCacheConfig]):
         return self._lifetime_s(response) > 0
 
     def _lifetime_s(self, response: Response) -> float:
-        told = lifetime_s(response.headers, time.time()) if self.config.cache_control else None
-        return self.config.cache_ttl if told is None else told
+        told = lifetime_s(response.headers, time.time()) if self._heeds_upstream else None
+        return self._ttl_s if told is None else told
 
     def body_filter(self, request: Request, response: Response) -> BodyFilter | None:
         """Keep the body as it passes."""
