@@ -111,6 +111,20 @@ async def test_another_cluster_of_the_same_name_takes_nothing_from_the_one_that_
     assert await logged(log) == {"kube-system": ("", False), "x": ("1", False)}
 
 
+async def test_namespaces_that_cannot_be_listed_hold_nothing_back_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = ObservedLog()
+    async with named_alike(log) as one:
+        one.source.say(cluster("one"), Listed(SERVICE, ()))
+        await one.until_ready()
+    async with named_alike(log) as again:
+        again.source.say(Listed(SERVICE, (service("x", "1"),)))
+        await until(lambda: again.publisher._unsure_since is not None)
+        assert log.shown() == ["apply kube-system "]
+        monkeypatch.setattr(publisher_module, "UNSURE", timedelta())
+        again.source.apply(service("y", "1"))
+        await until(lambda: log.shown()[1:] == ["apply x 1", "apply y 1"])
+
+
 async def test_a_cluster_that_was_made_anew_takes_its_name_when_nobody_else_has_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

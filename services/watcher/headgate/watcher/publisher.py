@@ -43,6 +43,8 @@ SIGN_OF_LIFE_S = 30.0
 """Between two announcements."""
 SILENT_AFTER = timedelta(seconds=3 * SIGN_OF_LIFE_S)
 """A cluster of which nothing was announced for so long has no watcher."""
+UNSURE = timedelta(seconds=30)
+"""Namespaces that cannot be listed for longer than this hold back no other kind."""
 _SIGN_OF_A_CLUSTER = "kube-system"
 COMPARE_S = 600.0
 """Between two comparisons with a log that another watcher may write to."""
@@ -103,6 +105,8 @@ class Publisher:
         self._must_compare = True
         self._must_announce = True
         self._marked: set[ResourceKind] = set()
+        self._unsure_since: datetime | None = None
+        """Since when the log may be another cluster's."""
 
     async def run(self) -> None:
         """Publish until cancelled."""
@@ -249,7 +253,8 @@ class Publisher:
         if NAMESPACE not in self._source.kinds or logged is None or logged.is_deleted:
             return True
         if own is None:
-            return NAMESPACE in self._intake.marks
+            self._unsure_since = self._unsure_since or _now()
+            return NAMESPACE in self._intake.marks or _now() - self._unsure_since > UNSURE
         if own.uid == logged.uid or self._log_reader is None:
             return True
         said = await self._log_reader.announcement(self._cluster)
