@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 from headgate.common.deltas import LogMessage
 from headgate.common.errors import Conflict, StoreError
-from headgate.common.heartbeats import COUNTING_INTERVAL_S, Heartbeat
+from headgate.common.heartbeats import COUNTING_INTERVAL_S
 from headgate.common.leadership import Leadership, Sole, run_while_leading
 from headgate.common.resources import ObjectRef
-from headgate.common.snapshot import Pointer, Version
-from headgate.common.status import LoadBalancerAddress
+from headgate.common.snapshot import Pointer
 from headgate.common.stores import (
     DeltaLogReader,
     DeltaLogWriter,
@@ -29,7 +28,6 @@ from headgate.common.stores import (
 from headgate.common.tasks import run_together
 from headgate.common.telemetry import current_traceparent, span_from, tracer
 from headgate.translator import metrics
-from headgate.translator.addresses import announced
 from headgate.translator.decisions import Decisions
 from headgate.translator.doubt import AskWatchers, Doubt
 from headgate.translator.fleet import Fleet
@@ -41,6 +39,7 @@ from headgate.translator.publisher import Draft, Publisher
 from headgate.translator.serving import Serving, Sight, show
 from headgate.translator.settings import TranslatorSettings
 from headgate.translator.statuses import Published, Statuses
+from headgate.translator.surroundings import Lookout, Surroundings
 from headgate.translator.translation import Translation
 
 logger = logging.getLogger(__name__)
@@ -59,16 +58,6 @@ INBOX = 16
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.1, 5.0
 _NEVER = LogPosition("", sys.maxsize)
 """Before the log was heard of: not replayed."""
-
-
-class Surroundings(NamedTuple):
-    """What gateways and store look like now."""
-
-    pointer: Pointer | None
-    served: Version | None
-    addresses: tuple[LoadBalancerAddress, ...] | None
-    heartbeats: tuple[Heartbeat, ...]
-    """Of the table's gateways."""
 
 
 class Remembered(NamedTuple):
@@ -112,7 +101,7 @@ class TranslatorLoop:
         )
         self._statuses = self._new_statuses()
         self._surroundings: Surroundings | None = None
-        self._look_soon = asyncio.Event()
+        self._lookout = Lookout(stores.heartbeats, stores.snapshots, settings.table)
         self._keeper = LastGoodKeeper(stores.last_good, settings.table)
         self._inbox: asyncio.Queue[Item] = asyncio.Queue(INBOX)
         self._required: frozenset[str] = frozenset()
@@ -155,7 +144,7 @@ class TranslatorLoop:
         await run_together(
             self._follow_log(),
             self._follow_pointer(),
-            self._follow_surroundings(),
+            self._lookout.run(self._look, lambda: FIRST_LOOK_S, self._longest_pause),
             run_while_leading(self._leadership, self._lead),
             self._work(),
         )
@@ -190,7 +179,7 @@ class TranslatorLoop:
     async def _read_store(self) -> None:
         while True:
             try:
-                surroundings = await self._look_around()
+                surroundings = await self._lookout.look()
                 await self._publisher.read()
             except StoreError as error:
                 logger.warning("waiting for the snapshot store", extra={"reason": str(error)})
@@ -209,38 +198,15 @@ class TranslatorLoop:
             if pointer.version != self._publisher.version:
                 await self._inbox.put(pointer)
 
-    async def _follow_surroundings(self) -> None:
-        pause_s = LOOK_AROUND_S
-        while True:
-            try:
-                async with asyncio.timeout(pause_s * random.uniform(0.8, 1.0)):  # noqa: S311 - not a secret
-                    await self._look_soon.wait()
-            except TimeoutError:
-                await self._look()
-                pause_s = min(LOOK_AROUND_S, pause_s * 2)
-            else:
-                self._look_soon.clear()
-                pause_s = min(LOOK_AROUND_S, FIRST_LOOK_S)
-            if self._serving.is_stepping:
-                pause_s = min(COUNTING_INTERVAL_S, pause_s)
-
     async def _look(self) -> None:
         try:
-            await self._inbox.put(await self._look_around())
+            await self._inbox.put(await self._lookout.look())
         except StoreError as error:
             logger.debug("gateways and store cannot be seen", extra={"reason": str(error)})
 
-    async def _look_around(self) -> Surroundings:
-        # Heartbeats first: a pointer read later is older than one of them only if the store went back.
-        heartbeats = await self._stores.heartbeats.live()
-        table = self._settings.table
-        served = (beat.version for beat in heartbeats if beat.table == table and beat.version is not None)
-        greatest = max(served, default=None)
-        pointer = await self._stores.snapshots.read_pointer(table)
-        return Surroundings(pointer, greatest, announced(heartbeats, table), self._ours(heartbeats))
-
-    def _ours(self, heartbeats: Iterable[Heartbeat]) -> tuple[Heartbeat, ...]:
-        return tuple(beat for beat in heartbeats if beat.table == self._settings.table)
+    def _longest_pause(self) -> float:
+        """Seconds between two looks around."""
+        return min(COUNTING_INTERVAL_S, LOOK_AROUND_S) if self._serving.is_stepping else LOOK_AROUND_S
 
     async def _work(self) -> None:
         # What can happen, one at a time:
@@ -375,7 +341,7 @@ class TranslatorLoop:
         self._due = None
         try:
             if self._leads and self._catch_up.must_ask:
-                self._compare_store(await self._look_around())
+                self._compare_store(await self._lookout.look())
                 await self._catch_up.ask(self._intake.incarnation)
             if self._doubt.must_ask:
                 await self._doubt.ask()
@@ -455,7 +421,7 @@ class TranslatorLoop:
         causes, draft = self._causes, self._draft()
         beats = self._surroundings.heartbeats if self._surroundings else ()
         if self._serving.may_begin(draft):
-            beats = self._ours(await self._stores.heartbeats.live())
+            beats = await self._lookout.gateways()
         sight = Sight(beats, datetime.now(UTC), time.monotonic())
         plan = self._serving.plan(draft, self._translation.assembly.image, sight)
         with tracer(__name__).start_as_current_span("commit"):
@@ -464,7 +430,7 @@ class TranslatorLoop:
         self._pause_s = _FIRST_PAUSE_S
         if version is not None:
             if self._serving.is_stepping:
-                self._look_soon.set()
+                self._lookout.look_soon()
             metrics.REVISIONS.inc()
             metrics.COMMIT_SECONDS.observe(time.perf_counter() - started)
             first = causes.named[0] if causes.named else None
@@ -536,7 +502,7 @@ class TranslatorLoop:
         published = Published.of(self._publisher.version, self._publisher.manifest)
         await self._statuses.post(self._translation, published, traceparent)
         if self._statuses.is_awaiting:
-            self._look_soon.set()
+            self._lookout.look_soon()
         for severity, count in self._statuses.counts().items():
             metrics.PROBLEMS.labels(severity).set(count)
 
