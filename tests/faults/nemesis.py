@@ -3,6 +3,7 @@
 import asyncio
 import random
 import signal
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
@@ -10,7 +11,7 @@ import aiohttp
 
 from faults.deployment import Deployment
 from faults.observed import Door, Observed
-from faults.schedule import Fault, Possible, Schedule
+from faults.schedule import Fault, Possible, Schedule, sufferer
 
 READY_S = 20.0
 """A gateway that was started has its table from disk by then, whatever else is broken."""
@@ -25,6 +26,8 @@ class Nemesis:
     def __init__(self, deployment: Deployment, observed: Observed) -> None:
         self._deployment = deployment
         self._observed = observed
+        self._suffering: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """One for each victim: ending a process may take longer than its fault was drawn to last."""
         self._acts: dict[str, Callable[[Fault], Awaitable[None]]] = {
             "kill": self._kill,
             "pause": self._pause,
@@ -70,7 +73,8 @@ class Nemesis:
 
     async def _carry_out(self, fault: Fault) -> None:
         await asyncio.sleep(fault.at_s)
-        await self._acts[fault.what](fault)
+        async with self._suffering[sufferer(fault)]:
+            await self._acts[fault.what](fault)
 
     # Processes
 

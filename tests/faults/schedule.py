@@ -67,10 +67,13 @@ def draw(rng: random.Random, possible: Sequence[Possible], length_s: float, coun
     return sorted(faults)
 
 
+def sufferer(fault: Fault) -> str:
+    """Who suffers from one fault at a time; the servers of a store are one victim."""
+    return fault.victim.split("-server-")[0]
+
+
 def _collide(one: Fault, other: Fault) -> bool:
-    """One victim suffers from one fault at a time; the servers of a store are one victim."""
-    same = one.victim.split("-server-")[0] == other.victim.split("-server-")[0]
-    return same and one.at_s <= other.end_s + 0.5 and other.at_s <= one.end_s + 0.5
+    return sufferer(one) == sufferer(other) and one.at_s <= other.end_s + 0.5 and other.at_s <= one.end_s + 0.5
 
 
 def show(schedule: Schedule) -> str:
