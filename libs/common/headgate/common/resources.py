@@ -47,7 +47,11 @@ APISIX_TLS = ResourceKind(APISIX_GROUP, "apisixtlses", "ApisixTls", ("v2", "v2be
 APISIX_PLUGIN_CONFIG = ResourceKind(APISIX_GROUP, "apisixpluginconfigs", "ApisixPluginConfig", ("v2", "v2beta3"))
 APISIX_GLOBAL_RULE = ResourceKind(APISIX_GROUP, "apisixglobalrules", "ApisixGlobalRule", ("v2", "v2beta3"))
 APISIX_CONSUMER = ResourceKind(APISIX_GROUP, "apisixconsumers", "ApisixConsumer", ("v2", "v2beta3"))
+APISIX_CLUSTER_CONFIG = ResourceKind(
+    APISIX_GROUP, "apisixclusterconfigs", "ApisixClusterConfig", ("v2", "v2beta3"), namespaced=False
+)
 APISIX_KINDS = (
+    APISIX_CLUSTER_CONFIG,
     APISIX_PLUGIN_CONFIG,
     APISIX_UPSTREAM,
     APISIX_CONSUMER,

@@ -72,6 +72,7 @@ def test_the_versions_are_those_that_were_ever_published_for_a_kind() -> None:
         "ApisixConsumer": ["v2", "v2beta3"],
         "ApisixPluginConfig": ["v2", "v2beta3"],
         "ApisixGlobalRule": ["v2", "v2beta3"],
+        "ApisixClusterConfig": ["v2", "v2beta3"],
     }
 
 

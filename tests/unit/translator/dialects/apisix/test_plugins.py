@@ -186,6 +186,15 @@ def test_plugins_of_global_rules_run_for_every_route_before_its_own() -> None:
     assert [use.name for use in table.route().plugins] == ["request-id", "gzip", "cors"]
 
 
+def test_a_cluster_config_turns_metrics_on_and_says_what_is_not_needed() -> None:
+    monitoring = {"prometheus": {"enable": True, "prefer_name": True}, "skywalking": {"enable": True}}
+    config = resource("ApisixClusterConfig", "default", {"monitoring": monitoring, "admin": {"baseURL": "http://a"}})
+    table = Translated(route(rule()), config)
+    assert uses(table)["prometheus"].config == {"prefer_name": True}
+    fields = [(one.severity, one.field) for one in table.problems("default")]
+    assert fields == [("warning", "spec.monitoring.skywalking"), ("warning", "spec.admin")]
+
+
 def test_of_one_plugin_in_two_global_rules_that_of_the_older_counts_and_the_other_is_told() -> None:
     old = global_rule("old", plugin("cors", max_age=1), created="2020-01-01T00:00:00Z")
     table = Translated(route(rule()), global_rule("new", plugin("cors", max_age=2)), old)

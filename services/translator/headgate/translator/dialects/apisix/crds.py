@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from headgate.common.resources import (
+    APISIX_CLUSTER_CONFIG,
     APISIX_CONSUMER,
     APISIX_GLOBAL_RULE,
     APISIX_PLUGIN_CONFIG,
@@ -22,6 +23,7 @@ from headgate.common.resources import (
     ResourceKind,
 )
 from headgate.translator.dialects.apisix.models import (
+    ClusterConfigSpec,
     ConsumerSpec,
     GlobalRuleSpec,
     PluginConfigSpec,
@@ -120,6 +122,7 @@ DEFINITIONS = (
     ),
     Definition(APISIX_CONSUMER, "ac", ConsumerSpec, ()),
     Definition(APISIX_PLUGIN_CONFIG, "apc", PluginConfigSpec, (("Plugins", ".spec.plugins[*].name"),)),
+    Definition(APISIX_CLUSTER_CONFIG, "acc", ClusterConfigSpec, ()),
     Definition(APISIX_GLOBAL_RULE, "agr", GlobalRuleSpec, (("Plugins", ".spec.plugins[*].name"),)),
 )
 
@@ -140,7 +143,7 @@ def make_definition(definition: Definition) -> dict[str, Any]:
                 "singular": kind.kind.lower(),
                 "shortNames": [definition.short_name],
             },
-            "scope": "Namespaced",
+            "scope": "Namespaced" if kind.namespaced else "Cluster",
             "versions": [_make_version(definition, version) for version in kind.versions],
         },
     }

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from headgate.common.problems import Problem
 from headgate.common.resources import (
+    APISIX_CLUSTER_CONFIG,
     APISIX_CONSUMER,
     APISIX_GLOBAL_RULE,
     APISIX_PLUGIN_CONFIG,
@@ -18,6 +19,7 @@ from headgate.translator.classes import INGRESS_CLASSES, ClassSettings
 from headgate.translator.dialects.apisix.consumer import translate_consumer
 from headgate.translator.dialects.apisix.context import Context, identify, owns
 from headgate.translator.dialects.apisix.document import (
+    CLUSTER_CONFIGS,
     CONSUMERS,
     GLOBAL_RULES,
     PLUGIN_CONFIGS,
@@ -31,6 +33,7 @@ from headgate.translator.dialects.apisix.pods import POD_LABELS
 from headgate.translator.dialects.apisix.route import translate_route
 from headgate.translator.dialects.apisix.shared import (
     find_plugins,
+    translate_cluster_config,
     translate_global_rule,
     translate_plugin_config,
     translate_upstream,
@@ -49,6 +52,7 @@ _TRANSLATIONS: Mapping[str, Translate] = {
     APISIX_PLUGIN_CONFIG.resource: translate_plugin_config,
     APISIX_GLOBAL_RULE.resource: translate_global_rule,
     APISIX_CONSUMER.resource: translate_consumer,
+    APISIX_CLUSTER_CONFIG.resource: translate_cluster_config,
 }
 
 
@@ -56,7 +60,7 @@ class ApisixDialect:
     """The resources of Apache APISIX' ingress controller."""
 
     name = "apisix"
-    roots = (ROUTES, UPSTREAMS, TLSES, PLUGIN_CONFIGS, GLOBAL_RULES, CONSUMERS)
+    roots = (ROUTES, UPSTREAMS, TLSES, PLUGIN_CONFIGS, GLOBAL_RULES, CONSUMERS, CLUSTER_CONFIGS)
     reads = (INGRESS_CLASSES, SECRETS, POD_LABELS, UPSTREAMS, PLUGIN_CONFIGS)
 
     def __init__(self, settings: ClassSettings) -> None:

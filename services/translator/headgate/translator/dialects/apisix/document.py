@@ -7,6 +7,7 @@ import json
 from typing import NamedTuple
 
 from headgate.common.resources import (
+    APISIX_CLUSTER_CONFIG,
     APISIX_CONSUMER,
     APISIX_GLOBAL_RULE,
     APISIX_PLUGIN_CONFIG,
@@ -56,4 +57,5 @@ UPSTREAMS = StoredKind(APISIX_UPSTREAM, read_document, restore=ApisixDocument.de
 TLSES = StoredKind(APISIX_TLS, read_document, restore=ApisixDocument.decode)
 PLUGIN_CONFIGS = StoredKind(APISIX_PLUGIN_CONFIG, read_document, restore=ApisixDocument.decode)
 GLOBAL_RULES = StoredKind(APISIX_GLOBAL_RULE, read_document, restore=ApisixDocument.decode)
+CLUSTER_CONFIGS = StoredKind(APISIX_CLUSTER_CONFIG, read_document, restore=ApisixDocument.decode)
 CONSUMERS = StoredKind(APISIX_CONSUMER, read_document, restore=ApisixDocument.decode)

@@ -11,10 +11,11 @@ from headgate.translator.dialects.apisix.backends import read_discovery
 from headgate.translator.dialects.apisix.context import Context, find_referenced, identify
 from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS
 from headgate.translator.dialects.apisix.labels import CONSUMER_GROUP, group_name, labels_of
+from headgate.translator.dialects.apisix.models.cluster import ClusterConfigSpec
 from headgate.translator.dialects.apisix.models.fields import Model
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.plugins import Plugins, read_all
-from headgate.translator.dialects.apisix.reading import Spec, refuse
+from headgate.translator.dialects.apisix.reading import Part, Spec, refuse, warn
 from headgate.translator.dialects.apisix.upstream import read_fields, read_upstream, settings_for
 from headgate.translator.fragment import Fragment
 from headgate.translator.graph import Lookups
@@ -82,6 +83,25 @@ def translate_global_rule(ref: ObjectRef, manifest: JsonObject, context: Context
         backends=plugins.backends,
         global_plugins=plugins.uses,
     )
+
+
+def translate_cluster_config(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:
+    """Return the plugins of an ApisixClusterConfig that is ours."""
+    problems: list[Problem] = []
+    spec = Spec(manifest.get("spec"), problems).rest(ClusterConfigSpec)
+    plugins: list[Part[Plugin]] = []
+    if spec is not None:
+        prometheus = spec.monitoring.prometheus
+        if prometheus.enable:
+            plugin = Plugin(name="prometheus", config={"prefer_name": prometheus.prefer_name})
+            plugins.append(Part(plugin, "spec.monitoring.prometheus"))
+        if spec.monitoring.skywalking.get("enable"):
+            message = "there is no such plugin; run opentelemetry by an ApisixGlobalRule instead"
+            problems.append(warn("UnknownPlugin", "spec.monitoring.skywalking", message))
+        if spec.admin:
+            problems.append(warn("UnsupportedField", "spec.admin", "not needed: there is no Admin API to be reached"))
+    uses = read_all(plugins, "", context, problems).uses
+    return Fragment(identify(ref, manifest), problems=tuple(problems), falls_through=True, global_plugins=uses)
 
 
 def find_plugins(lookups: Lookups, namespace: str, name: str, settings: ClassSettings) -> SharedPlugins:
