@@ -8,6 +8,7 @@ from headgate.common.table import Consumer, ConsumerGroup, Credential, PluginUse
 from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.consumers import ConsumerDirectory, KnownGroup
 from headgate.gateway.plugins.interface import PluginServices, Request
+from headgate.gateway.steps import finish
 from unit.gateway.plugins.running import chain, request, unsealed
 
 Use = tuple[str, dict[str, Any]]
@@ -34,7 +35,7 @@ def directory(*entries: Consumer | ConsumerGroup) -> ConsumerDirectory:
     found = ConsumerDirectory()
     people = [entry for entry in entries if isinstance(entry, Consumer)]
     groups = [entry for entry in entries if isinstance(entry, ConsumerGroup)]
-    found.replace({entry.key: found.read(entry, unsealed) for entry in people}, ())
+    finish(found.replace({entry.key: found.read(entry, unsealed) for entry in people}, ()))
     found.replace_groups({entry.key: KnownGroup(entry) for entry in groups}, ())
     return found
 

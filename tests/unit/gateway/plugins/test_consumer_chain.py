@@ -10,6 +10,7 @@ from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.consumers import KnownGroup
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
 from headgate.gateway.plugins.registry import PluginRegistry
+from headgate.gateway.steps import finish
 from unit.gateway.plugins.people import chain_for, consumer, directory, group, with_key
 from unit.gateway.plugins.running import REGISTRY, Clock, asked, exchanged, request, unsealed
 
@@ -100,7 +101,7 @@ async def test_a_change_of_consumer_or_group_holds_at_once() -> None:
     people.replace_groups({gold.key: KnownGroup(gold)}, ())
     assert await statuses(chain, "jack") == [418]
     changed = known("jack")
-    people.replace({changed.key: people.read(changed, unsealed)}, ())
+    finish(people.replace({changed.key: people.read(changed, unsealed)}, ()))
     assert await statuses(chain, "jack") == [200]
 
 

@@ -7,6 +7,7 @@ import pytest
 from headgate.common.sealing import SealedValue, Unsealer
 from headgate.common.table import Credential, PluginUse
 from headgate.gateway.plugins.consumers import ConsumerDirectory
+from headgate.gateway.steps import finish
 from unit.gateway.plugins.people import consumer, directory, group
 from unit.gateway.plugins.running import unsealed
 
@@ -53,7 +54,7 @@ def test_one_consumer_in_several_clusters_is_no_conflict(caplog) -> None:
         found = directory(*twice)
         assert owner(found) == "jack"
     assert not caplog.records
-    found.replace({}, [twice[0].key])
+    finish(found.replace({}, [twice[0].key]))
     assert owner(found) == "jack"
 
 
@@ -64,9 +65,9 @@ def test_of_two_of_one_age_the_first_by_name_has_the_key() -> None:
 def test_who_came_second_moves_up_when_the_first_goes() -> None:
     old, new = consumer("old", KEY), consumer("younger", KEY, created_at="2026-01-01T00:00:00Z")
     found = directory(old, new)
-    found.replace({}, [old.key])
+    finish(found.replace({}, [old.key]))
     assert owner(found) == "younger"
-    found.replace({}, [new.key])
+    finish(found.replace({}, [new.key]))
     assert owner(found) is None
     assert found.named("younger") is None
 
@@ -74,7 +75,7 @@ def test_who_came_second_moves_up_when_the_first_goes() -> None:
 def test_a_changed_key_is_no_longer_found_by_the_old_one() -> None:
     found = directory(consumer("jack", KEY))
     changed = consumer("jack", ("key-auth", {"key": "open"}))
-    found.replace({changed.key: found.read(changed, unsealed)}, ())
+    finish(found.replace({changed.key: found.read(changed, unsealed)}, ()))
     assert owner(found) is None
     assert owner(found, value=b"open") == "jack"
     assert found.count == 1
@@ -106,6 +107,21 @@ def test_of_two_groups_of_one_name_the_older_is_meant() -> None:
     assert found.group("") is None
 
 
+def test_many_come_into_force_in_steps_and_everybody_is_known_in_between(caplog) -> None:
+    people = [consumer(f"c{number}", ("key-auth", {"key": f"k{number}"})) for number in range(1200)]
+    found = directory(*people)
+    turned = [consumer(f"c{number}", ("key-auth", {"key": f"k{1199 - number}"}), group="new") for number in range(1200)]
+    steps = found.replace({entry.key: found.read(entry, unsealed) for entry in turned}, ())
+    with caplog.at_level(logging.ERROR):
+        turns = 0
+        for _ in steps:
+            turns += 1
+            assert all(owner(found, value=b"k%d" % number) for number in range(1200))
+    assert turns == 4
+    assert owner(found, value=b"k0") == "c1199"
+    assert not caplog.records, "what two had in between is no conflict"
+
+
 @pytest.mark.parametrize(
     ("bad", "problem"),
     [
@@ -125,5 +141,5 @@ def test_a_secret_that_was_sealed_for_others_is_named_by_its_place(caplog) -> No
     sealed = consumer("jack").model_copy(update={"credentials": (Credential(use=use),)})
     found = ConsumerDirectory()
     with caplog.at_level(logging.ERROR):
-        found.replace({sealed.key: found.read(sealed, Unsealer([]).open)}, ())
+        finish(found.replace({sealed.key: found.read(sealed, Unsealer([]).open)}, ()))
     assert caplog.records[0].problem.startswith("credentials[0]: plugin key-auth, secrets.key: cannot be opened: ")

@@ -9,7 +9,7 @@ import bisect
 import hashlib
 import logging
 import secrets
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from headgate.common.plugins.authentication import CredentialConfig
@@ -22,6 +22,7 @@ from headgate.common.table import Consumer, ConsumerGroup, Credential, PluginUse
 from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.opening import Unseal, opened_secrets
+from headgate.gateway.steps import Steps
 
 _log = logging.getLogger(__name__)
 
@@ -30,6 +31,8 @@ GROUP: Final = "X-Consumer-Group-Id"
 CUSTOM_ID: Final = "X-Consumer-Custom-Id"
 CREDENTIAL: Final = "X-Credential-Identifier"
 _CLAIMS_BEGIN: Final = b"x-c"
+_AT_ONCE: Final = 500
+"""Consumers that come into force between two turns of the event loop: less than a millisecond."""
 
 Seniority = tuple[str, str, str, str]
 """The least is the oldest: creation time, namespace, name, cluster."""
@@ -130,15 +133,19 @@ class Awards(Generic[K, V]):
         self._rivals: dict[K, list[V]] = {}
         """Of what several claim, all who do, the oldest first."""
 
-    def add(self, key: K, claimant: V) -> V | None:
-        """Take a claim; return who has it, if that is another, or who had it."""
+    def add(self, key: K, claimant: V) -> bool:
+        """Take a claim; tell whether it is the only one."""
         owner = self.owners.setdefault(key, claimant)
         if owner is claimant:
-            return None
+            return True
         rivals = self._rivals.setdefault(key, [owner])
         bisect.insort(rivals, claimant, key=lambda each: each.seniority)
         self.owners[key] = rivals[0]
-        return owner
+        return False
+
+    def claimants(self, key: K) -> Sequence[V]:
+        """Return those who claim something, the oldest first, if they are several."""
+        return self._rivals.get(key, ())
 
     def drop(self, key: K, claimant: V) -> None:
         """Take a claim back."""
@@ -214,23 +221,38 @@ class ConsumerDirectory:
         named = [(CREDENTIAL, configured_value(credential.name))] if credential.name else []
         return KnownCredential(consumer, use.name, config, self._digest(text.encode()), Headers(named).to_lines())
 
-    def replace(self, arrived: Mapping[str, KnownConsumer], gone: Collection[str]) -> None:
-        """Take consumers that are new or changed, by their keys, and drop those that are gone; at once."""
-        for key in (*gone, *arrived):
-            before = self._consumers.pop(key, None)
-            if before is not None:
-                self._names.drop(before.name, before)
-                for credential in before.credentials:
-                    self._credentials[credential.plugin].drop(credential.digest, credential)
-        for key, consumer in arrived.items():
-            self._consumers[key] = consumer
-            self._names.add(consumer.name, consumer)
-            for credential in consumer.credentials:
-                rival = self._credentials[credential.plugin].add(credential.digest, credential)
-                if rival is not None:
-                    _note_rivals(key, credential, rival)
-            for problem in consumer.problems:
-                _log.error("a consumer cannot be recognised", extra={"consumer": key, "problem": problem})
+    def replace(self, arrived: Mapping[str, KnownConsumer], gone: Collection[str]) -> Steps[None]:
+        """Take consumers that are new or changed, by their keys, and drop those that are gone, in steps.
+
+        The first step does for nearly all changes. What is new holds before what is old goes, so that a key which goes
+        from one to another recognises one of the two all the time.
+        """
+        contended: list[KnownCredential] = []
+        outdated: list[KnownConsumer] = []
+        for count, (key, consumer) in enumerate(arrived.items(), 1):
+            outdated += [self._consumers[key]] if key in self._consumers else []
+            contended += self._add(key, consumer)
+            if count % _AT_ONCE == 0:
+                yield
+        outdated += [self._consumers.pop(key) for key in gone if key in self._consumers]
+        for count, before in enumerate(outdated, 1):
+            self._names.drop(before.name, before)
+            for credential in before.credentials:
+                self._credentials[credential.plugin].drop(credential.digest, credential)
+            if count % _AT_ONCE == 0:
+                yield
+        for credential in contended:
+            _note_rivals(self._credentials[credential.plugin].claimants(credential.digest))
+
+    def _add(self, key: str, consumer: KnownConsumer) -> Iterator[KnownCredential]:
+        """Take a consumer; yields its credentials that others have too."""
+        self._consumers[key] = consumer
+        self._names.add(consumer.name, consumer)
+        for credential in consumer.credentials:
+            if not self._credentials[credential.plugin].add(credential.digest, credential):
+                yield credential
+        for problem in consumer.problems:
+            _log.error("a consumer cannot be recognised", extra={"consumer": key, "problem": problem})
 
     def replace_groups(self, arrived: Mapping[str, KnownGroup], gone: Collection[str]) -> None:
         """Take groups that are new or changed, by their keys, and drop those that are gone; at once."""
@@ -256,14 +278,15 @@ def _headers(entry: Consumer) -> Iterator[tuple[str, str]]:
         yield CUSTOM_ID, configured_value(entry.labels["custom_id"])
 
 
-def _note_rivals(key: str, credential: KnownCredential, rival: KnownCredential) -> None:
-    winner, loser = sorted((credential, rival), key=lambda each: each.seniority)
-    if winner.consumer.name == loser.consumer.name and winner.config == loser.config:
-        return  # one consumer in several clusters
-    _log.error(
-        "two consumers have the same credential, which the older one keeps",
-        extra={"plugin": credential.plugin, "kept_by": winner.consumer.name, "refused": loser.consumer.name},
-    )
+def _note_rivals(claimants: Sequence[KnownCredential]) -> None:
+    for loser in claimants[1:]:
+        winner = claimants[0]
+        if winner.consumer.name == loser.consumer.name and winner.config == loser.config:
+            continue  # one consumer in several clusters
+        _log.error(
+            "two consumers have the same credential, which the older one keeps",
+            extra={"plugin": loser.plugin, "kept_by": winner.consumer.name, "refused": loser.consumer.name},
+        )
 
 
 def drop_claims(headers: Headers) -> None:

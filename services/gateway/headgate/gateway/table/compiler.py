@@ -291,12 +291,19 @@ class TableUpdate:
             self._compiler.forget_upstream(key)
         self.certificates = self._certificates.commit()
         self._streams.commit()
-        self._compiler.consumer_directory.replace(*self._consumers.commit())
+        consumers = self._compiler.consumer_directory.replace(*self._consumers.commit())
+        next(consumers, None)
         self._compiler.consumer_directory.replace_groups(*self._groups.commit())
         table = self._compiler.replace_table(self._version, *self._hosts.commit())
-        self.settling = self._compiler.settle(bound.values(), gone)
-        next(self.settling, None)
+        upstreams = self._compiler.settle(bound.values(), gone)
+        next(upstreams, None)
+        self.settling = _one_after_the_other(consumers, upstreams)
         return table
+
+
+def _one_after_the_other(*several: Steps[None]) -> Steps[None]:
+    for steps in several:
+        yield from steps
 
 
 def _nothing_to_settle() -> Steps[None]:
