@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from headgate.common.table import PluginUse
+from headgate.gateway.plugins.built_in import BUILT_IN
 from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.consumers import KnownGroup
-from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
+from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response, attach
 from headgate.gateway.plugins.registry import PluginRegistry
 from headgate.gateway.steps import finish
 from unit.gateway.plugins.people import chain_for, consumer, directory, group, with_key
@@ -175,3 +176,23 @@ async def test_a_plugin_of_all_routes_runs_first_and_nobodys_stands_in_its_place
     chain = REGISTRY.chain([restricted, *uses], services, unsealed, scope="a|s")
     assert chain is not None
     assert chain.names == ("ip-restriction", "key-auth", "ip-restriction")
+
+
+async def test_a_third_partys_plugin_can_recognise_consumers_by_its_own_means() -> None:
+    class ByAddress(Plugin[PluginConfig]):
+        name = "by-address"
+        order = 2000
+        finds_consumer = True
+
+        def on_request(self, request: Request) -> None:
+            consumer = self.services.consumers.named(f"at {request.client}")
+            if consumer is not None:
+                attach(request, consumer)
+
+    people = directory(consumer("at 192.0.2.1", plugins=(("fault-injection", {"abort": {"http_status": 418}}),)))
+    registry = PluginRegistry(found=(), built_in={"by-address": ByAddress, **BUILT_IN})
+    use = PluginUse(name="by-address")
+    chain = registry.chain([use], PluginServices(consumers=people), unsealed, scope="a|r")
+    assert chain is not None
+    assert (await exchanged(chain, request("/"))).status == 418
+    assert (await exchanged(chain, request("/", client="192.0.2.2"))).status == 200

@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 from typing import ClassVar, TypeVar
 
 from headgate.common.plugins.authentication import AuthenticationConfig
-from headgate.gateway.plugins.consumers import KnownConsumer, KnownCredential, drop_claims
+from headgate.gateway.plugins.consumers import KnownCredential, attach
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 
 A = TypeVar("A", bound=AuthenticationConfig)
@@ -69,19 +69,6 @@ class Authenticator(Plugin[A]):
         response = Response.refusal(401, reason)
         response.headers.set("WWW-Authenticate", self._challenge)
         return response
-
-
-def attach(request: Request, consumer: KnownConsumer, credential: KnownCredential | None = None) -> None:
-    """Let a request be a consumer's from here on, recognised by a credential if it was by any."""
-    variables, headers = request.variables, request.headers
-    if request.consumer is not None:
-        drop_claims(headers)
-        variables.pop("consumer_group_id", None)
-    request.consumer = consumer
-    variables["consumer_name"] = variables["remote_user"] = consumer.name
-    if consumer.group:
-        variables["consumer_group_id"] = consumer.group
-    headers.extend(consumer.lines if credential is None else consumer.lines + credential.lines)
 
 
 def basic_credentials(request: Request) -> tuple[bytes, bytes] | None:

@@ -21,6 +21,7 @@ from headgate.common.secret import Secret
 from headgate.common.table import Consumer, ConsumerGroup, Credential, PluginUse
 from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.headers import Headers
+from headgate.gateway.plugins.messages import Request
 from headgate.gateway.plugins.opening import Unseal, opened_secrets
 from headgate.gateway.steps import Steps
 
@@ -294,3 +295,16 @@ def drop_claims(headers: Headers) -> None:
     if headers.has_any(_CLAIMS_BEGIN):
         for name in (USERNAME, GROUP, CUSTOM_ID, CREDENTIAL):
             headers.remove(name)
+
+
+def attach(request: Request, consumer: KnownConsumer, credential: KnownCredential | None = None) -> None:
+    """Let a request be a consumer's from here on, recognised by a credential if it was by any."""
+    variables, headers = request.variables, request.headers
+    if request.consumer is not None:
+        drop_claims(headers)
+        variables.pop("consumer_group_id", None)
+    request.consumer = consumer
+    variables["consumer_name"] = variables["remote_user"] = consumer.name
+    if consumer.group:
+        variables["consumer_group_id"] = consumer.group
+    headers.extend(consumer.lines if credential is None else consumer.lines + credential.lines)

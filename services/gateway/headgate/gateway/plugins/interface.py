@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 from headgate.common.plugins.config import PluginConfig, SecretText
 from headgate.common.plugins.fields import BadHeader, HeaderName, HeaderValue, is_reserved
 from headgate.common.secret import Secret
-from headgate.gateway.plugins.consumers import ConsumerDirectory, KnownConsumer
+from headgate.gateway.plugins.consumers import ConsumerDirectory, KnownConsumer, attach
 from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.messages import BodySource, BodyTooLarge, Pacing, Request, Response
 from headgate.gateway.plugins.targets import Endpoints, NoEndpoints
@@ -210,5 +210,6 @@ __all__ = [
     "SecretText",
     "SendTo",
     "SharedState",
+    "attach",
     "is_reserved",
 ]

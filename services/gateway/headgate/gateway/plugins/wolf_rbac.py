@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import quote, unquote_plus, urlencode
 
 from headgate.common.plugins.wolf_rbac import WolfRbacConfig, WolfRbacCredential
-from headgate.gateway.plugins.authentication import attach
 from headgate.gateway.plugins.calls import CallFailed, call_url
+from headgate.gateway.plugins.consumers import attach
 from headgate.gateway.plugins.interface import Headers, Plugin, Request, Response
 from headgate.gateway.plugins.variables import cookie_value, query_value
 
