@@ -22,6 +22,7 @@ import yaml
 from aiohttp import web
 
 from fakes.kubernetes_faults import Faults, SeenRequest, reset_connection
+from fakes.kubernetes_rights import RoleHolder
 from fakes.kubernetes_store import (
     ApiFault,
     Backup,
@@ -77,6 +78,8 @@ class FakeKubernetes:
         """Whether continue tokens from before a compaction are 410 Expired, as older servers have it."""
         self.token = "let-me-in"
         """The one bearer token that is known; empty: everybody may come in (that TLS lets in)."""
+        self.accounts: dict[str, RoleHolder] = {}
+        """By bearer token: who may do what a Role says, beside the one above, who may do everything."""
         self.faults = Faults()
         self.requests: list[SeenRequest] = []
         self.url = ""
@@ -258,9 +261,13 @@ class FakeKubernetes:
         return SeenRequest(now, request.method, request.path, dict(request.query), verb, resource, namespace, name)
 
     def _authorize(self, request: web.Request, seen: SeenRequest) -> None:
-        if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
+        account = self.accounts.get(request.headers.get("Authorization", "").removeprefix("Bearer "))
+        if not account and self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
             raise ApiFault(401, "Unauthorized", "Unauthorized")
-        if {(seen.resource, None), (seen.resource, seen.namespace)} & self._forbidden:
+        if (account and not account.may(seen)) or {
+            (seen.resource, None),
+            (seen.resource, seen.namespace),
+        } & self._forbidden:
             group = seen.path.split("/")[2] if seen.path.startswith("/apis/") else ""
             place = f'in the namespace "{seen.namespace}"' if seen.namespace else "at the cluster scope"
             text = (

@@ -70,6 +70,13 @@ def test_namespaces_may_be_separated_by_commas() -> None:
     assert load("--namespaces=shop,blog").namespaces == ["shop", "blog"]
 
 
+def test_cluster_scoped_kinds_are_left_out_with_namespaces_only() -> None:
+    assert not load("--namespaces=shop", "--no-watch-cluster-scoped").watch_cluster_scoped
+    assert not load("--manifests=a", "--no-watch-cluster-scoped").watch_cluster_scoped
+    with pytest.raises(SettingsError, match=r"watch_cluster_scoped is off.*namespaces"):
+        load("--no-watch-cluster-scoped")
+
+
 @pytest.mark.parametrize("value", ["((", "a=b,", "a b", "a in b", "=x", "a=b=c", "a in (b", "-a"])
 def test_a_selector_that_no_api_server_takes_is_refused(value: str) -> None:
     with pytest.raises(SettingsError, match=r"ingress_selector.*must be a label selector"):

@@ -117,7 +117,8 @@ class Watcher:
         settings = self._settings
         if not (isinstance(self._source, KubernetesSource) and settings.leader_election):
             return Sole()
-        board = KubernetesLeaseBoard(self._source.transport, settings.lease_namespace or pod_namespace())
+        namespace = settings.lease_namespace or pod_namespace() or next(iter(settings.namespaces), "default")
+        board = KubernetesLeaseBoard(self._source.transport, namespace)
         name = settings.lease_name or f"headgate-watcher-{settings.cluster}"
         return Elector(board, name, settings.instance, settings.timing, is_ready=self._is_listed)
 
@@ -176,6 +177,7 @@ def _make_source(settings: WatcherSettings) -> ManifestSource | KubernetesSource
         settings.ingress_selector,
         reads_all_secrets=settings.watch_secrets == "all",
         reads_pods=settings.watch_pods,
+        reads_cluster_scoped=settings.watch_cluster_scoped,
     )
     return KubernetesSource(scope, settings.kubeconfig, settings.context or None)
 

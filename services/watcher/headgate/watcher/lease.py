@@ -22,11 +22,11 @@ _POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 def pod_namespace() -> str:
-    """Return the namespace of the pod that we run in; outside of a cluster `default`."""
+    """Return the namespace of the pod that we run in; outside of a cluster nothing."""
     try:
-        return _POD_NAMESPACE.read_text().strip() or "default"
+        return _POD_NAMESPACE.read_text().strip()
     except OSError:
-        return "default"
+        return ""
 
 
 class KubernetesLeaseBoard:

@@ -44,6 +44,11 @@ class WatcherSettings(LeaseSettings):
     namespaces: list[str] = Field(
         default=[], description="Read these namespaces only, so that Roles are enough; all by default."
     )
+    watch_cluster_scoped: bool = Field(
+        default=True,
+        description="Read what has no namespace, as IngressClasses, which takes a ClusterRole; on by default. Off, "
+        "with namespaces, nothing is asked for that a Role cannot permit, and classes are known by name only.",
+    )
     ingress_selector: str = Field(
         default="", description="Label selector for Ingresses, as kubectl takes it; all by default."
     )
@@ -70,7 +75,9 @@ class WatcherSettings(LeaseSettings):
         "cluster's name by default.",
     )
     lease_namespace: str = Field(
-        default="", description="Namespace of that Lease; by default the pod's own, or default outside of a cluster."
+        default="",
+        description="Namespace of that Lease; by default the pod's own, outside of a cluster the first of namespaces, "
+        "or default.",
     )
     lease_duration_s: float = Field(
         default=6.0,
@@ -168,6 +175,12 @@ class WatcherSettings(LeaseSettings):
         for name in ("kubeconfig", "context", "namespaces", "ingress_selector", "admission_port"):
             if self.manifests and getattr(self, name):
                 raise ValueError(f"manifests and {name} exclude each other: one watcher reads one source")
+        return self
+
+    @model_validator(mode="after")
+    def _check_scope(self) -> Self:
+        if not (self.watch_cluster_scoped or self.namespaces or self.manifests):
+            raise ValueError("watch_cluster_scoped is off: give namespaces, or all of the cluster is listed")
         return self
 
     @model_validator(mode="after")

@@ -258,6 +258,20 @@ async def test_namespaces_are_read_each_by_itself_and_reported_as_one(tmp_path: 
 
 
 @in_virtual_time
+async def test_without_cluster_scoped_kinds_nothing_outside_of_the_namespaces_is_asked_for(tmp_path: Path) -> None:
+    async with FakeKubernetes() as api:
+        api.apply(ingress("a", namespace="one"))
+        scope = KubernetesScope(("one", "two"), reads_pods=True, reads_cluster_scoped=False)
+        async with follow(api, tmp_path, scope) as seen:
+            await seen.until(lambda: {SERVICE, POD} <= {event.kind for event in seen.log})
+            await seen.until(lambda: seen.names(INGRESS) == {"a"})
+            await asyncio.sleep(1800)
+            asked = [request for request in api.requests if request.verb not in ("discover", "probe")]
+            assert {request.namespace for request in asked} == {"one", "two"}
+            assert not {INGRESS_CLASS, NAMESPACE} & {*seen.source.kinds, *(event.kind for event in seen.log)}
+
+
+@in_virtual_time
 async def test_a_new_list_of_one_namespace_keeps_the_others(tmp_path: Path) -> None:
     async with FakeKubernetes() as api:
         api.apply(service("a", namespace="one"))

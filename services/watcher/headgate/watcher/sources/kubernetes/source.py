@@ -39,6 +39,14 @@ class KubernetesScope:
     reads_all_secrets: bool = False
     """Not only those of type kubernetes.io/tls."""
     reads_pods: bool = False
+    reads_cluster_scoped: bool = True
+    """What has no namespace, as IngressClasses, and no Role can permit. Without them and with a list of namespaces no list and
+    no watch goes beyond these."""
+
+    def select(self, choices: Sequence[KindChoice]) -> Sequence[KindChoice]:
+        """Return the choices that are read, Pods included where they are."""
+        wanted = [*choices, POD_CHOICE] if self.reads_pods else choices
+        return [choice for choice in wanted if self.reads_cluster_scoped or choice[0].namespaced]
 
 
 class KubernetesSource:
@@ -64,7 +72,7 @@ class KubernetesSource:
             choices: which kinds.
             rng: for jitter.
         """
-        choices = (*choices, POD_CHOICE) if scope.reads_pods else choices
+        choices = scope.select(choices)
         self.kinds: Sequence[ResourceKind] = [kind for choice in choices for kind in choice]
         self.transport = transport or KubernetesTransport(kubeconfig, context)
         self._owns_transport = transport is None

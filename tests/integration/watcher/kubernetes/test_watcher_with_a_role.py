@@ -1,0 +1,131 @@
+"""A tenant's watcher with nothing but the Role in `deploy/tenant/`: what it asks for, and what it writes."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from fakes.kubernetes_api import ApiFault, FakeKubernetes, Resource
+from fakes.kubernetes_objects import ingress, service
+from fakes.kubernetes_rights import RoleHolder
+from fakes.nats import real_bus
+from fakes.service_process import running_service
+from fakes.waiting import until
+from headgate.common.resources import APISIX_KINDS, ObjectRef
+from headgate.common.sealing import load_or_create_key_pair
+from headgate.common.status import (
+    ConditionType,
+    EventNote,
+    LoadBalancerAddress,
+    StatusCondition,
+    StatusUpdate,
+)
+from headgate.common.stores.nats import NatsStores
+
+ROLE = Path(__file__).parents[4] / "deploy" / "tenant" / "watcher.yaml"
+TENANT, OTHER = "team-a", "team-b"
+TOKEN = "of the service account"
+NOW = datetime.now(UTC)
+OF_APISIX = [kind for kind in APISIX_KINDS if kind.namespaced]
+"""What a Role can permit."""
+LEASE = "headgate-watcher-team-a"
+
+
+class World(NamedTuple):
+    api: FakeKubernetes
+    account: RoleHolder
+    stores: NatsStores
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    """A watcher of one of two namespaces with equal objects, working."""
+    load_or_create_key_pair(tmp_path)
+    account = RoleHolder.of(ROLE, TENANT)
+    async with FakeKubernetes() as api, real_bus() as (server, bus):
+        api.accounts[TOKEN] = account
+        api.install(
+            "apisix.apache.org/v2",
+            *(Resource(kind.group, kind.resource, kind.kind, kind.namespaced, is_custom=True) for kind in APISIX_KINDS),
+        )
+        for namespace in (TENANT, OTHER):
+            api.apply(ingress("web", namespace=namespace))
+            api.apply(service("web", namespace=namespace))
+            for kind in OF_APISIX:
+                api.apply(_apisix(kind.kind, namespace))
+        stores = await NatsStores.open(bus)
+        flags = (
+            f"--kubeconfig={api.write_kubeconfig(tmp_path / 'config', user={'token': TOKEN})}",
+            *(f"--cluster={TENANT}", f"--namespaces={TENANT}", "--no-watch-cluster-scoped"),
+            *(f"--nats-url={server.url}", f"--data-dir={tmp_path}", "--lease-retry-s=0.3"),
+        )
+        async with running_service("watcher", *flags, log=tmp_path / "log"):
+            await until(lambda: _has_lease(api))
+            yield World(api, account, stores)
+
+
+def _apisix(kind: str, namespace: str) -> dict[str, object]:
+    metadata = {"name": "web", "namespace": namespace}
+    return {"apiVersion": "apisix.apache.org/v2", "kind": kind, "metadata": metadata, "spec": {}}
+
+
+def _has_lease(api: FakeKubernetes) -> bool:
+    try:
+        return bool(api.get("leases", LEASE, TENANT))
+    except ApiFault:
+        return False
+
+
+def _update(api: FakeKubernetes, group: str, version: str, resource: str, kind: str, namespace: str) -> StatusUpdate:
+    return StatusUpdate(
+        ref=ObjectRef(TENANT, group, resource, namespace, "web"),
+        api_version=f"{group}/{version}" if group else version,
+        kind=kind,
+        uid=api.get(resource, "web", namespace)["metadata"]["uid"],
+        is_accepted=True,
+        addresses=(LoadBalancerAddress(ip="192.0.2.7"),) if kind == "Ingress" else None,
+        conditions=(StatusCondition(type=ConditionType.ACCEPTED, status="True", reason="Accepted", since=NOW),),
+        events=(EventNote(type="Normal", reason="Accepted", note="it is served", at=NOW),),
+        at=NOW,
+    )
+
+
+KINDS = (
+    ("networking.k8s.io", "v1", "ingresses", "Ingress"),
+    ("", "v1", "services", "Service"),
+    *((kind.group, "v2", kind.resource, kind.kind) for kind in OF_APISIX),
+)
+
+
+async def test_it_asks_for_nothing_outside_of_its_namespace_and_uses_every_right(world: World) -> None:
+    api, account = world.api, world.account
+    for kind in KINDS:
+        await world.stores.statuses.post(_update(api, *kind, TENANT))
+    await until(lambda: len(api.events()) == len(KINDS))
+    await until(lambda: account.used == account.rights)
+    assert account.outside == account.refused == []
+    read = {seen.namespace for verb in ("get", "list", "watch") for seen in api.seen(verb)}
+    assert read == {TENANT}
+
+
+async def test_what_it_writes_is_in_its_namespace(world: World) -> None:
+    api = world.api
+    for kind in KINDS:
+        await world.stores.statuses.post(_update(api, *kind, TENANT))
+    await until(lambda: len(api.events()) == len(KINDS))
+    await until(lambda: all(api.get(resource, "web", TENANT).get("status") for _, _, resource, _ in KINDS))
+    assert {event["metadata"]["namespace"] for event in api.events()} == {TENANT}
+    assert [lease["metadata"]["namespace"] for lease in api.all("leases")] == [TENANT]
+    assert not any(api.get(resource, "web", OTHER).get("status") for _, _, resource, _ in KINDS)
+
+
+async def test_a_status_for_another_namespace_is_refused_by_the_cluster(world: World) -> None:
+    api, account = world.api, world.account
+    await world.stores.statuses.post(_update(api, *KINDS[0], OTHER))
+    await until(lambda: bool(account.refused))
+    assert {seen.namespace for seen in account.refused} == {OTHER}
+    await world.stores.statuses.post(_update(api, *KINDS[0], TENANT))
+    await until(lambda: bool(api.get("ingresses", "web", TENANT).get("status")))
+    assert not api.get("ingresses", "web", OTHER).get("status")
