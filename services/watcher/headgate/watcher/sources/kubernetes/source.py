@@ -40,8 +40,8 @@ class KubernetesScope:
     """Not only those of type kubernetes.io/tls."""
     reads_pods: bool = False
     reads_cluster_scoped: bool = True
-    """What has no namespace, as IngressClasses, and no Role can permit. Without them and with a list of namespaces no list and
-    no watch goes beyond these."""
+    """What has no namespace, as IngressClasses, and no Role can permit. Without it and with a list of namespaces no
+    list and no watch goes beyond these."""
 
     def select(self, choices: Sequence[KindChoice]) -> Sequence[KindChoice]:
         """Return the choices that are read, Pods included where they are."""
