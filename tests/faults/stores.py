@@ -124,8 +124,12 @@ class Tables:
 
     async def _is_chosen(self) -> bool:
         """Whether the Sentinels name a primary that knows that it is one."""
-        _, port = await self.pair.sentinels[0].ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.pair.target.service)
-        if int(port) != self.primary.port:
+        service = self.pair.target.service
+        named = [await each.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", service) for each in self.pair.sentinels]
+        port, *others = {int(each[1]) for each in named}
+        if others:
+            return False
+        if port != self.primary.port:
             self.pair.primary, self.pair.replica = self.pair.replica, self.pair.primary
         return b"role:master" in await self.primary.ask("INFO", "replication")
 
@@ -135,9 +139,13 @@ class Tables:
         await self.pair.cut_replication()
 
     async def fail_over(self) -> None:
-        """Crash the primary, let the replica take its place, and start the other again."""
+        """Crash the primary, let the replica take its place, and start the other again.
+
+        It begins as a primary too, and must not be taken for the one before all Sentinels have heard of the new one.
+        """
         await self.pair.kill_primary()
-        await self.primary.start()
+        await eventually(self._is_chosen)
+        await self.pair.replica.start()
         await self.settle()
 
     async def _is_replicating(self) -> bool:
