@@ -79,6 +79,11 @@ class StatusPoster:
         posted = self._posted.get(ref)
         return None if posted is None else StatusUpdate.model_validate_json(posted[1])
 
+    @property
+    def waiting(self) -> Iterable[ObjectRef]:
+        """Objects whose wish was not judged yet."""
+        return self._wishes
+
     def watch(self, cluster: str) -> None:
         """Say that a cluster is there, so that what was posted for its objects matters."""
         if cluster not in self._clusters:

@@ -47,9 +47,9 @@ class Published(NamedTuple):
         return self.rollout.base if self.rollout else self.pinned
 
     def stands_as(self, other: "Published") -> bool:
-        """Whether objects wait for the same as before."""
+        """Whether what is rolled out stands as before."""
         if self.rollout is None or other.rollout is None:
-            return self.rollout is other.rollout and self.pinned == other.pinned
+            return self.rollout is other.rollout
         return self.rollout.is_same(other.rollout)
 
 
@@ -168,9 +168,10 @@ class Statuses:
 
     async def post(self, translation: Translation, published: Published, traceparent: str | None) -> None:
         """Say what is wanted for the objects that were touched. Everything that was translated is published."""
-        if not published.stands_as(self._published):
-            held = [one.held_at for one in (published, self._published) if one.held_at is not None]
-            self.touch(self._served_after(min(held)))
+        if published.pinned != self._published.pinned:
+            self.touch(self._poster.known)
+        elif not published.stands_as(self._published):
+            self.touch((*self._awaited, *self._poster.waiting))  # what all serve stays so, whatever is rolled out
         self._published = published
         for cluster in sorted(translation.active_clusters | translation.left_out):
             self._poster.watch(cluster)
