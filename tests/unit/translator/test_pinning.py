@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.deltas import applied, deleted, endpoint_slice, ingress, service
+from fakes.leadership import Seat
 from fakes.translator_loop import (
     KINDS,
     announce,
@@ -59,7 +60,7 @@ async def unpin(stores: MemoryStores) -> Manifest:
 
 
 @asynccontextmanager
-async def changed(stores: MemoryStores) -> AsyncIterator[tuple[TranslatorLoop, Version]]:
+async def changed(stores: MemoryStores, **settings: Any) -> AsyncIterator[tuple[TranslatorLoop, Version]]:
     """Serve `a.example` from Service `old`, then change it to `new`; yields the version before the change."""
     await fill(
         stores,
@@ -68,7 +69,7 @@ async def changed(stores: MemoryStores) -> AsyncIterator[tuple[TranslatorLoop, V
         endpoint_slice("new", "10.0.0.2"),
         ingress("web", host="a.example", service="old"),
     )
-    async with running(stores) as translator:
+    async with running(stores, **settings) as translator:
         before = await until(lambda: version_of(stores))
         await say(stores, ingress("web", host="a.example", service="new"))
         await until(lambda: version_of(stores) != before)
@@ -261,6 +262,23 @@ async def test_a_store_from_before_the_pin_does_not_unpin() -> None:
         await until(lambda: translator._serving.pin)
         await idle(stores, translator)
         snapshots._pointers["default"] = earlier  # as a backup has it
+        await until(lambda: version_of(stores).epoch > before.epoch)  # type: ignore[union-attr]
+        assert await backend_of(stores) == OLD
+
+
+async def test_a_pin_that_the_store_lost_with_the_leading_translator_is_known_to_the_other() -> None:
+    stores, one, other = MemoryStores(), Seat(is_leader=True), Seat()
+    async with changed(stores, leadership=one) as (first, before), running(stores, leadership=other) as second:
+        await until(lambda: second.readiness() is None)
+        snapshots = snapshots_of(stores)
+        earlier = await snapshots.read_pointer("default")
+        assert earlier is not None
+        await roll_back(stores, before)
+        await until(lambda: first._serving.pin and second._serving.pin)
+        await idle(stores, first)
+        one.lose()
+        snapshots._pointers["default"] = earlier  # as a backup has it
+        other.take()
         await until(lambda: version_of(stores).epoch > before.epoch)  # type: ignore[union-attr]
         assert await backend_of(stores) == OLD
 

@@ -366,10 +366,7 @@ class TranslatorLoop:
         worked_s = time.process_time()
         with span_from(self._causes.traceparent, "translate"):
             await self._keeper.recall(self._translation)
-            if self._leads:
-                await self._serving.adopt(self._publisher, is_current=self._is_current)
-            else:
-                await self._publisher.refresh()
+            await self._serving.adopt(self._publisher, is_current=self._is_current, leads=self._leads)
             if await self._decisions_are_awaited():
                 self._stand_back()
                 return

@@ -115,12 +115,14 @@ class Serving:
         """Follow the endpoints of another translation from now on."""
         self._following.begin(self._held.following)
 
-    async def adopt(self, publisher: Publisher, *, is_current: bool) -> None:
+    async def adopt(self, publisher: Publisher, *, is_current: bool, leads: bool) -> None:
         """Take over what the current revision says; what was lost, or came back from a backup, says nothing.
 
         Args:
             publisher: reads it.
             is_current: whether this translator knows better than a store that is behind.
+            leads: whether it commits. Whoever follows knows what is pinned or rolled out, in case the store is lost
+                with the one that leads, but not the tables of every revision.
 
         Raises:
             StoreError: not now.
@@ -131,15 +133,15 @@ class Serving:
             return
         if current.version == self._version and not self._must_read:
             return
-        self._held = await self._read(current)
+        self._held = await self._read(current, leads=leads)
         self._version, self._must_read = current.version, False
         self._following.begin(self._held.following)
 
-    async def _read(self, current: Manifest) -> Held:
-        pin, rollout = current.pin, current.rollout
+    async def _read(self, current: Manifest, *, leads: bool) -> Held:
+        pin, rollout, known = current.pin, current.rollout, self._held
+        if (pin and pin.is_same(known.pin)) or (rollout and rollout.is_same(known.rollout)):
+            return known._replace(rollout=rollout)
         if pin is not None:
-            if pin.is_same(self._held.pin):
-                return self._held
             logger.warning(
                 "the table is pinned", extra={"pinned": str(pin.version), "by": pin.by, "reason": pin.reason}
             )
@@ -147,7 +149,7 @@ class Serving:
                 return Held(pin, served=await self._read_table(current.chunks))
             except (NotFound, DecodeError) as error:
                 raise StoreError(f"the table is pinned to {pin.version} and cannot be read: {error}") from error
-        if rollout is None and not self._policy.shares:
+        if rollout is None and not (self._policy.shares and leads):
             return Held()
         try:
             served = await self._read_table(current.chunks)

@@ -1,0 +1,34 @@
+"""What gateways say of themselves."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from headgate.common.heartbeats import Heartbeat, Refusal, RolloutReport, TrafficCounts
+from headgate.common.snapshot import Version
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def beat(**fields: Any) -> Heartbeat:
+    return Heartbeat(replica="g1", worker=0, table="default", version=Version(7, 3), at=NOW, **fields)
+
+
+def test_what_is_not_in_use_is_left_out_so_that_earlier_releases_read_the_rest() -> None:
+    assert json.loads(beat().encode()).keys() == {"replica", "worker", "table", "version", "at"}
+    nothing_yet = beat().model_copy(update={"version": None})
+    assert Heartbeat.model_validate_json(nothing_yet.encode()) == nothing_yet
+
+
+def test_a_heartbeat_survives_encoding() -> None:
+    counts = TrafficCounts(errors=1, bounds_s=(0.1,), buckets=(5, 2))
+    report = RolloutReport(step=Version(7, 2), is_next=True, started=NOW, changed=counts, all=counts)
+    said = beat(routes=Version(7, 2), rollout=report, refusal=Refusal(version=Version(7, 4), reason="damaged"))
+    assert Heartbeat.model_validate_json(said.encode()) == said
+    assert counts.requests == 7
+
+
+def test_a_worker_serves_the_routes_of_the_applied_revision_unless_it_says_otherwise() -> None:
+    assert beat().served == Version(7, 3)
+    assert beat(routes=Version(7, 1)).served == Version(7, 1)
+    assert beat(pinned=Version(6, 9)).served == Version(6, 9)
