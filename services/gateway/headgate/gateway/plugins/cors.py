@@ -53,10 +53,10 @@ class Cors(Plugin[CorsConfig]):
 
     def on_request(self, request: Request) -> Response | None:
         """Answer a preflight."""
-        origin = request.headers.get("Origin")
-        if origin is None or request.method != "OPTIONS" or "Access-Control-Request-Method" not in request.headers:
+        if request.method != "OPTIONS" or "Access-Control-Request-Method" not in request.headers:
             return None
-        if self._origins.allow(origin) is None:
+        origin = request.headers.get("Origin")
+        if origin is None or self._origins.allow(origin) is None:
             return None
         return Response(self.config.preflight_status, reason="preflight")
 

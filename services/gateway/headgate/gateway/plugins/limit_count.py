@@ -56,7 +56,7 @@ class _Rule:
 
     def lines(self, quota: Quota) -> bytes:
         """Write what is left as header lines."""
-        return self._lines % (quota.limit, quota.left, quota.reset_s)
+        return self._lines % quota[1:]
 
 
 class LimitCount(Plugin[LimitCountConfig]):
@@ -119,7 +119,7 @@ class LimitCount(Plugin[LimitCountConfig]):
             for rule, (key, most, window_s) in limits:
                 place = f"headgate:limit-count:{self._identity}|{rule.headers[0]}|{window_s:g}|{key}"
                 counted = await self._shared.count(place, most, window_s, is_sliding=is_sliding)
-                quotas.append((rule, Quota(counted.is_within, most, counted.left, math.ceil(counted.reset_s))))
+                quotas.append((rule, (counted.is_within, most, counted.left, math.ceil(counted.reset_s))))
         except StoreError as error:
             return not_counted(self.config, self.services, request, str(error))
         return self._judge(request, quotas)
@@ -128,7 +128,7 @@ class LimitCount(Plugin[LimitCountConfig]):
         if self.config.show_limit_quota_header:
             request.variables[_QUOTA] = quotas
         for _, quota in quotas:
-            if not quota.is_within:
+            if not quota[0]:
                 return rejection(self.config, "over the limit of requests for this time")
         return None
 

@@ -10,6 +10,7 @@ from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, 
 _NANOID = "useandom-26T198340PX75pxJACKVERYMINDBUSHWOLF_GQZbfghjklqvwyzrict"
 _LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _AT_ONCE = 256
+_VARIANTS = {f"{digit:x}": "89ab"[digit & 3] for digit in range(16)}
 _KSUID_EPOCH_S = 1_400_000_000
 
 
@@ -26,12 +27,15 @@ class RequestId(Plugin[RequestIdConfig]):
 
     def on_request(self, request: Request) -> None:
         """Keep the name that the client gave, or make one."""
+        name = self.config.header_name
         if self._is_own:
             if not request.is_id_given:
                 request.id = self._make()
-        elif self.config.header_name not in request.headers:
-            request.headers.set(self.config.header_name, self._make())
-        request.variables["request-id"] = request.id if self._is_own else request.headers.get(self.config.header_name)
+            request.variables["request-id"] = request.id
+            return
+        if name not in request.headers:
+            request.headers.add(name, self._make())
+        request.variables["request-id"] = request.headers.get(name)
 
     def on_response(self, request: Request, response: Response) -> None:
         """Tell the client."""
@@ -79,8 +83,7 @@ _DRAWN = _Drawn()
 def _uuid_v4() -> str:
     """Make a UUID of version 4 (RFC 9562 section 5.4): 122 random bits."""
     digits = _DRAWN.digits()
-    variant = "89ab"[int(digits[16], 16) & 3]
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{_VARIANTS[digits[16]]}{digits[17:20]}-{digits[20:]}"
 
 
 def _drawn(characters: str, length: int) -> str:

@@ -40,6 +40,7 @@ class PluginRun:
         """Method, target and host as they came."""
         self._request = _request_of(exchange, self)
         self._client = self._request.client
+        self._lines = self._request.headers.to_lines()
         self._request_filter: BodyFilter | None = None
         self._answer_filter: BodyFilter | None = None
         self._response: Response | None = None
@@ -116,11 +117,8 @@ class PluginRun:
         if request.is_target_changed:
             exchange.target = request.target.encode("latin-1")
         self._take_choices()
-        given_id = request.headers.get("X-Request-ID")
-        if given_id is not None:
-            request.headers.remove("X-Request-ID")
+        exchange.request_id = self._take_id().encode("latin-1")
         exchange.lines = request.headers.to_lines()
-        exchange.request_id = (given_id or request.id).encode("latin-1")
         fields = exchange.fields
         if request.upstream_host is not None:
             fields.host_line = request.upstream_host.encode("latin-1")
@@ -140,6 +138,15 @@ class PluginRun:
         if request.max_body is not None:
             return exchange.limit_body(request.max_body)
         return True
+
+    def _take_id(self) -> str:
+        """Return the request's id: a header that a plugin has set goes before the one that there was."""
+        headers = self._request.headers
+        if headers.to_lines() is self._lines:
+            return self._request.id
+        given = headers.get("X-Request-ID")
+        headers.remove("X-Request-ID")
+        return given or self._request.id
 
     def _take_choices(self) -> None:
         """Give the exchange what the hooks said of who asks, and where to."""
