@@ -3,10 +3,12 @@
 import asyncio
 import base64
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import aiohttp
 import pytest
 import pytest_asyncio
 
@@ -18,6 +20,7 @@ from fakes.kubernetes_api import FakeKubernetes, Resource
 from fakes.manifests import service, write
 from fakes.ports import free_ports
 from fakes.stack import Stack
+from fakes.tls import Authority, SelfSigned
 from headgate.common.resources import APISIX_KINDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -197,6 +200,50 @@ async def test_a_stream_port_opens_and_closes_with_its_rule(world: World) -> Non
     await eventually(is_open)
     (world.folder / "stream.yaml").unlink()
     await eventually(is_closed)
+
+
+async def over_tls(world: World, host: str, path: str, certificate: tuple[Path, Path] | None = None) -> int | None:
+    """Return the status of a request over TLS; None: the handshake was refused."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if certificate is not None:
+        context.load_cert_chain(*certificate)
+    url = f"https://127.0.0.1:{world.stack.https_port}{path}"
+    try:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(url, headers={"Host": host}, ssl=context, server_hostname=host) as answer,
+        ):
+            return answer.status
+    except (aiohttp.ClientError, ssl.SSLError):
+        return None
+
+
+def opaque(name: str, **values: bytes) -> Any:
+    data = {key: base64.b64encode(value).decode() for key, value in values.items()}
+    return {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": {"name": name}, "data": data}
+
+
+async def test_clients_show_a_certificate_except_for_some_paths(world: World, tmp_path: Path) -> None:
+    host, authority = "mtls.example", Authority()
+    pair = SelfSigned(host)
+    secrets = [opaque("mtls", cert=pair.certificate_pem, key=pair.key_pem), opaque("authority", cert=authority.pem)]
+    client = {"caSecret": {"name": "authority"}, "depth": 2, "skip_mtls_uri_regex": ["/open.*"]}
+    asked = resource("ApisixTls", "mtls", {"hosts": [host], "secret": {"name": "mtls"}, "client": client})
+    # A rule without hosts is reached through the host that asks, and asks all the same.
+    free = route(rule("free", "/free", backends=[to("one")]), name="free")
+    mine = route(rule("mine", "/x", "/open/*", hosts=[host], backends=[to("one")]), name="mtls")
+    world.write("mtls", *secrets, asked, mine, free)
+    alice = authority.issue("alice").write(tmp_path)
+
+    async def is_asked_for() -> bool:
+        return await over_tls(world, host, "/open/x") == 200 and await over_tls(world, host, "/x", alice) == 200
+
+    await eventually(is_asked_for)
+    assert await over_tls(world, host, "/x") == 400
+    assert await over_tls(world, host, "/free") == 400
+    assert await over_tls(world, host, "/free", alice) == 200
+    assert (await world.stack.get(host, "/x")).status == 400
 
 
 async def test_a_broken_version_leaves_the_last_good_one_in_force(world: World) -> None:

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from fakes.apisix import BACKEND, Translated, resource, route, rule
-from fakes.deltas import applied, deleted, ingress_class, service
+from fakes.deltas import applied, deleted, endpoint_slice, ingress_class, service
 from fakes.translating import Follower, ListedLog
 from headgate.common.problems import Severity
 from headgate.common.selection import Selection
 from headgate.common.snapshot import decode_chunk
-from headgate.common.table import VirtualHost
+from headgate.common.table import Upstream, VirtualHost
 from headgate.translator.classes import ClassSettings
 from headgate.translator.offline import make_dialects
 from headgate.translator.translation import Translation
@@ -216,3 +216,35 @@ def test_a_table_of_one_namespace_finds_what_its_routes_refer_to_elsewhere_and_s
     (host,) = (entry for entry in entries if isinstance(entry, VirtualHost))
     assert host.host == "a.com"
     assert [use.name for use in host.routes[0].plugins] == ["cors"]
+
+
+# Only what changed
+
+
+def test_labels_of_a_pod_and_settings_of_an_upstream_reach_the_table_and_nothing_else_runs() -> None:
+    def pod(version: str) -> Any:
+        metadata = {"name": "one", "namespace": "default", "labels": {"version": version}}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+
+    addresses = endpoint_slice("web", "10.0.0.1")
+    addresses["endpoints"][0]["targetRef"] = {"kind": "Pod", "name": "one"}
+    subsets = {"subsets": [{"name": "v2", "labels": {"version": "v2"}}]}
+    backends = [{**BACKEND, "subset": "v2"}]
+    translation = Translation(make_dialects())
+    translation.activate("a")
+
+    def endpoints() -> int:
+        for _ in translation.settle():
+            pass
+        chunks = translation.assembly.image.chunks()
+        entries = (entry for chunk in chunks for entry in decode_chunk(chunk.kind, chunk.content))
+        return sum(len(entry.endpoints) for entry in entries if isinstance(entry, Upstream))
+
+    for manifest in (service(), addresses, pod("v1"), resource("ApisixUpstream", "web", subsets)):
+        translation.apply(applied(manifest))
+    translation.apply(applied(route(rule(backends=backends))))
+    assert endpoints() == 0
+    runs = translation.graph.runs
+    translation.apply(applied(pod("v2")))
+    assert endpoints() == 1
+    assert translation.graph.runs == runs + 1
