@@ -50,7 +50,9 @@ APISIX_CONSUMER = ResourceKind(APISIX_GROUP, "apisixconsumers", "ApisixConsumer"
 APISIX_CLUSTER_CONFIG = ResourceKind(
     APISIX_GROUP, "apisixclusterconfigs", "ApisixClusterConfig", ("v2", "v2beta3"), namespaced=False
 )
+GATEWAY_PROXY = ResourceKind(APISIX_GROUP, "gatewayproxies", "GatewayProxy", ("v1alpha1",))
 APISIX_KINDS = (
+    GATEWAY_PROXY,
     APISIX_CLUSTER_CONFIG,
     APISIX_PLUGIN_CONFIG,
     APISIX_UPSTREAM,

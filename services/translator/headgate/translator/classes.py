@@ -22,7 +22,8 @@ from headgate.translator.world import StoredKind
 
 CONTROLLER_NAME = "headgate.dev/ingress-controller"
 DEFAULT_CLASS_ANNOTATION = "ingressclass.kubernetes.io/is-default-class"
-_ALL = "all"
+PARAMETERS_NAMESPACE_ANNOTATION = "apisix.apache.org/parameters-namespace"
+ALL_CLASSES = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +53,44 @@ class IngressClass(NamedTuple):
     controller: str
     is_default: bool
     created_at: str
+    parameters: "ClassParameters | None" = None
+
+
+class ClassParameters(NamedTuple):
+    """The object that a class refers to."""
+
+    group: str
+    kind: str
+    namespace: str
+    """`default` where none is written."""
+    name: str
 
 
 def read_ingress_class(manifest: JsonObject) -> IngressClass:
-    """Strip an IngressClass. `spec.parameters` are ignored: we define none."""
+    """Strip an IngressClass."""
     meta = metadata(manifest)
     return IngressClass(
         name=as_text(meta.get("name")),
         controller=as_text(as_object(manifest.get("spec")).get("controller")),
         is_default=as_object(meta.get("annotations")).get(DEFAULT_CLASS_ANNOTATION) == "true",
         created_at=creation_time(manifest),
+        parameters=_read_parameters(manifest),
     )
 
 
-INGRESS_CLASSES = StoredKind(INGRESS_CLASS, read_ingress_class, index=lambda _: _ALL)
+def _read_parameters(manifest: JsonObject) -> ClassParameters | None:
+    """Return what a class refers to; releases of Kubernetes without `namespace` there had an annotation for it."""
+    written = as_object(as_object(manifest.get("spec")).get("parameters"))
+    if not written:
+        return None
+    annotated = as_text(as_object(metadata(manifest).get("annotations")).get(PARAMETERS_NAMESPACE_ANNOTATION))
+    namespace = as_text(written.get("namespace")) or annotated or "default"
+    return ClassParameters(
+        as_text(written.get("apiGroup")), as_text(written.get("kind")), namespace, as_text(written.get("name"))
+    )
+
+
+INGRESS_CLASSES = StoredKind(INGRESS_CLASS, read_ingress_class, index=lambda _: ALL_CLASSES)
 
 
 class ClassQuestion(NamedTuple):
@@ -83,7 +108,7 @@ def _decide(lookups: Lookups, question: ClassQuestion) -> bool:
         return question.name in settings.class_names if found is None else settings.owns(found.controller)
     if settings.watch_without_class:
         return True
-    classes = lookups.find(INGRESS_CLASSES, "", _ALL)
+    classes = lookups.find(INGRESS_CLASSES, "", ALL_CLASSES)
     default = _default_class(classes)
     return not classes if default is None else settings.owns(default.controller)
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from headgate.common.deltas import Delta
 from headgate.common.problems import Problem
-from headgate.common.resources import APISIX_GROUP, INGRESS, INGRESS_CLASS, ObjectRef
+from headgate.common.resources import APISIX_GROUP, GATEWAY_PROXY, INGRESS, INGRESS_CLASS, ObjectRef
 from headgate.common.snapshot import TableImage, decode_chunk
 from headgate.common.table import TableEntry
 from headgate.translator.classes import read_ingress_class, why_foreign
@@ -72,4 +72,5 @@ def foreign_objects(
         ref: why_foreign(class_name(manifest), [one for cluster, one in classes if cluster == ref.cluster], settings)
         for ref, manifest in present
         if (ref.resource == INGRESS.resource or ref.group == APISIX_GROUP) and ref not in ours
+        if ref.resource != GATEWAY_PROXY.resource
     }

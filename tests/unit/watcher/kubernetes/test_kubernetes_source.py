@@ -119,6 +119,7 @@ async def test_discovery_asks_for_each_group_version_once(tmp_path: Path) -> Non
         assert sorted(paths) == [
             "/api/v1",
             "/apis/apisix.apache.org/v1",
+            "/apis/apisix.apache.org/v1alpha1",
             "/apis/apisix.apache.org/v2",
             "/apis/apisix.apache.org/v2beta3",
             "/apis/discovery.k8s.io/v1",

@@ -20,6 +20,7 @@ from headgate.common.resources import (
     APISIX_ROUTE,
     APISIX_TLS,
     APISIX_UPSTREAM,
+    GATEWAY_PROXY,
     ResourceKind,
 )
 from headgate.translator.dialects.apisix.models import (
@@ -32,6 +33,7 @@ from headgate.translator.dialects.apisix.models import (
     UpstreamSpec,
 )
 from headgate.translator.dialects.apisix.models.fields import Model
+from headgate.translator.dialects.apisix.models.gateway_proxy import GatewayProxySpec
 from headgate.translator.dialects.apisix.models.legacy import LegacyRouteSpec
 
 Schema = dict[str, Any]
@@ -123,6 +125,7 @@ DEFINITIONS = (
     Definition(APISIX_CONSUMER, "ac", ConsumerSpec, ()),
     Definition(APISIX_PLUGIN_CONFIG, "apc", PluginConfigSpec, (("Plugins", ".spec.plugins[*].name"),)),
     Definition(APISIX_CLUSTER_CONFIG, "acc", ClusterConfigSpec, ()),
+    Definition(GATEWAY_PROXY, "gp", GatewayProxySpec, (("Plugins", ".spec.plugins[*].name"),)),
     Definition(APISIX_GLOBAL_RULE, "agr", GlobalRuleSpec, (("Plugins", ".spec.plugins[*].name"),)),
 )
 

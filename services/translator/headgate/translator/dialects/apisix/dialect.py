@@ -11,6 +11,7 @@ from headgate.common.resources import (
     APISIX_ROUTE,
     APISIX_TLS,
     APISIX_UPSTREAM,
+    GATEWAY_PROXY,
     JsonObject,
     ObjectRef,
 )
@@ -21,6 +22,7 @@ from headgate.translator.dialects.apisix.context import Context, identify, owns
 from headgate.translator.dialects.apisix.document import (
     CLUSTER_CONFIGS,
     CONSUMERS,
+    GATEWAY_PROXIES,
     GLOBAL_RULES,
     PLUGIN_CONFIGS,
     ROUTES,
@@ -28,6 +30,7 @@ from headgate.translator.dialects.apisix.document import (
     UPSTREAMS,
     ApisixDocument,
 )
+from headgate.translator.dialects.apisix.gateway_proxy import is_referred_to, translate_gateway_proxy
 from headgate.translator.dialects.apisix.legacy import restore_problems, upgrade
 from headgate.translator.dialects.apisix.pods import POD_LABELS
 from headgate.translator.dialects.apisix.route import translate_route
@@ -52,6 +55,7 @@ _TRANSLATIONS: Mapping[str, Translate] = {
     APISIX_PLUGIN_CONFIG.resource: translate_plugin_config,
     APISIX_GLOBAL_RULE.resource: translate_global_rule,
     APISIX_CONSUMER.resource: translate_consumer,
+    GATEWAY_PROXY.resource: translate_gateway_proxy,
     APISIX_CLUSTER_CONFIG.resource: translate_cluster_config,
 }
 
@@ -60,7 +64,7 @@ class ApisixDialect:
     """The resources of Apache APISIX' ingress controller."""
 
     name = "apisix"
-    roots = (ROUTES, UPSTREAMS, TLSES, PLUGIN_CONFIGS, GLOBAL_RULES, CONSUMERS, CLUSTER_CONFIGS)
+    roots = (ROUTES, UPSTREAMS, TLSES, PLUGIN_CONFIGS, GLOBAL_RULES, CONSUMERS, CLUSTER_CONFIGS, GATEWAY_PROXIES)
     reads = (INGRESS_CLASSES, SECRETS, POD_LABELS, UPSTREAMS, PLUGIN_CONFIGS)
 
     def __init__(self, settings: ClassSettings) -> None:
@@ -81,12 +85,17 @@ class ApisixDialect:
         if standing is None:
             return None
         present, good = (version and version.form and version.form.decode() for version in standing)
-        if present is not None and not owns(present, lookups, self._settings):
+        if present is not None and not self._owns(ref, present, lookups):
             return None
-        if good is not None and not owns(good, lookups, self._settings):
+        if good is not None and not self._owns(ref, good, lookups):
             good, standing = None, Standing(standing.present)
         served = present if good is None else good
         return None if served is None else with_standing(self._translate(ref, served, lookups), standing)
+
+    def _owns(self, ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
+        if ref.resource == GATEWAY_PROXY.resource:
+            return is_referred_to(ref, lookups, self._settings)
+        return owns(manifest, lookups, self._settings)
 
     def _translate(self, ref: ObjectRef, manifest: JsonObject, lookups: Lookups | None) -> Fragment:
         upgraded = upgrade(manifest)

@@ -14,6 +14,7 @@ from headgate.common.resources import (
     APISIX_ROUTE,
     APISIX_TLS,
     APISIX_UPSTREAM,
+    GATEWAY_PROXY,
     JsonObject,
 )
 from headgate.translator.annotations.apisix import apisix_annotations
@@ -58,4 +59,5 @@ TLSES = StoredKind(APISIX_TLS, read_document, restore=ApisixDocument.decode)
 PLUGIN_CONFIGS = StoredKind(APISIX_PLUGIN_CONFIG, read_document, restore=ApisixDocument.decode)
 GLOBAL_RULES = StoredKind(APISIX_GLOBAL_RULE, read_document, restore=ApisixDocument.decode)
 CLUSTER_CONFIGS = StoredKind(APISIX_CLUSTER_CONFIG, read_document, restore=ApisixDocument.decode)
+GATEWAY_PROXIES = StoredKind(GATEWAY_PROXY, read_document, restore=ApisixDocument.decode)
 CONSUMERS = StoredKind(APISIX_CONSUMER, read_document, restore=ApisixDocument.decode)
