@@ -12,7 +12,7 @@ NOW = datetime.now(UTC)
 HOSTS = {"hosts": ChangedEntries(count=1, names=("a.example",))}
 
 
-def state(**changes: Any) -> State:
+def state(heard_of: tuple[str, ...] = ("g1", "g2", "g3"), **changes: Any) -> State:
     values: dict[str, Any] = {
         "base": Version(7, 1),
         "target": Version(7, 2),
@@ -24,7 +24,7 @@ def state(**changes: Any) -> State:
     }
     rollout = Rollout(**values | changes)
     manifest = Manifest(table="default", version=Version(7, 2), created_at=NOW, chunks=(), rollout=rollout)
-    gateways = [FakeGateway(name, manifest=manifest, errors_of_next=42) for name in ("g1", "g2", "g3")]
+    gateways = [FakeGateway(name, manifest=manifest, errors_of_next=42) for name in heard_of]
     waiting: Any = {"hosts": ChangedEntries(count=1, names=("b.example",))}
     return State("default", manifest, compare(rollout, [each.beat() for each in gateways]), waiting, 3)
 
@@ -40,6 +40,11 @@ def test_a_rollout_under_way_shows_its_replicas_its_figures_and_what_waits() -> 
         "  waits:    b.example",
         "To decide: headgate rollout promote, or headgate rollout back. What differs: headgate diff HEAD next",
     ]
+
+
+def test_before_gateways_have_said_anything_there_is_nothing_to_compare() -> None:
+    assert any("errors 0.0% of 0 requests, against 0.0% of 0" in line for line in describe(state(heard_of=())))
+    assert as_document(state(heard_of=("g1",)))["others"]["all"] == {"requests": 0, "errors": 0, "p95_ms": 0.0}
 
 
 def test_a_table_that_was_taken_back_shows_why_and_what_to_do() -> None:

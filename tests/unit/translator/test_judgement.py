@@ -98,6 +98,10 @@ def test_a_harmless_window_is_next_to_never_called_worse_by_chance(usual: float)
     assert sum(is_taken_back() for _ in range(100)) <= 1
 
 
+def test_of_no_requests_there_are_figures_too() -> None:
+    assert (percentile_ms(total([])), percentile_ms(counts(0)), total([]).requests) == (0.0, 0.0, 0)
+
+
 SHARES = st.integers(0, 400)
 
 

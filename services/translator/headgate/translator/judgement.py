@@ -72,7 +72,12 @@ def describe_errors(counts: TrafficCounts) -> str:
 
 
 def percentile_ms(counts: TrafficCounts) -> float:
-    """Return the time in which 95% of the requests were answered, in milliseconds, to the bound of a bucket."""
+    """Return the time in which 95% of the requests were answered, in milliseconds, to the bound of a bucket.
+
+    0 where there are none, and infinite in the last bucket, which has no bound.
+    """
+    if not counts.requests:
+        return 0.0
     allowed, seen = (1 - SLOW_SHARE) * counts.requests, 0
     for bound, count in zip((*counts.bounds_s, inf), counts.buckets, strict=True):
         seen += count
