@@ -484,7 +484,7 @@ async def test_damaged_contents_are_named_and_harm_nothing_else(caplog: pytest.L
         board = tables_on(link).heartbeats
         await board.beat(Heartbeat(replica="good", worker=0, table="default", version=None, at=NOW))
         await board.beat(Heartbeat(replica="bad", worker=0, table="default", version=None, at=NOW))
-        await server.ask("HSET", "{headgate}:gateways", "bad.0", "{")
+        await server.ask("HSET", "{headgate}:gateways", "default.bad.0", "{")
         await server.ask("HSET", "{headgate}:chunks", chunk("a").digest, "{")
         assert [beat.replica for beat in await board.live()] == ["good"]
         with pytest.raises(DecodeError):
@@ -544,4 +544,4 @@ async def test_announcements_expire_by_the_servers_clock(monkeypatch: pytest.Mon
             while await board.live():  # noqa: ASYNC110 - expiry has no event
                 await asyncio.sleep(0.02)
         await board.beat(Heartbeat(replica="loud", worker=0, table="default", version=None, at=NOW))
-        assert await server.ask("HKEYS", "{headgate}:gateways") == [b"loud.0"]
+        assert await server.ask("HKEYS", "{headgate}:gateways") == [b"default.loud.0"]
