@@ -17,6 +17,7 @@ from headgate.common.table import (
     PluginUse,
     Route,
     TableEntry,
+    TlsPolicy,
     VirtualHost,
     entry_key,
     entry_kind,
@@ -40,6 +41,7 @@ class Spot(NamedTuple):
 
 Place = tuple[str, str]
 """`host`, `name` or `port`, and which one; or `GLOBAL_RULES`."""
+ANY_DEPTH = "**."
 GLOBAL_RULES: Place = ("plugins", "")
 Losses = Mapping[Place, Mapping[ObjectRef, tuple[Problem, ...]]]
 """What objects claim in vain, by what it is about."""
@@ -115,6 +117,7 @@ class Assembly:
         self._certificates: dict[CertificateRef, Certificate] = {}
         self._names: dict[str, CertificateRef] = {}
         self._won: dict[CertificateRef, set[str]] = {}
+        self._wildcard_tls: dict[str, TlsPolicy] = {}
         self._global_rules: dict[ObjectRef, Fragment] = {}
         self._global_plugins: tuple[PluginUse, ...] = ()
         self._lost: dict[Place, Mapping[ObjectRef, tuple[Problem, ...]]] = {}
@@ -156,6 +159,8 @@ class Assembly:
         self._port_users.replace(ref, ports_before, ports_now)
         self._dirty_hosts.update(hosts_before | hosts_now)
         self._dirty_names.update(names_before | names_now)
+        if self._wildcard_tls:
+            self._dirty_hosts.update({name: None for name in names_before | names_now if self._host_users.of(name)})
         self._dirty_ports.update(ports_before | ports_now)
 
     def _replace_own(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> None:
@@ -252,9 +257,36 @@ class Assembly:
         self._set_lost(("host", host), verdict.lost)
         if verdict.is_claimed:
             routes = tuple(map(self._with_globals, verdict.routes)) if self._global_plugins else verdict.routes
-            self._put(VirtualHost(host=host, routes=routes, tls=verdict.tls, falls_through=verdict.falls_through))
+            tls = verdict.tls or (self._inherited_tls(host) if verdict.inherits_tls else None)
+            self._put(VirtualHost(host=host, routes=routes, tls=tls, falls_through=verdict.falls_through))
         else:
             self._discard("hosts", host)
+        if host.startswith(ANY_DEPTH):
+            self._note_wildcard_tls(host, verdict.tls)
+
+    def _note_wildcard_tls(self, host: str, tls: TlsPolicy | None) -> None:
+        """Note what is asked for all names below a domain. A change of it is one of every host there."""
+        if self._wildcard_tls.get(host) == tls:
+            return
+        if tls is None:
+            del self._wildcard_tls[host]
+        else:
+            self._wildcard_tls[host] = tls
+        below = (each for each in self._host_users.used if each != host and each.endswith(host[2:]))
+        self._dirty_hosts.update(dict.fromkeys(below))
+
+    def _inherited_tls(self, host: str) -> TlsPolicy | None:
+        """Return what is asked of a host by the longest wildcard that takes its name.
+
+        A certificate is chosen by the name alone, so that what goes with it must not depend on which routes there are.
+        """
+        if any(self._fragments[ref].falls_through for ref in self._name_users.of(host)):
+            return None  # a certificate of its own, with which nothing is asked
+        domain = host.removeprefix(ANY_DEPTH) if self._wildcard_tls else ""
+        while domain := domain.partition(".")[2]:
+            if found := self._wildcard_tls.get(ANY_DEPTH + domain):
+                return found
+        return None
 
     def _assemble_port(self, port: StreamPort) -> None:
         routes, lost = award_port(port, (self._fragments[ref] for ref in self._port_users.of(port)), self._sharing)

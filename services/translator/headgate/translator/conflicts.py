@@ -52,6 +52,8 @@ class Verdict(NamedTuple):
     """Whether the host exists: a canary alone makes none."""
     falls_through: bool
     """Whether requests that none of its routes takes are other hosts' business."""
+    inherits_tls: bool
+    """Whether the TLS of a wildcard that takes its name holds for it, if it has none of its own."""
     routes: tuple[Route, ...]
     tls: TlsPolicy | None
     lost: dict[ObjectRef, tuple[Problem, ...]]
@@ -98,6 +100,7 @@ def merge_host(host: str, fragments: Iterable[Fragment], sharing: Sharing = _NOT
     return Verdict(
         is_claimed,
         all(fragment.falls_through for fragment in users),
+        any(fragment.falls_through for fragment in users),
         tuple(claim.route for claim in fitting),
         tls,
         {ref: tuple(problems) for ref, problems in lost.items()},

@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 
 from fakes.apisix import Translated, resource, route, rule
-from fakes.deltas import tls_secret
-from headgate.common.table import Certificate
+from fakes.deltas import applied, deleted, tls_secret
+from headgate.common.snapshot import decode_chunk
+from headgate.common.table import Certificate, VirtualHost
+from headgate.translator.offline import make_dialects
+from headgate.translator.translation import Translation
 
 
 def tls(name: str = "tls", **spec: Any) -> Any:
@@ -98,6 +101,71 @@ def test_what_is_asked_of_clients_holds_for_rules_without_hosts_too() -> None:
     assert found.tls is not None
     assert found.falls_through
     assert table.winner("a.com/") == "route rule"
+
+
+def asked_of(table: Translated, host: str) -> bool:
+    found = table.host(host)
+    assert found is not None
+    return found.tls is not None and found.tls.client_auth is not None
+
+
+def test_what_is_asked_for_all_names_of_a_domain_holds_for_hosts_with_routes_of_their_own() -> None:
+    objects = [
+        tls(hosts=["*.a.com"], client=CLIENT),
+        route(rule(hosts=["x.a.com", "*.deep.a.com", "a.com", "xa.com"])),
+        tls_secret("cert", "*.a.com"),
+        tls_secret("ca", authorities_pem="authorities"),
+    ]
+    for order in (objects, objects[::-1]):
+        table = Translated(*order)
+        asked = [asked_of(table, host) for host in ("x.a.com", "**.deep.a.com", "a.com", "xa.com")]
+        assert asked == [True, True, False, False]
+
+
+def test_a_hosts_own_certificate_goes_before_that_of_its_domain() -> None:
+    client = {"caSecret": {"name": "other"}}
+    authorities = [tls_secret(name, authorities_pem=name) for name in ("ca", "other")]
+    own = tls("own", hosts=["x.a.com"], client=client)
+    table = Translated(tls(hosts=["*.a.com"], client=CLIENT), own, tls_secret("cert", "*.a.com"), *authorities)
+    found = table.host("x.a.com")
+    assert found is not None
+    assert found.tls is not None
+    assert found.tls.client_auth is not None
+    assert found.tls.client_auth.ca_pem == "other"
+
+
+def test_a_host_with_a_certificate_of_its_own_asks_what_goes_with_that_and_nothing_else() -> None:
+    objects = [
+        tls(hosts=["*.a.com"], client=CLIENT),
+        tls("own", hosts=["x.a.com"]),
+        route(rule(hosts=["x.a.com", "y.a.com"])),
+        tls_secret("cert", "*.a.com"),
+        tls_secret("ca", authorities_pem="authorities"),
+    ]
+    for order in (objects, objects[::-1]):
+        table = Translated(*order)
+        assert (asked_of(table, "x.a.com"), asked_of(table, "y.a.com")) == (False, True)
+
+
+def test_what_is_asked_for_a_domain_comes_and_goes_with_its_object() -> None:
+    translation = Translation(make_dialects())
+    translation.activate("a")
+    wide = tls(hosts=["*.a.com"], client=CLIENT)
+
+    def asked() -> bool:
+        for _ in translation.settle():
+            pass
+        chunks = translation.assembly.image.chunks()
+        entries = (entry for chunk in chunks for entry in decode_chunk(chunk.kind, chunk.content))
+        return any(entry.tls for entry in entries if isinstance(entry, VirtualHost) and entry.host == "x.a.com")
+
+    for manifest in (route(rule(hosts=["x.a.com"])), tls_secret("ca", authorities_pem="authorities")):
+        translation.apply(applied(manifest))
+    assert not asked()
+    translation.apply(applied(wide))
+    assert asked()
+    translation.apply(deleted(wide))
+    assert not asked()
 
 
 def test_some_paths_may_need_no_certificate() -> None:
