@@ -24,7 +24,17 @@ class Right(NamedTuple):
     verb: str
     group: str
     resource: str
+    """Plural; `*` for all, `*/status` for the subresource of all."""
     name: str = ""
+
+    def covers(self, seen: SeenRequest, group: str) -> bool:
+        """Whether it is the right to a request, if that is in the right's namespace."""
+        resources = ("*", seen.resource, "*/" + seen.resource.partition("/")[2])
+        return (
+            (self.verb, self.group) == (seen.verb, group)
+            and self.resource in resources
+            and self.name in ("", seen.name)
+        )
 
 
 @dataclass
@@ -51,11 +61,10 @@ class RoleHolder:
         if seen.verb in _FOR_ALL:
             return True
         group = seen.path.split("/")[2] if seen.path.startswith("/apis/") else ""
-        right = Right(seen.verb, group, seen.resource)
-        found = self.rights & {right, right._replace(name=seen.name)}
+        found = {right for right in self.rights if right.covers(seen, group)}
         if seen.namespace != self.namespace:
             self.outside.append(seen)
-            found = frozenset()
+            found = set()
         self.used |= found
         if not found:
             self.refused.append(seen)

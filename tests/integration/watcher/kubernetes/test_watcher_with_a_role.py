@@ -13,7 +13,7 @@ from fakes.kubernetes_rights import RoleHolder
 from fakes.nats import real_bus
 from fakes.service_process import running_service
 from fakes.waiting import until
-from headgate.common.resources import APISIX_KINDS, ObjectRef
+from headgate.common.resources import APISIX_KINDS, ObjectRef, ResourceKind
 from headgate.common.sealing import load_or_create_key_pair
 from headgate.common.status import (
     ConditionType,
@@ -46,15 +46,14 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     account = RoleHolder.of(ROLE, TENANT)
     async with FakeKubernetes() as api, real_bus() as (server, bus):
         api.accounts[TOKEN] = account
-        api.install(
-            "apisix.apache.org/v2",
-            *(Resource(kind.group, kind.resource, kind.kind, kind.namespaced, is_custom=True) for kind in APISIX_KINDS),
-        )
+        for kind in APISIX_KINDS:
+            resource = Resource(kind.group, kind.resource, kind.kind, kind.namespaced, is_custom=True)
+            api.install(f"{kind.group}/{kind.versions[0]}", resource)
         for namespace in (TENANT, OTHER):
             api.apply(ingress("web", namespace=namespace))
             api.apply(service("web", namespace=namespace))
             for kind in OF_APISIX:
-                api.apply(_apisix(kind.kind, namespace))
+                api.apply(_apisix(kind, namespace))
         stores = await NatsStores.open(bus)
         flags = (
             f"--kubeconfig={api.write_kubeconfig(tmp_path / 'config', user={'token': TOKEN})}",
@@ -66,9 +65,9 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
             yield World(api, account, stores)
 
 
-def _apisix(kind: str, namespace: str) -> dict[str, object]:
+def _apisix(kind: ResourceKind, namespace: str) -> dict[str, object]:
     metadata = {"name": "web", "namespace": namespace}
-    return {"apiVersion": "apisix.apache.org/v2", "kind": kind, "metadata": metadata, "spec": {}}
+    return {"apiVersion": f"{kind.group}/{kind.versions[0]}", "kind": kind.kind, "metadata": metadata, "spec": {}}
 
 
 def _has_lease(api: FakeKubernetes) -> bool:
@@ -95,7 +94,7 @@ def _update(api: FakeKubernetes, group: str, version: str, resource: str, kind: 
 KINDS = (
     ("networking.k8s.io", "v1", "ingresses", "Ingress"),
     ("", "v1", "services", "Service"),
-    *((kind.group, "v2", kind.resource, kind.kind) for kind in OF_APISIX),
+    *((kind.group, kind.versions[0], kind.resource, kind.kind) for kind in OF_APISIX),
 )
 
 
