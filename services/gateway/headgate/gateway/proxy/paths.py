@@ -77,7 +77,8 @@ def normalize(path: bytes, mode: PathNormalization) -> tuple[bytes, bytes] | Non
     plain = plain_escapes(path)
     if mode == "off":
         return plain, path
-    if b"%00" in plain:
+    if b"%00" in plain or plain_escapes(plain) != plain:
+        # In `%2%65` servers that leave the half escape alone find `%2e`, and those that decode once more a dot.
         return None
     slashed = _SLASHES.sub(b"/", plain)
     merged = _EMPTY_SEGMENTS.sub(b"/", slashed)
