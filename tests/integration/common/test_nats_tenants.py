@@ -10,7 +10,7 @@ import pytest
 from fakes.nats_servers import NatsServer
 from headgate.common.bus import Bus
 from headgate.common.deltas import ClusterAnnouncement, Delta, Operation
-from headgate.common.errors import NotPermitted
+from headgate.common.errors import NotPermitted, StoreUnavailable
 from headgate.common.nats_access import NatsAccess
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Chunk, digest_of
@@ -18,6 +18,8 @@ from headgate.common.stores.nats import FOR_GATEWAYS, FOR_WATCHERS, NatsStores, 
 
 DEPLOYED = Path(__file__).parents[3] / "deploy"
 ROLES = ("watcher", "translator", "gateway", "reader", "admin")
+ROOM = 100_000
+"""Bytes that a tenant may store here."""
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CHUNK = Chunk("hosts", "", digest_of(b"content"), b"content")
 NEEDS = {"watcher": FOR_WATCHERS, "gateway": FOR_GATEWAYS}
@@ -27,7 +29,7 @@ NEEDS = {"watcher": FOR_WATCHERS, "gateway": FOR_GATEWAYS}
 async def server(tmp_path: Path) -> AsyncIterator[NatsServer]:
     """A server on what the head of the file says to put together; TLS is another test's."""
     for source in (DEPLOYED / "tenant" / "accounts.conf", DEPLOYED / "nats" / "roles.conf"):
-        (tmp_path / source.name).write_text(source.read_text())
+        (tmp_path / source.name).write_text(source.read_text().replace("max_file: 1G", f"max_file: {ROOM}"))
     watcher = (DEPLOYED / "nats" / "watcher-local.conf").read_text()
     users = ["SYSTEM"]
     for tenant in ("team-a", "team-b"):
@@ -61,14 +63,14 @@ async def stores_of(server: NatsServer, role: str, tenant: str) -> AsyncIterator
         await bus.close()
 
 
-def delta(cluster: str) -> Delta:
+def delta(cluster: str, name: str = "web", size: int = 0) -> Delta:
     return Delta(
-        ref=ObjectRef(cluster, "", "services", cluster, "web"),
+        ref=ObjectRef(cluster, "", "services", cluster, name),
         operation=Operation.APPLY,
-        uid="uid",
+        uid=f"uid-{name}",
         resource_version="1",
         observed_at=NOW,
-        object={"metadata": {"name": "web"}},
+        object={"metadata": {"name": name, "annotations": {"long": "x" * size}}},
     )
 
 
@@ -100,3 +102,19 @@ async def test_a_role_is_narrowed_to_its_part_of_its_own_account(server: NatsSer
                 await watcher.log_writer.append(delta("team-b"))
         async with stores_of(server, "reader", "team-a") as reader:
             assert await reader.log_reader.announcements() == []
+
+
+async def test_a_tenant_whose_room_is_full_waits_and_keeps_nobody_from_writing(server: NatsServer) -> None:
+    async with (
+        stores_of(server, "translator", "team-a"),
+        stores_of(server, "translator", "team-b"),
+        stores_of(server, "watcher", "team-a") as ours,
+        stores_of(server, "watcher", "team-b") as theirs,
+    ):
+        large = [delta("team-a", f"web-{number}", ROOM // 4) for number in range(8)]
+        with pytest.raises(StoreUnavailable, match="limits exceeded"):
+            _ = [await ours.log_writer.append(each) for each in large]
+        with pytest.raises(StoreUnavailable, match="limits exceeded"):
+            await ours.log_writer.append_all(large)
+        await theirs.log_writer.append(delta("team-b"))
+        assert await theirs.log_writer.read_state("team-b")

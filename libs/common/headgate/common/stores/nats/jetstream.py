@@ -37,7 +37,9 @@ _STREAM_NOT_FOUND = 10059
 _NAME_IN_USE = 10058
 _NO_MESSAGE = 10037
 _WRONG_SEQUENCE = frozenset({10071, 10164})
-_UNAVAILABLE = frozenset({10008, 10023, 10074, 10076, 10077, 10115, 10039})
+_FULL = frozenset({10002, 10028, 10047})
+"""The account or the server may store no more; whoever looks after it can change that while we wait."""
+_UNAVAILABLE = frozenset({10008, 10023, 10074, 10076, 10077, 10115, 10039}) | _FULL
 
 EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence"
 MESSAGE_ID = "Nats-Msg-Id"
