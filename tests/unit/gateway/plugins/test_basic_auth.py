@@ -32,7 +32,7 @@ async def test_right_password_passes_and_wrong_ones_do_not() -> None:
     assert await status(PLAIN, asking(name="jill")) == 401
 
 
-@pytest.mark.parametrize("value", ["", "Bearer x", "Basic", "Basic %%%", "Basic amFjaw=="])
+@pytest.mark.parametrize("value", ["", "Bearer x", "Basic", "Basic %%%", "Basic \xe9", "Basic amFjaw=="])
 async def test_what_is_no_credentials_is_asked_for_some(value) -> None:
     response = await asked(chain(("basic-auth", {**PLAIN, "realm": 'a "b"'})), request("/", [("Authorization", value)]))
     assert response is not None

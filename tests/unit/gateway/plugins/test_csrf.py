@@ -68,3 +68,8 @@ async def test_token_may_have_another_name() -> None:
     response = await answered(chain(("csrf", config)), request(), Response(404))
     assert (response.headers.get("Set-Cookie") or "").startswith("X-Token=")
     assert await refusal(both(await token_of(config), "X-Token"), config) is None
+
+
+async def test_a_token_with_a_time_beyond_all_numbers_is_refused() -> None:
+    token = base64.b64encode(b'{"random": "a", "expires": 1e999, "sign": "b"}').decode()
+    assert await refusal(both(token)) == "Failed to verify the csrf token signature"

@@ -5,7 +5,6 @@ by `request.consumer` and by the variables `consumer_name` and `consumer_group_i
 """
 
 import base64
-import binascii
 from collections.abc import Awaitable
 from typing import ClassVar, TypeVar
 
@@ -78,7 +77,7 @@ def basic_credentials(request: Request) -> tuple[bytes, bytes] | None:
         return None
     try:
         decoded = base64.b64decode(text.strip(), validate=True)
-    except binascii.Error:
+    except ValueError:
         return None
     name, colon, password = decoded.partition(b":")
     return (name, password) if colon else None

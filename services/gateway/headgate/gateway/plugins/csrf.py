@@ -5,7 +5,6 @@ cookie and in a header of the same name, which pages of other origins cannot; el
 """
 
 import base64
-import binascii
 import hashlib
 import hmac
 import json
@@ -70,7 +69,7 @@ class Csrf(Plugin[CsrfConfig]):
         try:
             token = json.loads(base64.b64decode(text, validate=True))
             drawn, issued, sign = token["random"], int(token["expires"]), str(token["sign"])
-        except (binascii.Error, ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, OverflowError, KeyError, TypeError, RecursionError):
             return False
         if self.config.expires and time.time() - issued > self.config.expires:
             return False
