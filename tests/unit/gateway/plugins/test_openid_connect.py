@@ -189,6 +189,21 @@ async def test_a_browser_is_sent_to_the_provider_and_has_a_session_when_it_is_ba
     assert decoded(told.get("X-Userinfo")) == {"sub": "jack", "name": "Jack", "token": "access-0"}
 
 
+async def test_a_session_is_held_to_the_rules_of_each_route() -> None:
+    async with site() as here:
+        browser = Browser(here.chain(session=SESSION))
+        await browser.log_in(here.provider)
+        for named, expected in (("Jack", 200), ("Jill", 401)):
+            user = {"properties": {"name": {"const": named}}, "required": ["name"]}
+            schema = {"properties": {"user": user}, "required": ["user", "id_token", "access_token"]}
+            browser.plugins = here.chain(session=SESSION, claim_schema=schema)
+            assert (await browser.get()).status == expected
+        browser.plugins = here.chain(
+            session=SESSION, claim_validator={"audience": {"claim": "groups", "required": True}}
+        )
+        assert (await browser.get()).status == 401
+
+
 async def test_any_gateway_with_the_secret_takes_up_a_session_and_others_do_not() -> None:
     async with site() as here:
         browser = Browser(here.chain(session=SESSION))

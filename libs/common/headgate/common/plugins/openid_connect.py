@@ -108,7 +108,8 @@ class OpenidConnectConfig(PluginConfig):
     introspection_expiry_claim: str = Field(default="exp", min_length=1)
     claim_validator: ClaimValidator = ClaimValidator()
     claim_schema: Schema | None = None
-    """JSON Schema of the claims; others are refused with 401."""
+    """JSON Schema of a token's claims, and of what a session has: `user`, `id_token` (claims both) and `access_token`.
+    Others are refused with 401."""
     required_scopes: tuple[str, ...] = ()
     """Without them the answer is 403."""
     iat_slack: int = Field(default=120, ge=0)

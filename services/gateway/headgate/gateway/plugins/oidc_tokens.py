@@ -49,9 +49,22 @@ class TokenChecker:
             if claims.get("iss") not in issuers:
                 raise TokenRefused("the token is of another issuer")
         self._check_audience(claims)
-        if self._schema is not None and not self._schema.is_valid(dict(claims)):
-            raise TokenRefused("the token's claims do not keep to claim_schema")
+        self._check_schema(dict(claims))
         return claims
+
+    def check_session(self, access_token: str, id_claims: Claims, user: Claims) -> None:
+        """Look whether a session will do for this use of the plugin: another one may have begun it.
+
+        Raises:
+            TokenRefused: it will not.
+        """
+        self._check_audience(id_claims)
+        told = {"access_token": access_token, "id_token": dict(id_claims)}
+        self._check_schema({**told, "user": dict(user)} if user else told)
+
+    def _check_schema(self, content: dict[str, Any]) -> None:
+        if self._schema is not None and not self._schema.is_valid(content):
+            raise TokenRefused("the token's claims do not keep to claim_schema")
 
     def lacks_scope(self, claims: Claims) -> bool:
         """Tell whether a token lacks a scope that is required."""

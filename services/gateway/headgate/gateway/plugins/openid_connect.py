@@ -64,6 +64,9 @@ class OpenidConnect(Plugin[OpenidConnectConfig]):
         assert self._login is not None
         try:
             outcome = await self._login.go(request)
+            if isinstance(outcome, Found):
+                held = outcome.session
+                self._checker.check_session(held.access_token, held.id_claims, held.user)
         except TokenRefused as error:
             return self._refuse(request, str(error), "")
         if isinstance(outcome, Found):
