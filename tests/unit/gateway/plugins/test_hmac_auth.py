@@ -63,6 +63,7 @@ async def test_what_is_no_signature_is_asked_for_one(value) -> None:
         ({"key_id": "jill"}, "Invalid key_id"),
         ({"secret": b"other"}, "Invalid signature"),
         ({"signature": "%%%"}, "Invalid signature"),
+        ({"signature": "\xe9"}, "Invalid signature"),
         ({"headers": "date @request-target x-a"}, "Invalid signature"),
         ({"age_s": 900}, "Date header missing, or Clock skew exceeded"),
         ({"age_s": -900}, "Date header missing, or Clock skew exceeded"),
@@ -85,6 +86,7 @@ async def test_a_changed_path_header_or_method_breaks_the_signature() -> None:
 async def test_algorithms_headers_and_clocks_are_configured() -> None:
     assert await refused(signed(algorithm="hmac-sha1"), allowed_algorithms=["hmac-sha256"]) == "Invalid algorithm"
     assert await refused(signed(("date",)), signed_headers=["@request-target"]) != ""
+    assert await refused(signed(("x-a",)), signed_headers=["x-a"]) == 'expected header "date" missing in signing'
     assert await refused(signed(("x-a",), age_s=9000), signed_headers=[], clock_skew=0) == ""
 
 

@@ -19,7 +19,8 @@ class HmacAuthConfig(AuthenticationConfig):
     clock_skew: int = Field(default=300, ge=0)
     """Seconds that the request's `Date` may be off; 0: it is not looked at."""
     signed_headers: tuple[str, ...] = ("date",)
-    """Headers that have to be among those that are signed; `@request-target` for method and path."""
+    """Headers that have to be among those that are signed; `@request-target` for method and path. `date` always has to,
+    unless `clock_skew` is 0."""
     validate_request_body: bool = False
     """The request needs a `Digest` that is that of its body: `SHA-256=` and the digest in base64. Have `digest` signed
     too, or anybody can put in another one."""

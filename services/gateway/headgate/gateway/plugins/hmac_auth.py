@@ -7,7 +7,6 @@ name in `headers` its value as `name: value`; for `@request-target` the method a
 """
 
 import base64
-import binascii
 import hashlib
 import hmac
 import re
@@ -20,7 +19,7 @@ from typing import Any
 from headgate.common.plugins.hmac_auth import HmacAuthConfig
 from headgate.gateway.plugins.authentication import Authenticator, Identified
 from headgate.gateway.plugins.consumers import KnownCredential
-from headgate.gateway.plugins.interface import Request, Response
+from headgate.gateway.plugins.interface import PluginServices, Request, Response
 
 _SCHEME = "Signature "
 _FIELD = re.compile(r'\s*(\w+)="([^"]*)"\s*')
@@ -37,6 +36,11 @@ class HmacAuth(Authenticator[HmacAuthConfig]):
     order = 2530
     Config = HmacAuthConfig
     scheme = "hmac"
+
+    def __init__(self, config: HmacAuthConfig, services: PluginServices) -> None:
+        super().__init__(config, services)
+        # A date that is looked at but not signed could be put in anew, and the signature used for ever.
+        self._required = {name.lower() for name in config.signed_headers} | ({"date"} if config.clock_skew else set())
 
     def identify(self, request: Request) -> Identified | Awaitable[Identified]:
         """Check the signature, and the digest of the body where that is asked for."""
@@ -62,7 +66,7 @@ class HmacAuth(Authenticator[HmacAuthConfig]):
             return "Invalid algorithm"
         if self.config.clock_skew and not self._is_timely(request.headers.get("Date")):
             return "Date header missing, or Clock skew exceeded"
-        missing = {name.lower() for name in self.config.signed_headers} - {name.lower() for name in signed}
+        missing = self._required - {name.lower() for name in signed}
         if missing:
             return f'expected header "{min(missing)}" missing in signing'
         text = "".join(f"{line}\n" for line in _signed_lines(request, given["keyId"], signed))
@@ -70,7 +74,7 @@ class HmacAuth(Authenticator[HmacAuthConfig]):
         expected = hmac.new(secret, text.encode("latin-1"), _HASHES[algorithm]).digest()
         try:
             signature = base64.b64decode(given["signature"], validate=True)
-        except binascii.Error:
+        except ValueError:
             signature = b""
         return "" if hmac.compare_digest(signature, expected) else "Invalid signature"
 
