@@ -50,6 +50,12 @@ async def test_a_request_without_a_token_passes_only_where_that_is_configured() 
     assert await refused(request("/"), strict=False) == (200, "")
 
 
+async def test_what_a_token_would_say_is_not_taken_from_the_client() -> None:
+    given = request("/", [("X-Opened", "forged")])
+    assert await refused(given, header="X-Token", forward_header="X-Opened", strict=False) == (200, "")
+    assert "X-Opened" not in given.headers
+
+
 @pytest.mark.parametrize(
     ("value", "reason"),
     [

@@ -18,7 +18,7 @@ class ForwardAuthConfig(CalledConfig):
     upstream_headers: tuple[str, ...] = ()
     """Headers of its answer that the upstream gets; what the client sent under these names is dropped."""
     upstream_headers_regex: PatternText | None = None
-    """The same by pattern, for the headers that the answer has."""
+    """The same by pattern."""
     client_headers: tuple[str, ...] = ()
     """Headers of its answer that the client gets when the request is refused. `WWW-Authenticate` and `Location` always
     go along."""

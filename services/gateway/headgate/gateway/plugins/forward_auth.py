@@ -42,6 +42,7 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
         except CallFailed as error:
             self.services.logger.warning("forward-auth of %s: %s", request.route, error)
             if config.allow_degradation:
+                self._pass(request, Response(200))
                 return None
             return Response.refusal(config.status_on_error, "the authentication service did not answer")
         if verdict.status >= 300 or verdict.status < 200:
@@ -89,7 +90,8 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
         for name in self.config.upstream_headers:
             _copy(verdict.headers, request.headers, name)
         if self._passed is not None:
-            names = {name for name, _ in verdict.headers if self._passed.search(name.encode("latin-1"))}
+            both = (*request.headers, *verdict.headers)
+            names = {name for name, _ in both if self._passed.search(name.encode("latin-1"))}
             for name in sorted(names):
                 _copy(verdict.headers, request.headers, name)
         if self.config.response_cookies:

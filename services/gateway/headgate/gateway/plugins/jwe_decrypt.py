@@ -26,6 +26,8 @@ class JweDecrypt(Plugin[JweDecryptConfig]):
         """Put what is in the token in its place."""
         given = request.headers.get(self.config.header)
         if not given:
+            # Nobody but a token says what stands there.
+            request.headers.remove(self.config.forward_header)
             return Response.refusal(403, "missing JWE token in request") if self.config.strict else None
         token = given[7:] if given[:7].lower() == "bearer " else given
         parts = token.split(".")
