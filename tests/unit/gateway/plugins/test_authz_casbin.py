@@ -33,6 +33,7 @@ CONFIG = {"model": MODEL, "policy": POLICY, "username": "user"}
         ("bob", "/res", "POST", False),
         ("bob", "/", "GET", True),
         ("bob", "/", "POST", False),
+        ("bob", "/%2f", "GET", True),
     ],
 )
 async def test_the_policy_decides(user, path, method, is_allowed) -> None:

@@ -3,6 +3,7 @@ import pytest
 from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.interface import Headers, PluginServices, Response
 from headgate.gateway.plugins.kept_answers import KeptAnswer, KeptAnswers
+from unit.gateway.plugins.people import basic
 from unit.gateway.plugins.running import Clock, answered, asked, chain, exchanged, request
 
 STATUS = "Apisix-Cache-Status"
@@ -217,3 +218,12 @@ def test_answers_that_vary_otherwise_take_the_place_of_those_before() -> None:
     assert found is not None
     assert len(found.body) == 2
     assert answers.size == kept(2).size
+
+
+async def test_users_who_are_no_consumers_get_nothing_of_each_other(clock) -> None:
+    users = {"users": [{"username": name, "password": "p"} for name in ("jack", "jill")]}
+    told = {**users, "hide_credentials": True, "user_header": "X-User"}
+    plugins = cache(clock, ("basic-auth", told))
+    for name, expected in (("jack", "MISS"), ("jill", "MISS"), ("jack", "HIT")):
+        response = await got(plugins, headers=[basic(name, "p")], body=name.encode())
+        assert (response.headers.get(STATUS), response.body) == (expected, name.encode())

@@ -64,6 +64,10 @@ async def test_requests_are_let_in_by_page(config, referer, expected) -> None:
         ({"block_rules": ["select.+from"]}, "/?q=select%20a%20from%20b", 403),
         ({"block_rules": ["^/a$"], "rejected_code": 404}, "/a", 404),
         ({"block_rules": ["^/a$"]}, "/a?b", 200),
+        ({"block_rules": ["^/admin"]}, "/%61dmin", 403),
+        ({"block_rules": ["^/admin"]}, "//admin", 403),
+        ({"block_rules": ["^/a/b$"]}, "/x/../a%2Fb", 403),
+        ({"block_rules": ["%61"]}, "/%61dmin", 403),
     ],
 )
 async def test_requests_are_refused_by_target(config, target, expected) -> None:

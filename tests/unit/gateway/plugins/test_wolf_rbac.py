@@ -31,6 +31,7 @@ async def answer(service: Service, given: Request) -> Response:
         request("/get", [("Authorization", TOKEN)]),
         request("/get", [("x-rbac-token", TOKEN), ("X-UserId", "1"), ("X-Username", "admin")]),
         request("/get", [("Cookie", f"x-rbac-token={TOKEN}")]),
+        request("/%67et", [("x-rbac-token", TOKEN)]),
     ],
 )
 async def test_a_token_that_wolf_knows_is_its_applications_and_its_users(given) -> None:
@@ -41,6 +42,7 @@ async def test_a_token_that_wolf_knows_is_its_applications_and_its_users(given) 
     for headers in (given.headers, response.headers):
         assert {name: headers.get(name) for name in told} == told
     assert given.headers.get("X-Consumer-Username") == "wolf_user"
+    assert given.variables["remote_user"] == "shop/100"
     assert "appID=shop&resName=%2Fget&action=GET&clientIP=192.0.2.1" in service.seen[0].target
 
 

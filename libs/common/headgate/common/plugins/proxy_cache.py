@@ -32,6 +32,6 @@ class ProxyCacheConfig(PluginConfig):
     hide_cache_headers: bool = False
     """Take `Cache-Control` and `Expires` out of answers."""
     consumer_isolation: bool = True
-    """Consumers never get what was kept for others."""
+    """Consumers, and users whom a plugin has recognised, never get what was kept for others."""
     cache_set_cookie: bool = False
     """Keep answers with `Set-Cookie` too."""

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from headgate.common.plugins.authz_casbin import AuthzCasbinConfig
+from headgate.gateway.plugins.decoded_paths import decoded_text
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.keyed import Keyed
 
@@ -34,7 +35,7 @@ class AuthzCasbin(Plugin[AuthzCasbinConfig]):
 
     async def on_request(self, request: Request) -> Response | None:
         """Decide."""
-        asked = request.headers.get(self.config.username) or "anonymous", request.path, request.method
+        asked = request.headers.get(self.config.username) or "anonymous", decoded_text(request.path), request.method
         key = "\n".join(asked)
         is_allowed = self._decided.get(key)
         if is_allowed is None:

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 from headgate.common.plugins.fields import BadHeader
 from headgate.common.plugins.opa import OpaConfig
 from headgate.gateway.plugins.calls import CallFailed, call_url
+from headgate.gateway.plugins.decoded_paths import decoded_text
 from headgate.gateway.plugins.interface import Headers, Plugin, Request, Response
 
 _MAX_ANSWER = 1 << 20
@@ -66,7 +67,7 @@ class Opa(Plugin[OpaConfig]):
                 "method": request.method,
                 "host": request.host,
                 "port": request.port,
-                "path": request.path,
+                "path": decoded_text(request.path),
                 "headers": {name.lower(): request.headers.get(name) for name, _ in request.headers},
                 "query": _query(request.query),
             },

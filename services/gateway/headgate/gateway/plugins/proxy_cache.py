@@ -149,8 +149,10 @@ class ProxyCache(Plugin[ProxyCacheConfig]):
         self._kept.put(state.key, state.headers, vary, KeptAnswer(answer.status, headers, body, now, now + lifetime_s))
 
     def _key_of(self, request: Request) -> str:
-        consumer = (variable(request, "consumer_name") or "") if self.config.consumer_isolation else ""
-        return "\n".join([self.config.cache_zone, consumer, *(part.render(request) for part in self._key)])
+        whose = [""]
+        if self.config.consumer_isolation:
+            whose = [variable(request, name) or "" for name in ("consumer_name", "remote_user")]
+        return "\n".join([self.config.cache_zone, *whose, *(part.render(request) for part in self._key)])
 
 
 class _Keeping(BodyFilter):

@@ -1,7 +1,11 @@
-"""`uri-blocker`: refuse requests by path and query."""
+"""`uri-blocker`: refuse requests by path and query.
+
+Rules are held against the path as it was sent and as servers read it, so that `/%61dmin` and `//admin` are `/admin`.
+"""
 
 from headgate.common.patterns import compile_pattern
 from headgate.common.plugins.restrictions import UriBlockerConfig
+from headgate.gateway.plugins.decoded_paths import decoded
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 
 
@@ -18,8 +22,9 @@ class UriBlocker(Plugin[UriBlockerConfig]):
 
     def on_request(self, request: Request) -> Response | None:
         """Refuse a request that a rule matches."""
-        target = request.original_target.encode("latin-1")
-        if not any(rule.search(target) is not None for rule in self._rules):
+        path, target = request.original_path, request.original_target.encode("latin-1")
+        targets = {target, decoded(path) + target[len(path) :]}
+        if not any(rule.search(target) is not None for target in targets for rule in self._rules):
             return None
         config, reason = self.config, "blocked by a rule for its path or query"
         if config.rejected_msg is None:

@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote_plus, urlencode
 from headgate.common.plugins.wolf_rbac import WolfRbacConfig, WolfRbacCredential
 from headgate.gateway.plugins.calls import CallFailed, call_url
 from headgate.gateway.plugins.consumers import attach
+from headgate.gateway.plugins.decoded_paths import decoded_text
 from headgate.gateway.plugins.interface import Headers, Plugin, Request, Response
 from headgate.gateway.plugins.variables import cookie_value, query_value
 
@@ -40,7 +41,8 @@ class WolfRbac(Plugin[WolfRbacConfig]):
         if credential is None:
             return Response.refusal(401, "Invalid appid in rbac token")
         known: WolfRbacCredential = credential.config
-        asked = {"appID": application, "resName": request.path, "action": request.method, "clientIP": request.client}
+        place = {"resName": decoded_text(request.path), "action": request.method}
+        asked = {"appID": application, **place, "clientIP": request.client}
         url = f"{known.server}/wolf/rbac/access_check?{urlencode(asked)}"
         try:
             question = Request(headers=Headers([("x-rbac-token", token)]))
@@ -51,10 +53,13 @@ class WolfRbac(Plugin[WolfRbacConfig]):
         if answer.status not in (200, 401):
             return Response.refusal(500, f"request to wolf-server failed, status: {answer.status}")
         told = _read(answer)
-        self._tell(request, known.header_prefix, told)
+        headers = self._tell(request, known.header_prefix, told)
         if answer.status != 200:
             return Response.refusal(401, str(told.get("reason") or "refused by wolf"))
         attach(request, credential.consumer, credential)
+        if headers:
+            # One consumer has many users, who must not be taken for each other by what goes by `$remote_user`.
+            request.variables["remote_user"] = "/".join([application, headers[0][1]])
         return None
 
     def on_response(self, request: Request, response: Response) -> None:
@@ -63,7 +68,7 @@ class WolfRbac(Plugin[WolfRbacConfig]):
         for name, value in told if isinstance(told, list) else ():
             response.headers.set(name, value)
 
-    def _tell(self, request: Request, prefix: str, told: dict[str, Any]) -> None:
+    def _tell(self, request: Request, prefix: str, told: dict[str, Any]) -> list[tuple[str, str]]:
         """Tell the upstream who it is; what the client says of it is dropped."""
         data = told.get("data")
         user = data.get("userInfo") if isinstance(data, dict) else None
@@ -76,6 +81,7 @@ class WolfRbac(Plugin[WolfRbacConfig]):
         for name, value in headers:
             request.headers.set(name, value)
         request.variables[_TOLD] = headers
+        return headers
 
 
 def _token(request: Request) -> str | None:
