@@ -5,6 +5,7 @@ import contextlib
 import ssl
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import cache
 from typing import TypeVar
 
 from headgate.common.plugins.loggers import AddressConfig, BatchConfig
@@ -61,15 +62,22 @@ def as_array(entries: Sequence[bytes], batch_size: int) -> bytes:
     return entries[0] if batch_size == 1 else b"[" + b",".join(entries) + b"]"
 
 
+@cache
+def _unchecked() -> ssl.SSLContext:
+    """Make what connections with TLS are made by; once, as the reading of all authorities holds up the loop."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
 async def send_stream(
     host: str, port: int, data: bytes, *, timeout_s: float, tls: bool = False, server_name: str | None = None
 ) -> None:
     """Send bytes over a connection of their own. Raises OSError."""
     context = None
     if tls:
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
+        context = _unchecked()
     try:
         async with asyncio.timeout(timeout_s):
             _, writer = await asyncio.open_connection(

@@ -6,6 +6,7 @@ A connection for each question: what a bind says holds for its connection.
 import asyncio
 import contextlib
 import ssl
+from functools import cache
 from urllib.parse import urlsplit
 
 from pyasn1.codec.ber import decoder, encoder
@@ -43,11 +44,18 @@ def _server(config: LdapAuthConfig) -> tuple[str, int, ssl.SSLContext | None]:
     uri = config.ldap_uri
     parts = urlsplit(uri if "://" in uri else f"ldap://{uri}")
     has_tls = config.use_tls or parts.scheme == "ldaps"
-    context = ssl.create_default_context() if has_tls else None
-    if context is not None and not config.tls_verify:
+    context = _context(verify=config.tls_verify) if has_tls else None
+    return parts.hostname or "", parts.port or (636 if has_tls else 389), context
+
+
+@cache
+def _context(*, verify: bool) -> ssl.SSLContext:
+    """Make what connections with TLS are made by; once, as the reading of all authorities holds up the loop."""
+    context = ssl.create_default_context()
+    if not verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    return parts.hostname or "", parts.port or (636 if has_tls else 389), context
+    return context
 
 
 def _bind_request(user_dn: str, password: str) -> bytes:
