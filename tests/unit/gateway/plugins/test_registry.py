@@ -34,6 +34,10 @@ def test_unknown_plugin_is_refused_with_one_like_it() -> None:
     assert "the nearest is gzip" in str(refused(PluginUse(name="gzipp")))
 
 
+def test_what_the_translator_could_not_follow_is_refused_in_its_words() -> None:
+    assert str(refused(PluginUse(name="cors", fault="the Secret is gone"))) == "plugin cors: the Secret is gone"
+
+
 def test_unknown_field_is_refused_with_one_like_it() -> None:
     error = refused(PluginUse(name="cors", config={"max_agee": 1}))
     assert error.plugin == "cors"

@@ -99,6 +99,8 @@ class PluginUse(Entry):
     """Values that gateways open and put into the config, by their place in it: `users.0.password`."""
     order: int | None = None
     """Instead of the plugin's own; greater runs earlier."""
+    fault: str = ""
+    """Why nobody can follow it, where requests must not come through without it: gateways refuse them."""
     is_global: bool = False
     """Runs before the plugins of routes, whatever the orders; no route's and no consumer's of the same name stands
     in its place."""

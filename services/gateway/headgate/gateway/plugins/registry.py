@@ -67,6 +67,8 @@ class PluginRegistry:
         Raises:
             PluginRefused: unknown plugin, bad configuration, or a secret that this gateway cannot open.
         """
+        if use.fault:
+            raise PluginRefused(use.name, "", use.fault)
         kind = self.find(use.name)
         try:
             config = read_config(kind.Config, use, opened_secrets(use, unseal))

@@ -124,3 +124,14 @@ def test_labels_say_of_which_group_a_consumer_is_and_which_plugins_are_the_group
     assert (found(table).group, found(table).labels["custom_id"]) == ("default_gold", "7")
     (made,) = (entry for entry in table.offline.entries if isinstance(entry, ConsumerGroup))
     assert (made.name, [use.name for use in made.plugins]) == ("default_gold", ["limit-count"])
+
+
+def test_a_plugin_of_a_consumer_or_group_that_cannot_be_followed_is_not_left_out() -> None:
+    group = {"headgate.dev/consumer-group": "gold"}
+    broken = {"name": "ip-restriction", "enable": True, "config": {"whitelist": ["nowhere"]}}
+    jack = consumer({"keyAuth": {"value": {"key": "k"}}}, plugins=[broken])
+    table = Translated(jack, resource("ApisixPluginConfig", "gold", {"plugins": [broken]}, labels=group))
+    (gold,) = (entry for entry in table.offline.entries if isinstance(entry, ConsumerGroup))
+    for entry in (found(table), gold):
+        (use,) = entry.plugins
+        assert (use.name, "nowhere" in use.fault) == ("ip-restriction", True)

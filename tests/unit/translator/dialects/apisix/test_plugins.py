@@ -187,6 +187,16 @@ def test_plugins_of_global_rules_run_for_every_route_before_its_own() -> None:
     assert [use.name for use in table.route().plugins] == ["request-id", "gzip", "cors"]
 
 
+def test_a_guard_of_every_route_that_cannot_be_followed_refuses_and_does_not_open_them() -> None:
+    guards = [plugin("saml-auth"), plugin("ip-restriction", whitelist=["nowhere"]), plugin("cors", max_age="x")]
+    keyed = {**plugin("openid-connect"), "secretRef": "gone"}
+    table = Translated(route(rule()), global_rule("all", *guards, keyed))
+    found = uses(table)
+    assert found.keys() == {"saml-auth", "ip-restriction", "openid-connect"}
+    assert "requests are refused" in found["saml-auth"].fault
+    assert "Secret default/gone is not there" in found["openid-connect"].fault
+
+
 def gateway_proxy(**spec: Any) -> Any:
     made = resource("GatewayProxy", "proxy", {"plugins": [{"name": "gzip", "enabled": True}], **spec}, "v1alpha1")
     return {**made, "metadata": {**made["metadata"], "namespace": "edge"}}

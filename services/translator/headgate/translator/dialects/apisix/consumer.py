@@ -101,7 +101,7 @@ def translate_consumer(ref: ObjectRef, manifest: JsonObject, context: Context) -
         group=group_name(ref.namespace, group) if group else "",
         labels=labels,
         credentials=tuple(Credential(use=use) for use in uses),
-        plugins=own.uses,
+        plugins=own.closed,
         created_at=creation_time(manifest),
         provenance=Provenance(cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name),
     )

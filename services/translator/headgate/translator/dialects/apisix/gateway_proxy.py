@@ -35,5 +35,5 @@ def translate_gateway_proxy(ref: ObjectRef, manifest: JsonObject, context: Conte
         Part(Plugin(name=part.value.name, enable=part.value.enabled, config=part.value.config), part.field)
         for part in spec.each("plugins", ProxyPlugin)
     ]
-    uses = read_all(plugins, ref.namespace, context, problems).uses
+    uses = read_all(plugins, ref.namespace, context, problems).guarded
     return Fragment(identify(ref, manifest), problems=tuple(problems), falls_through=True, global_plugins=uses)

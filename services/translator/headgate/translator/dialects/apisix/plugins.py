@@ -84,6 +84,18 @@ class Plugins(NamedTuple):
     """Why requests are refused."""
     backends: tuple[BackendUse, ...] = ()
     """Upstreams that they choose from."""
+    refused: tuple[PluginUse, ...] = ()
+    """Those that cannot be followed, each with its fault."""
+
+    @property
+    def closed(self) -> tuple[PluginUse, ...]:
+        """All of them: where no route refuses requests, those do that cannot be followed."""
+        return (*self.uses, *self.refused)
+
+    @property
+    def guarded(self) -> tuple[PluginUse, ...]:
+        """For all routes at once: of those that cannot be followed only such that keep requests out."""
+        return (*self.uses, *(use for use in self.refused if use.name in GUARDS))
 
 
 def sources(plugins: Iterable[Plugin], field: str, namespace: str) -> list[PluginSource]:
@@ -105,6 +117,7 @@ def read_plugins(written: Iterable[PluginSource], context: Context, problems: li
     merged = {source.plugin.name: source for source in written if source.plugin.enable}
     uses: list[PluginUse] = []
     faults: list[str] = []
+    refused: list[PluginUse] = []
     backends: list[BackendUse] = []
     for source in merged.values():
         found: list[Problem] = []
@@ -116,8 +129,11 @@ def read_plugins(written: Iterable[PluginSource], context: Context, problems: li
         problems += found
         if use is not None:
             uses.append(use)
-        faults += (problem.message for problem in found if problem.severity == "error")
-    return Plugins(tuple(uses), tuple(faults), tuple(backends))
+        wrong = [problem.message for problem in found if problem.severity == "error"]
+        faults += wrong
+        name = source.plugin.name
+        refused += [PluginUse(name=name, fault=fault.removeprefix(f"plugin {name}: ")) for fault in wrong[:1]]
+    return Plugins(tuple(uses), tuple(faults), tuple(backends), tuple(refused))
 
 
 def _lifted(

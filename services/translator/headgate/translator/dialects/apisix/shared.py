@@ -58,7 +58,7 @@ def translate_plugin_config(ref: ObjectRef, manifest: JsonObject, context: Conte
     group = ConsumerGroup(
         key=f"{ref.cluster}/{ref.namespace}/{ref.name}",
         name=group_name(ref.namespace, ref.name),
-        plugins=plugins.uses,
+        plugins=plugins.closed,
         created_at=creation_time(manifest),
         provenance=Provenance(cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name),
     )
@@ -81,7 +81,7 @@ def translate_global_rule(ref: ObjectRef, manifest: JsonObject, context: Context
         problems=tuple(problems),
         falls_through=True,
         backends=plugins.backends,
-        global_plugins=plugins.uses,
+        global_plugins=plugins.guarded,
     )
 
 
