@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, cast
 
 from headgate.cli.errors import UsageMistake
 from headgate.cli.offline import Finding, Note, delta_of, object_name
-from headgate.common.deltas import ClusterAnnouncement, Delta, LogMessage, Operation
+from headgate.common.deltas import ClusterAnnouncement, Delta, Operation
 from headgate.common.resources import APISIX_GROUP, INGRESS, INGRESS_CLASS, JsonObject, ObjectRef
 from headgate.common.selection import Selection
 from headgate.common.snapshot import Chunk, Manifest, decode_chunk
-from headgate.common.stores import DeltaLogReader, LastGoodLog, LogReplay
+from headgate.common.stores import DeltaLogReader, LastGoodLog, LogBatch, LogReplay
 from headgate.common.table import TableEntry
 from headgate.common.table_diff import TableDiff, diff_tables
 from headgate.translator.dialects.ingress import ClassSettings
@@ -47,7 +47,7 @@ class World:
     known: dict[ObjectRef, Known] = field(default_factory=dict)
     ingress_classes: dict[ObjectRef, Delta] = field(default_factory=dict)
 
-    def take(self, messages: Sequence[LogMessage]) -> None:
+    def take(self, messages: LogBatch) -> None:
         """Take messages in."""
         self.intake.receive(messages, Causes())
         for message in messages:

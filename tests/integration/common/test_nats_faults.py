@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from nats.aio.client import Client
@@ -25,13 +25,14 @@ from headgate.common.heartbeats import TTL_S, Heartbeat
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Chunk, Manifest, Pointer, Version, digest_of
 from headgate.common.status import STATUS_STREAM, StatusUpdate, status_subject
-from headgate.common.stores import LogReplay
+from headgate.common.stores import LogBatch, LogReplay
 from headgate.common.stores.nats import FOR_GATEWAYS, NatsStores, Upkeep, boards
 from headgate.common.stores.nats.following import SILENCE_S
 from headgate.common.stores.nats.log import delta_stream
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BOUND_S = 30.0
+Item = TypeVar("Item")
 
 
 def delta(name: str, version: str = "1", size: int = 0) -> Delta:
@@ -170,6 +171,39 @@ async def test_a_log_that_was_restored_from_a_backup_is_replayed(tmp_path: Path)
         await recorder.until(lambda: recorder.versions == {"web": "1", "other": "1"})
         assert len({replay.position.incarnation for replay in recorder.replays}) == 1
         assert [replay.went_back for replay in recorder.replays] == [False, True]
+
+
+async def next_of(log: AsyncIterator[object], kind: type[Item]) -> Item:
+    async with asyncio.timeout(BOUND_S):
+        return await anext(item async for item in log if isinstance(item, kind))
+
+
+async def test_a_reader_that_starts_on_a_restored_log_knows_it_by_what_was_read_before(tmp_path: Path) -> None:
+    async with real_bus() as (server, bus):
+        stores = await NatsStores.open(bus)
+        reader, store, backup = stores.log_reader, server.store_dir / "jetstream", tmp_path / "backup"
+        await stores.log_writer.append(delta("web", "1"))
+        async with aclosing(reader.follow()) as log:  # type: ignore[type-var]
+            kept = (await next_of(log, LogBatch)).last
+        await server.stop()
+        shutil.copytree(store, backup)
+        await server.start()
+        await insist(lambda: stores.log_writer.append(delta("web", "2")))
+        async with aclosing(reader.follow(kept)) as log:  # type: ignore[type-var]
+            assert not (await next_of(log, LogReplay)).went_back
+            lost = (await next_of(log, LogBatch)).last
+        await server.stop()
+        shutil.rmtree(store)
+        shutil.copytree(backup, store)
+        await server.start()
+        await insist(lambda: reader.went_back(lost))
+        assert await reader.went_back(lost)
+        for number in range(3):  # the sequence is taken again, by another message
+            await insist(lambda n=number: stores.log_writer.append(delta(f"other{n}")))  # type: ignore[misc]
+        for place, went_back in ((kept, False), (lost, True)):
+            assert await reader.went_back(place) is went_back
+            async with aclosing(reader.follow(place)) as log:  # type: ignore[type-var]
+                assert (await next_of(log, LogReplay)).went_back is went_back
 
 
 async def test_a_log_that_was_made_anew_and_then_replaced_by_its_backup_went_back(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.common import snapshot, trie
+from headgate.common.deltas import LogPlace
 from headgate.common.errors import DecodeError
 from headgate.common.snapshot import (
     MAX_NAMES,
@@ -218,6 +219,17 @@ def test_a_manifest_of_the_schema_before_rollouts_is_read() -> None:
     earlier = {"schema_version": 3, "table": "default", "version": [1, 2], "created_at": NOW.isoformat(), "chunks": []}
     found = Manifest.decode(compress(json.dumps(earlier).encode()))
     assert (found.rollout, found.schema_version, found.version) == (None, 3, Version(1, 2))
+
+
+def test_a_manifest_of_the_schema_before_the_last_message_read_is_read() -> None:
+    written = json.loads(manifest(log="1").model_dump_json(exclude={"last_read"})) | {"schema_version": 4}
+    found = Manifest.decode(compress(json.dumps(written).encode()))
+    assert (found.last_read, found.log, found.schema_version) == (None, "1", 4)
+
+
+def test_the_last_message_read_comes_back_as_it_was() -> None:
+    written = manifest(last_read=LogPlace("2026-03-01T12:00:00.123456789Z", 57, 1_772_366_400_123_456))
+    assert Manifest.decode(written.encode()) == written
 
 
 def test_a_rollout_is_the_same_however_far_its_tables_got() -> None:

@@ -1,20 +1,25 @@
 """A log that may be an older copy is not published before the watchers have confirmed it."""
 
 import asyncio
+import copy
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
+from prometheus_client import Counter
 
 from fakes.deltas import applied, ingress, service
 from fakes.translator_loop import KINDS, announce, fill, idle, mark, running, snapshots_of, table_of, until, version_of
+from headgate.common.deltas import LogPlace
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Manifest, Version
 from headgate.common.status import StatusUpdate
 from headgate.common.stores import LogPosition, LogReplay
 from headgate.common.stores.memory import MemoryStores
 from headgate.translator import loop as loop_module
-from headgate.translator import status_poster
+from headgate.translator import metrics, status_poster
+from headgate.translator.loop import TranslatorLoop
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -127,6 +132,10 @@ async def test_gateways_that_serve_what_the_store_has_raise_no_doubt() -> None:
     assert version_of(stores) == Version(5, 2)
 
 
+def count_of(counter: Counter) -> float:
+    return next(iter(counter.collect())).samples[0].value
+
+
 class RewoundLog:
     """A log that is followed anew as an older copy, whenever the test says so."""
 
@@ -137,7 +146,10 @@ class RewoundLog:
     async def position(self) -> LogPosition:
         return await self._reader.position()
 
-    async def follow(self) -> AsyncIterator[object]:
+    async def went_back(self, place: LogPlace) -> bool:
+        return await self._reader.went_back(place)
+
+    async def follow(self, known: LogPlace | None = None) -> AsyncIterator[object]:
         went_back = False
         while True:
             async for item in self._reader.follow():
@@ -175,7 +187,104 @@ async def test_a_log_that_went_back_is_confirmed_and_its_statuses_are_posted_aga
         await mark(stores, *KINDS)
         await idle(stores, translator)
         await until(lambda: posted)
-        assert version_of(stores) == before
+        assert version_of(stores) > before  # so that whoever starts next knows that this log is good
     assert {(update.ref, update.problems, update.events) for update in posted} == {
         (told.ref, told.problems, told.events)  # with the same notes: who tells Kubernetes of them knows them by now
     }
+
+
+class Backup:
+    """A copy of what the log holds, and of the tables if they are in the same place."""
+
+    def __init__(self, stores: MemoryStores, *, with_tables: bool) -> None:
+        self._parts: list[Any] = [stores.log, *([stores.snapshots] if with_tables else [])]
+        self._copies = [copy.deepcopy(self._content(part)) for part in self._parts]
+
+    def _content(self, part: Any) -> dict[str, Any]:
+        return {name: value for name, value in vars(part).items() if name not in {"_changes", "_clock"}}
+
+    def restore(self) -> None:
+        """Bring it back; followers, who saw a greater sequence, have not noticed."""
+        for part, content in zip(self._parts, self._copies, strict=True):
+            vars(part).update(copy.deepcopy(content))
+
+
+async def served_now(stores: MemoryStores, translator: TranslatorLoop) -> Version:
+    """Wait until all is published, and have a gateway serve it."""
+    await idle(stores, translator)
+    version = version_of(stores)
+    assert version is not None
+    await serve(stores, version)
+    return version
+
+
+async def older_copy(*, with_tables: bool) -> tuple[MemoryStores, Backup]:
+    """Stores from which `new.example` is served, and a backup of them with `old.example`."""
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="old.example"), service())
+    async with running(stores) as translator:
+        await served_now(stores, translator)
+        backup = Backup(stores, with_tables=with_tables)
+        await stores.log_writer.append(applied(ingress("web", host="new.example")))
+        await served_now(stores, translator)
+    return stores, backup
+
+
+@pytest.mark.parametrize("news", [0, 3], ids=["a shorter log", "a log that went on"])
+async def test_a_translator_that_starts_on_an_older_log_beside_a_newer_table_has_it_confirmed(news: int) -> None:
+    stores, backup = await older_copy(with_tables=False)
+    before, watchers = version_of(stores), Watchers()
+    backup.restore()
+    for number in range(news):
+        await stores.log_writer.append(applied(ingress(f"i{number}", host=f"h{number}.example")))
+    for _ in range(2):  # what is known against the log is known to each that starts
+        watchers.asked = 0
+        async with running(stores, ask_watchers=watchers.ask) as translator:
+            await until(lambda: watchers.asked >= 2)
+            assert "has not been confirmed by the watchers of a" in (translator.readiness() or "")
+    assert version_of(stores) == before
+    watchers.asked = 0
+    async with running(stores, ask_watchers=watchers.ask) as translator:
+        await until(lambda: watchers.asked)
+        await stores.log_writer.append(applied(ingress("web", host="new.example")))
+        await mark(stores, *KINDS)
+        await until(lambda: version_of(stores) != before)
+        await idle(stores, translator)
+    assert {"new.example", *(f"h{number}.example" for number in range(news))} <= (await table_of(stores)).keys()
+
+
+async def test_a_log_that_was_confirmed_is_not_doubted_by_the_next_translator() -> None:
+    stores, backup = await older_copy(with_tables=False)
+    before, watchers = version_of(stores), Watchers()
+    backup.restore()
+    async with running(stores, ask_watchers=watchers.ask) as translator:
+        await until(lambda: watchers.asked)
+        await stores.log_writer.append(applied(ingress("web", host="new.example")))
+        await mark(stores, *KINDS)
+        await until(lambda: version_of(stores) != before)  # though the table is the same
+        await served_now(stores, translator)
+    watchers.asked = 0
+    async with running(stores, ask_watchers=watchers.ask) as translator:
+        await idle(stores, translator)
+    assert watchers.asked == 0
+
+
+async def test_a_store_that_went_back_with_its_log_is_left_as_the_sign_of_that() -> None:
+    stores, watchers = MemoryStores(), Watchers()
+    await fill(stores, ingress("web", host="old.example"), service())
+    async with running(stores, ask_watchers=watchers.ask) as translator:
+        old = await served_now(stores, translator)
+        backup = Backup(stores, with_tables=True)
+        await stores.log_writer.append(applied(ingress("web", host="new.example")))
+        new = await served_now(stores, translator)
+        failures = count_of(metrics.STORE_FAILURES)
+        backup.restore()
+        await until(lambda: count_of(metrics.STORE_FAILURES) > failures)
+        assert version_of(stores) == old
+    async with running(stores, ask_watchers=watchers.ask, recovery_wait_s=0):
+        await until(lambda: watchers.asked)
+        await stores.log_writer.append(applied(ingress("web", host="new.example")))
+        await mark(stores, *KINDS)
+        await until(lambda: version_of(stores) != old)
+    assert version_of(stores) > new
+    assert "new.example" in await table_of(stores)

@@ -10,11 +10,11 @@ import pytest
 from fakes.deltas import applied, deleted, endpoint_slice, ingress, service
 from fakes.leadership import Seat
 from fakes.translator_loop import NOW, fill, idle, manifest_of, running, snapshots_of, table_of, until, version_of
-from headgate.common.deltas import LogMessage
+from headgate.common.deltas import LogPlace
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Chunk, Pin, Version
 from headgate.common.status import StatusUpdate
-from headgate.common.stores import LogReplay
+from headgate.common.stores import LogBatch, LogReplay
 from headgate.common.stores.memory import MemoryDeltaLog, MemorySnapshotStore, MemoryStores
 from headgate.translator import loop as loop_module
 from headgate.translator import status_poster
@@ -199,8 +199,8 @@ class LateLog(MemoryDeltaLog):
         self.flows = asyncio.Event()
         self.flows.set()
 
-    async def follow(self) -> AsyncIterator[Sequence[LogMessage] | LogReplay]:
-        async for item in super().follow():
+    async def follow(self, known: LogPlace | None = None) -> AsyncIterator[LogBatch | LogReplay]:
+        async for item in super().follow(known):
             await self.flows.wait()
             yield item
 

@@ -238,3 +238,13 @@ class LastGood(BaseModel):
 
 LogMessage = Delta | ClusterAnnouncement | SyncMarker | LastGood
 """Everything that the delta log carries."""
+
+
+class LogPlace(NamedTuple):
+    """One message of one log. Its sequence alone is no proof: a log that went back counts on from a smaller number."""
+
+    incarnation: str
+    """Which log it is of, as in `LogPosition`."""
+    sequence: int
+    stored_at_us: int
+    """When it was stored, in microseconds since 1970."""

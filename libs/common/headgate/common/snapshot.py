@@ -20,6 +20,7 @@ import zstandard
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from headgate.common.clusters import Decision
+from headgate.common.deltas import LogPlace
 from headgate.common.errors import DecodeError
 from headgate.common.selection import EVERYTHING, Selection
 from headgate.common.table import (
@@ -34,7 +35,7 @@ from headgate.common.trie import Trie
 
 ENTRY_LIMIT = 4 * 1024 * 1024
 """Bytes that a chunk of one single entry may have, so that a damaged chunk cannot fill a reader's memory."""
-SCHEMA = 4
+SCHEMA = 5
 """Version of the table vocabulary and of the manifest; a reader refuses a manifest of a greater one."""
 MAX_CAUSES = 100
 MAX_NAMES = 100
@@ -217,6 +218,8 @@ class Manifest(BaseModel):
     """Cluster to the sequence of its last delta that is in this revision."""
     log: str = ""
     """Incarnation of the log that these sequences belong to."""
+    last_read: LogPlace | None = None
+    """The last message that was read of the log: one that went back since lacks it."""
     selection: Selection = EVERYTHING
     """What the table is made of."""
     changed: dict[EntryKind, ChangedEntries] = {}

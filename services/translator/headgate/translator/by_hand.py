@@ -108,6 +108,7 @@ def next_of(current: Manifest, cause: Cause, draft: Draft) -> Draft:
         cause_count=1,
         inputs=current.inputs,
         log=current.log,
+        last_read=current.last_read,
         selection=current.selection,
         pin=draft.pin,
         rollout=draft.rollout,

@@ -11,6 +11,8 @@ table would be that of the backup.
 import logging
 from collections.abc import Awaitable, Callable, Collection
 
+from headgate.common.deltas import LogPlace
+from headgate.common.errors import StoreUnavailable
 from headgate.common.snapshot import Version
 from headgate.common.stores import DeltaLogReader
 from headgate.translator.intake import Intake
@@ -61,6 +63,20 @@ class Doubt:
         """Note that the log itself went back: whatever was confirmed of it counts no more."""
         self._is_open = False
         self._open("the log went back")
+
+    async def check(self, last_read: LogPlace | None) -> None:
+        """Make sure of the log before a store that went back is mended: if the log did too, it is the sign of that.
+
+        Without the sign, a translator that starts before the log is confirmed would take it for what it was.
+
+        Args:
+            last_read: the message that was read last.
+
+        Raises:
+            StoreUnavailable: not now, or not before the log was read anew.
+        """
+        if self._ask_watchers is not None and last_read is not None and await self._log.went_back(last_read):
+            raise StoreUnavailable("the log went back with the store, and is read anew first")
 
     def _open(self, reason: str) -> None:
         if self._ask_watchers is None or self._is_open:

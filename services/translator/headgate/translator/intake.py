@@ -5,7 +5,7 @@ this incarnation of the log lasts, because from then on the log follows the clus
 select are passed over.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from itertools import chain, islice
 from typing import NamedTuple
@@ -18,12 +18,13 @@ from headgate.common.deltas import (
     KindName,
     LastGood,
     LogMessage,
+    LogPlace,
     Operation,
     SyncMarker,
 )
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import MAX_CAUSES, Cause
-from headgate.common.stores import LogPosition
+from headgate.common.stores import LogBatch, LogPosition
 from headgate.translator.translation import Translation
 
 
@@ -115,6 +116,8 @@ class Intake:
         """Cluster to its marked kinds, each with the sequence of its last marker."""
         self._sequences: dict[str, int] = {}
         self._sequence = 0
+        self.last_read: LogPlace | None = None
+        """The last message taken in."""
         self.decided: dict[str, Delta] = {}
         """What people decided last of each cluster, by cluster."""
 
@@ -138,9 +141,10 @@ class Intake:
         """Sequence of the last delta of each active cluster."""
         return {cluster: self._sequences.get(cluster, 0) for cluster in sorted(self._translation.active_clusters)}
 
-    def receive(self, messages: Iterable[LogMessage], causes: Causes) -> bool:
+    def receive(self, messages: LogBatch, causes: Causes) -> bool:
         """Take messages in; return whether the table may have changed by it."""
         before = self._translation.active_clusters
+        self.last_read = messages.last
         has_changed = [self._receive(message, causes) for message in messages]
         self._activate_complete()
         return any(has_changed) or before != self._translation.active_clusters

@@ -5,11 +5,10 @@ import logging
 import random
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from headgate.common.deltas import LogMessage
 from headgate.common.errors import Conflict, StoreError
 from headgate.common.heartbeats import COUNTING_INTERVAL_S
 from headgate.common.leadership import Leadership, Sole, run_while_leading
@@ -20,6 +19,7 @@ from headgate.common.stores import (
     DeltaLogWriter,
     HeartbeatBoard,
     LastGoodLog,
+    LogBatch,
     LogPosition,
     LogReplay,
     SnapshotStore,
@@ -80,7 +80,7 @@ class Stores(NamedTuple):
     """For decisions about clusters that the log lost; None: nothing is ever written back."""
 
 
-Item = LogReplay | Sequence[LogMessage] | Surroundings | Remembered | Pointer | Turn
+Item = LogReplay | LogBatch | Surroundings | Remembered | Pointer | Turn
 
 
 class TranslatorLoop:
@@ -190,7 +190,8 @@ class TranslatorLoop:
                 return
 
     async def _follow_log(self) -> None:
-        async for item in self._stores.log.follow():
+        current = self._publisher.manifest
+        async for item in self._stores.log.follow(current.last_read if current else None):
             await self._inbox.put(item)
 
     async def _follow_pointer(self) -> None:
@@ -234,7 +235,7 @@ class TranslatorLoop:
                 case Turn():
                     self._take_turn()
                     await self._post_again()
-                case _:
+                case LogBatch():
                     is_awaited = self._catch_up.is_waiting or self._doubt.is_open
                     if self._intake.receive(item, self._causes) or is_awaited:
                         self._schedule()
@@ -254,6 +255,7 @@ class TranslatorLoop:
         is_another = self._intake.incarnation not in (_NEVER.incarnation, replay.position.incarnation)
         if replay.went_back:
             self._doubt.went_back()
+            self._publisher.outdate()
         if is_another or replay.went_back:
             self._publisher.distrust()  # tables are lost with the log more often than not
         if self._is_current:
@@ -367,6 +369,8 @@ class TranslatorLoop:
         with span_from(self._causes.traceparent, "translate"):
             await self._keeper.recall(self._translation)
             await self._serving.adopt(self._publisher, is_current=self._is_current, leads=self._leads)
+            if self._leads and self._publisher.is_behind:
+                await self._doubt.check(self._intake.last_read)
             if await self._decisions_are_awaited():
                 self._stand_back()
                 return
@@ -442,6 +446,7 @@ class TranslatorLoop:
             cause_count=self._causes.count,
             inputs=dict(self._intake.inputs),
             log=self._intake.incarnation,
+            last_read=self._intake.last_read,
             decisions=self._decisions.known,
             selection=self._settings.selection,
             traceparent=current_traceparent(),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from headgate.common.clusters import Decision
+from headgate.common.deltas import LogPlace
 from headgate.common.errors import Conflict, DecodeError, HistoryBroken, NotFound
 from headgate.common.selection import EVERYTHING, Selection
 from headgate.common.snapshot import (
@@ -47,6 +48,8 @@ class Draft:
     inputs: dict[str, int] | None = None
     log: str = ""
     """Incarnation of the log that the inputs are of."""
+    last_read: LogPlace | None = None
+    """The last message that was read of it."""
     selection: Selection = EVERYTHING
     pin: Pin | None = None
     rollout: Rollout | None = None
@@ -106,6 +109,8 @@ class Publisher:
         self._pointer: Pointer | None = None
         self._manifest: Manifest | None = None
         self._served: Version | None = None
+        self._outdated: Version | None = None
+        """Greatest version that was made from a log that went back since."""
         self._names = _ChunkNames()
         """Of the last draft."""
         self._contents: dict[str, Chunk] = {}
@@ -151,6 +156,10 @@ class Publisher:
     def distrust(self) -> None:
         """Read pointer and manifest anew before anything is made of them."""
         self._is_known = False
+
+    def outdate(self) -> None:
+        """Commit the next draft even if it says nothing new: what revisions were made from is an older copy by now."""
+        self._outdated = max(filter(None, (self.version, self._served)), default=None)
 
     def _move(self, pointer: Pointer | None) -> None:
         """Take a pointer as read; a lesser one than before is one that went back, whoever wrote that."""
@@ -219,7 +228,7 @@ class Publisher:
         current = self._manifest
         if current is None or current.chunks != self._names.of(draft.chunks) or current.decisions != draft.decisions:
             return False
-        if current.selection != draft.selection:
+        if current.selection != draft.selection or (self._outdated and current.version <= self._outdated):
             return False
         if not _is_same(current.pin, draft.pin) or not _is_same(current.rollout, draft.rollout):
             return False
@@ -264,6 +273,7 @@ class Publisher:
             cause_count=draft.cause_count - len(draft.causes) + len(causes),
             inputs=draft.inputs or {},
             log=draft.log,
+            last_read=draft.last_read,
             selection=draft.selection,
             changed=changed,
             pin=pin,

@@ -5,11 +5,11 @@ Everything here is safe to call at any time: a store that cannot be reached rais
 iterators never end, never raise and reconnect for ever.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from headgate.common.deltas import ClusterAnnouncement, Delta, LastGood, LogMessage, SyncMarker
+from headgate.common.deltas import ClusterAnnouncement, Delta, LastGood, LogMessage, LogPlace, SyncMarker
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.leases import Lease, StoredLease
 from headgate.common.resources import ObjectRef
@@ -98,11 +98,22 @@ class DeltaLogReader(Protocol):
         """Return where the log stands."""
         ...
 
-    def follow(self) -> "AsyncIterator[Sequence[LogMessage] | LogReplay]":
+    async def went_back(self, place: LogPlace) -> bool:
+        """Return whether this is an older copy of the log that had a message there; one that is forgotten is no sign.
+
+        Raises:
+            StoreUnavailable: not now.
+        """
+        ...
+
+    def follow(self, known: LogPlace | None = None) -> "AsyncIterator[LogBatch | LogReplay]":
         """Yield the log: the last message of each subject in order, then everything new, for ever.
 
         Messages come in batches of at most a few hundred, in order of sequence. A `LogReplay` comes first, and again
         whenever the log was lost, recreated or a gap was found: what follows starts from the beginning.
+
+        Args:
+            known: a message that somebody read before; the first `LogReplay` says whether the log went back since.
         """
         ...
 
@@ -156,6 +167,15 @@ class LogReplay(NamedTuple):
     position: LogPosition
     went_back: bool = False
     """Whether this is an older copy of the log that was read before, as a store is that was restored from a backup."""
+
+
+class LogBatch(list[LogMessage]):
+    """Messages of the log, in order of sequence."""
+
+    def __init__(self, messages: Iterable[LogMessage], last: LogPlace) -> None:
+        """Take messages, of which the last one is there."""
+        super().__init__(messages)
+        self.last = last
 
 
 class DeltaSelection(NamedTuple):

@@ -15,6 +15,7 @@ from headgate.common.deltas import (
     Delta,
     LastGood,
     LogMessage,
+    LogPlace,
     Operation,
     SyncMarker,
     cluster_subject,
@@ -44,6 +45,7 @@ from headgate.common.stores import (
     HeartbeatBoard,
     LastGoodLog,
     LeaseBoard,
+    LogBatch,
     LoggedDelta,
     LoggedObject,
     LogPosition,
@@ -186,7 +188,14 @@ class MemoryDeltaLog:
         last = next(reversed(self._messages.values()), (0,))[0]
         return LogPosition(str(self._incarnation), last)
 
-    async def follow(self) -> AsyncIterator[Sequence[LogMessage] | LogReplay]:
+    async def went_back(self, place: LogPlace) -> bool:
+        """Return whether this is an older copy of the log that had a message there."""
+        if place.incarnation != str(self._incarnation):
+            return self._incarnation < int(place.incarnation)
+        times = (at for sequence, _, at in self._messages.values() if sequence == place.sequence)
+        return self._last_sequence < place.sequence or any(_microseconds(at) != place.stored_at_us for at in times)
+
+    async def follow(self, known: LogPlace | None = None) -> AsyncIterator[LogBatch | LogReplay]:
         """Yield the log for ever; see `DeltaLogReader.follow`."""
         changed = self._changes.listen()
         incarnation = seen = 0
@@ -195,10 +204,12 @@ class MemoryDeltaLog:
                 changed.clear()
                 if incarnation != self._incarnation:
                     incarnation, seen = self._incarnation, 0
-                    yield LogReplay(await self.position())
+                    yield LogReplay(await self.position(), known is not None and await self.went_back(known))
+                    known = None
                 while batch := self._after(seen, incarnation):
-                    seen = batch[-1][0]
-                    yield [message for _, message in batch]
+                    seen, _, at = batch[-1]
+                    last = LogPlace(str(incarnation), seen, _microseconds(at))
+                    yield LogBatch((message for _, message, _ in batch), last)
                 if incarnation == self._incarnation:
                     await changed.wait()
         finally:
@@ -248,15 +259,15 @@ class MemoryDeltaLog:
             if sequence > after and isinstance(message, Delta) and _is_selected(message.ref, selection)
         ]
 
-    def _after(self, seen: int, incarnation: int) -> list[tuple[int, LogMessage]]:
+    def _after(self, seen: int, incarnation: int) -> list[tuple[int, LogMessage, float]]:
         if incarnation != self._incarnation:
             return []
         # From the newest backwards: a follower that keeps up looks at a few messages, not at the whole log.
-        found: list[tuple[int, LogMessage]] = []
-        for sequence, message, _ in reversed(self._messages.values()):
-            if sequence <= seen:
+        found: list[tuple[int, LogMessage, float]] = []
+        for message in reversed(self._messages.values()):
+            if message[0] <= seen:
                 break
-            found.append((sequence, message))
+            found.append(message)
         found.reverse()
         return found[:BATCH]
 
@@ -265,6 +276,10 @@ def _is_selected(ref: ObjectRef, selection: DeltaSelection) -> bool:
     wanted = ((selection.cluster, ref.cluster), (selection.namespace, ref.namespace), (selection.name, ref.name))
     is_of_kind = not selection.kinds or (ref.group, ref.resource) in selection.kinds
     return is_of_kind and all(part in ("", present) for part, present in wanted)
+
+
+def _microseconds(seconds: float) -> int:
+    return int(seconds * 1_000_000)
 
 
 def _is_deletion(delta: Delta) -> bool:

@@ -19,7 +19,7 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import NamedTuple
@@ -29,6 +29,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from prometheus_client import Counter
 
+from headgate.common.deltas import LogPlace
 from headgate.common.errors import StoreError, StoreUnavailable
 from headgate.common.resources import JsonObject
 from headgate.common.stores import LogPosition
@@ -73,30 +74,43 @@ class _Interrupted(Exception):
     """Something may be missing: make a new consumer."""
 
 
-async def follow(stream: Stream, subjects: Sequence[str]) -> AsyncGenerator[Restarted | Sequence[Message], None]:
+class Batch(list[Message]):
+    """Messages of a stream, in order."""
+
+    def __init__(self, messages: Iterable[Message], incarnation: str) -> None:
+        """Take messages of an incarnation of a stream, at least one."""
+        super().__init__(messages)
+        self.last = LogPlace(incarnation, self[-1].sequence, self[-1].time_us)
+
+
+async def follow(
+    stream: Stream, subjects: Sequence[str], known: LogPlace | None = None
+) -> AsyncGenerator[Restarted | Batch, None]:
     """Yield the last message of every subject, then everything new, for ever; never raises because of the bus.
 
     Args:
         stream: made if it is missing.
         subjects: patterns to follow.
+        known: a message that somebody saw before: it is looked for at the beginning, and nothing is left out for it.
     """
-    seen: _Seen | None = None
+    seen: LogPlace | None = None
     pause_s = _FIRST_PAUSE_S
     while True:
         consumer = OrderedConsumer(stream, subjects)
         try:
             state = await _state(stream)
-            found = await seen.find(stream, state) if seen else _Found.GONE
+            place = seen or known
+            found = await _find(place, stream, state) if place else _Found.GONE
             if seen is None or found is not _Found.THERE:
                 await consumer.open(after=None)
                 position = await _position(stream, state.incarnation)
-                seen = None
+                seen = known = None
                 yield Restarted(position, found is _Found.WENT_BACK)
             else:
                 await consumer.open(after=seen.sequence)
             while True:
-                batch = await consumer.next_batch()
-                seen = _Seen(state.incarnation, batch[-1].sequence, batch[-1].time_us)
+                batch = Batch(await consumer.next_batch(), state.incarnation)
+                seen = batch.last
                 pause_s = _FIRST_PAUSE_S
                 yield batch
         except (_Interrupted, StoreError) as error:
@@ -143,6 +157,15 @@ async def _read(consumer: "OrderedConsumer", after: int | None) -> list[Message]
     return found
 
 
+async def went_back(stream: Stream, place: LogPlace) -> bool:
+    """Return whether a stream is an older copy of the one that had a message there.
+
+    Raises:
+        StoreUnavailable: not now.
+    """
+    return await _find(place, stream, await _state(stream)) is _Found.WENT_BACK
+
+
 async def read_position(stream: Stream) -> LogPosition:
     """Return the stream's incarnation and the sequence of its last message that is still there."""
     return await _position(stream, (await _state(stream)).incarnation)
@@ -176,22 +199,17 @@ class _Found(Enum):
     WENT_BACK = "went back"
 
 
-class _Seen(NamedTuple):
-    incarnation: str
-    sequence: int
-    time_us: int
-
-    async def find(self, stream: Stream, state: _State) -> _Found:
-        """Look for the message that was seen last."""
-        if state.incarnation != self.incarnation:
-            is_older = _microseconds(state.incarnation) < _microseconds(self.incarnation)
-            return _Found.WENT_BACK if is_older else _Found.GONE
-        if state.last_sequence < self.sequence:
-            return _Found.WENT_BACK
-        stored = await stream.at(self.sequence)
-        if stored is None:
-            return _Found.GONE
-        return _Found.THERE if _microseconds(stored.time) == self.time_us else _Found.WENT_BACK
+async def _find(place: LogPlace, stream: Stream, state: _State) -> _Found:
+    """Look for a message that was seen."""
+    if state.incarnation != place.incarnation:
+        is_older = _microseconds(state.incarnation) < _microseconds(place.incarnation)
+        return _Found.WENT_BACK if is_older else _Found.GONE
+    if state.last_sequence < place.sequence:
+        return _Found.WENT_BACK
+    stored = await stream.at(place.sequence)
+    if stored is None:
+        return _Found.GONE
+    return _Found.THERE if _microseconds(stored.time) == place.stored_at_us else _Found.WENT_BACK
 
 
 def _microseconds(rfc3339: str) -> int:

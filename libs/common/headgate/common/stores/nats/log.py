@@ -21,6 +21,7 @@ from headgate.common.deltas import (
     ClusterAnnouncement,
     Delta,
     LogMessage,
+    LogPlace,
     SyncMarker,
     cluster_subject,
     escape_token,
@@ -31,6 +32,7 @@ from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.stores import (
     TOMBSTONE_AGE_S,
     DeltaSelection,
+    LogBatch,
     LoggedDelta,
     LoggedObject,
     LogPosition,
@@ -44,7 +46,7 @@ from headgate.common.stores.nats.encoding import (
     encode_delta,
     encode_marker,
 )
-from headgate.common.stores.nats.following import Message, Restarted, follow, read_last, read_position
+from headgate.common.stores.nats.following import Message, Restarted, follow, read_last, read_position, went_back
 from headgate.common.stores.nats.jetstream import (
     BATCH_BYTES,
     BATCH_MESSAGES,
@@ -225,14 +227,18 @@ class NatsDeltaLogReader:
         """Return the stream's creation time as incarnation, and the sequence of its last message."""
         return await read_position(self._stream)
 
-    async def follow(self) -> AsyncIterator[Sequence[LogMessage] | LogReplay]:
+    async def went_back(self, place: LogPlace) -> bool:
+        """Return whether the stream is an older copy of the one that had a message there."""
+        return await went_back(self._stream, place)
+
+    async def follow(self, known: LogPlace | None = None) -> AsyncIterator[LogBatch | LogReplay]:
         """Yield the log for ever; see `DeltaLogReader.follow`. A message that cannot be read is logged and skipped."""
-        async with aclosing(follow(self._stream, [">"])) as items:
+        async with aclosing(follow(self._stream, [">"], known)) as items:
             async for item in items:
                 if isinstance(item, Restarted):
                     yield LogReplay(item.position, item.went_back)
                 elif messages := _decode(item):
-                    yield messages
+                    yield LogBatch(messages, item.last)
 
     async def announcement(self, cluster: str) -> ClusterAnnouncement | None:
         """Return what a cluster's watcher said last of itself; a watcher has the right to ask for its own cluster."""
