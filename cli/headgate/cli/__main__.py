@@ -20,6 +20,9 @@ SECTIONS = {
     },
     "Ask about manifests (nothing needs to run)": {
         "check": LazyCommand("headgate.cli.check:check", "Find mistakes in manifests: file, object, field and reason."),
+        "audit": LazyCommand(
+            "headgate.cli.audit:audit", "Say what a move costs: what is honoured, approximated, ignored, refused."
+        ),
     },
     "Look back, go back, look ahead": {
         "history": LazyCommand(

@@ -17,6 +17,7 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject
 from headgate.common.table import BackendProtocol, PathType, PluginUse
 from headgate.translator.annotations import values
+from headgate.translator.annotations.reading import nearest
 from headgate.translator.manifest import as_object, metadata, shown, type_name
 
 APISIX_PREFIX: Final = "k8s.apisix.apache.org/"
@@ -123,6 +124,26 @@ _GUARDS = frozenset(
     )
 )
 """Annotations that keep requests out."""
+ON_INGRESS_ONLY: Final = frozenset(
+    (
+        "use-regex",
+        "enable-websocket",
+        "svc-namespace",
+        "plugin-config-name",
+        "upstream-scheme",
+        "upstream-retries",
+        "upstream-connect-timeout",
+        "upstream-read-timeout",
+        "upstream-send-timeout",
+    )
+)
+"""Annotations that become no plugin: an ApisixRoute has fields for them, and they are not followed there."""
+APPROXIMATIONS: Final[Mapping[str, str]] = {
+    "use-regex": "patterns are RE2, and looked for from the path's beginning",
+    "upstream-retries": "10 at most; what cannot be sent again is not",
+    "http-redirect-code": "301 for codes that are not from 301 to 308",
+}
+"""Annotations that are not followed in every case as by Apache APISIX, and how they are."""
 _OF_PLUGINS = {
     "cors": "enable-cors",
     "csrf": "csrf-key",
@@ -185,7 +206,9 @@ class _Reading:
     def _take(self, name: str, written: Any) -> None:
         read = _READERS.get(name)
         if read is None:
-            message = f"there is no annotation {APISIX_PREFIX}{name}; it is ignored"
+            near = nearest(name, _READERS)
+            hint = f"; the nearest is {APISIX_PREFIX}{near}" if near else ""
+            message = f"there is no annotation {APISIX_PREFIX}{name}{hint}; it is ignored"
             self._problems.append(_problem(Severity.WARNING, "UnknownAnnotation", name, message, written))
         elif not isinstance(written, str):
             self._refuse(name, f"must be a string, but is {type_name(written)}; put it in quotes")

@@ -40,6 +40,8 @@ need quotes.
 
 A path that asks for something that cannot be read gives way to other objects' rules for the same path.
 
+Annotations of other controllers: [what becomes of them](audit.md).
+
 """
 
 _INGRESS = """\

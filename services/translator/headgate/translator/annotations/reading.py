@@ -1,6 +1,6 @@
 """Annotations of one object, read by the tables; every mistake noted at its annotation."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -138,5 +138,11 @@ def _unknown(kind: str, name: str, written: Any) -> Problem:
 
 
 def _nearest(name: str, table: Mapping[str, Annotation]) -> Annotation | None:
-    near = get_close_matches(name, list(table), n=1, cutoff=0.5)
-    return table[near[0]] if near else None
+    near = nearest(name, table)
+    return table[near] if near else None
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the annotation that was probably meant."""
+    near = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return near[0] if near else None

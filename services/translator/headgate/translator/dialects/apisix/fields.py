@@ -1,0 +1,296 @@
+"""How each field of the resources compares with Apache APISIX: for `headgate audit` and `docs/apisix.md`.
+
+A field that no row speaks of is followed; one that no model has is named by the object's problems.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from headgate.common.resources import (
+    APISIX_CLUSTER_CONFIG,
+    APISIX_CONSUMER,
+    APISIX_GLOBAL_RULE,
+    APISIX_PLUGIN_CONFIG,
+    APISIX_ROUTE,
+    APISIX_TLS,
+    APISIX_UPSTREAM,
+    GATEWAY_PROXY,
+)
+from headgate.translator.verdicts import FieldVerdict, Likeness
+
+ROUTE_FIELDS: Final = (
+    FieldVerdict(
+        fields=("ingressClassName",),
+        likeness=Likeness.SAME,
+        note="without one the default class, or any in a cluster without IngressClasses",
+    ),
+    FieldVerdict(fields=("http[].name",), likeness=Likeness.SAME, note="two rules of one name are served, and said"),
+    FieldVerdict(
+        fields=("http[].priority",),
+        likeness=Likeness.SAME,
+        note="among rules for the same path; the longer prefix goes before it",
+    ),
+    FieldVerdict(
+        fields=("http[].timeout",),
+        likeness=Likeness.SAME,
+        note="what of it is not written is 60 s; `5s` and `5` are the same. Without a `timeout` those of the gateway",
+    ),
+    FieldVerdict(
+        fields=("http[].match.paths",),
+        likeness=Likeness.BETTER,
+        note="what is before and between stars is taken literally: `.` and `+` mean themselves. A star within a "
+        "segment (`/a*b`) is refused instead of cut off",
+    ),
+    FieldVerdict(
+        fields=("http[].match.hosts",),
+        likeness=Likeness.SAME,
+        note="in any case. `*foo.com` is refused: write `foo.com` and `*.foo.com`",
+    ),
+    FieldVerdict(
+        fields=(
+            "http[].match.methods",
+            "http[].match.remoteAddrs",
+        ),
+        likeness=Likeness.SAME,
+        label="`http[].match.methods`, `remoteAddrs`",
+    ),
+    FieldVerdict(
+        fields=("http[].match.exprs",),
+        likeness=Likeness.SAME,
+        note="all ops and scopes. Patterns are [RE2](matching.md#patterns): no look-around. Comparisons of numbers "
+        "with what is no number are refused",
+    ),
+    FieldVerdict(
+        fields=("http[].match.exprs[].subject.scope",),
+        likeness=Likeness.DIFFERENT,
+        note="JSON and forms up to 256 KiB; no `multipart/form-data`, no `*` in paths",
+        value="Body",
+        label="… scope `Body`",
+    ),
+    FieldVerdict(
+        fields=("http[].match.exprs[].subject.scope",),
+        likeness=Likeness.DIFFERENT,
+        note="the path as in [matching](matching.md#path): escapes of anything but letters, digits and `-._~` stay",
+        value="Path",
+        label="… scope `Path`",
+    ),
+    FieldVerdict(
+        fields=("http[].match.exprs[].subject.scope",),
+        likeness=Likeness.STRICTER,
+        note="`args`, `arg_*`, `content_length`, `content_type`, `cookie_*`, `host`, `http_*`, `post_arg.*`, "
+        "`query_string`, `remote_addr`, `request_method`, `request_uri`, `scheme`, `server_name`, `uri`; others are "
+        "refused",
+        value="Variable",
+        label="… scope `Variable`",
+    ),
+    FieldVerdict(
+        fields=("http[].match.filter_func",),
+        likeness=Likeness.REFUSED,
+        note="Lua is not run: say it with `exprs`, or with the plugin `traffic-split` or `workflow`. Requests of the "
+        "rule are answered with 503, unless another rule takes them",
+    ),
+    FieldVerdict(
+        fields=("http[].backends[]",),
+        likeness=Likeness.BETTER,
+        note="one Service may stand in a rule several times with different subsets; a missing Service or port is a "
+        "condition, and a 503 that names it",
+    ),
+    FieldVerdict(
+        fields=("http[].backends[].resolveGranularity",),
+        likeness=Likeness.SAME,
+        note="both forms of one Service live side by side",
+        label="… `resolveGranularity`",
+    ),
+    FieldVerdict(
+        fields=("http[].backends[].subset",),
+        likeness=Likeness.SAME,
+        note="by labels of Pods; each rule its own",
+        label="… `subset`",
+    ),
+    FieldVerdict(fields=("http[].upstreams[]",), likeness=Likeness.SAME),
+    FieldVerdict(fields=("http[].websocket",), likeness=Likeness.BETTER, note="let through unless it is `false`"),
+    FieldVerdict(
+        fields=("http[].plugins[]",),
+        likeness=Likeness.SAME,
+        note="`secretRef` keys are merged, `a.b` goes one level down; they stay sealed until the gateway",
+    ),
+    FieldVerdict(
+        fields=(
+            "http[].plugin_config_name",
+            "http[].plugin_config_namespace",
+        ),
+        likeness=Likeness.SAME,
+        note="its `secretRef`s are looked up in its own namespace. If it is absent the rule's requests are answered "
+        "with 503",
+        label="`http[].plugin_config_name`, `_namespace`",
+    ),
+    FieldVerdict(
+        fields=("http[].authentication",),
+        likeness=Likeness.STRICTER,
+        note="another word than the documented types is refused instead of taken for basic-auth",
+    ),
+    FieldVerdict(
+        fields=("stream[].match.ingressPort",),
+        likeness=Likeness.BETTER,
+        note="the port opens and closes with the object; nothing has to be listed before",
+    ),
+    FieldVerdict(
+        fields=("stream[].match.host",),
+        likeness=Likeness.SAME,
+        note="the server name of TLS that ends at the gateway, with the certificate of an ApisixTls",
+    ),
+    FieldVerdict(fields=("stream[].backend",), likeness=Likeness.SAME),
+    FieldVerdict(
+        fields=("stream[].plugins[]",),
+        likeness=Likeness.STRICTER,
+        note="`ip-restriction` and `limit-conn`; `prometheus` and `syslog` are not needed; with any other the port "
+        "stays closed",
+    ),
+)
+UPSTREAM_FIELDS: Final = (
+    FieldVerdict(
+        fields=("loadbalancer",),
+        likeness=Likeness.SAME,
+        note="`roundrobin`, `chash` (a ketama ring), `ewma`, `least_conn`. A request without what `chash` hashes is "
+        "balanced by round robin",
+    ),
+    FieldVerdict(
+        fields=(
+            "loadbalancer.hashOn",
+            "loadbalancer.key",
+        ),
+        likeness=Likeness.STRICTER,
+        note="`vars`: `uri`, `request_uri`, `query_string`, `host`, `server_name`, `remote_addr`, `arg_*`, `http_*`, "
+        "`cookie_*`; `consumer` and others are refused",
+        label="… `hashOn`, `key`",
+    ),
+    FieldVerdict(
+        fields=("scheme",),
+        likeness=Likeness.BETTER,
+        note="without one the Service's `appProtocol` holds, also where there is an ApisixUpstream",
+    ),
+    FieldVerdict(
+        fields=("retries",),
+        likeness=Likeness.DIFFERENT,
+        note="at most 10; without it the gateway's own one retry. Only what can be sent again is ([health](health.md))",
+    ),
+    FieldVerdict(fields=("timeout",), likeness=Likeness.SAME, note="a route's own goes first"),
+    FieldVerdict(
+        fields=(
+            "passHost",
+            "upstreamHost",
+        ),
+        likeness=Likeness.SAME,
+    ),
+    FieldVerdict(fields=("tlsSecret",), likeness=Likeness.SAME, note="`tls.crt` and `tls.key`, or `cert` and `key`"),
+    FieldVerdict(fields=("subsets",), likeness=Likeness.SAME),
+    FieldVerdict(
+        fields=("healthCheck.active",),
+        likeness=Likeness.BETTER,
+        note="APISIX' defaults; a `timeout` is seconds, `strictTLS: false` is heeded. One count of failures in a row "
+        "(`httpFailures`, for `tcp` `tcpFailures`) stands for all sorts",
+    ),
+    FieldVerdict(
+        fields=("healthCheck.passive",),
+        likeness=Likeness.BETTER,
+        note="`httpFailures`, `tcpFailures`, `httpCodes` of `unhealthy`; a node that was taken out comes back after a "
+        "while even without active checks",
+    ),
+    FieldVerdict(
+        fields=("portLevelSettings",), likeness=Likeness.BETTER, note="what a port does not say is as for the Service"
+    ),
+    FieldVerdict(
+        fields=("externalNodes",),
+        likeness=Likeness.SAME,
+        note="addresses of a `Domain` are followed as its DNS answers change",
+    ),
+    FieldVerdict(
+        fields=("discovery",),
+        likeness=Likeness.STRICTER,
+        note="`kubernetes` (`namespace/name:port`, with a cluster in front) and `dns` (`host:port`); other registries "
+        "are refused",
+    ),
+)
+TLS_FIELDS: Final = (
+    FieldVerdict(
+        fields=(
+            "hosts",
+            "secret",
+        ),
+        likeness=Likeness.SAME,
+        note="of two objects with one host the older one's certificate is presented, the other one is told. A rotated "
+        "Secret is presented at once",
+    ),
+    FieldVerdict(
+        fields=("client.caSecret",),
+        likeness=Likeness.BETTER,
+        note="`ca.crt`, `cert` or `tls.crt`; if it is absent nobody is let in. Requests over plain HTTP for these "
+        "hosts are refused too. What a wildcard asks holds for all hosts of ApisixRoutes below it that have no "
+        "ApisixTls of their own",
+    ),
+    FieldVerdict(fields=("client.depth",), likeness=Likeness.SAME, note="1 by default"),
+    FieldVerdict(fields=("client.skip_mtls_uri_regex",), likeness=Likeness.SAME, note="from the path's beginning"),
+)
+CONSUMER_FIELDS: Final = (
+    FieldVerdict(
+        fields=(
+            "authParameter.keyAuth",
+            "authParameter.basicAuth",
+            "authParameter.jwtAuth",
+            "authParameter.hmacAuth",
+            "authParameter.ldapAuth",
+            "authParameter.wolfRBAC",
+        ),
+        likeness=Likeness.SAME,
+        note="by `value` or `secretRef`; of several the first in this order. Values are sealed by the watcher",
+        label="`authParameter.keyAuth`, `basicAuth`, `jwtAuth`, `hmacAuth`, `ldapAuth`, `wolfRBAC`",
+    ),
+    FieldVerdict(
+        fields=(
+            "authParameter.hmacAuth.value.clock_skew",
+            "authParameter.hmacAuth.value.signed_headers",
+            "authParameter.hmacAuth.value.keep_headers",
+            "authParameter.hmacAuth.value.encode_uri_params",
+            "authParameter.hmacAuth.value.validate_request_body",
+            "authParameter.hmacAuth.value.max_req_body",
+        ),
+        likeness=Likeness.UNUSED,
+        note="said on the route, in the configuration of the plugin; a warning names them",
+        label="`hmacAuth` `clock_skew`, `signed_headers` and others of older releases",
+    ),
+    FieldVerdict(fields=("plugins[]",), likeness=Likeness.SAME, note="an authentication plugin there is a credential"),
+)
+_PLUGINS = (FieldVerdict(fields=("plugins[]",), likeness=Likeness.SAME),)
+CLUSTER_CONFIG_FIELDS: Final = (
+    FieldVerdict(
+        fields=("monitoring.prometheus",), likeness=Likeness.SAME, note="the plugin `prometheus` for all routes"
+    ),
+    FieldVerdict(
+        fields=("monitoring.skywalking",),
+        likeness=Likeness.UNUSED,
+        note="there is no such plugin; run `opentelemetry` by an ApisixGlobalRule instead",
+    ),
+    FieldVerdict(fields=("admin",), likeness=Likeness.UNUSED, note="not needed: there is no Admin API"),
+)
+GATEWAY_PROXY_FIELDS: Final = (
+    *_PLUGINS,
+    FieldVerdict(fields=("provider",), likeness=Likeness.UNUSED, note="not needed: there is no Admin API"),
+    FieldVerdict(
+        fields=("publishService", "statusAddress"),
+        likeness=Likeness.UNUSED,
+        note="addresses are said by `HEADGATE_PUBLISH_ADDRESSES`",
+    ),
+    FieldVerdict(fields=("pluginMetadata",), likeness=Likeness.UNUSED, note="say it in the plugins' own configuration"),
+)
+
+APISIX_FIELDS: Final[Mapping[str, Sequence[FieldVerdict]]] = {
+    APISIX_ROUTE.resource: ROUTE_FIELDS,
+    APISIX_UPSTREAM.resource: UPSTREAM_FIELDS,
+    APISIX_TLS.resource: TLS_FIELDS,
+    APISIX_CONSUMER.resource: CONSUMER_FIELDS,
+    APISIX_PLUGIN_CONFIG.resource: _PLUGINS,
+    APISIX_GLOBAL_RULE.resource: _PLUGINS,
+    APISIX_CLUSTER_CONFIG.resource: CLUSTER_CONFIG_FIELDS,
+    GATEWAY_PROXY.resource: GATEWAY_PROXY_FIELDS,
+}
+"""By resource."""

@@ -1,0 +1,87 @@
+"""`headgate audit`: its summary, its exit code and its JSON."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from headgate.cli.__main__ import main
+
+INGRESS = """\
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web-%d, annotations: {%s}}
+spec: {ingressClassName: nginx, rules: [{host: a.com}]}
+"""
+LIMITED = 'nginx.ingress.kubernetes.io/whitelist-source-range: "10.0.0.0/8"'
+SIZED = 'headgate.dev/max-body: "8m"'
+WRONG = 'headgate.dev/client-networks: "nonsense"'
+
+
+def write(folder: Path, *annotations: str) -> Path:
+    path = folder / "web.yaml"
+    path.write_text("---\n".join(INGRESS % (number, one) for number, one in enumerate(annotations)))
+    return path
+
+
+def test_objects_are_counted_by_annotation_and_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", str(write(tmp_path, LIMITED, LIMITED, SIZED))]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["ignored", "!", "2", "nginx.ingress.kubernetes.io/whitelist-source-range"] in [line[:4] for line in lines]
+    assert ["honoured", "1", "headgate.dev/max-body"] in lines
+
+
+def test_objects_of_any_class_are_audited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["audit", str(write(tmp_path, SIZED))])
+    assert "1 object: 1 honoured, 0 approximated, 0 ignored, 0 refused" in capsys.readouterr().out
+
+
+def test_restrictions_that_would_be_lost_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["audit", str(write(tmp_path, LIMITED, SIZED))])
+    assert capsys.readouterr().out.splitlines()[-1] == "! 1 object would let in requests that are kept out now"
+
+
+def test_anything_refused_is_exit_code_1(tmp_path: Path) -> None:
+    assert main(["audit", str(write(tmp_path, SIZED, WRONG))]) == 1
+
+
+def test_a_file_that_cannot_be_read_is_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "broken.yaml").write_text("a: [")
+    assert main(["audit", str(tmp_path)]) == 1
+    assert "broken.yaml:" in capsys.readouterr().out
+
+
+def test_objects_are_shown_with_file_and_line_and_what_is_not_honoured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, SIZED, f"{LIMITED}, {SIZED}")
+    main(["audit", "--objects", str(path)])
+    shown = capsys.readouterr().out
+    before_summary = shown.partition("\n\n")[0].splitlines()
+    assert before_summary[0] == f"{path}:6: Ingress default/web-1"
+    assert len(before_summary) == 3
+
+
+def test_all_shows_what_is_honoured_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, SIZED)
+    main(["audit", "--objects", "--all", str(path)])
+    assert capsys.readouterr().out.startswith(f"{path}:1: Ingress default/web-0\n")
+
+
+def test_json_has_the_summary_and_every_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["audit", "--json", str(write(tmp_path, LIMITED, SIZED))])
+    document = json.loads(capsys.readouterr().out)
+    assert document["verdicts"] == {"honoured": 1, "approximated": 0, "ignored": 1, "refused": 0}
+    assert (document["objects"], document["lets_in"]) == (2, 1)
+    assert [line["objects"] for line in document["summary"]] == [1, 1]
+    assert document["audited"][0]["said"][0]["verdict"] == "ignored"
+
+
+def test_services_that_say_nothing_of_routing_are_not_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "web.yaml").write_text(
+        "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n"
+    )
+    assert main(["audit", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.startswith("0 objects: ")

@@ -1,0 +1,200 @@
+"""What becomes of each annotation and field of an object."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.apisix import resource, route, rule
+from fakes.deltas import applied, ingress, service
+from headgate.common.plugins.catalogue import CONFIGS
+from headgate.translator.annotations import PREFIX
+from headgate.translator.annotations.apisix import APISIX_PREFIX
+from headgate.translator.annotations.nginx import NGINX_ANNOTATIONS, NGINX_PREFIX, nginx_table, what_instead
+from headgate.translator.annotations.reading import TABLES
+from headgate.translator.audit import Audit, Said
+from headgate.translator.dialects.apisix.fields import CONSUMER_FIELDS, ROUTE_FIELDS, TLS_FIELDS, UPSTREAM_FIELDS
+from headgate.translator.verdicts import FieldVerdict, Verdict, field_table
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def audited(manifest: Any) -> dict[str, Said]:
+    delta = applied(manifest)
+    assert delta.object is not None
+    said = Audit().look_at(delta.ref, delta.object)
+    assert said is not None
+    return {one.name: one for one in said}
+
+
+def annotated(name: str, value: str) -> Said:
+    return audited(ingress("web", annotations={name: value}))[name]
+
+
+def test_a_plain_ingress_says_nothing() -> None:
+    assert audited(ingress("web", host="a.com")) == {}
+
+
+def test_an_annotation_of_ours_is_honoured() -> None:
+    assert annotated(f"{PREFIX}max-body", "8m").verdict is Verdict.HONOURED
+
+
+def test_one_that_cannot_be_read_is_ignored_with_what_would_be_right() -> None:
+    said = annotated(f"{PREFIX}connect-timeout", "soon")
+    assert said.verdict is Verdict.IGNORED
+    assert "5s" in said.note
+    assert said.field == "metadata.annotations[headgate.dev/connect-timeout]"
+
+
+def test_a_guard_that_cannot_be_read_is_refused() -> None:
+    assert annotated(f"{PREFIX}client-networks", "nonsense").verdict is Verdict.REFUSED
+    assert annotated(f"{APISIX_PREFIX}allowlist-source-range", "nonsense").verdict is Verdict.REFUSED
+
+
+def test_annotations_of_apache_apisix_are_honoured_or_approximated() -> None:
+    assert annotated(f"{APISIX_PREFIX}enable-cors", "true").verdict is Verdict.HONOURED
+    said = annotated(f"{APISIX_PREFIX}upstream-retries", "3")
+    assert said.verdict is Verdict.APPROXIMATED
+    assert "10 at most" in said.note
+
+
+def test_unknown_annotations_are_named_with_the_nearest() -> None:
+    for prefix, wrong, right in (
+        (APISIX_PREFIX, "enable-corse", "enable-cors"),
+        (NGINX_PREFIX, "proxy-body-sise", "proxy-body-size"),
+        (PREFIX, "max-bodi", "max-body"),
+    ):
+        said = annotated(prefix + wrong, "1")
+        assert said.verdict is Verdict.IGNORED
+        assert f"the nearest is {prefix}{right}" in said.note
+
+
+def test_an_annotation_of_ingress_nginx_is_ignored_and_what_says_the_same_is_named() -> None:
+    said = annotated(f"{NGINX_PREFIX}proxy-body-size", "8m")
+    assert (said.verdict, said.lets_in) == (Verdict.IGNORED, False)
+    assert "headgate.dev/max-body" in said.note
+
+
+def test_one_of_ingress_nginx_that_keeps_requests_out_is_marked() -> None:
+    assert annotated(f"{NGINX_PREFIX}whitelist-source-range", "10.0.0.0/8").lets_in
+
+
+def test_annotations_of_anybody_else_are_passed_over() -> None:
+    assert audited(ingress("web", annotations={"example.com/owner": "ada"})) == {}
+
+
+def test_annotations_that_an_apisixroute_has_fields_for_are_ignored_on_it() -> None:
+    names = {f"{APISIX_PREFIX}upstream-scheme": "http", f"{APISIX_PREFIX}enable-cors": "true"}
+    said = audited(route(rule(), annotations=names))
+    assert [said[name].verdict for name in names] == [Verdict.IGNORED, Verdict.HONOURED]
+
+
+def test_a_path_whose_type_is_up_to_the_implementation_is_approximated_unless_an_annotation_says_it() -> None:
+    backend = {"service": {"name": "web", "port": {"number": 80}}}
+    paths = [{"path": "/a", "pathType": "ImplementationSpecific", "backend": backend}]
+    spec = {"rules": [{"http": {"paths": paths}}]}
+    (said,) = audited(ingress("web", spec=spec)).values()
+    assert said.verdict is Verdict.APPROXIMATED
+    assert said.field == "spec.rules[0].http.paths[0].pathType"
+    plain = audited(ingress("web", spec=spec, annotations={f"{PREFIX}path-type": "regex"}))
+    assert [*plain] == [f"{PREFIX}path-type"]
+
+
+def test_a_field_that_does_not_exist_is_ignored() -> None:
+    said = audited(ingress("web", spec={"tsl": [{"hosts": ["a.com"]}], "rules": [{"host": "a.com"}]}))["tsl"]
+    assert said.verdict is Verdict.IGNORED
+    assert "did you mean tls?" in said.note
+
+
+def test_a_certificate_is_not_judged_by_a_secret_that_nobody_looks_at() -> None:
+    spec = {"tls": [{"hosts": ["a.com"], "secretName": "web"}], "rules": [{"host": "a.com"}]}
+    assert audited(ingress("web", spec=spec))["tls"].verdict is Verdict.HONOURED
+
+
+def test_fields_of_an_apisixroute_are_said_by_its_table() -> None:
+    exprs = [{"subject": {"scope": "Body", "name": "a"}, "op": "Equal", "value": "1"}]
+    said = audited(route(rule(match_exprs=exprs, match_filter_func="return true", websocket=True)))
+    assert said["http[].websocket"].verdict is Verdict.HONOURED
+    assert said["http[].match.exprs"].verdict is Verdict.HONOURED
+    assert said["http[].match.exprs[].subject.scope=Body"].verdict is Verdict.APPROXIMATED
+    assert said["http[].match.filter_func"].verdict is Verdict.REFUSED
+
+
+def test_each_plugin_is_said_by_its_name() -> None:
+    plugins = [
+        {"name": "cors", "enable": True},
+        {"name": "limit-count", "enable": True, "config": {"count": "many"}},
+        {"name": "nonsense", "enable": True},
+    ]
+    said = audited(route(rule(plugins=plugins)))
+    verdicts = [said[f"http[].plugins[{name}]"].verdict for name in ("cors", "limit-count", "nonsense")]
+    assert verdicts == [Verdict.HONOURED, Verdict.REFUSED, Verdict.IGNORED]
+
+
+def test_what_is_wrong_with_a_field_leaves_those_beside_it_alone() -> None:
+    balancer = {"type": "chash", "hashOn": "vars", "key": "consumer_name"}
+    said = audited(resource("ApisixUpstream", "web", {"loadbalancer": balancer}))
+    assert said["loadbalancer.key"].verdict is Verdict.REFUSED
+    assert said["loadbalancer"].verdict is Verdict.HONOURED
+
+
+def test_a_field_that_is_missing_is_refused() -> None:
+    said = audited(resource("ApisixTls", "web", {"hosts": ["a.com"]}))
+    assert said["secret"].verdict is Verdict.REFUSED
+
+
+def test_a_plugin_without_what_it_needs_is_refused() -> None:
+    said = audited(route(rule(plugins=[{"name": "limit-count", "config": {"time_window": 60}}])))
+    assert said["http[].plugins[limit-count]"].verdict is Verdict.REFUSED
+
+
+def test_what_is_wrong_with_the_whole_is_said_apart() -> None:
+    said = audited(ingress("web", spec={"tls": [{"hosts": ["a.com"], "secretName": "web"}]}))
+    assert (said["spec"].verdict, said["tls"].verdict) == (Verdict.REFUSED, Verdict.HONOURED)
+
+
+def test_the_worst_of_several_places_counts_and_comes_first() -> None:
+    rules = [
+        rule("one", plugins=[{"name": "cors"}]),
+        rule("two", plugins=[{"name": "cors", "config": {"max_age": "x"}}]),
+    ]
+    said = audited(route(*rules))
+    assert next(iter(said)) == "http[].plugins[cors]"
+    assert said["http[].plugins[cors]"].field.startswith("spec.http[1].plugins[0]")
+
+
+def test_what_a_gatewayproxy_says_of_the_data_plane_is_ignored() -> None:
+    spec = {"provider": {"type": "ControlPlane"}, "plugins": [{"name": "cors", "enabled": True}]}
+    said = audited(resource("GatewayProxy", "web", spec, version="v1alpha1"))
+    assert said["plugins[cors]"].verdict is Verdict.HONOURED
+    assert said["provider"].verdict is Verdict.IGNORED
+
+
+def test_an_annotation_of_ours_elsewhere_than_on_ingresses_and_services_is_ignored() -> None:
+    said = audited(route(rule(), annotations={f"{PREFIX}max-body": "8m"}))
+    assert said[f"{PREFIX}max-body"].verdict is Verdict.IGNORED
+
+
+def test_objects_of_other_kinds_are_not_looked_at() -> None:
+    delta = applied({**service(), "kind": "Endpoints"})
+    assert delta.object is not None
+    assert Audit().look_at(delta.ref, delta.object) is None
+
+
+def test_what_says_the_same_as_ingress_nginx_is_there() -> None:
+    texts = {name: what_instead(row) for name, row in NGINX_ANNOTATIONS.items()}
+    ours = {name for table in TABLES.values() for name in table}
+    named = {one for text in texts.values() for one in re.findall(rf"{PREFIX}([a-z-]+)", text)}
+    plugins = {one for text in texts.values() for one in re.findall(r"plugin `([a-z-]+)`", text)}
+    assert named - ours == set()
+    assert plugins - CONFIGS.keys() == set()
+
+
+def test_the_page_has_the_table_of_ingress_nginx() -> None:
+    assert (DOCS / "audit.md").read_text().endswith(nginx_table())
+
+
+@pytest.mark.parametrize("rows", [ROUTE_FIELDS, UPSTREAM_FIELDS, TLS_FIELDS, CONSUMER_FIELDS])
+def test_the_page_of_apache_apisix_has_the_tables_of_fields(rows: tuple[FieldVerdict, ...]) -> None:
+    assert field_table(rows) in (DOCS / "apisix.md").read_text()
