@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from headgate.cli.offline import CLUSTER, Finding, delta_of, object_name, translator_settings
 from headgate.common.resources import SERVICE, JsonObject
-from headgate.translator.audit import Audit, Said
+from headgate.translator.audit import Audit, Said, unread_kind
 from headgate.translator.verdicts import Verdict
 from headgate.watcher.secrets import throwaway_recipients
 from headgate.watcher.sources.manifest_files import read_paths
@@ -59,7 +59,10 @@ def audit_paths(paths: Sequence[Path]) -> tuple[list[Audited], list[Finding]]:
         said = auditor.look_at(one.ref, delta.object) if delta and delta.object is not None else None
         if said or (said is not None and one.kind != SERVICE):
             audited.append(Audited(one.file, one.line, object_name(one), said))
-    return audited, [Finding(one.file, one.line, one.object, one.problem) for one in read.problems]
+    audited += [Audited(one.file, one.line, one.object, (unread_kind(one.kind),)) for one in read.passed_over]
+    return sorted(audited, key=lambda one: (one.file, one.line)), [
+        Finding(one.file, one.line, one.object, one.problem) for one in read.problems
+    ]
 
 
 def summarise(found: Iterable[Audited]) -> list[Line]:

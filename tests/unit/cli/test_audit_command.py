@@ -77,6 +77,16 @@ def test_json_has_the_summary_and_every_object(tmp_path: Path, capsys: pytest.Ca
     assert document["audited"][0]["said"][0]["verdict"] == "ignored"
 
 
+def test_objects_of_apache_apisix_that_are_not_read_are_ignored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "apiVersion: apisix.apache.org/v1alpha1\nkind: Unheard\nmetadata: {name: web}\n"
+    (tmp_path / "web.yaml").write_text(text)
+    assert main(["audit", str(tmp_path)]) == 0
+    shown = [line.split()[:4] for line in capsys.readouterr().out.splitlines()]
+    assert ["ignored", "1", "kind", "Unheard"] in shown
+
+
 def test_services_that_say_nothing_of_routing_are_not_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -109,6 +109,13 @@ class Audit:
         )
 
 
+def unread_kind(kind: str) -> Said:
+    """Return what becomes of an object of a kind that is not read."""
+    return Said(
+        f"kind {kind}", "kind", Verdict.IGNORED, "objects of this kind are not read: nothing of it takes effect"
+    )
+
+
 def _failed(error: Exception) -> Sequence[Problem]:
     message = f"Headgate failed on this object ({type(error).__name__}); please report it"
     return (Problem(reason="InternalError", message=message),)

@@ -32,12 +32,14 @@ def read_paths(paths: Sequence[Path], cluster: str = "manifests", version_key: b
         version_key: makes the versions of Secrets repeatable; by default they differ each time.
 
     Returns:
-        each object once, with its file and line, and everything that is wrong.
+        each object once, with its file and line, everything that is wrong, and what is passed over.
     """
     versioner = Versioner(cluster, version_key or os.urandom(32))
     index = ManifestIndex()
-    index.update(_read_all(_files(paths), versioner))
-    return ManifestRead(tuple(index.objects()), tuple(index.problems()))
+    reads = list(_read_all(_files(paths), versioner))
+    index.update(reads)
+    passed_over = tuple(one for _, read in reads for one in read.passed_over)
+    return ManifestRead(tuple(index.objects()), tuple(index.problems()), passed_over)
 
 
 def _files(paths: Iterable[Path]) -> Iterator[tuple[str, OSError | None]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.common.problems import Problem
-from headgate.common.resources import JsonObject, ObjectRef, ResourceKind
+from headgate.common.resources import APISIX_GROUP, JsonObject, ObjectRef, ResourceKind
 from headgate.watcher.sources.documents import Document, read_documents
 from headgate.watcher.sources.manifest_objects import BadObject, Versioner, describe, list_items, read_object
 
@@ -56,11 +56,23 @@ class FileProblem:
 
 
 @dataclass(frozen=True, slots=True)
+class PassedOver:
+    """An object of Apache APISIX of a kind that is not read."""
+
+    file: str
+    line: int
+    object: str
+    """`L4RoutePolicy default/web`."""
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
 class ManifestRead:
     """What was read: of one file, or of many."""
 
     objects: tuple[FileObject, ...] = ()
     problems: tuple[FileProblem, ...] = ()
+    passed_over: tuple[PassedOver, ...] = ()
 
 
 def whole_file(file: str, reason: str, message: str) -> FileProblem:
@@ -85,7 +97,7 @@ def read_manifest(data: bytes, file: str, versioner: Versioner) -> ManifestRead:
     for document in documents:
         for value, line in _flatten(document):
             reader.read(value, line)
-    return ManifestRead(tuple(reader.objects.values()), tuple(reader.problems))
+    return ManifestRead(tuple(reader.objects.values()), tuple(reader.problems), tuple(reader.passed_over))
 
 
 def _flatten(document: Document) -> Iterator[tuple[Any, int]]:
@@ -106,6 +118,7 @@ class _FileReader:
     def __init__(self, file: str, versioner: Versioner) -> None:
         self.objects: dict[ObjectRef, FileObject] = {}
         self.problems: list[FileProblem] = []
+        self.passed_over: list[PassedOver] = []
         self._file = file
         self._versioner = versioner
 
@@ -120,6 +133,8 @@ class _FileReader:
             return
         if found is not None:
             self._add(*found, line)
+        elif isinstance(value, dict) and value["apiVersion"].startswith(f"{APISIX_GROUP}/"):
+            self.passed_over.append(PassedOver(self._file, line, describe(value), value["kind"]))
 
     def _add(self, kind: ResourceKind, manifest: JsonObject, line: int) -> None:
         metadata = manifest["metadata"]
