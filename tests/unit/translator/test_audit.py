@@ -10,7 +10,7 @@ from fakes.apisix import resource, route, rule
 from fakes.deltas import applied, ingress, service
 from headgate.common.plugins.catalogue import CONFIGS
 from headgate.translator.annotations import PREFIX
-from headgate.translator.annotations.apisix import APISIX_PREFIX
+from headgate.translator.annotations.apisix import APISIX_PREFIX, APPROXIMATIONS
 from headgate.translator.annotations.nginx import NGINX_ANNOTATIONS, NGINX_PREFIX, nginx_table, what_instead
 from headgate.translator.annotations.reading import TABLES
 from headgate.translator.audit import Audit, Said
@@ -193,6 +193,11 @@ def test_what_says_the_same_as_ingress_nginx_is_there() -> None:
 
 def test_the_page_has_the_table_of_ingress_nginx() -> None:
     assert (DOCS / "audit.md").read_text().endswith(nginx_table())
+
+
+def test_the_page_of_apache_apisix_says_how_annotations_are_approximated() -> None:
+    page = (DOCS / "apisix.md").read_text()
+    assert [name for name, how in APPROXIMATIONS.items() if f"| `{name}` | {how} |\n" not in page] == []
 
 
 @pytest.mark.parametrize("rows", [ROUTE_FIELDS, UPSTREAM_FIELDS, TLS_FIELDS, CONSUMER_FIELDS])
