@@ -6,6 +6,9 @@ import pytest
 
 from fakes.proxied import OK, answering, proxied
 from headgate.gateway.access_log import AccessLog
+from headgate.gateway.plugins.chain import PluginChain
+from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
+from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.tracing import Tracing
 
 CLOSE = b"Connection: close\r\n\r\n"
@@ -15,11 +18,14 @@ REQUEST = (
 )
 
 
-async def logged(log_format, request: bytes = REQUEST) -> bytes:
+async def logged(log_format, request: bytes = REQUEST, plugins: PluginChain | None = None) -> bytes:
     """Give what the log holds after one request through a proxy."""
     reading, writing = os.pipe()
     log = AccessLog(log_format, writing)
     async with proxied(answering(OK)) as proxy:
+        if plugins is not None:
+            proxy.target.policies = RoutePolicies()
+            proxy.target.policies.chain = plugins
         proxy.server._context.access_log = log
         proxy.server._context.times_endpoints = log.is_detailed
         await proxy.talk(request)
@@ -146,3 +152,17 @@ async def test_output_that_nobody_reads_delays_nobody() -> None:
     os.close(reading)
     log.close()
     os.close(writing)
+
+
+@pytest.mark.parametrize("log_format", ["combined", "json"])
+async def test_what_a_reason_quotes_of_a_client_cannot_break_the_line(log_format) -> None:
+    class Odd(Plugin[PluginConfig]):
+        name = "odd"
+
+        def on_request(self, request: Request) -> Response:
+            return Response.refusal(401, 'algorithm "\ud800\n1.2.3.4 - -')
+
+    plugins = PluginChain([(0, Odd(PluginConfig(), PluginServices()))], PluginServices())
+    lines = (await logged(log_format, plugins=plugins)).splitlines()
+    assert len(lines) == 1
+    assert b"ud800" in lines[0]

@@ -11,6 +11,7 @@ import asyncio
 import json
 import os
 import queue
+import re
 import threading
 from datetime import datetime
 from functools import lru_cache
@@ -27,6 +28,7 @@ LogRecord = tuple[bytes, bytes, bytes, bytes, bytes, int, int, float, RequestFie
 upstream, endpoint, what can tell more until the next request, reason."""
 
 _QUOTE: Final = 0x22
+_CONTROLS: Final = re.compile("[\x00-\x1f\x7f]")
 _BATCH: Final = 1024
 _FLUSH_S: Final = 0.25
 _MAX_BACKLOG: Final = 64
@@ -142,7 +144,11 @@ def _combined(record: LogRecord) -> bytes:
         endpoint.encode() or b"-",
         request_id,
     )
-    return b'%b "%b"\n' % (line, _escape(reason.encode())) if reason else line + b"\n"
+    if not reason:
+        return line + b"\n"
+    # It may quote what a client sent, which must not look like a line of its own.
+    shown = _CONTROLS.sub("?", reason).encode("utf-8", "backslashreplace")
+    return b'%b "%b"\n' % (line, _escape(shown))
 
 
 def _seconds(seconds: float) -> bytes:
