@@ -6,7 +6,6 @@ all callers (`RedisLink`); a cluster through redis-py's client, which knows the 
 """
 
 import asyncio
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from redis.asyncio.cluster import ClusterNode, RedisCluster
@@ -14,7 +13,7 @@ from redis.exceptions import NoScriptError, RedisError
 
 from headgate.common.errors import StoreUnavailable
 from headgate.common.stores.redis.link import RedisLink, Script
-from headgate.common.stores.redis.target import RedisTarget
+from headgate.common.stores.redis.target import CountersTarget, RedisTarget
 from headgate.common.stores.redis.wire import Word, reason_of
 
 _NOW = """
@@ -100,16 +99,6 @@ class Counted(NamedTuple):
     """Requests that the window still takes."""
     reset_s: float
     """Seconds until the window ends."""
-
-
-@dataclass(frozen=True, slots=True)
-class CountersTarget:
-    """Where counts are kept, and how long an answer may take."""
-
-    target: RedisTarget
-    is_cluster: bool = False
-    """The servers of the target are some nodes of a cluster."""
-    timeout_s: float = 1.0
 
 
 class RedisCounters:

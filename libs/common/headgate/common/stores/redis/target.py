@@ -63,6 +63,16 @@ class RedisTarget:
         return f"{scheme}://{','.join(map(str, self.servers))}" + (f"/{self.service}" if self.service else "")
 
 
+@dataclass(frozen=True, slots=True)
+class CountersTarget:
+    """Where counts are kept, and how long an answer may take."""
+
+    target: RedisTarget
+    is_cluster: bool = False
+    """The servers of the target are some nodes of a cluster."""
+    timeout_s: float = 1.0
+
+
 def parse_redis_url(url: str) -> RedisTarget:
     """Read a URL.
 

@@ -1,9 +1,10 @@
 """ApisixConsumer: who uses routes, and how that is known."""
 
-from typing import Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
 from pydantic import Field
 
+from headgate.common.plugins.jwt_auth import Algorithm
 from headgate.translator.dialects.apisix.models.fields import LocalSecret, Model, Name
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 
@@ -30,21 +31,7 @@ class JwtAuthValue(Model):
     secret: str = Field(default="", description="Shared secret, for HS256 and HS512.")
     public_key: str = Field(default="", alias="public_key", description="Key of the signer in PEM, for other methods.")
     private_key: str = Field(default="", alias="private_key", description="Not needed: tokens are checked, not made.")
-    algorithm: Literal[
-        "HS256",
-        "HS384",
-        "HS512",
-        "RS256",
-        "RS384",
-        "RS512",
-        "ES256",
-        "ES384",
-        "ES512",
-        "PS256",
-        "PS384",
-        "PS512",
-        "EdDSA",
-    ] = Field(default="HS256", description="How tokens are signed; HS256 by default.")
+    algorithm: Algorithm = Field(default="HS256", description="How tokens are signed; HS256 by default.")
     exp: int = Field(default=0, ge=0, description="Lifetime of tokens in seconds; 86400 by default.")
     base64_secret: bool = Field(default=False, alias="base64_secret", description="The secret is written in base64.")
     lifetime_grace_period: int = Field(
