@@ -13,6 +13,7 @@ from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.consumer_restriction import ConsumerRestrictionConfig
 from headgate.common.plugins.cors import CorsConfig
 from headgate.common.plugins.csrf import CsrfConfig
+from headgate.common.plugins.degraphql import DegraphqlConfig
 from headgate.common.plugins.echo import EchoConfig
 from headgate.common.plugins.error_page import ErrorPageConfig
 from headgate.common.plugins.fault_injection import FaultInjectionConfig
@@ -61,6 +62,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
         "consumer-restriction": ConsumerRestrictionConfig,
         "cors": CorsConfig,
         "csrf": CsrfConfig,
+        "degraphql": DegraphqlConfig,
         "echo": EchoConfig,
         "error-page": ErrorPageConfig,
         "fault-injection": FaultInjectionConfig,

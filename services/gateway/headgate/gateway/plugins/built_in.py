@@ -13,6 +13,7 @@ from headgate.gateway.plugins.client_control import ClientControl
 from headgate.gateway.plugins.consumer_restriction import ConsumerRestriction
 from headgate.gateway.plugins.cors import Cors
 from headgate.gateway.plugins.csrf import Csrf
+from headgate.gateway.plugins.degraphql import Degraphql
 from headgate.gateway.plugins.echo import Echo
 from headgate.gateway.plugins.error_page import ErrorPage
 from headgate.gateway.plugins.fault_injection import FaultInjection
@@ -66,6 +67,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     ConsumerRestriction,
     Cors,
     Csrf,
+    Degraphql,
     Echo,
     ErrorPage,
     FaultInjection,
