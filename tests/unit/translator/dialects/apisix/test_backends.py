@@ -71,8 +71,21 @@ def test_a_valid_backend_is_served_beside_an_invalid_one() -> None:
     assert table.is_accepted()
 
 
+@pytest.mark.parametrize("missing", [backend("nothing"), backend(port=81)])
+def test_a_backend_that_is_not_there_leaves_its_share_to_one_that_is(missing: Any) -> None:
+    found = Translated(to(backend(weight=2), missing)).route().backends
+    assert [each.weight for each in found] == [2, 0]
+
+
+@pytest.mark.parametrize("others", [[backend("none")], [backend(weight=0)]])
+def test_a_backend_that_is_not_there_keeps_its_share_where_nothing_else_would_serve(others: Any) -> None:
+    found = Translated(to(backend("nothing", weight=3), *others)).route().backends
+    assert found[0].weight == 3
+
+
 def test_weights_are_as_written_and_100_by_default() -> None:
-    found = Translated(to(backend(weight=2), backend("b", weight=0), backend("c"))).route().backends
+    split = to(backend(weight=2), backend("b", weight=0), backend("c"))
+    found = Translated(split, service("b"), service("c")).route().backends
     assert [each.weight for each in found] == [2, 0, 100]
 
 

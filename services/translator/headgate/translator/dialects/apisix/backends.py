@@ -22,6 +22,7 @@ from headgate.translator.endpoints import Address
 from headgate.translator.fragment import ServicePortRef
 from headgate.translator.graph import Lookups
 from headgate.translator.services import EXTERNAL_NAME, SERVICES, Service, ServicePort
+from headgate.translator.sharing import sharers
 from headgate.translator.upstreams import BackendFault, ResolvedUpstream, resolve_upstream, unavailable
 
 Stream = Literal["", "tcp", "udp"]
@@ -53,6 +54,12 @@ class ServiceBackend(NamedTuple):
         parts += ["service"] if self.granularity == "service" else []
         parts += [f"subset={self.subset}"] if self.subset else []
         return "/".join(filter(None, parts))
+
+    def is_there(self, lookups: Lookups) -> bool:
+        """Whether there is such a Service, here or in a cluster that shares its own, and it has the port."""
+        clusters = sharers(lookups, self.namespace, self.name)
+        service = lookups.elsewhere(clusters[0]).get(SERVICES, self.namespace, self.name) if clusters else None
+        return service is not None and service.find_port(self.port, is_udp=self.stream == "udp") is not None
 
     def resolve(self, lookups: Lookups) -> ResolvedUpstream:
         """Find the endpoints, and put the settings to them."""
@@ -127,6 +134,10 @@ class NodesBackend(NamedTuple):
     def key(self) -> str:
         """Key of the upstream in the table."""
         return f"{self.cluster}/{self.namespace}/{self.kind}/{self.name}"
+
+    def is_there(self, lookups: Lookups) -> bool:
+        """Whether there is such an ApisixUpstream, and it is ours."""
+        return find_upstream(lookups, self.namespace, self.name, self.settings) is not None
 
     def resolve(self, lookups: Lookups) -> ResolvedUpstream:
         """Find the nodes."""

@@ -93,7 +93,7 @@ ROUTE_FIELDS: Final = (
         fields=("http[].backends[]",),
         likeness=Likeness.BETTER,
         note="one Service may stand in a rule several times with different subsets; a missing Service or port is a "
-        "condition, and a 503 that names it",
+        "condition, and a 503 that names it; beside a backend that is there it has no share",
     ),
     FieldVerdict(
         fields=("http[].backends[].resolveGranularity",),

@@ -1,7 +1,8 @@
 """One ApisixRoute to one fragment.
 
-Services and the nodes of ApisixUpstreams are not looked up here: what is wrong with a backend is known to its upstream,
-and comes back to the object from there. What routes take over from an ApisixUpstream, retries and timeouts, is.
+Endpoints and the nodes of ApisixUpstreams are not looked up here: what is wrong with a backend is known to its
+upstream, and comes back to the object from there. What routes take over from an ApisixUpstream, retries and timeouts,
+is.
 """
 
 from collections.abc import Iterator
@@ -98,7 +99,7 @@ class _Rule:
         self._filter_fault = self._refuse_filter()
         plugins = self._read_plugins()
         self._plugins, self._split = plugins.uses, plugins.backends
-        self._backends = list(self._read_backends())
+        self._backends = self._shared_out(list(self._read_backends()))
         faults = [*plugins.faults, *filter(None, (self._filter_fault,))]
         self._refusal = self._refuse(faults[0]) if faults else None
 
@@ -191,6 +192,17 @@ class _Rule:
             yield _Backend(
                 nodes, DEFAULT_WEIGHT if named.weight is None else named.weight, BackendUse(nodes, field, field)
             )
+
+    def _shared_out(self, backends: list[_Backend]) -> list[_Backend]:
+        """Give what is not there no share where something else is.
+
+        Services are looked up where there are several backends only: a route need not follow the one that it has.
+        """
+        lookups = self._context.lookups
+        if lookups is None or len(backends) < 2:
+            return backends
+        present = {each.ref for each in backends if each.weight and each.ref.is_there(lookups)}
+        return [each if not present or each.ref in present else each._replace(weight=0) for each in backends]
 
     def _settings(self) -> Iterator[UpstreamSettings]:
         """Yield the ApisixUpstreams behind the backends, in their order."""

@@ -1,0 +1,92 @@
+"""Resources of Apache APISIX and of Kubernetes from manifests to the wire: what is applied is translated and served."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+
+from fakes.deltas import applied, deleted, endpoint_slice, ref_of, service
+from fakes.proxied import Origin, Script, answering
+from fakes.served import Got, Served, named, origins, sealed, served
+from headgate.common.problems import Severity
+from headgate.common.snapshot import decode_chunk
+from headgate.common.table import EntryKind, entry_key
+from headgate.gateway.health.resolve import Query
+from headgate.translator.classes import ClassSettings
+from headgate.translator.offline import make_dialects
+from headgate.translator.translation import Translation
+
+
+class Applied:
+    """A running proxy, and the objects that its table is made of."""
+
+    def __init__(self, proxy: Served, settings: ClassSettings | None = None) -> None:
+        self.proxy = proxy
+        self._translation = Translation(make_dialects(settings))
+        self._translation.activate("a")
+        self._keys: set[tuple[EntryKind, str]] = set()
+
+    def apply(self, *manifests: Any) -> None:
+        """Make or change objects, and serve what becomes of them."""
+        for manifest in manifests:
+            self._translation.apply(applied(manifest))
+        self._serve()
+
+    def delete(self, *manifests: Any) -> None:
+        """Delete objects, and serve what is left."""
+        for manifest in manifests:
+            self._translation.apply(deleted(manifest))
+        self._serve()
+
+    def _serve(self) -> None:
+        for _ in self._translation.settle():
+            pass
+        chunks = self._translation.assembly.image.chunks()
+        entries = [(chunk.kind, entry) for chunk in chunks for entry in decode_chunk(chunk.kind, chunk.content)]
+        present = {(kind, entry_key(entry)) for kind, entry in entries}
+        self.proxy.put(*(entry for _, entry in entries))
+        for kind, key in self._keys - present:
+            self.proxy.remove(kind, key)
+        self._keys = present
+
+    def errors(self, manifest: Any) -> list[str]:
+        """Return the reasons of an object's errors."""
+        condition = self._translation.condition(ref_of(manifest))
+        problems = condition.problems if condition is not None else ()
+        return [problem.reason for problem in problems if problem.severity is Severity.ERROR]
+
+    async def get(self, path: str = "/", **more: str) -> Got:
+        return await self.proxy.get(path, **more)
+
+    async def status(self, path: str = "/", **more: str) -> int:
+        return (await self.get(path, **more)).status
+
+    async def bodies(self, count: int, path: str = "/", **more: str) -> list[str]:
+        return await self.proxy.bodies(count, path, **more)
+
+
+class World(NamedTuple):
+    """A proxy and the servers behind it."""
+
+    proxy: Applied
+    servers: dict[str, Origin]
+
+    def port(self, name: str) -> int:
+        return self.servers[name].port
+
+
+@contextlib.asynccontextmanager
+async def world(*names: str, query: Query | None = None, **scripts: Script) -> AsyncIterator[World]:
+    """Run a proxy, and for each name a Service with one endpoint, which answers with its name or by its script."""
+    told = {name: answering(named(name.encode())) for name in names} | scripts
+    async with origins(*told.values()) as servers, served(query=query) as proxy:
+        made = World(Applied(proxy), dict(zip(told, servers, strict=True)))
+        for name in told:
+            made.proxy.apply(service(name), endpoint_slice(name, "127.0.0.1", port=made.port(name)))
+        yield made
+
+
+def secret(name: str, **values: str) -> Any:
+    """Return a Secret as a watcher seals it for the proxy."""
+    boxes = {key: sealed(value.encode()).model_dump() for key, value in values.items()}
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "sealed": {"values": boxes}}
