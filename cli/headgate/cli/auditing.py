@@ -1,4 +1,4 @@
-"""What some manifests say and what becomes of it, object by object and in all."""
+"""What some manifests, or a cluster, say and what becomes of it, object by object and in all."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headgate.cli.offline import CLUSTER, Finding, delta_of, object_name, translator_settings
+from headgate.common.deltas import SyncState
 from headgate.common.resources import SERVICE, JsonObject
-from headgate.translator.audit import Audit, Said, unread_kind
+from headgate.translator.audit import AUDITED_RESOURCES, Audit, Said, unread_kind
 from headgate.translator.verdicts import Verdict
 from headgate.watcher.secrets import throwaway_recipients
-from headgate.watcher.sources.manifest_files import read_paths
+from headgate.watcher.sources import Unavailable
+from headgate.watcher.sources.manifest_files import FileObject, read_paths
 
 _WORST_FIRST = (Verdict.REFUSED, Verdict.IGNORED, Verdict.APPROXIMATED, Verdict.HONOURED)
 
@@ -19,7 +21,9 @@ class Audited(NamedTuple):
     """One object and what becomes of all that it says."""
 
     file: str
+    """Empty for one of a cluster."""
     line: int
+    """0 for one of a cluster."""
     object: str
     """`Ingress default/web`."""
     said: tuple[Said, ...]
@@ -42,27 +46,70 @@ class Line(NamedTuple):
     """Of the first of them."""
 
 
-def audit_paths(paths: Sequence[Path]) -> tuple[list[Audited], list[Finding]]:
-    """Read files and folders and say what becomes of all that is written in them.
+class AuditReport(NamedTuple):
+    """What some manifests, or a cluster, say and what becomes of it."""
 
-    Returns:
-        the objects that are about routing, without Services that say nothing of it; and what could not be read.
+    found: list[Audited]
+    """The objects that are about routing, without Services that say nothing of it."""
+    unreadable: list[Finding]
+    """Of files."""
+    unavailable: tuple[Unavailable, ...] = ()
+    """Kinds that a cluster does not have, or that may not be listed."""
+    server: str = ""
+    """Of a cluster."""
+
+    @property
+    def forbidden(self) -> list[Unavailable]:
+        """Kinds that may not be listed."""
+        return [one for one in self.unavailable if one.state is SyncState.FORBIDDEN]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that is there was read."""
+        return not self.unreadable and not self.forbidden
+
+
+def audit_paths(paths: Sequence[Path]) -> AuditReport:
+    """Read files and folders and say what becomes of all that is written in them.
 
     Raises:
         SettingsError: the translator's variables cannot be used.
     """
-    read, recipients = read_paths(paths, cluster=CLUSTER), throwaway_recipients()
-    auditor = Audit(translator_settings().classes)
+    read = read_paths(paths, cluster=CLUSTER)
+    found = _audited(read.objects)
+    found += [Audited(one.file, one.line, one.object, (unread_kind(one.kind),)) for one in read.passed_over]
+    problems = [Finding(one.file, one.line, one.object, one.problem) for one in read.problems]
+    return AuditReport(sorted(found, key=_place), problems)
+
+
+def audit_cluster(kubeconfig: Path | None, context: str | None, namespaces: Sequence[str]) -> AuditReport:
+    """List the objects of a cluster and say what becomes of all that is written in them.
+
+    Raises:
+        SettingsError: the translator's variables cannot be used.
+        HeadgateError, CommandError: as `headgate.cli.live.read_live`.
+    """
+    from headgate.cli.live import read_live  # its client takes 0.2 s, which files need not wait for
+    from headgate.watcher.sources.kubernetes.kinds import KIND_CHOICES
+
+    choices = [choice for choice in KIND_CHOICES if choice[0].resource in AUDITED_RESOURCES]
+    read = read_live(choices, kubeconfig, context, namespaces)
+    return AuditReport(sorted(_audited(read.objects), key=_place), [], read.unavailable, read.server)
+
+
+def _audited(objects: Iterable[FileObject]) -> list[Audited]:
+    auditor, recipients = Audit(translator_settings().classes), throwaway_recipients()
     audited = []
-    for one in read.objects:
+    for one in objects:
         delta = delta_of(one, recipients)
         said = auditor.look_at(one.ref, delta.object) if delta and delta.object is not None else None
         if said or (said is not None and one.kind != SERVICE):
             audited.append(Audited(one.file, one.line, object_name(one), said))
-    audited += [Audited(one.file, one.line, one.object, (unread_kind(one.kind),)) for one in read.passed_over]
-    return sorted(audited, key=lambda one: (one.file, one.line)), [
-        Finding(one.file, one.line, one.object, one.problem) for one in read.problems
-    ]
+    return audited
+
+
+def _place(one: Audited) -> tuple[str, int, str]:
+    return one.file, one.line, one.object
 
 
 def summarise(found: Iterable[Audited]) -> list[Line]:

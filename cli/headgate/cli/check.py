@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.class_options import class_options, translator_flags
+from headgate.cli.class_options import class_options
 from headgate.cli.errors import ExitCode
 from headgate.cli.group import TeachingCommand
 from headgate.cli.rendering import count_of, print_json
@@ -14,7 +14,8 @@ from headgate.cli.rendering import count_of, print_json
     cls=TeachingCommand,
     examples=[
         "headgate check examples/quickstart",
-        "headgate check manifests/ --controller-names k8s.io/ingress-nginx",
+        "headgate check manifests/ --controller-names k8s.io/ingress-nginx   # with their IngressClass",
+        "headgate check manifests/ --class-names apisix                      # without one",
         "headgate check web.yaml --json | jq -r '.findings[].reason'",
     ],
     read_more="docs/cli.md",
@@ -22,7 +23,7 @@ from headgate.cli.rendering import count_of, print_json
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path, exists=True))
 @class_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
-def check(paths: tuple[Path, ...], controller_names: tuple[str, ...], watch_without_class: bool, as_json: bool) -> int:
+def check(paths: tuple[Path, ...], class_flags: list[str], as_json: bool) -> int:
     """Read manifests from files and folders and say what is wrong: file, line, object, field and reason.
 
     Needs no server. What counts as ours is decided as the translator does: by these flags, HEADGATE_* variables and the
@@ -31,7 +32,7 @@ def check(paths: tuple[Path, ...], controller_names: tuple[str, ...], watch_with
     """
     from headgate.cli.offline import translate_paths
 
-    table = translate_paths(paths, translator_flags(controller_names, watch_without_class))
+    table = translate_paths(paths, class_flags)
     errors = sum(finding.is_error for finding in table.findings)
     warnings = len(table.findings) - errors
     if as_json:

@@ -1,29 +1,42 @@
-"""Flags that say which Ingresses are ours, as the translator takes them."""
+"""Flags that say which objects are ours by their class, as the translator takes them."""
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 
+def class_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the flags; the command gets them as `class_flags`, as `headgate translator` takes them."""
 
-def class_options(command: Command) -> Command:
-    """Add the flags; the command gets `controller_names` and `watch_without_class`."""
+    @functools.wraps(command)
+    def with_flags(
+        *, controller_names: tuple[str, ...], class_names: tuple[str, ...], watch_without_class: bool, **others: Any
+    ) -> Any:
+        return command(class_flags=_flags(controller_names, class_names, watch_without_class), **others)
+
+    described = with_flags
     for option in (
         click.option("--watch-without-class", is_flag=True, help="Adopt every Ingress without a class."),
+        click.option(
+            "--class-names",
+            multiple=True,
+            metavar="NAME",
+            help="Adopt this class where there is no IngressClass of that name; repeatable.  [default: headgate]",
+        ),
         click.option(
             "--controller-names",
             multiple=True,
             metavar="NAME",
-            help="Adopt classes of this controller, such as k8s.io/ingress-nginx; repeatable.",
+            help="Adopt IngressClasses of this controller, such as k8s.io/ingress-nginx; repeatable.",
         ),
     ):
-        command = option(command)
-    return command
+        described = option(described)
+    return described
 
 
-def translator_flags(controller_names: Sequence[str], watch_without_class: bool) -> list[str]:
-    """Return the flags as `headgate translator` takes them."""
+def _flags(controller_names: Sequence[str], class_names: Sequence[str], watch_without_class: bool) -> list[str]:
     flags = [f"--controller-names={name}" for name in controller_names]
+    flags += [f"--class-names={name}" for name in class_names]
     return [*flags, "--watch-without-class"] if watch_without_class else flags

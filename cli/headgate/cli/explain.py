@@ -8,6 +8,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import click
 
+from headgate.cli.class_options import class_options
 from headgate.cli.errors import CommandError, ExitCode, Unreachable, UsageMistake
 from headgate.cli.group import TeachingCommand
 from headgate.cli.rendering import count_of, print_json, print_table
@@ -38,8 +39,18 @@ class _Request(NamedTuple):
 @click.argument("method")
 @click.argument("url")
 @click.option("--header", "-H", "headers", multiple=True, metavar="'NAME: VALUE'", help="Of the request; repeatable.")
-@click.option("--client", default="", metavar="ADDRESS", help="Address that the request comes from.")
-@click.option("--data", "-d", "body", default="", metavar="TEXT", help="Body of the request; say what it is with -H.")
+@click.option(
+    "--client", default="", show_default=False, metavar="ADDRESS", help="Address that the request comes from."
+)
+@click.option(
+    "--data",
+    "-d",
+    "body",
+    default="",
+    show_default=False,
+    metavar="TEXT",
+    help="Body of the request; say what it is with -H.",
+)
 @click.option("--admin-url", default="http://127.0.0.1:9080", metavar="URL", help="Admin site of the gateway to ask.")
 @click.option(
     *("--manifests",),
@@ -48,6 +59,7 @@ class _Request(NamedTuple):
     metavar="PATH",
     help="Decide by these manifests instead of asking a gateway; repeatable.",
 )
+@class_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 def explain(
     method: str,
@@ -57,21 +69,25 @@ def explain(
     body: str,
     admin_url: str,
     manifests: tuple[Path, ...],
+    class_flags: list[str],
     as_json: bool,
 ) -> int:
     """Say which route takes a request, which others lost and why, and which backends it is sent to.
 
-    A path with dot segments, several slashes or escapes is read as the gateway reads it; what manifests make is read by
-    the gateway's settings in HEADGATE_* variables and the TOML file in HEADGATE_CONFIG.
+    Asks a gateway, by default that of a `headgate up` on this machine. With --manifests it decides by files: what
+    counts as ours by these flags, the paths as the gateway's settings in HEADGATE_* variables and the TOML file in
+    HEADGATE_CONFIG say. A path with dot segments, several slashes or escapes is read as the gateway reads it.
 
     Exit code 1 if no route takes the request or its backends cannot answer.
     """
     from headgate.gateway.table.explain import Explanation
 
+    if class_flags and not manifests:
+        raise UsageMistake(f"{class_flags[0].partition('=')[0]} belongs to --manifests: a gateway has decided already")
     notes: Sequence[object] = ()
     request = _Request(method, _parse_url(url), [_parse_header(text) for text in headers], client, body)
     if manifests:
-        explanation, notes = _explain_offline(manifests, request)
+        explanation, notes = _explain_offline(manifests, class_flags, request)
     else:
         answer = asyncio.run(_ask(admin_url, request))
         explanation = Explanation.model_validate(answer)
@@ -98,7 +114,9 @@ def _parse_header(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _explain_offline(manifests: tuple[Path, ...], request: _Request) -> tuple[Any, Sequence[object]]:
+def _explain_offline(
+    manifests: tuple[Path, ...], class_flags: list[str], request: _Request
+) -> tuple[Any, Sequence[object]]:
     """Return the explanation, and what is said of Ingress objects that are not ours."""
     from headgate.cli.offline import translate_paths
     from headgate.common.settings import load_settings
@@ -106,7 +124,7 @@ def _explain_offline(manifests: tuple[Path, ...], request: _Request) -> tuple[An
     from headgate.gateway.table.explain import explain as explain_by
     from headgate.gateway.table.view import EntryView
 
-    table, url = translate_paths(manifests), request.url
+    table, url = translate_paths(manifests, class_flags), request.url
     settings = load_settings(GatewaySettings, [], program="headgate gateway", summary="")
     explanation = explain_by(
         EntryView(table.entries, version_label="manifests"),

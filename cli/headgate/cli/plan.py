@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.class_options import class_options, translator_flags
+from headgate.cli.class_options import class_options
 from headgate.cli.diff_text import print_diff
 from headgate.cli.errors import CommandError, ExitCode
 from headgate.cli.group import TeachingCommand
@@ -50,8 +50,7 @@ def plan(
     against: tuple[Path, ...],
     cluster: str,
     prune: bool,
-    controller_names: tuple[str, ...],
-    watch_without_class: bool,
+    class_flags: list[str],
     nats_url: str,
     data_dir: Path,
     table: str,
@@ -65,11 +64,10 @@ def plan(
 
     Exit code 0: no difference; 1: a difference; 2: the manifests have errors, or the flags; 3: no answer.
     """
-    flags = translator_flags(controller_names, watch_without_class)
     if against:
-        found = _offline(paths, against, flags)
+        found = _offline(paths, against, class_flags)
     else:
-        settings = translator_settings(flags)
+        settings = translator_settings(class_flags)
         found = ask_stores(
             nats_url,
             data_dir,

@@ -25,7 +25,7 @@ def write(folder: Path, *annotations: str) -> Path:
 
 
 def test_objects_are_counted_by_annotation_and_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["audit", str(write(tmp_path, LIMITED, LIMITED, SIZED))]) == 0
+    main(["audit", str(write(tmp_path, LIMITED, LIMITED, SIZED))])
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["ignored", "!", "2", "nginx.ingress.kubernetes.io/whitelist-source-range"] in [line[:4] for line in lines]
     assert ["honoured", "1", "headgate.dev/max-body"] in lines
@@ -39,6 +39,33 @@ def test_objects_of_any_class_are_audited(tmp_path: Path, capsys: pytest.Capture
 def test_restrictions_that_would_be_lost_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["audit", str(write(tmp_path, LIMITED, SIZED))])
     assert capsys.readouterr().out.splitlines()[-1] == "! 1 object would let in requests that are kept out now"
+
+
+def test_restrictions_that_would_be_lost_are_exit_code_1_unless_that_is_allowed(tmp_path: Path) -> None:
+    path = write(tmp_path, LIMITED, SIZED)
+    assert main(["audit", str(path)]) == 1
+    assert main(["audit", "--json", str(path)]) == 1
+    assert main(["audit", "--allow-ignored-guards", str(path)]) == 0
+
+
+def test_what_is_refused_is_not_allowed_with_ignored_restrictions(tmp_path: Path) -> None:
+    assert main(["audit", "--allow-ignored-guards", str(write(tmp_path, LIMITED, WRONG))]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        ([], "give files or folders of manifests, --kubeconfig FILE or --live"),
+        (["{path}", "--live"], "one audit has one source"),
+        (["{path}", "--namespace", "shop"], "of files give those that are wanted"),
+    ],
+)
+def test_an_audit_has_one_source(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], remedy: str
+) -> None:
+    path = str(write(tmp_path, SIZED))
+    assert main(["audit", *(argument.format(path=path) for argument in arguments)]) == 2
+    assert remedy in capsys.readouterr().err
 
 
 def test_anything_refused_is_exit_code_1(tmp_path: Path) -> None:

@@ -93,6 +93,22 @@ def test_an_adopted_controller_makes_its_ingresses_ours(tmp_path: Path, capsys: 
     assert "PortNotFound" in capsys.readouterr().out
 
 
+def test_a_class_without_an_object_is_adopted_by_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, (INGRESS % "http").replace("spec:\n  rules", "spec:\n  ingressClassName: apisix\n  rules"))
+    asked = ["explain", "GET", "http://web.example/", "--manifests", str(path)]
+    assert main(asked) == 1
+    capsys.readouterr()
+    main([*asked, "--class-names", "apisix"])
+    assert "wins  web.example" in capsys.readouterr().out
+    assert main(["check", str(path), "--class-names", "apisix"]) == 0
+    assert "of other classes" not in capsys.readouterr().out
+
+
+def test_classes_are_no_question_to_a_gateway(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "GET", "http://x/", "--class-names", "apisix"]) == 2
+    assert "--class-names belongs to --manifests" in capsys.readouterr().err
+
+
 def ingress_class(name: str, controller: str, *, is_default: bool = False) -> str:
     annotation = f"ingressclass.kubernetes.io/is-default-class: '{str(is_default).lower()}'"
     return (

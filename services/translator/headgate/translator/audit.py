@@ -31,6 +31,8 @@ _FIELDS: Final[Mapping[str, Sequence[FieldVerdict]]] = {
     SERVICE.resource: (),
     **APISIX_FIELDS,
 }
+AUDITED_RESOURCES = frozenset(_FIELDS)
+"""Plurals of the kinds that are looked at."""
 _SPEAKS_OF_ROWS_ONLY = frozenset((INGRESS.resource, SERVICE.resource))
 """Resources of Kubernetes' own: what is plain in them is not worth a line."""
 _SERVED_OTHERWISE = frozenset(("CertificateMismatch", "DuplicateName", "DuplicatePath"))

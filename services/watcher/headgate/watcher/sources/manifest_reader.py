@@ -21,8 +21,9 @@ class FileObject:
     object: JsonObject
     """Complete, with defaults, `uid` and `resourceVersion`; stripped."""
     file: str
+    """Empty for one of a cluster."""
     line: int
-    """Where its document begins, from 1."""
+    """Where its document begins, from 1; 0 for one of a cluster."""
 
     @property
     def version(self) -> str:

@@ -20,6 +20,7 @@ from headgate.common.resources import (
     SECRET,
     SERVICE,
     SERVICE_EXPORT,
+    JsonObject,
     ResourceKind,
 )
 from headgate.watcher.errors import Absent, Forbidden
@@ -73,6 +74,10 @@ class Target:
         """Query parameters that narrow lists and watches."""
         given = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
         return {name: value for name, value in given.items() if value}
+
+    def complete(self, item: JsonObject) -> JsonObject:
+        """Return an item of a list with what it is: those of typed lists do not say it."""
+        return {"apiVersion": self.api_version, "kind": self.kind.kind, **item}
 
     def __str__(self) -> str:
         return f"{self.kind} in namespace {self.namespace}" if self.namespace else str(self.kind)

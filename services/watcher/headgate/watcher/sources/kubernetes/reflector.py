@@ -27,7 +27,6 @@ from headgate.watcher.errors import (
     ApiError,
     ApiStatusError,
     ApiUnreachable,
-    Expired,
     Forbidden,
     Throttled,
     Unauthorized,
@@ -35,17 +34,17 @@ from headgate.watcher.errors import (
 )
 from headgate.watcher.sources import Applied, Deleted, Listed, SourceEvent, Unavailable
 from headgate.watcher.sources.kubernetes.kinds import Target
+from headgate.watcher.sources.kubernetes.listing import list_target
 from headgate.watcher.sources.kubernetes.outages import Outages
 from headgate.watcher.sources.kubernetes.patience import Patience
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 from headgate.watcher.sources.kubernetes.trouble import TroubleLog
-from headgate.watcher.sources.kubernetes.wire import LineSplitter, WatchEvent, decode_event, decode_list, event_error
+from headgate.watcher.sources.kubernetes.wire import LineSplitter, WatchEvent, decode_event, event_error
 
 log = logging.getLogger(__name__)
 
 Emit = Callable[[SourceEvent], Awaitable[None]]
 
-PAGE = 500
 SILENCE_S = 70.0
 """A healthy server sends a bookmark about every 60 s."""
 INITIAL_SILENCE_S = 10.0
@@ -155,26 +154,8 @@ class Reflector:
 
     async def _list(self) -> None:
         began_at = _now()
-        try:
-            objects, version = await self._read_pages(PAGE)
-        except Expired:
-            # Pages of a version that was compacted between two of them: one answer cannot expire.
-            objects, version = await self._read_pages(None)
+        objects, version = await list_target(self._transport, self._target)
         await self._report_list(objects, version, began_at)
-
-    async def _read_pages(self, limit: int | None) -> tuple[list[JsonObject], str]:
-        objects: list[JsonObject] = []
-        query = self._target.selectors | ({"limit": str(limit)} if limit else {})
-        while True:
-            page = decode_list(await self._transport.request("GET", self._target.path, query=query))
-            objects.extend(map(self._complete, page.items or ()))
-            if not page.metadata.continue_token:
-                return objects, page.metadata.resource_version
-            query["continue"] = page.metadata.continue_token
-
-    def _complete(self, item: JsonObject) -> JsonObject:
-        """Items of typed lists do not say what they are."""
-        return {"apiVersion": self._target.api_version, "kind": self._target.kind.kind, **item}
 
     async def _report_list(self, objects: list[JsonObject], version: str, began_at: float) -> None:
         self._list_took_s = _now() - began_at
@@ -206,7 +187,7 @@ class Reflector:
                     if event.type == "DELETED":
                         found.pop(_name(event.object), None)
                     elif event.type in ("ADDED", "MODIFIED"):
-                        found[_name(event.object)] = self._complete(event.object)
+                        found[_name(event.object)] = self._target.complete(event.object)
         except (TimeoutError, _Silence) as error:
             raise _NotStreaming("no end of the initial state in time") from error
         raise ApiUnreachable("the streaming list ended before the initial state was complete")
@@ -247,9 +228,9 @@ class Reflector:
         kind = self._target.kind
         if event.type in ("ADDED", "MODIFIED"):
             with span_from(None, "kubernetes change"):
-                await self._emit(Applied(kind, self._complete(event.object), current_traceparent()))
+                await self._emit(Applied(kind, self._target.complete(event.object), current_traceparent()))
         elif event.type == "DELETED":
-            await self._emit(Deleted(kind, self._complete(event.object)))
+            await self._emit(Deleted(kind, self._target.complete(event.object)))
         elif event.type != "BOOKMARK":
             raise ApiUnreachable(f"a watch event of type {event.type!r} is not known")
 

@@ -48,6 +48,14 @@ class KubernetesScope:
         wanted = [*choices, POD_CHOICE] if self.reads_pods else choices
         return [choice for choice in wanted if self.reads_cluster_scoped or choice[0].namespaced]
 
+    def targets_of(self, kind: ResourceKind, version: str) -> list[Target]:
+        """Return the collections that a kind is read from."""
+        labels = self.ingress_selector if kind in (INGRESS, LEGACY_INGRESS) else ""
+        namespaces = self.namespaces if kind.namespaced and self.namespaces else ("",)
+        secrets = OTHER_SECRETS_SELECTOR if self.reads_all_secrets else TLS_SELECTOR
+        fields = secrets if kind == SECRET else ""
+        return [Target(kind, version, namespace, labels, fields) for namespace in namespaces]
+
 
 class KubernetesSource:
     """Reads a cluster through its API server."""
@@ -103,7 +111,7 @@ class KubernetesSource:
         self._followers = [
             KindFollower(
                 choice,
-                self._targets_of,
+                self._scope.targets_of,
                 self.transport,
                 discovery,
                 queue.put,
@@ -123,13 +131,6 @@ class KubernetesSource:
             await cancel(working)
             if self._owns_transport:
                 await self.transport.close()
-
-    def _targets_of(self, kind: ResourceKind, version: str) -> list[Target]:
-        labels = self._scope.ingress_selector if kind in (INGRESS, LEGACY_INGRESS) else ""
-        namespaces = self._scope.namespaces if kind.namespaced and self._scope.namespaces else ("",)
-        secrets = OTHER_SECRETS_SELECTOR if self._scope.reads_all_secrets else TLS_SELECTOR
-        fields = secrets if kind == SECRET else ""
-        return [Target(kind, version, namespace, labels, fields) for namespace in namespaces]
 
 
 async def _get(queue: asyncio.Queue[SourceEvent], working: "asyncio.Task[None]") -> SourceEvent:
