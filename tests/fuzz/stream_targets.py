@@ -1,6 +1,8 @@
 """What must hold for any bytes that a stream parser is given; raises AssertionError if it does not."""
 
+from headgate.common.table import MqttConnect
 from headgate.gateway.streams.client_hello import MAX_HELLO, ClientHello, Verdict, read_client_hello
+from headgate.gateway.streams.mqtt import MAX_CONNECT, NotMqtt, read_client_id
 from headgate.gateway.streams.proxy_protocol import (
     MAX_HEADER,
     BadProxyHeader,
@@ -48,4 +50,32 @@ def check_client_hello(data: bytes) -> None:
         assert all(0 < len(protocol) < 256 for protocol in whole.alpn)
 
 
-CHECKS = {"proxy_header": check_proxy_header, "client_hello": check_client_hello}
+def mqtt_verdict(data: bytes, expected: MqttConnect) -> bytes | str | None:
+    try:
+        return read_client_id(data, expected)
+    except NotMqtt as refusal:
+        return str(refusal)
+
+
+def check_mqtt_connect(data: bytes) -> None:
+    """A verdict is final and comes in time; no packet is one of two levels."""
+    verdicts = []
+    for level in (3, 4, 5):
+        expected = MqttConnect(protocol_level=level)
+        whole = mqtt_verdict(data, expected)
+        assert whole is not None or len(data) < MAX_CONNECT
+        for end in {len(data) // 2, max(0, len(data) - 1), min(len(data), 16)}:
+            part = mqtt_verdict(data[:end], expected)
+            assert part is None or part == whole
+        if isinstance(whole, bytes):
+            assert whole in data
+            assert "\0" not in whole.decode()
+            verdicts.append(whole)
+    assert len(verdicts) <= 1
+
+
+CHECKS = {
+    "proxy_header": check_proxy_header,
+    "client_hello": check_client_hello,
+    "mqtt_connect": check_mqtt_connect,
+}

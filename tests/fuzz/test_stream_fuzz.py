@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.client_hello import alpn, message, real_hello, records, server_name
-from fuzz.stream_targets import CHECKS, check_client_hello, check_proxy_header
+from fakes.mqtt import connect
+from fuzz.stream_targets import CHECKS, check_client_hello, check_mqtt_connect, check_proxy_header
 from headgate.gateway.streams.proxy_protocol import Addresses, write_proxy_header
 
 FOLDER = Path(__file__).parent / "corpus"
@@ -20,6 +21,12 @@ _HELLOS = [
     real_hello("a.example.com", ["h2", "http/1.1"]),
     records(message(server_name(b"a.b"), alpn(b"h2")), 7),
     records(message()),
+]
+_CONNECTS = [
+    connect(b"sensor"),
+    connect(b"sensor", level=5, properties=b"\x11\x00\x00\x00\x0a"),
+    connect(b"x" * 200, payload=b"\x00\x01u"),
+    connect(b"", name=b"MQIsdp", level=3),
 ]
 _BYTES = st.integers(0, 255)
 _EDIT = st.tuples(st.integers(0, 2000), st.sampled_from(["set", "drop", "double", "insert"]), _BYTES)
@@ -54,6 +61,12 @@ def test_proxy_headers_in_any_state(data: bytes) -> None:
 @given(_edited(_HELLOS) | st.binary(max_size=300))
 def test_hellos_in_any_state(data: bytes) -> None:
     check_client_hello(data)
+
+
+@settings(max_examples=500)
+@given(_edited(_CONNECTS) | st.binary(max_size=300))
+def test_connect_packets_in_any_state(data: bytes) -> None:
+    check_mqtt_connect(data)
 
 
 @pytest.mark.parametrize(("name", "path"), CORPUS, ids=[f"{name}/{path.name}" for name, path in CORPUS])

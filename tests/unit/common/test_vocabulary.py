@@ -20,6 +20,7 @@ from headgate.common.table import (
     ConsumerGroup,
     Endpoint,
     HashKey,
+    MqttConnect,
     Not,
     Operator,
     PathMatch,
@@ -36,6 +37,7 @@ from headgate.common.table import (
 )
 
 FROM = Provenance(cluster="c", kind="Ingress", namespace="d", name="n", rule="spec.rules[0]")
+A_PORT = {"key": "k", "port": 1883, "backends": (WeightedBackend(upstream="u"),), "provenance": FROM}
 
 
 def test_a_problem_reads_as_field_and_sentence() -> None:
@@ -100,6 +102,9 @@ def test_every_kind_of_entry_knows_its_key() -> None:
         (Balancing, {"hash": (HashKey(source="client"),)}),
         (HashKey, {"source": "header"}),
         (StreamRoute, {"key": "k", "port": 0, "backends": (WeightedBackend(upstream="u"),), "provenance": FROM}),
+        (MqttConnect, {"protocol_level": 6}),
+        (StreamRoute, {**A_PORT, "protocol": "udp", "mqtt": MqttConnect(protocol_level=4)}),
+        (StreamRoute, {**A_PORT, "protocol": "tls", "mqtt": MqttConnect(protocol_level=4)}),
         (VirtualHost, {"host": "a.com", "routes": (), "colour": "red"}),
     ],
 )

@@ -34,7 +34,7 @@ from headgate.common.table.route import (
     VirtualHost,
     WeightedBackend,
 )
-from headgate.common.table.streams import StreamRoute
+from headgate.common.table.streams import MqttConnect, StreamRoute
 from headgate.common.table.tls import Certificate, ClientAuth, TlsPolicy
 from headgate.common.table.upstream import (
     ActiveCheck,
@@ -112,6 +112,7 @@ __all__ = [
     "Entry",
     "EntryKind",
     "HashKey",
+    "MqttConnect",
     "Not",
     "Operator",
     "PathMatch",

@@ -8,6 +8,14 @@ from headgate.common.table.base import Entry, Provenance
 from headgate.common.table.route import WeightedBackend
 
 
+class MqttConnect(Entry):
+    """What an MQTT client has to say first."""
+
+    protocol_name: str = Field(default="MQTT", min_length=1)
+    protocol_level: Literal[3, 4, 5]
+    """5 is MQTT 5, 4 is MQTT 3.1.1, and 3 is MQTT 3.1, whose name is `MQIsdp`."""
+
+
 class StreamRoute(Entry):
     """What happens to the connections (UDP: the sessions) of one port.
 
@@ -24,6 +32,8 @@ class StreamRoute(Entry):
     """Lower case; `*.foo.com` for exactly one more label."""
     terminate: bool = False
     """Of `tls`: end TLS here, with the certificate for the server name, and pass on plain bytes."""
+    mqtt: MqttConnect | None = None
+    """Clients speak MQTT; only those that begin as it says are let through. Their ids can be hashed."""
     backends: tuple[WeightedBackend, ...] = Field(min_length=1)
     accept_proxy_protocol: bool = False
     """Every connection begins with a PROXY protocol header, version 1 or 2."""
@@ -42,4 +52,6 @@ class StreamRoute(Entry):
     def _check(self) -> Self:
         if self.protocol != "tls" and (self.server_names or self.terminate or not self.port):
             raise ValueError("server names, termination and the HTTPS port are for tls only")
+        if self.mqtt is not None and not (self.terminate or self.protocol == "tcp"):
+            raise ValueError("mqtt is for tcp, and for tls that ends here")
         return self

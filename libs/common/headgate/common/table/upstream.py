@@ -65,8 +65,9 @@ class Policy(StrEnum):
 class HashKey(Entry):
     """What is hashed. A request that has none of it is balanced by round robin."""
 
-    source: Literal["header", "cookie", "query", "client", "host", "path", "uri"]
-    """`uri` is the path with its query."""
+    source: Literal["header", "cookie", "query", "client", "host", "path", "uri", "mqtt-client-id"]
+    """`uri` is the path with its query; `mqtt-client-id` what an MQTT client of a stream route calls itself, or its
+    address where there is none."""
     name: str = ""
 
     @model_validator(mode="after")

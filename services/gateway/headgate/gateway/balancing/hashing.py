@@ -239,6 +239,8 @@ def _reader(key: HashKey) -> Read:
             return lambda facts: facts.path
         case "uri":
             return lambda facts: facts.target
+        case "mqtt-client-id":
+            return _mqtt_client_id
 
 
 def _header(name: bytes, facts: "RequestFacts") -> bytes | None:
@@ -251,6 +253,10 @@ def _cookie(name: bytes, facts: "RequestFacts") -> bytes | None:
 
 def _query_value(name: bytes, facts: "RequestFacts") -> bytes | None:
     return facts.query_value(name)
+
+
+def _mqtt_client_id(facts: "RequestFacts") -> bytes | None:
+    return (facts.target if facts.scheme == b"mqtt" else b"") or facts.client or None
 
 
 def level_of(key: int, shares: Sequence[float]) -> int:

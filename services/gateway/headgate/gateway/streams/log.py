@@ -10,6 +10,8 @@ class Status(IntEnum):
     """How a connection ended; the numbers of nginx's `$status` in streams."""
 
     OK = 200
+    BAD_DATA = 400
+    """The client did not begin as the route asks."""
     FORBIDDEN = 403
     """The client's address is not allowed."""
     FAILED = 500

@@ -10,12 +10,13 @@ import contextlib
 import socket
 from typing import Final, Literal, cast
 
-from headgate.common.table import BackendProtocol
+from headgate.common.table import BackendProtocol, MqttConnect
 from headgate.gateway.health.ejection import CONNECTED
 from headgate.gateway.proxy.facts import RequestFacts
 from headgate.gateway.proxy.pool import EndpointPool
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.log import Status, StreamRecord
+from headgate.gateway.streams.mqtt import NotMqtt, read_client_id
 from headgate.gateway.streams.proxy_protocol import Addresses, write_proxy_header
 from headgate.gateway.streams.sockets import dial, reset_on_close
 from headgate.gateway.table.streams import CompiledStream, choose_endpoint
@@ -27,12 +28,16 @@ _ATTEMPTS: Final = 2
 
 
 class ClientSource:
-    """A client as balancing sees it: streams have no requests, but an address to hash and perhaps a name."""
+    """A client as balancing sees it: streams have no requests, but an address to hash and perhaps a name.
+
+    An MQTT client asks for its session, which its id names.
+    """
 
     __slots__ = ("_facts",)
 
-    def __init__(self, client: str, server_name: str) -> None:
-        self._facts = RequestFacts(b"", b"tcp", server_name.encode(), b"", b"", client.encode())
+    def __init__(self, client: str, server_name: str, mqtt_client_id: bytes | None = None) -> None:
+        scheme = b"tcp" if mqtt_client_id is None else b"mqtt"
+        self._facts = RequestFacts(b"", scheme, server_name.encode(), mqtt_client_id or b"", b"", client.encode())
 
     def facts(self) -> RequestFacts:
         """Return what is known of the client."""
@@ -49,7 +54,7 @@ class NoEndpoint(Exception):
 class Side(asyncio.Protocol):
     """One of the two transports of a connection."""
 
-    __slots__ = ("connection", "count", "early", "has_ended", "is_lost", "other", "transport")
+    __slots__ = ("_arrival", "connection", "count", "early", "has_ended", "is_lost", "other", "transport")
 
     other: "Side"
     transport: asyncio.Transport
@@ -58,8 +63,10 @@ class Side(asyncio.Protocol):
         self.connection = connection
         self.count = 0
         """Bytes read."""
-        self.early: list[bytes] = []
+        self.early = bytearray()
         """Read before there was another side."""
+        self._arrival: asyncio.Future[None] | None = None
+        """Done with the next bytes that come early, or the end."""
         self.has_ended = False
         """It sends no more."""
         self.is_lost = True
@@ -75,8 +82,9 @@ class Side(asyncio.Protocol):
         """Pass bytes on; keep those that come before there is another side, and read no more until then."""
         self.count += len(data)
         if not self.connection.is_linked:
-            self.early.append(data)
+            self.early += data
             self.transport.pause_reading()
+            self._note_arrival()
             return
         self.other.transport.write(data)
         self.connection.note_activity()
@@ -95,8 +103,19 @@ class Side(asyncio.Protocol):
         """Pass the end on. The other direction stays open where both transports can do that; TLS cannot."""
         self.has_ended = True
         if not self.connection.is_linked:
+            self._note_arrival()
             return True
         return self._pass_end_on()
+
+    async def read_more(self) -> None:
+        """Read on before there is another side, until there is more in `early` or `has_ended`."""
+        self._arrival = asyncio.get_running_loop().create_future()
+        self.transport.resume_reading()
+        await self._arrival
+
+    def _note_arrival(self) -> None:
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
 
     def _pass_end_on(self) -> bool:
         other = self.other
@@ -109,9 +128,9 @@ class Side(asyncio.Protocol):
 
     def begin(self) -> None:
         """Pass on what came early, and all that follows."""
-        for data in self.early:
-            self.other.transport.write(data)
-        self.early.clear()
+        if self.early:
+            self.other.transport.write(bytes(self.early))
+            self.early.clear()
         if not self.has_ended:
             self.transport.resume_reading()
         elif not self._pass_end_on():
@@ -143,6 +162,7 @@ class StreamConnection:
         "_counters",
         "_endpoint",
         "_loop",
+        "_mqtt_client_id",
         "_pool",
         "_reason",
         "_received",
@@ -163,6 +183,7 @@ class StreamConnection:
         self._route = route
         self._addresses = addresses
         self._server_name = server_name
+        self._mqtt_client_id: bytes | None = None
         self._counters = context.stats.route(route.entry.key)
         self._loop = asyncio.get_running_loop()
         self._started_at = self._active_at = self._loop.time()
@@ -194,8 +215,11 @@ class StreamConnection:
         counters.active += 1
         self._task = asyncio.current_task()
         self._context.enter(self)
+        entry = self._route.entry
         try:
-            await (self._open_terminated(accepted) if self._route.entry.terminate else self._open_plain(accepted))
+            await (self._open_client_first(accepted) if entry.terminate or entry.mqtt else self._open_plain(accepted))
+        except NotMqtt as refusal:
+            self._give_up(accepted, Status.BAD_DATA, f"not as mqtt-proxy asks: {refusal}")
         except NoEndpoint as failure:
             self._give_up(accepted, Status.NO_UPSTREAM, str(failure))
         except (OSError, TimeoutError) as error:
@@ -227,16 +251,32 @@ class StreamConnection:
         await self._loop.connect_accepted_socket(lambda: self._client, accepted)
         self._start()
 
-    async def _open_terminated(self, accepted: socket.socket) -> None:
-        """Finish the handshake first: who cannot is no endpoint's business."""
+    async def _open_client_first(self, accepted: socket.socket) -> None:
+        """Finish the handshake, and hear what MQTT clients say, first: who cannot is no endpoint's business."""
+        terminate, mqtt = self._route.entry.terminate, self._route.entry.mqtt
         await self._loop.connect_accepted_socket(
             lambda: self._client,
             accepted,
-            ssl=self._context.server_tls,
-            ssl_handshake_timeout=self._context.preface_timeout_s,
+            ssl=self._context.server_tls if terminate else None,
+            ssl_handshake_timeout=self._context.preface_timeout_s if terminate else None,
         )
+        if mqtt is not None:
+            self._mqtt_client_id = await self._hear_client_id(mqtt)
         await self._connect_upstream()
         self._start()
+
+    async def _hear_client_id(self, expected: MqttConnect) -> bytes:
+        """Return the client id. Raises NotMqtt if the client does not begin as is expected, or not in time."""
+        client = self._client
+        try:
+            async with asyncio.timeout(self._context.preface_timeout_s):
+                while (client_id := read_client_id(client.early, expected)) is None:
+                    if client.has_ended:
+                        raise NotMqtt("it ended before its client id")
+                    await client.read_more()
+        except TimeoutError as error:
+            raise NotMqtt("its client id did not come in time") from error
+        return client_id
 
     async def _connect_upstream(self) -> None:
         """Connect to an endpoint, or to another one if that fails.
@@ -248,7 +288,7 @@ class StreamConnection:
         if holder is None:
             raise NoEndpoint("all backends have weight 0")
         self._upstream_key = holder.key
-        source = ClientSource(self._addresses.source[0], self._server_name)
+        source = ClientSource(self._addresses.source[0], self._server_name, self._mqtt_client_id)
         tried: list[EndpointPool] = []
         reason = ""
         while len(tried) < _ATTEMPTS:

@@ -6,7 +6,7 @@ import pytest
 
 from fakes.apisix import BACKEND, Translated, resource, route
 from fakes.deltas import service
-from headgate.common.table import BackendProtocol
+from headgate.common.table import BackendProtocol, HashKey, MqttConnect
 
 UDP = service("dns", ports=[{"name": "dns", "port": 53, "protocol": "UDP"}])
 
@@ -18,6 +18,10 @@ def stream(port: int = 9100, protocol: str = "TCP", host: str = "", **fields: An
 
 def served(*rules: Any, **more: Any) -> Translated:
     return Translated(route(stream=rules), UDP, *more.get("manifests", ()))
+
+
+def mqtt_proxy(**config: Any) -> Any:
+    return {"name": "mqtt-proxy", "enable": True, "config": config}
 
 
 def test_a_tcp_port_opens_with_its_rule() -> None:
@@ -77,10 +81,37 @@ def test_limit_conn_bounds_the_connections() -> None:
     assert found.max_connections == 6
 
 
+@pytest.mark.parametrize("host", ["", "a.com"])
+def test_mqtt_proxy_says_how_connections_begin(host: str) -> None:
+    (found,) = served(stream(host=host, plugins=[mqtt_proxy(protocol_level=5)])).streams()
+    assert found.mqtt == MqttConnect(protocol_name="MQTT", protocol_level=5)
+    (found,) = served(stream(plugins=[mqtt_proxy(protocol_name="MQIsdp", protocol_level=3)])).streams()
+    assert found.mqtt == MqttConnect(protocol_name="MQIsdp", protocol_level=3)
+
+
+def test_a_wrong_level_of_mqtt_is_shown_with_those_that_there_are() -> None:
+    (problem,) = served(stream(plugins=[mqtt_proxy(protocol_level="5")])).problems()
+    assert '5 for MQTT 5, 3 for MQTT 3.1; it is "5"' in problem.message
+
+
+def test_an_upstream_of_streams_is_balanced_by_the_ids_of_mqtt_clients() -> None:
+    chash = {"loadbalancer": {"type": "chash", "hashOn": "vars", "key": "mqtt_client_id"}}
+    upstream = resource("ApisixUpstream", "web", chash)
+    table = served(stream(plugins=[mqtt_proxy(protocol_level=4)]), manifests=[upstream])
+    assert table.problems() == []
+    (found,) = table.streams()
+    assert table.upstream(found.backends[0].upstream).balancing.hash == (HashKey(source="mqtt-client-id"),)
+
+
 @pytest.mark.parametrize(
     ("rule", "field"),
     [
-        (stream(plugins=[{"name": "mqtt-proxy", "enable": True}]), "plugins[0].name"),
+        (stream(plugins=[{"name": "redis-proxy", "enable": True}]), "plugins[0].name"),
+        (stream(plugins=[{"name": "mqtt-proxy", "enable": True}]), "plugins[0].config"),
+        (stream(plugins=[mqtt_proxy(protocol_level="4")]), "plugins[0].config"),
+        (stream(plugins=[mqtt_proxy(protocol_level=6)]), "plugins[0].config"),
+        (stream(plugins=[mqtt_proxy(protocol_level=4, protocol_name="")]), "plugins[0].config"),
+        (stream(protocol="UDP", plugins=[mqtt_proxy(protocol_level=4)]), "plugins[0].config"),
         (stream(plugins=[{"name": "ip-restriction", "enable": True}]), "plugins[0].config"),
         (stream(protocol="UDP", host="a.com"), "match.host"),
         (stream(host="a b"), "match.host"),

@@ -27,6 +27,8 @@ from headgate.translator.upstreams import BackendFault, ResolvedUpstream, resolv
 
 Stream = Literal["", "tcp", "udp"]
 _OVER_TLS = (BackendProtocol.HTTPS, BackendProtocol.H2, BackendProtocol.TLS)
+_OF_STREAMS = ("client", "mqtt-client-id")
+"""All that can be hashed of a connection."""
 _DNS_NODE = re.compile(r"([a-zA-Z0-9._-]+):([0-9]{1,5})")
 
 
@@ -102,8 +104,8 @@ class ServiceBackend(NamedTuple):
             fields["protocol"] = PROTOCOLS[scheme]
         if settings is not None:
             fields |= read_fields(settings, "spec", [])
-        if self.stream and any(key.source != "client" for key in fields.get("balancing", Balancing()).hash):
-            del fields["balancing"]  # a connection has nothing else that could be hashed
+        if self.stream and any(key.source not in _OF_STREAMS for key in fields.get("balancing", Balancing()).hash):
+            del fields["balancing"]
         if self.stream and fields.get("protocol") != BackendProtocol.TLS:
             fields["protocol"] = BackendProtocol(self.stream)
         elif not self.stream and settings is not None and settings.scheme in STREAM_SCHEMES:

@@ -143,8 +143,8 @@ ROUTE_FIELDS: Final = (
     FieldVerdict(
         fields=("stream[].plugins[]",),
         likeness=Likeness.STRICTER,
-        note="`ip-restriction` and `limit-conn`; `prometheus` and `syslog` are not needed; with any other the port "
-        "stays closed",
+        note="`ip-restriction`, `limit-conn` and [`mqtt-proxy`](streams.md#mqtt); `prometheus` and `syslog` are not "
+        "needed; with any other the port stays closed",
     ),
 )
 UPSTREAM_FIELDS: Final = (
@@ -161,7 +161,7 @@ UPSTREAM_FIELDS: Final = (
         ),
         likeness=Likeness.STRICTER,
         note="`vars`: `uri`, `request_uri`, `query_string`, `host`, `server_name`, `remote_addr`, `arg_*`, `http_*`, "
-        "`cookie_*`; `consumer` and others are refused",
+        "`cookie_*`, `mqtt_client_id`; `consumer` and others are refused",
         label="… `hashOn`, `key`",
     ),
     FieldVerdict(

@@ -3,12 +3,13 @@
 Ports open and close with the table: nothing has to be listed beforehand, as Apache APISIX wants it.
 """
 
+import json
 from ipaddress import ip_network
 from typing import Any, NamedTuple
 
 from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
-from headgate.common.table import Provenance, StreamRoute, WeightedBackend
+from headgate.common.table import MqttConnect, Provenance, StreamRoute, WeightedBackend
 from headgate.translator.annotations.values import server_names
 from headgate.translator.dialects.apisix.backends import ServiceBackend
 from headgate.translator.dialects.apisix.context import Context
@@ -88,10 +89,12 @@ def _plugin_fields(rule: StreamRule, field: str, problems: list[Problem]) -> dic
                 fields["allowed_networks"] = _allowed_networks(plugin)
             elif plugin.name == "limit-conn":
                 fields["max_connections"] = _max_connections(plugin)
+            elif plugin.name == "mqtt-proxy":
+                fields["mqtt"] = _mqtt(plugin, rule.protocol)
             elif plugin.name in _NEEDLESS:
                 problems.append(warn("UnsupportedPlugin", f"{at}.name", f"not needed: {_NEEDLESS[plugin.name]}"))
             else:
-                message = "there is no such plugin for streams; there are ip-restriction and limit-conn"
+                message = "there is no such plugin for streams; there are ip-restriction, limit-conn and mqtt-proxy"
                 problems.append(refuse("UnknownPlugin", f"{at}.name", f"{message}; the port stays closed", plugin.name))
         except ValueError as error:
             problems.append(refuse("InvalidPlugin", f"{at}.config", f"{error}; the port stays closed"))
@@ -125,3 +128,15 @@ def _max_connections(plugin: Plugin) -> int:
     if type(conn) is not int or conn < 1 or type(burst) is not int or burst < 0:
         raise ValueError("must have conn, a whole number from 1, and may have burst, from 0")
     return conn + burst
+
+
+def _mqtt(plugin: Plugin, protocol: str) -> MqttConnect:
+    if protocol == "UDP":
+        raise ValueError("is for TCP")
+    name, level = plugin.config.get("protocol_name", "MQTT"), plugin.config.get("protocol_level")
+    if type(level) is not int or level not in (3, 4, 5):
+        levels = "4 for MQTT 3.1.1, 5 for MQTT 5, 3 for MQTT 3.1"
+        raise ValueError(f"must have protocol_level: {levels}; it is {json.dumps(level)[:60]}")
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"must have a text such as MQTT as protocol_name; it is {json.dumps(name)[:60]}")
+    return MqttConnect(protocol_name=name, protocol_level=level)

@@ -62,6 +62,7 @@ _POLICIES = {
 }
 _HASHED_VARIABLES = {
     "host": HashKey(source="host"),
+    "mqtt_client_id": HashKey(source="mqtt-client-id"),
     "query_string": HashKey(source="uri"),
     "remote_addr": HashKey(source="client"),
     "request_uri": HashKey(source="uri"),
