@@ -179,3 +179,6 @@ async def test_grpc_over_tls_on_both_sides(tmp_path: Path) -> None:
             assert await stub.unary(b"abc") == b"cba"
             assert [each async for each in stub.server_stream(b"3")] == [b"0", b"1", b"2"]
         assert echo.metadata[0]["x-forwarded-proto"] == "https"
+        proxy.pools.close_idle()
+        pools = [pool for _, pool in proxy.pools.pools()]
+        await until(lambda: not proxy.server.connections and not any(pool.connection_count for pool in pools))
