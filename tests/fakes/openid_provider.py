@@ -11,7 +11,7 @@ import jwt
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-CLIENT, SECRET = "shop", "client secret/with signs"
+CLIENT, SECRET = "shop", "client secret/with signs, long enough to sign tokens with it all the way to HS512 too"
 KEY = rsa.generate_private_key(65537, 2048)
 
 
@@ -31,6 +31,18 @@ class OpenidProvider:
         self.lifetime_s = 300
         self.user = "jack"
         self.is_down = False
+        self.assertions: list[dict[str, Any]] = []
+        """Claims of the tokens by which the client signed in."""
+        self.client_key: Any = None
+        """Its public key."""
+        self.pushed: list[dict[str, str]] = []
+        """What it gave beforehand."""
+        self.nonce = ""
+        """What has to be in a proof."""
+        self.proven: list[str] = []
+        """The requests that brought a proof, by the thumbprint of their key."""
+        self.asked_with: dict[str, str] = {}
+        """Headers of the last request."""
 
     def handle(self, method: str, target: str, headers: dict[str, str], body: bytes) -> web.Response:
         """Answer one request."""
@@ -38,7 +50,10 @@ class OpenidProvider:
         self.asked.append(path)
         if self.is_down:
             return web.Response(status=500)
+        self.asked_with = headers
         form = {name: values[0] for name, values in parse_qs(body.decode()).items()}
+        if "DPoP" in headers and not self._is_proven(method, path, headers):
+            return web.json_response({"error": "use_dpop_nonce"}, status=400, headers={"DPoP-Nonce": self.nonce})
         if method == "POST" and not self._is_client(headers, form):
             return web.json_response({"error": "invalid_client"}, status=401)
         match path:
@@ -50,14 +65,43 @@ class OpenidProvider:
                 return web.json_response(self.active.get(form["token"], {"active": False}))
             case "/token":
                 return self._token(form)
+            case "/par":
+                self.pushed.append(form)
+                return web.json_response(
+                    {"request_uri": f"urn:pushed:{len(self.pushed)}", "expires_in": 60}, status=201
+                )
             case "/userinfo":
-                return web.json_response({"sub": self.user, "name": "Jack", "token": headers["Authorization"][7:]})
+                return web.json_response(
+                    {"sub": self.user, "name": "Jack", "token": headers["Authorization"].partition(" ")[2]}
+                )
             case "/revoke":
                 self.revoked.append(form["token"])
                 return web.Response(status=200)
         return web.Response(status=404)
 
+    def _is_proven(self, method: str, path: str, headers: dict[str, str]) -> bool:
+        proof = headers["DPoP"]
+        head = jwt.get_unverified_header(proof)
+        claims = jwt.decode(proof, jwt.PyJWK(head["jwk"], algorithm=head["alg"]).key, algorithms=[head["alg"]])
+        assert (head["typ"], claims["htm"], claims["htu"]) == ("dpop+jwt", method, f"{self.url}{path}")
+        assert set(head["jwk"]) <= {"kty", "crv", "x", "y", "n", "e"}
+        token = headers.get("Authorization", "").removeprefix("DPoP ")
+        digest = base64.urlsafe_b64encode(hashlib.sha256(token.encode()).digest()).rstrip(b"=").decode()
+        assert path != "/userinfo" or claims["ath"] == digest
+        if claims.get("nonce", "") != self.nonce:
+            return False
+        canonical = json.dumps(head["jwk"], separators=(",", ":"), sort_keys=True).encode()
+        self.proven.append(base64.urlsafe_b64encode(hashlib.sha256(canonical).digest()).rstrip(b"=").decode())
+        return True
+
     def _is_client(self, headers: dict[str, str], form: dict[str, str]) -> bool:
+        if "client_assertion" in form:
+            key = SECRET if self.client_key is None else self.client_key
+            algorithms = ["HS256", "HS512", "RS256", "RS512", "ES256", "ES512"]
+            asked = f"{self.url}{self.asked[-1]}"
+            claims = jwt.decode(form["client_assertion"], key, algorithms=algorithms, audience=asked)
+            self.assertions.append({**claims, **jwt.get_unverified_header(form["client_assertion"])})
+            return (claims["iss"], claims["sub"], form["client_id"]) == (CLIENT, CLIENT, CLIENT)
         if "client_secret" in form:
             return (form["client_id"], form["client_secret"]) == (CLIENT, SECRET)
         given = base64.b64decode(headers.get("Authorization", "").removeprefix("Basic ")).decode()
@@ -65,6 +109,7 @@ class OpenidProvider:
 
     def _metadata(self) -> dict[str, str]:
         places = {"authorization": "authorize", "token": "token", "introspection": "introspect"}
+        places |= {"pushed_authorization_request": "par"}
         places |= {"userinfo": "userinfo", "revocation": "revoke", "end_session": "logout"}
         endpoints = {f"{name}_endpoint": f"{self.url}/{place}" for name, place in places.items()}
         return {"issuer": self.url, "jwks_uri": f"{self.url}/jwks", **endpoints}
@@ -93,6 +138,7 @@ class OpenidProvider:
                 "access_token": f"access-{self.refreshed}",
                 "refresh_token": f"refresh-{self.refreshed}",
                 "expires_in": self.lifetime_s,
+                "token_type": "DPoP" if "DPoP" in self.asked_with else "Bearer",
                 "id_token": self.sign(aud=CLIENT, **claims),
             }
         )
@@ -106,6 +152,9 @@ class OpenidProvider:
     def log_in(self, location: str, code: str = "code") -> str:
         """Let the user that a browser was sent with pass; return where it is sent back to."""
         asked = {name: values[0] for name, values in parse_qs(urlsplit(location).query).items()}
+        if "request_uri" in asked:
+            assert asked.keys() == {"client_id", "request_uri"}
+            asked = self.pushed[int(asked["request_uri"].rpartition(":")[2]) - 1]
         assert location.startswith(f"{self.url}/authorize?")
         assert (asked["client_id"], asked["response_type"]) == (CLIENT, "code")
         self.codes[code] = asked

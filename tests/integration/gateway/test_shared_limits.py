@@ -179,7 +179,7 @@ async def test_connection_is_shared_and_closed_with_the_last_limit() -> None:
         assert await connections(server) == 1
         del first, second, services
         gc.collect()
-        await until(lambda: not directory._open and not directory._closing)
+        await until(lambda: directory.is_idle)
 
         async def are_closed() -> bool:
             return await connections(server) == 0

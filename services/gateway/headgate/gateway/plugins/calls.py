@@ -1,6 +1,7 @@
 """Requests that plugins send themselves: to a URL, or to an upstream of the table."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import aiohttp
 from yarl import URL
@@ -9,6 +10,13 @@ from headgate.common.plugins.called import CalledConfig
 from headgate.common.plugins.fields import BadHeader, is_reserved
 from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.interface import BodyTooLarge, PluginServices, Request, Response
+
+
+class Proxy(NamedTuple):
+    """By which a call goes out: its URL, and what it is told, as for `Proxy-Authorization`."""
+
+    url: str
+    authorization: str = ""
 
 
 class CallFailed(Exception):
@@ -26,7 +34,14 @@ def make_client() -> aiohttp.ClientSession:
 
 
 async def call_url(
-    services: PluginServices, url: str, request: Request, *, timeout_s: float, max_body: int, verify: bool = True
+    services: PluginServices,
+    url: str,
+    request: Request,
+    *,
+    timeout_s: float,
+    max_body: int,
+    verify: bool = True,
+    proxy: Proxy | None = None,
 ) -> Response:
     """Send a request (method, headers and `body`) to a URL and return the answer with its whole body.
 
@@ -36,6 +51,10 @@ async def call_url(
     headers = [(name, value) for name, value in request.headers if not is_reserved(name)]
     if request.upstream_host is not None:
         headers.append(("Host", request.upstream_host))
+    login = {"Proxy-Authorization": proxy.authorization} if proxy is not None and proxy.authorization else {}
+    if not url.startswith("https:"):
+        # There is no CONNECT that it would go along with.
+        headers += login.items()
     try:
         async with services.http().request(
             request.method,
@@ -44,6 +63,8 @@ async def call_url(
             data=request.body or None,
             allow_redirects=False,
             ssl=verify,
+            proxy=None if proxy is None else URL(proxy.url),
+            proxy_headers=login or None,
             timeout=aiohttp.ClientTimeout(total=timeout_s),
         ) as answer:
             parts = []

@@ -24,6 +24,7 @@ from headgate.gateway.plugins.interface import (
 )
 from headgate.gateway.plugins.registry import PluginRegistry
 from headgate.gateway.plugins.shared_counts import CountersDirectory
+from headgate.gateway.plugins.shared_sessions import SessionsDirectory
 from headgate.gateway.plugins.targets import Endpoints, NoEndpoints
 
 _FETCH_S = 5.0
@@ -55,12 +56,14 @@ class PluginHost:
         self._registry = PluginRegistry()
         self._session: aiohttp.ClientSession | None = None
         self._counters = CountersDirectory()
+        self._sessions = SessionsDirectory()
         self._closing: WeakSet[Closing] = WeakSet()
         self._services = PluginServices(
             http=self._http,
             send_to=send_to,
             find_upstream=find_upstream,
             find_counters=self._counters.find,
+            find_sessions=self._sessions.find,
             metrics=metrics,
             log_dir=log_dir,
             close_later=self._closing.add,
@@ -88,6 +91,7 @@ class PluginHost:
         """Close the connections of plugins' own requests."""
         await asyncio.gather(*(each.close() for each in list(self._closing)))
         await self._counters.close()
+        await self._sessions.close()
         if self._session is not None:
             await self._session.close()
             self._session = None

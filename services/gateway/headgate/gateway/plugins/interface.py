@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     import aiohttp
 
     from headgate.common.plugins.counting import CountingConfig
+    from headgate.common.plugins.openid_session import SessionRedisConfig
+    from headgate.common.stores.redis.values import RedisValues
     from headgate.gateway.plugins.shared_counts import SharedCounters
+    from headgate.gateway.plugins.shared_links import Held
 
 
 class BodyFilter:
@@ -99,6 +102,11 @@ def no_counters(config: "CountingConfig") -> "SharedCounters | None":
     return None
 
 
+def no_sessions(config: "SessionRedisConfig") -> "Held[RedisValues]":
+    """Stand for `find_sessions` where nothing is shared."""
+    raise ConnectionRefusedError("there is no connection to Redis")
+
+
 class Closing(Protocol):
     """What has something to finish before the worker ends."""
 
@@ -130,6 +138,8 @@ class PluginServices:
     the table lacks has none. Call it when the plugin is made."""
     find_counters: "Callable[[CountingConfig], SharedCounters | None]" = no_counters
     """Returns where a limit counts together with other gateways; None: it counts by itself."""
+    find_sessions: "Callable[[SessionRedisConfig], Held[RedisValues]]" = no_sessions
+    """Returns the connection to a Redis that keeps sessions; hold it as long as it is needed."""
     metrics: Callable[[], Awaitable[Response]] = no_metrics
     """Returns the metrics of this gateway."""
     log_dir: Path | None = None

@@ -15,12 +15,14 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from headgate.common.plugins.openid_connect import OpenidConnectConfig, SessionConfig
+from headgate.common.plugins.openid_connect import OpenidConnectConfig
+from headgate.common.plugins.openid_session import SessionConfig
 from headgate.gateway.plugins.interface import PluginServices, Request, Response
 from headgate.gateway.plugins.keyed import Keyed
+from headgate.gateway.plugins.oidc_keeping import make_keeper
 from headgate.gateway.plugins.oidc_provider import Provider, ProviderFailed
-from headgate.gateway.plugins.oidc_session import CookieJar, is_over
-from headgate.gateway.plugins.oidc_tokens import TokenChecker, TokenRefused
+from headgate.gateway.plugins.oidc_session import CookieJar, Sealer, is_over
+from headgate.gateway.plugins.oidc_tokens import TokenChecker, TokenRefused, granted_scope
 
 _ATTEMPT_S = 600
 """In which a user has to be back."""
@@ -46,6 +48,7 @@ class Session:
     began: float = 0
     seen: float = 0
     renewed: float = 0
+    scope: str = ""
 
 
 _FIELDS = {each.name for each in fields(Session)}
@@ -76,10 +79,13 @@ class Login:
         self._checker = checker
         self._logger = services.logger
         whose = f"{config.discovery} {config.client_id}"
-        self._jar = CookieJar(session, whose)
+        self._keeper = make_keeper(session, whose, services)
         # Who comes back comes from another site: a strict cookie would stay at home.
         same_site = "Lax" if session.cookie_same_site == "Strict" else session.cookie_same_site
-        self._attempts = CookieJar(session.model_copy(update={"cookie_same_site": same_site}), whose)
+        told = session.model_copy(update={"cookie_same_site": same_site})
+        self._attempts = CookieJar(told, Sealer(session.secret.reveal(), whose))
+        intervals = [each for each in (session.rolling_timeout, config.refresh_session_interval) if each]
+        self._rolling_s = min(intervals, default=0)
         self._touch_s = min(_TOUCH_S, session.idling_timeout / 4) if session.idling_timeout else _TOUCH_S
         self._renewals: Keyed[asyncio.Task[Session]] = services.shared.get(
             ("openid-connect renewals", config.discovery, config.client_id), lambda: Keyed(_RENEWALS)
@@ -107,19 +113,28 @@ class Login:
     # Sessions
 
     async def _current(self, request: Request) -> Found | None:
-        held = self._jar.read(request, self._session.cookie_name)
-        if held is None or held.keys() != _FIELDS or is_over(self._session, held):
+        session = await self._kept(request)
+        if session is None:
             return None
-        session, now, config = Session(**held), time.time(), self._config
-        rolling_s = self._session.rolling_timeout
-        is_old = bool(rolling_s) and now > session.renewed + rolling_s
+        now, config = time.time(), self._config
+        is_old = bool(self._rolling_s) and now > session.renewed + self._rolling_s
         is_expired = config.renew_access_token_on_expiry and now > session.expires - config.access_token_expires_leeway
         if is_old or is_expired:
             renewed = await self._renew(session)
-            return None if renewed is None else Found(renewed, is_changed=True)
+            if renewed is not None:
+                return Found(renewed, await self._keeper.change(request, asdict(renewed)))
+            # Another gateway may have been faster, and the token for renewal be good for once only.
+            current = await self._kept(request)
+            return Found(current, False) if current is not None and current.renewed > session.renewed else None
         if now > session.seen + self._touch_s:
-            return Found(replace(session, seen=now), is_changed=True)
+            session = replace(session, seen=now)
+            return Found(session, await self._keeper.change(request, asdict(session)))
         return Found(session, is_changed=False)
+
+    async def _kept(self, request: Request) -> Session | None:
+        held = await self._keeper.read(request)
+        is_good = held is not None and held.keys() == _FIELDS and not is_over(self._session, held)
+        return Session(**held) if held is not None and is_good else None
 
     async def _renew(self, session: Session) -> Session | None:
         if not session.refresh_token or self._config.force_reauthorize:
@@ -143,26 +158,41 @@ class Login:
             claims = await self._checker.check_id_token(id_token, None)
             if claims["sub"] != session.id_claims["sub"]:
                 raise TokenRefused("the renewed ID token is of another user")
-        now = time.time()
-        return replace(
+        now, access_token = time.time(), _text(answer, "access_token")
+        renewed = replace(
             session,
-            access_token=_text(answer, "access_token"),
+            access_token=access_token,
             expires=now + self._lifetime(answer),
             id_token=id_token if isinstance(id_token, str) else session.id_token,
             id_claims=claims,
             refresh_token=str(answer.get("refresh_token") or session.refresh_token),
             seen=now,
             renewed=now,
+            scope=granted_scope(answer, access_token, claims) or session.scope,
         )
+        return self._reduced(renewed)
+
+    def _reduced(self, session: Session) -> Session:
+        """Leave out what is not to be kept; of the ID token's claims only those that sessions are held to stay."""
+        contents = self._config.session_contents
+        if contents is None:
+            return session
+        if not contents.access_token:
+            session = replace(session, access_token="", refresh_token="", expires=float("inf"))
+        if not contents.id_token:
+            stay = ("sub", self._config.claim_validator.audience.claim)
+            session = replace(session, id_claims={name: session.id_claims.get(name) for name in stay})
+        if not (contents.enc_id_token or self._config.set_raw_id_token_header):
+            session = replace(session, id_token="")
+        return session if contents.user else replace(session, user={})
 
     def _lifetime(self, answer: Mapping[str, Any]) -> float:
         lifetime = answer.get("expires_in")
         return float(lifetime) if isinstance(lifetime, int | float) else self._config.access_token_expires_in
 
-    def keep(self, request: Request, response: Response, session: Session) -> None:
+    async def keep(self, request: Request, response: Response, session: Session) -> None:
         """Have the browser keep a session."""
-        name, age_s = self._session.cookie_name, self._session.absolute_timeout
-        self._jar.write(request, response, name, asdict(session), age_s)
+        await self._keeper.write(request, response, asdict(session))
 
     # To the provider
 
@@ -184,10 +214,14 @@ class Login:
             digest = hashlib.sha256(verifier.encode()).digest()
             asked["code_challenge"] = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
             asked["code_challenge_method"] = "S256"
-        url = await self._provider.endpoint("authorization_endpoint")
+        if self._provider.binding is not None:
+            asked["dpop_jkt"] = self._provider.binding.thumbprint
+        url, redirect_uri = await self._provider.endpoint("authorization_endpoint"), asked["redirect_uri"]
+        if config.par.enabled:
+            asked = {"client_id": config.client_id, "request_uri": await self._provider.push(asked)}
         response = _redirect(f"{url}{'&' if '?' in url else '?'}{urlencode(asked)}", "sent to the OpenID provider")
         attempt = {"state": state, "verifier": verifier, "nonce": nonce, "target": target, "began": time.time()}
-        attempt["redirect_uri"] = asked["redirect_uri"]
+        attempt["redirect_uri"] = redirect_uri
         self._attempts.write(request, response, self._attempt_name(state), attempt, _ATTEMPT_S)
         begun = self._attempts.names(request, self._attempt_name(None))
         for name in begun if len(begun) >= _MAX_ATTEMPTS else ():
@@ -222,10 +256,11 @@ class Login:
             began=now,
             seen=now,
             renewed=now,
+            scope=granted_scope(answer, access_token, claims),
         )
         response = _redirect(attempt["target"], "back from the OpenID provider")
         self._attempts.drop(request, response, self._attempt_name(state))
-        self.keep(request, response, session)
+        await self.keep(request, response, self._reduced(session))
         return response
 
     async def _user(self, access_token: str, claims: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -239,7 +274,7 @@ class Login:
     # Away
 
     async def _log_out(self, request: Request) -> Response:
-        config, held = self._config, self._jar.read(request, self._session.cookie_name)
+        config, held = self._config, await self._kept(request)
         after = config.post_logout_redirect_uri
         target = _absolute(request, after) if after is not None else ""
         if held is not None and config.revoke_tokens_on_logout:
@@ -247,8 +282,8 @@ class Login:
         url = (await self._provider.metadata()).get("end_session_endpoint")
         if isinstance(url, str):
             asked = {"client_id": config.client_id}
-            if held is not None:
-                asked["id_token_hint"] = held["id_token"]
+            if held is not None and held.id_token:
+                asked["id_token_hint"] = held.id_token
             if target:
                 asked["post_logout_redirect_uri"] = target
             response = _redirect(f"{url}{'&' if '?' in url else '?'}{urlencode(asked)}", "logged out")
@@ -256,14 +291,14 @@ class Login:
             response = _redirect(target, "logged out")
         else:
             response = Response.text(200, "Logged out.\n", reason="logged out")
-        self._jar.drop(request, response, self._session.cookie_name)
+        await self._keeper.end(request, response)
         return response
 
-    async def _revoke(self, held: Mapping[str, Any]) -> None:
-        for name in ("refresh_token", "access_token"):
-            if held[name]:
+    async def _revoke(self, held: Session) -> None:
+        for name, token in (("refresh_token", held.refresh_token), ("access_token", held.access_token)):
+            if token:
                 try:
-                    await self._provider.revoke(held[name], name)
+                    await self._provider.revoke(token, name)
                 except ProviderFailed as error:
                     self._logger.warning("openid-connect: a token cannot be revoked: %s", error)
 

@@ -5,17 +5,19 @@ once one fetches and the others wait.
 """
 
 import asyncio
-import base64
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
-from urllib.parse import quote_plus, urlencode
+from urllib.parse import urlencode, urlsplit
 
 import jwt
 
+from headgate.common.plugins.openid_client import ClientAuth, ProxyOpts
 from headgate.common.plugins.openid_connect import OpenidConnectConfig
-from headgate.gateway.plugins.calls import CallFailed, call_url
+from headgate.common.secret import Secret
+from headgate.gateway.plugins.calls import CallFailed, Proxy, call_url
 from headgate.gateway.plugins.interface import Headers, PluginServices, Request, Response
+from headgate.gateway.plugins.oidc_client import ClientIdentity, TokenBinding
 
 _MAX_ANSWER = 1 << 20
 _METADATA_S = 86400.0
@@ -66,7 +68,11 @@ class Provider:
     def __init__(self, config: OpenidConnectConfig, services: PluginServices) -> None:
         self._config = config
         self._services = services
-        place = (config.discovery, config.ssl_verify)
+        self._identity = ClientIdentity(config)
+        self.binding = TokenBinding(config.dpop) if config.dpop.enabled else None
+        """The key that tokens are bound to."""
+        # By its proxies too: what one of them says of the provider is not for those who reach it otherwise.
+        place = (config.discovery, config.ssl_verify, _identified(config.proxy_opts))
         self._metadata: Fetched = services.shared.get(
             ("openid-connect metadata", *place), lambda: Fetched(services.clock)
         )
@@ -104,15 +110,29 @@ class Provider:
         found: list[dict[str, Any]] = await self._keys.get(fetch, age_s)
         return found
 
-    async def introspect(self, token: str) -> Mapping[str, Any]:
-        """Ask about a token (RFC 7662). Raises ProviderFailed."""
+    async def introspect(self, token: str, headers: Headers) -> Mapping[str, Any]:
+        """Ask about a token (RFC 7662), with headers besides. Raises ProviderFailed."""
         url = self._config.introspection_endpoint or await self.endpoint("introspection_endpoint")
         form = {"token": token, "token_type_hint": "access_token"}
-        return await self._post(url, form, self._config.introspection_endpoint_auth_method)
+        return await self._post(url, form, self._config.introspection_endpoint_auth_method, headers)
 
     async def redeem(self, **form: str) -> Mapping[str, Any]:
         """Get tokens for a code, or for a token for renewal. Raises ProviderFailed."""
-        return await self._post(await self.endpoint("token_endpoint"), form, self._config.token_endpoint_auth_method)
+        url = await self.endpoint("token_endpoint")
+        answer = await self._post(url, form, self._config.token_endpoint_auth_method, binding=self.binding)
+        if self.binding is not None and str(answer.get("token_type")).lower() != "dpop":
+            raise ProviderFailed("the OpenID provider sent a token that is not bound to the key of dpop")
+        return answer
+
+    async def push(self, form: Mapping[str, str]) -> str:
+        """Give the provider what a browser is to be sent with; return what stands for it. Raises ProviderFailed."""
+        config = self._config
+        url = config.par.endpoint or await self.endpoint("pushed_authorization_request_endpoint")
+        method = config.par.endpoint_auth_method or config.token_endpoint_auth_method
+        pushed = (await self._post(url, form, method, binding=self.binding)).get("request_uri")
+        if not isinstance(pushed, str):
+            raise ProviderFailed(f"{url} sent no request_uri")
+        return pushed
 
     async def revoke(self, token: str, hint: str) -> None:
         """Have a token forgotten (RFC 7009). Raises ProviderFailed."""
@@ -125,30 +145,82 @@ class Provider:
         return await self._get(url, token) if isinstance(url, str) else None
 
     async def _get(self, url: str, token: str | None = None) -> Mapping[str, Any]:
-        headers = Headers([("Accept", "application/json")])
-        if token is not None:
-            headers.set("Authorization", f"Bearer {token}")
-        return _read(url, await self._call(url, Request(headers=headers)))
+        def make() -> Request:
+            headers = Headers([("Accept", "application/json")])
+            if token is not None:
+                headers.set("Authorization", f"{'Bearer' if self.binding is None else 'DPoP'} {token}")
+            return Request(headers=headers)
 
-    async def _post(self, url: str, form: Mapping[str, str], method: str) -> Mapping[str, Any]:
-        config = self._config
-        secret = config.client_secret.reveal() if config.client_secret is not None else ""
-        headers = Headers([("Content-Type", "application/x-www-form-urlencoded"), ("Accept", "application/json")])
-        if secret and method == "client_secret_basic":
-            pair = f"{quote_plus(config.client_id)}:{quote_plus(secret)}"
-            headers.set("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")
-        else:
-            form = {**form, "client_id": config.client_id, **({"client_secret": secret} if secret else {})}
-        return _read(url, await self._call(url, Request(method="POST", headers=headers, body=urlencode(form).encode())))
+        return _read(url, await self._call(url, make, None if token is None else self.binding, token))
 
-    async def _call(self, url: str, request: Request) -> Response:
+    async def _post(
+        self,
+        url: str,
+        form: Mapping[str, str],
+        method: ClientAuth,
+        more: Headers | None = None,
+        binding: TokenBinding | None = None,
+    ) -> Mapping[str, Any]:
+        def make() -> Request:
+            headers = Headers(more or ())
+            headers.set("Content-Type", "application/x-www-form-urlencoded")
+            headers.set("Accept", "application/json")
+            signed = self._identity.sign_in(url, form, method, headers)
+            return Request(method="POST", headers=headers, body=urlencode(signed).encode())
+
+        return _read(url, await self._call(url, make, binding))
+
+    async def _call(
+        self, url: str, make: Callable[[], Request], binding: TokenBinding | None, token: str | None = None
+    ) -> Response:
+        """Ask, and once more with what the provider wants to see in a proof (RFC 9449 section 8)."""
+        answer = await self._ask(url, make(), binding, token)
+        if binding is not None:
+            is_new = binding.take_nonce(url, answer.headers.get("DPoP-Nonce"))
+            if is_new and answer.status in (400, 401):
+                answer = await self._ask(url, make(), binding, token)
+        return answer
+
+    async def _ask(self, url: str, request: Request, binding: TokenBinding | None, token: str | None) -> Response:
         config = self._config
+        if binding is not None:
+            request.headers.set("DPoP", binding.prove(request.method, url, token))
         try:
             return await call_url(
-                self._services, url, request, timeout_s=config.timeout, max_body=_MAX_ANSWER, verify=config.ssl_verify
+                self._services,
+                url,
+                request,
+                timeout_s=config.timeout,
+                max_body=_MAX_ANSWER,
+                verify=config.ssl_verify,
+                proxy=choose_proxy(config.proxy_opts, url),
             )
         except CallFailed as error:
             raise ProviderFailed(str(error)) from error
+
+
+def choose_proxy(options: ProxyOpts, url: str) -> Proxy | None:
+    """Return the proxy by which a URL is reached; None: directly."""
+    parts = urlsplit(url)
+    host = (parts.hostname or "").lower()
+    for name in options.no_proxy.lower().split(","):
+        bare = name.strip().removeprefix("*").removeprefix(".")
+        if (name.strip() == "*") or (bare and (host == bare or host.endswith(f".{bare}"))):
+            return None
+    if parts.scheme == "https":
+        place, login = options.https_proxy, options.https_proxy_authorization
+    else:
+        place, login = options.http_proxy, options.http_proxy_authorization
+    return None if place is None else Proxy(place, _revealed(login))
+
+
+def _identified(options: ProxyOpts) -> tuple[str | None, ...]:
+    logins = (_revealed(options.http_proxy_authorization), _revealed(options.https_proxy_authorization))
+    return (options.http_proxy, options.https_proxy, options.no_proxy, *logins)
+
+
+def _revealed(secret: Secret[str] | None) -> str:
+    return "" if secret is None else secret.reveal()
 
 
 def _choose(keys: list[dict[str, Any]], key_id: str | None) -> dict[str, Any] | None:

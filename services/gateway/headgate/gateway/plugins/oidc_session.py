@@ -15,7 +15,7 @@ from typing import Any
 from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
 
-from headgate.common.plugins.openid_connect import SessionConfig
+from headgate.common.plugins.openid_session import SessionConfig
 from headgate.gateway.plugins.interface import Request, Response
 from headgate.gateway.plugins.variables import cookie_value
 
@@ -25,14 +25,33 @@ _MAX_PIECES = 8
 _MAX_CONTENT = 256 * 1024
 
 
+class Sealer:
+    """Seals with a secret, for one purpose: what was sealed for another one, or under another name, is nothing here."""
+
+    def __init__(self, secret: str, purpose: str) -> None:
+        self._purpose = purpose
+        self._box = SecretBox(hashlib.blake2b(secret.encode(), digest_size=32).digest())
+
+    def seal(self, name: str, held: Mapping[str, Any]) -> bytes:
+        """Seal something, under a name."""
+        content = json.dumps({"purpose": f"{self._purpose} {name}", "held": held}).encode()
+        return bytes(self._box.encrypt(zlib.compress(content)))
+
+    def open(self, name: str, sealed: bytes) -> dict[str, Any] | None:
+        """Return what was sealed under a name; None if it was not, or not by us."""
+        try:
+            content = json.loads(zlib.decompressobj().decompress(self._box.decrypt(sealed), _MAX_CONTENT))
+        except (CryptoError, ValueError, zlib.error):
+            return None
+        return content["held"] if content.get("purpose") == f"{self._purpose} {name}" else None
+
+
 class CookieJar:
     """Reads and writes the cookies of one use of the plugin."""
 
-    def __init__(self, config: SessionConfig, purpose: str) -> None:
-        """Take a purpose too: what was sealed for one of them is nothing for others."""
+    def __init__(self, config: SessionConfig, sealer: Sealer) -> None:
         self._config = config
-        self._purpose = purpose
-        self._box = SecretBox(hashlib.blake2b(config.secret.reveal().encode(), digest_size=32).digest())
+        self._sealer = sealer
 
     def read(self, request: Request, name: str) -> dict[str, Any] | None:
         """Return what a browser keeps under a name; None if there is nothing, or if it is not ours."""
@@ -46,17 +65,14 @@ class CookieJar:
         if not parts:
             return None
         try:
-            opened = self._box.decrypt(urlsafe_b64decode("".join(parts)))
-            unpacked = zlib.decompressobj()
-            content = json.loads(unpacked.decompress(opened, _MAX_CONTENT))
-        except (CryptoError, ValueError, zlib.error):
+            sealed = urlsafe_b64decode("".join(parts))
+        except ValueError:
             return None
-        return content["held"] if content.get("purpose") == f"{self._purpose} {name}" else None
+        return self._sealer.open(name, sealed)
 
     def write(self, request: Request, response: Response, name: str, held: Mapping[str, Any], age_s: int) -> None:
         """Have a browser keep something for so many seconds; 0: until it is closed. Raises ValueError if too long."""
-        content = json.dumps({"purpose": f"{self._purpose} {name}", "held": held}).encode()
-        sealed = urlsafe_b64encode(self._box.encrypt(zlib.compress(content))).decode()
+        sealed = urlsafe_b64encode(self._sealer.seal(name, held)).decode()
         parts = [sealed[start : start + _PIECE] for start in range(0, len(sealed), _PIECE)]
         if len(parts) > _MAX_PIECES:
             raise ValueError(f"a session of {len(sealed)} characters is too long for cookies")
@@ -82,7 +98,9 @@ class CookieJar:
     def _set(self, request: Request, response: Response, name: str, value: str, age: str) -> None:
         config = self._config
         is_secure = request.scheme == "https" if config.cookie_secure is None else config.cookie_secure
-        text = f"{name}={value}; Path={config.cookie_path}; SameSite={config.cookie_same_site}{age}"
+        text = f"{name}={value}; Path={config.cookie_path}{age}"
+        if config.cookie_same_site != "Default":
+            text += f"; SameSite={config.cookie_same_site}"
         if config.cookie_domain is not None:
             text += f"; Domain={config.cookie_domain}"
         if is_secure:
@@ -96,7 +114,7 @@ def is_over(config: SessionConfig, held: Mapping[str, Any]) -> bool:
     """Tell whether a session has ended by its age, or by having been left alone."""
     now = time.time()
     return bool(
-        (config.absolute_timeout and now > held["began"] + config.absolute_timeout)
+        (config.age_s and now > held["began"] + config.age_s)
         or (config.idling_timeout and now > held["seen"] + config.idling_timeout)
     )
 

@@ -3,6 +3,7 @@ its issuer, whom it is for, and its scopes.
 """
 
 import hashlib
+import json
 import time
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -11,6 +12,7 @@ import jwt
 
 from headgate.common.plugins.openid_connect import OpenidConnectConfig
 from headgate.common.plugins.request_validation import compile_schema
+from headgate.gateway.plugins.interface import Headers
 from headgate.gateway.plugins.keyed import Keyed
 from headgate.gateway.plugins.oidc_provider import Provider
 
@@ -34,15 +36,15 @@ class TokenChecker:
         self._introspected: Keyed[tuple[float, Claims]] = Keyed(_REMEMBERED)
         """What the provider said of tokens, until when, by their digests."""
 
-    async def check_bearer(self, token: str) -> Claims:
-        """Return the claims of a token that a request brought.
+    async def check_bearer(self, token: str, addon: Headers) -> Claims:
+        """Return the claims of a token that a request brought; `addon` goes along where the provider is asked.
 
         Raises:
             TokenRefused: it is not good.
             ProviderFailed: the provider cannot be asked.
         """
         config = self._config
-        claims = await self._verify(token) if config.checks_itself else await self._introspect(token)
+        claims = await self._verify(token) if config.checks_itself else await self._introspect(token, addon)
         rule = config.claim_validator.issuer
         if rule.valid_issuers or (config.checks_itself and config.use_jwks):
             issuers = rule.valid_issuers or ((await self._provider.metadata()).get("issuer"),)
@@ -66,9 +68,8 @@ class TokenChecker:
         if self._schema is not None and not self._schema.is_valid(content):
             raise TokenRefused("the token's claims do not keep to claim_schema")
 
-    def lacks_scope(self, claims: Claims) -> bool:
-        """Tell whether a token lacks a scope that is required."""
-        scope = claims.get("scope", "")
+    def lacks_scope(self, scope: object) -> bool:
+        """Tell whether what a token or the provider says of scopes lacks one that is required."""
         has = scope.split() if isinstance(scope, str) else scope if isinstance(scope, list) else ()
         return not set(self._config.required_scopes).issubset(map(str, has))
 
@@ -101,7 +102,7 @@ class TokenChecker:
         if audience is None and rule.required:
             raise TokenRefused(f"the token has no claim {rule.claim}")
         named = audience if isinstance(audience, list) else [audience]
-        if rule.match_with_client_id and audience is not None and self._config.client_id not in named:
+        if rule.match_with_client_id and self._config.client_id not in named:
             raise TokenRefused("the token is for another client")
 
     async def _verify(self, token: str) -> Claims:
@@ -135,13 +136,14 @@ class TokenChecker:
         key_id = head.get("kid")
         return await self._provider.key(key_id if isinstance(key_id, str) else None, algorithm)
 
-    async def _introspect(self, token: str) -> Claims:
-        config = self._config
-        digest, now = hashlib.sha256(token.encode("latin-1", "replace")).hexdigest(), time.time()
+    async def _introspect(self, token: str, addon: Headers) -> Claims:
+        config, now = self._config, time.time()
+        asked = json.dumps([token, *addon])
+        digest = hashlib.sha256(asked.encode()).hexdigest()
         held = self._introspected.get(digest)
         if held is not None and now < held[0]:
             return held[1]
-        claims = await self._provider.introspect(token)
+        claims = await self._provider.introspect(token, addon)
         if claims.get("active") is not True:
             raise TokenRefused("the provider does not know the token, or not any more")
         expires = claims.get(config.introspection_expiry_claim)
@@ -152,3 +154,21 @@ class TokenChecker:
             until = min(until, now + config.introspection_interval)
         self._introspected.put(digest, (until, claims))
         return claims
+
+
+def granted_scope(answer: Claims, access_token: str, id_claims: Claims) -> str:
+    """Return the scopes that a login was granted: by the provider's answer, the access token, or else the ID token.
+
+    The tokens came from the provider itself, so that nothing is checked of them here.
+    """
+    try:
+        claims: Claims = jwt.decode(access_token, options={"verify_signature": False})
+    except (jwt.PyJWTError, ValueError):
+        claims = {}
+    for told in (answer, claims, id_claims):
+        scope = told.get("scope")
+        if isinstance(scope, str):
+            return scope
+        if isinstance(scope, list):
+            return " ".join(map(str, scope))
+    return ""

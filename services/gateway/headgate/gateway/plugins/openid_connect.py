@@ -2,17 +2,18 @@
 
 A token in `Authorization` is checked by the provider's keys (`use_jwks`, `public_key`) or by asking about it
 (`introspection_endpoint`). Without one a browser goes the way of the authorization code (OpenID Connect Core 3.1), and
-has a session afterwards, sealed in its own cookies. The upstream is told by headers; what clients send under the names
-of these is dropped.
+has a session afterwards, sealed in its own cookies or in Redis. The upstream is told by headers; what clients send
+under the names of these is dropped.
 """
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from headgate.common.plugins.openid_connect import OpenidConnectConfig
-from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.oidc_keeping import SessionsUnreachable
 from headgate.gateway.plugins.oidc_login import Found, Login, Session
 from headgate.gateway.plugins.oidc_provider import Provider, ProviderFailed
 from headgate.gateway.plugins.oidc_tokens import Claims, TokenChecker, TokenRefused
@@ -49,16 +50,24 @@ class OpenidConnect(Plugin[OpenidConnectConfig]):
         except ProviderFailed as error:
             self.services.logger.error("openid-connect of %s: %s", request.route, error)
             return Response.refusal(503, "the OpenID provider did not answer")
+        except SessionsUnreachable as error:
+            self.services.logger.error("openid-connect of %s: sessions: %s", request.route, error)
+            return Response.refusal(503, "the sessions cannot be read now")
 
     async def _take_token(self, request: Request, token: str) -> Response | None:
         try:
-            claims = await self._checker.check_bearer(token)
+            claims = await self._checker.check_bearer(token, self._addon(request))
         except TokenRefused as error:
             return self._refuse(request, str(error), "invalid_token")
-        if self._checker.lacks_scope(claims):
+        if self._checker.lacks_scope(claims.get("scope")):
             return self._refuse(request, "insufficient scope", "insufficient_scope", 403)
         self._tell(request, token, claims)
         return None
+
+    def _addon(self, request: Request) -> Headers:
+        """Return what goes along when the provider is asked about a token."""
+        given = ((name, request.headers.get(name)) for name in self.config.introspection_addon_headers)
+        return Headers([(name, value) for name, value in given if value is not None])
 
     async def _take_session(self, request: Request) -> Response | None:
         assert self._login is not None
@@ -71,6 +80,8 @@ class OpenidConnect(Plugin[OpenidConnectConfig]):
             return self._refuse(request, str(error), "")
         if isinstance(outcome, Found):
             session = outcome.session
+            if self._checker.lacks_scope(session.scope):
+                return self._refuse(request, "insufficient scope", "insufficient_scope", 403)
             self._tell(request, session.access_token, session.user or session.id_claims, session)
             if outcome.is_changed:
                 request.variables[_CHANGED] = session
@@ -81,11 +92,12 @@ class OpenidConnect(Plugin[OpenidConnectConfig]):
             return None
         return self._refuse(request, "no session", "")
 
-    def on_response(self, request: Request, response: Response) -> None:
+    def on_response(self, request: Request, response: Response) -> Awaitable[None] | None:
         """Have the browser keep its session for longer."""
         session = request.variables.get(_CHANGED)
         if isinstance(session, Session) and self._login is not None:
-            self._login.keep(request, response, session)
+            return self._login.keep(request, response, session)
+        return None
 
     def _refuse(self, request: Request, reason: str, error: str, status: int = 401) -> Response:
         response = Response.refusal(status, reason)
@@ -99,18 +111,19 @@ class OpenidConnect(Plugin[OpenidConnectConfig]):
         subject = user.get("sub")
         if isinstance(subject, str):
             request.variables["remote_user"] = subject
-        if config.set_access_token_header:
+        if config.set_access_token_header and token:
             if config.access_token_in_authorization_header:
                 headers.set("Authorization", f"Bearer {token}")
             else:
                 headers.set("X-Access-Token", token)
-        if config.set_userinfo_header:
+        contents = config.session_contents
+        if config.set_userinfo_header and (session is None or contents is None or contents.user):
             headers.set("X-Userinfo", _encoded(user))
         if session is None:
             return
-        if config.set_id_token_header:
+        if config.set_id_token_header and (contents is None or contents.id_token):
             headers.set("X-ID-Token", _encoded(session.id_claims))
-        if config.set_raw_id_token_header:
+        if config.set_raw_id_token_header and session.id_token:
             headers.set("X-Raw-ID-Token", session.id_token)
         if config.set_refresh_token_header and session.refresh_token:
             headers.set("X-Refresh-Token", session.refresh_token)

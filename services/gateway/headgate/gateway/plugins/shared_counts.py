@@ -1,12 +1,11 @@
 """The counts that gateways share in Redis: one connection for all limits of a worker that name the same Redis."""
 
-import asyncio
 from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary, finalize
 
 from headgate.common.plugins.counting import CountingConfig
 from headgate.common.secret import Secret
 from headgate.common.stores.redis.target import CountersTarget, Login, RedisTarget, Server
+from headgate.gateway.plugins.shared_links import Held, SharedLinks
 
 if TYPE_CHECKING:
     from headgate.common.stores.redis.counters import RedisCounters
@@ -54,53 +53,39 @@ def _sentinel_login(config: CountingConfig) -> Login:
 class SharedCounters:
     """What limits hold: counters whose connection is closed once no limit holds them any more."""
 
-    __slots__ = ("__weakref__", "count", "enter", "leave", "pour")
+    __slots__ = ("_held", "count", "enter", "leave", "pour")
 
-    def __init__(self, counters: "RedisCounters") -> None:
-        self.count = counters.count
-        self.enter = counters.enter
-        self.leave = counters.leave
-        self.pour = counters.pour
+    def __init__(self, held: "Held[RedisCounters]") -> None:
+        self._held = held
+        self.count = held.link.count
+        self.enter = held.link.enter
+        self.leave = held.link.leave
+        self.pour = held.link.pour
 
 
 class CountersDirectory:
     """All connections to such Redis servers of one worker."""
 
     def __init__(self) -> None:
-        self._found: WeakValueDictionary[CountersTarget, SharedCounters] = WeakValueDictionary()
-        self._open: set[RedisCounters] = set()
-        self._closing: set[asyncio.Task[None]] = set()
+        self._links: SharedLinks[CountersTarget, RedisCounters] = SharedLinks(_make_counters)
 
     def find(self, config: CountingConfig) -> SharedCounters | None:
         """Return the counters that a limit names; None: it counts by itself."""
         target = counters_target(config)
-        if target is None:
-            return None
-        shared = self._found.get(target)
-        if shared is None:
-            # Imported for those who need it: it costs 7 MB and 0.1 s, once, mostly with a worker's first table.
-            from headgate.common.stores.redis.counters import RedisCounters
+        return None if target is None else SharedCounters(self._links.find(target))
 
-            counters = RedisCounters(target)
-            self._open.add(counters)
-            shared = self._found[target] = SharedCounters(counters)
-            finalize(shared, self._retire, counters).atexit = False
-        return shared
-
-    def _retire(self, counters: "RedisCounters") -> None:
-        """Close what nobody holds any more; at the end of the worker `close` has done so."""
-        if counters not in self._open:
-            return
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return
-        self._open.discard(counters)
-        task = loop.create_task(counters.close(), name="closing a connection to Redis")
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is open or being closed."""
+        return self._links.is_idle
 
     async def close(self) -> None:
         """Close all."""
-        counters, self._open = self._open, set()
-        await asyncio.gather(*(each.close() for each in counters), *self._closing)
+        await self._links.close()
+
+
+def _make_counters(target: CountersTarget) -> "RedisCounters":
+    # Imported for those who need it: it costs 7 MB and 0.1 s, once, mostly with a worker's first table.
+    from headgate.common.stores.redis.counters import RedisCounters
+
+    return RedisCounters(target)
