@@ -15,7 +15,7 @@ from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import APISIX_KINDS, INGRESS, LEGACY_INGRESS, SERVICE
 from headgate.common.snapshot import Version
-from headgate.common.status import EventNote, StatusUpdate
+from headgate.common.status import EventNote, StatusCondition, StatusUpdate
 from headgate.common.table import DEFAULT_TABLE
 
 _RESOURCES = {
@@ -145,7 +145,10 @@ def _print_one(update: StatusUpdate, served: Served) -> None:
         click.echo()
         print_table(
             ("CONDITION", "STATUS", "REASON", "FOR", "MESSAGE"),
-            ((one.type, one.status, one.reason, age(one.since), one.message or "-") for one in update.conditions),
+            (
+                (_condition(one), one.status, one.reason, age(one.since), one.message or "-")
+                for one in update.conditions
+            ),
         )
     if update.problems:
         click.echo()
@@ -153,6 +156,13 @@ def _print_one(update: StatusUpdate, served: Served) -> None:
     if update.events:
         click.echo()
         print_table(("SAID", "TYPE", "REASON", "NOTE"), map(_event_row, reversed(update.events)))
+
+
+def _condition(condition: StatusCondition) -> str:
+    if condition.ancestor is None:
+        return condition.type
+    section = f":{condition.ancestor.section}" if condition.ancestor.section else ""
+    return f"{condition.type} of {condition.ancestor.kind} {condition.ancestor.name}{section}"
 
 
 def _lines(update: StatusUpdate, served: Served) -> Iterable[tuple[str, str]]:

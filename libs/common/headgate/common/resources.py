@@ -51,7 +51,12 @@ APISIX_CLUSTER_CONFIG = ResourceKind(
     APISIX_GROUP, "apisixclusterconfigs", "ApisixClusterConfig", ("v2", "v2beta3"), namespaced=False
 )
 GATEWAY_PROXY = ResourceKind(APISIX_GROUP, "gatewayproxies", "GatewayProxy", ("v1alpha1",))
+BACKEND_TRAFFIC_POLICY = ResourceKind(APISIX_GROUP, "backendtrafficpolicies", "BackendTrafficPolicy", ("v1alpha1",))
+HTTP_ROUTE_POLICY = ResourceKind(APISIX_GROUP, "httproutepolicies", "HTTPRoutePolicy", ("v1alpha1",))
+POLICY_KINDS = (BACKEND_TRAFFIC_POLICY, HTTP_ROUTE_POLICY)
+"""Of Apache APISIX' ingress controller: each says of its targets how it stands, in `status.ancestors`."""
 APISIX_KINDS = (
+    *POLICY_KINDS,
     GATEWAY_PROXY,
     APISIX_CLUSTER_CONFIG,
     APISIX_PLUGIN_CONFIG,

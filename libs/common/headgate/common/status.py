@@ -7,7 +7,7 @@ import ipaddress
 import re
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -17,6 +17,8 @@ from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Version
 from headgate.common.table import DEFAULT_TABLE
 
+CONTROLLER_NAME: Final = "headgate.dev/ingress-controller"
+"""Of our IngressClasses, and of what we write of policies."""
 STATUS_STREAM = "HEADGATE_STATUS"
 STATUS_PREFIX = "headgate.status"
 NOTE_BYTES = 1024
@@ -65,6 +67,17 @@ class ConditionType(StrEnum):
     """All live gateway replicas serve what is in the table of it."""
 
 
+class AncestorRef(NamedTuple):
+    """An object that a policy is about, as `status.ancestors[].ancestorRef` of Gateway API's policies names it."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+    section: str = ""
+    """Part of the object, such as the name of a Service's port; empty for the whole of it."""
+
+
 class StatusCondition(BaseModel):
     """One condition of an object, in the shape of Kubernetes' own."""
 
@@ -78,6 +91,8 @@ class StatusCondition(BaseModel):
     """At most `CONDITION_CHARACTERS`."""
     since: datetime
     """When `status` last changed."""
+    ancestor: AncestorRef | None = None
+    """With respect to which object a policy stands so; None: as a whole, as all other objects do."""
 
 
 class EventNote(BaseModel):
@@ -124,7 +139,7 @@ class StatusUpdate(BaseModel):
     withdrawn: tuple[LoadBalancerAddress, ...] = ()
     """Addresses that we wanted before and no longer do, so that others' are told from them."""
     conditions: tuple[StatusCondition, ...] = ()
-    """One of each type; none for an object that is not ours (any more)."""
+    """One of each type, and of each type for each ancestor; none for an object that is not ours (any more)."""
     stand_in: ServedVersion | None = None
     """The last good version, where that is served instead of the present one."""
     content: str = ""

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from headgate.common.resources import INGRESS_CLASS, JsonObject
+from headgate.common.status import CONTROLLER_NAME
 from headgate.translator.graph import Lookups, Rule
 from headgate.translator.manifest import as_object, as_text, creation_time, metadata
 from headgate.translator.world import StoredKind
 
-CONTROLLER_NAME = "headgate.dev/ingress-controller"
 DEFAULT_CLASS_ANNOTATION = "ingressclass.kubernetes.io/is-default-class"
 PARAMETERS_NAMESPACE_ANNOTATION = "apisix.apache.org/parameters-namespace"
 ALL_CLASSES = "all"
@@ -90,7 +90,7 @@ def _read_parameters(manifest: JsonObject) -> ClassParameters | None:
     )
 
 
-INGRESS_CLASSES = StoredKind(INGRESS_CLASS, read_ingress_class, index=lambda _: ALL_CLASSES)
+INGRESS_CLASSES = StoredKind(INGRESS_CLASS, read_ingress_class, index=lambda _: (ALL_CLASSES,))
 
 
 class ClassQuestion(NamedTuple):

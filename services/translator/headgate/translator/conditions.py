@@ -34,7 +34,9 @@ def judge(fragment: Fragment, assembly: Assembly) -> Condition:
     errors = [problem for problem in problems if problem.severity is Severity.ERROR]
     unresolved = tuple(error for error in errors if error not in fragment.errors and error not in lost)
     is_held = not claimed and fragment.stand_in is not None
-    return Condition(claimed > claims_lost or not errors or is_held, problems, fragment.errors, unresolved)
+    is_in_force = any(not ancestor.errors_in(problems) for ancestor in fragment.ancestors)
+    is_accepted = claimed > claims_lost or not errors or is_held or is_in_force
+    return Condition(is_accepted, problems, fragment.errors, unresolved)
 
 
 def say_fault(field: str, ref: UpstreamRef, fault: BackendFault) -> Problem:

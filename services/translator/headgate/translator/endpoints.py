@@ -167,5 +167,7 @@ def _usefulness(target: Target) -> tuple[bool, bool, bool]:
     return target.is_ready, target.is_serving, not target.is_terminating
 
 
-ENDPOINT_SLICES = StoredKind(ENDPOINT_SLICE, read_slice, index=lambda each: each.service)
+ENDPOINT_SLICES = StoredKind(
+    ENDPOINT_SLICE, read_slice, index=lambda each: (each.service,) if each.service is not None else ()
+)
 LEGACY_ENDPOINTS = StoredKind(ENDPOINTS, read_endpoints)

@@ -1,11 +1,13 @@
 """What one object contributes to the table: the dialects' common output and the assembly's input."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
+from headgate.common.status import AncestorRef
 from headgate.common.table import Canary, Consumer, ConsumerGroup, PathMatch, PluginUse, Route, StreamRoute, TlsPolicy
 from headgate.translator.standing import ObjectVersion, Standing
 
@@ -231,6 +233,20 @@ class BackendUse(NamedTuple):
     port_field: str
 
 
+class Ancestor(NamedTuple):
+    """An object that a policy is about, as far as its status goes."""
+
+    ref: AncestorRef
+    field: str
+    """Where the policy names it, such as `spec.targetRefs[0]`; what is wrong there is wrong for this one only."""
+
+    def errors_in(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Return what of a policy's problems keeps it from this object."""
+        others = self.field.partition("[")[0] + "["
+        errors = (problem for problem in problems if problem.severity is Severity.ERROR)
+        return [one for one in errors if one.field.startswith(self.field) or not one.field.startswith(others)]
+
+
 @dataclass(frozen=True, slots=True)
 class Fragment:
     """The contribution of one object that is ours."""
@@ -254,6 +270,8 @@ class Fragment:
     """Requests of its hosts that nobody's route takes are other hosts' business, if all who speak of the host agree."""
     global_plugins: tuple[PluginUse, ...] = ()
     """For the requests of all routes of the table."""
+    ancestors: tuple[Ancestor, ...] = ()
+    """Of a policy: the objects that it is about."""
     stand_in: ObjectVersion | None = None
     """Version that all of this comes from, if it is not the present one."""
 

@@ -199,7 +199,8 @@ class Statuses:
         if condition.problems:
             self._severities[ref] = worst(condition.problems)
         content = translation.world.digest(ref)
-        facts = Facts(fragment.identity, condition, fragment.stand_in, content, *self._published)
+        known = fragment.identity, condition, fragment.stand_in, content
+        facts = Facts(*known, *self._published, ancestors=fragment.ancestors)
         return lambda before: self._report(ref, facts, before)
 
     def _report(self, ref: ObjectRef, facts: Facts, before: Wanted | None) -> Wanted | None:

@@ -4,7 +4,7 @@ A status is told when there is something to tell. What is wrong is told at once;
 gateways serve it, so that an object that is all right is written to once for each of its versions.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from headgate.common.snapshot import Rollout, RolloutPhase, Version
 from headgate.common.status import (
     CONDITION_CHARACTERS,
     NOTE_BYTES,
+    AncestorRef,
     ConditionType,
     EventNote,
     LoadBalancerAddress,
@@ -26,7 +27,7 @@ from headgate.common.table import DEFAULT_TABLE
 from headgate.translator.conditions import Condition
 from headgate.translator.conflicts import SERVED_BY_NAMESAKE
 from headgate.translator.fleet import Fleet
-from headgate.translator.fragment import Identity
+from headgate.translator.fragment import Ancestor, Identity
 from headgate.translator.standing import ObjectVersion
 
 MAX_EVENTS = 10
@@ -50,6 +51,8 @@ class Saying(NamedTuple):
     status: str
     reason: str
     message: str
+    ancestor: AncestorRef | None = None
+    """With respect to which object; None: as a whole."""
 
 
 class Facts(NamedTuple):
@@ -66,6 +69,8 @@ class Facts(NamedTuple):
     """Old revision that the table is pinned to."""
     rollout: Rollout | None = None
     """Of the table."""
+    ancestors: tuple[Ancestor, ...] = ()
+    """Of a policy."""
 
 
 class Wanted(NamedTuple):
@@ -94,7 +99,9 @@ class Wanted(NamedTuple):
 def wanted_by(update: StatusUpdate) -> Wanted:
     """Return what an update wants, without its Events and times."""
     values = {name: getattr(update, name) for name in Wanted._fields}
-    values["conditions"] = tuple(Saying(one.type, one.status, one.reason, one.message) for one in update.conditions)
+    values["conditions"] = tuple(
+        Saying(one.type, one.status, one.reason, one.message, one.ancestor) for one in update.conditions
+    )
     return Wanted(**values)
 
 
@@ -113,6 +120,7 @@ def report(
     if not condition.is_accepted:
         addresses = ()
     revision = _revision(facts, before)
+    programmed = _programmed(facts, revision, fleet, before)
     return Wanted(
         ref=identity.ref,
         api_version=identity.api_version,
@@ -122,7 +130,7 @@ def report(
         is_accepted=condition.is_accepted,
         addresses=addresses,
         withdrawn=_withdrawn(addresses, before),
-        conditions=(_accepted(facts), _resolved(condition), _programmed(facts, revision, fleet, before)),
+        conditions=(_accepted(facts), _resolved(condition), programmed, *_for_ancestors(facts, programmed)),
         stand_in=_stand_in(facts.stand_in),
         content=facts.content if condition.is_accepted else "",
         revision=revision,
@@ -168,6 +176,19 @@ def _accepted(facts: Facts) -> Saying:
     if elsewhere := [problem for problem in condition.problems if problem.reason == SERVED_BY_NAMESAKE]:
         return _say(ConditionType.ACCEPTED, "True", SERVED_BY_NAMESAKE, _texts(elsewhere))
     return _say(ConditionType.ACCEPTED, "True", "Accepted", "")
+
+
+def _for_ancestors(facts: Facts, programmed: Saying) -> Iterator[Saying]:
+    """Say how a policy stands with respect to each of the objects that it is about."""
+    for ancestor in facts.ancestors:
+        wrong = ancestor.errors_in(facts.condition.problems)
+        if wrong or facts.stand_in is not None:
+            as_a_whole = _accepted(facts)
+            reason, text = (wrong[0].reason, _texts(wrong)) if facts.stand_in is None else as_a_whole[2:4]
+            yield Saying(ConditionType.ACCEPTED, "False", reason, shorten(text, CONDITION_CHARACTERS), ancestor.ref)
+        else:
+            yield Saying(ConditionType.ACCEPTED, "True", "Accepted", "", ancestor.ref)
+            yield programmed._replace(ancestor=ancestor.ref)
 
 
 def _resolved(condition: Condition) -> Saying:
@@ -298,9 +319,9 @@ def to_update(
 
 
 def _conditions(wanted: Wanted, before: StatusUpdate | None, at: datetime) -> Iterable[StatusCondition]:
-    known = {condition.type: condition for condition in before.conditions} if before else {}
+    known = {(one.ancestor, one.type): one for one in before.conditions} if before else {}
     for said in wanted.conditions:
-        last = known.get(said.type)
+        last = known.get((said.ancestor, said.type))
         yield StatusCondition(**said._asdict(), since=last.since if last and last.status == said.status else at)
 
 

@@ -15,7 +15,7 @@ import hashlib
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -41,8 +41,8 @@ class StoredKind(Generic[T]):
     kind: ResourceKind
     read: Callable[[JsonObject], T]
     """Manifest to compact form. Total: what is malformed is kept as such or read as absent. Compared with `==`."""
-    index: Callable[[T], str | None] | None = None
-    """Value by which objects of one namespace are found together; None leaves an object out."""
+    index: Callable[[T], Collection[str]] | None = None
+    """Values by which objects of one namespace are found together; without any an object is left out."""
     check: Callable[[JsonObject, T], Iterable[Problem]] | None = None
     """What is wrong with an object by itself; a version with errors leaves the last good one in force. None: every
     version is taken as it comes."""
@@ -258,23 +258,16 @@ class World:
     def _reindex(self, stored: StoredKind[Any], ref: ObjectRef, old: Any, value: Any) -> Iterable[IndexKey]:
         if stored.index is None:
             return ()
-        before = self._index_key(stored, ref, old)
-        after = self._index_key(stored, ref, value)
-        if before is not None and before != after:
-            members = self._indexes[before]
+        before = _index_keys(stored, ref, old)
+        after = _index_keys(stored, ref, value)
+        for key in before - after:
+            members = self._indexes[key]
             del members[ref]
             if not members:
-                del self._indexes[before]
-        if after is not None:
-            self._indexes.setdefault(after, {})[ref] = value
-        return {key for key in (before, after) if key is not None}
-
-    @staticmethod
-    def _index_key(stored: StoredKind[Any], ref: ObjectRef, value: Any) -> IndexKey | None:
-        if value is None or stored.index is None:
-            return None
-        found = stored.index(value)
-        return None if found is None else stored.index_key(ref.cluster, ref.namespace, found)
+                del self._indexes[key]
+        for key in after:
+            self._indexes.setdefault(key, {})[ref] = value
+        return before | after
 
     def get(self, ref: ObjectRef) -> Any | None:
         """Return the stored form of what is served of an object; None where there is nothing."""
@@ -298,6 +291,12 @@ class World:
     def counts(self) -> Mapping[str, int]:
         """Number of objects by plural."""
         return self._counts
+
+
+def _index_keys(stored: StoredKind[Any], ref: ObjectRef, value: Any) -> set[IndexKey]:
+    if value is None or stored.index is None:
+        return set()
+    return {stored.index_key(ref.cluster, ref.namespace, each) for each in stored.index(value)}
 
 
 def _only_errors(problems: Iterable[Problem]) -> tuple[Problem, ...]:

@@ -21,7 +21,15 @@ from random import Random
 from prometheus_client import Gauge
 
 from headgate.common.leadership import Leadership, Sole, run_while_leading
-from headgate.common.resources import APISIX_KINDS, INGRESS, LEGACY_INGRESS, SERVICE, JsonObject, ObjectRef
+from headgate.common.resources import (
+    APISIX_KINDS,
+    INGRESS,
+    LEGACY_INGRESS,
+    POLICY_KINDS,
+    SERVICE,
+    JsonObject,
+    ObjectRef,
+)
 from headgate.common.status import StatusUpdate
 from headgate.common.stores import StatusBoard
 from headgate.common.tasks import run_together
@@ -31,7 +39,7 @@ from headgate.watcher.sources.kubernetes.backoff import Backoff, slow_backoff
 from headgate.watcher.sources.kubernetes.kinds import group_path
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 from headgate.watcher.sources.kubernetes.trouble import TroubleLog
-from headgate.watcher.status.conditions import apisix_status, service_status
+from headgate.watcher.status.conditions import apisix_status, policy_status, service_status
 from headgate.watcher.status.event_writer import EventWriter
 from headgate.watcher.status.events import RecentNotes
 from headgate.watcher.status.load_balancer import ingress_status
@@ -56,6 +64,7 @@ Compare = Callable[[StatusUpdate, JsonObject], JsonObject | None]
 _COMPARE: Mapping[tuple[str, str], Compare] = {
     **{(kind.group, kind.resource): ingress_status for kind in (INGRESS, LEGACY_INGRESS)},
     **{(kind.group, kind.resource): apisix_status for kind in APISIX_KINDS},
+    **{(kind.group, kind.resource): policy_status for kind in POLICY_KINDS},
     (SERVICE.group, SERVICE.resource): service_status,
 }
 """By group and plural: what of an object's status to write, if anything."""

@@ -1,15 +1,19 @@
-"""What to write into `status.conditions` of a Service, if anything.
+"""What to write into `status.conditions` of an object, or `status.ancestors` of a policy, if anything.
 
-Ours have a prefix, others' are repeated as they are. A condition that says what it said keeps its time.
+What is ours is told by a prefix, or by our controller's name; others' is repeated as it is. A condition that says what
+it said keeps its time.
 """
 
 from collections.abc import Iterable
 from datetime import UTC
 
 from headgate.common.resources import JsonObject
-from headgate.common.status import StatusCondition, StatusUpdate
+from headgate.common.status import CONTROLLER_NAME, AncestorRef, StatusCondition, StatusUpdate
 
 PREFIX = "headgate.dev/"
+MAX_ANCESTORS = 16
+"""Of all controllers, by the limit of the API."""
+_ANCESTOR_FIELDS = ("group", "kind", "namespace", "name", "sectionName")
 _INVALID = {"Invalid": "InvalidSpec"}
 """Reasons by the names that Apache APISIX has for them."""
 
@@ -41,6 +45,38 @@ def apisix_status(update: StatusUpdate, current: JsonObject) -> JsonObject | Non
     )
     wanted = [*(_wanted(update, condition, before, "") for condition in said), *others]
     return None if wanted == present else {"conditions": wanted}
+
+
+def policy_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:
+    """Return the part of a policy's status to write; None if there is nothing to write.
+
+    In the shape of Gateway API's policies (GEP-713): an entry for each ancestor and controller, 16 at most. Those of
+    other controllers are repeated as they are.
+    """
+    present: list[JsonObject] = (current.get("status") or {}).get("ancestors") or []
+    others = [entry for entry in present if entry.get("controllerName") != CONTROLLER_NAME]
+    before = {_ancestor_of(entry): entry for entry in present if entry not in others}
+    by_ancestor: dict[AncestorRef, list[StatusCondition]] = {}
+    for condition in update.conditions:
+        if condition.ancestor is not None:
+            by_ancestor.setdefault(condition.ancestor, []).append(condition)
+    ours = [_entry(update, ancestor, said, before.get(ancestor, {})) for ancestor, said in by_ancestor.items()]
+    wanted = [*others, *ours][:MAX_ANCESTORS]
+    return None if wanted == present else {"ancestors": wanted}
+
+
+def _entry(
+    update: StatusUpdate, ancestor: AncestorRef, said: Iterable[StatusCondition], entry: JsonObject
+) -> JsonObject:
+    before = {condition.get("type"): condition for condition in entry.get("conditions") or []}
+    names = {name: value for name, value in zip(_ANCESTOR_FIELDS, ancestor, strict=True) if value or name == "group"}
+    conditions = [_wanted(update, condition, before, "") for condition in said]
+    return {"ancestorRef": names, "controllerName": CONTROLLER_NAME, "conditions": conditions}
+
+
+def _ancestor_of(entry: JsonObject) -> AncestorRef:
+    names = entry.get("ancestorRef") or {}
+    return AncestorRef(*(str(names.get(name) or "") for name in _ANCESTOR_FIELDS))
 
 
 def _wanted(

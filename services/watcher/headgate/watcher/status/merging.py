@@ -8,7 +8,7 @@ that no longer has the object takes back nothing but its own part.
 from collections.abc import Iterable, Iterator, Sequence
 
 from headgate.common.resources import ObjectRef
-from headgate.common.status import CONDITION_CHARACTERS, ConditionType, StatusCondition, StatusUpdate, in_table, shorten
+from headgate.common.status import CONDITION_CHARACTERS, StatusCondition, StatusUpdate, in_table, shorten
 from headgate.common.table import DEFAULT_TABLE
 
 _RANKS = {"False": 0, "Unknown": 1, "True": 2}
@@ -55,10 +55,10 @@ def merge(parts: Iterable[StatusUpdate]) -> StatusUpdate:
 
 
 def _conditions(parts: Sequence[StatusUpdate]) -> Iterator[StatusCondition]:
-    for kind in ConditionType:
-        said = [(part.table, one) for part in parts for one in part.conditions if one.type is kind]
-        if said:
-            yield _worst(said)
+    for key in dict.fromkeys((one.ancestor, one.type) for part in parts for one in part.conditions):
+        yield _worst(
+            [(part.table, one) for part in parts for one in part.conditions if (one.ancestor, one.type) == key]
+        )
 
 
 def _worst(said: Sequence[tuple[str, StatusCondition]]) -> StatusCondition:
