@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
 from fakes.deltas import applied, deleted, endpoint_slice, ref_of, service
-from fakes.proxied import Origin, Script, answering
-from fakes.served import Got, Served, named, origins, sealed, served
+from fakes.proxied import OK, Client, Conversation, Origin, Script, answering
+from fakes.served import Got, Served, asking, named, origins, sealed, served
 from headgate.common.problems import Severity
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import EntryKind, entry_key
@@ -14,6 +14,17 @@ from headgate.gateway.health.resolve import Query
 from headgate.translator.classes import ClassSettings
 from headgate.translator.offline import make_dialects
 from headgate.translator.translation import Translation
+
+SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+
+
+async def switching(conversation: Conversation) -> None:
+    """Script: answer requests, switch to a websocket where that is offered, and then say everything again."""
+    while b"\r\nUpgrade: websocket\r\n" not in await conversation.head():
+        await conversation.send(OK)
+    await conversation.send(SWITCH)
+    while data := await conversation.reader.read(4096):
+        await conversation.send(data)
 
 
 class Applied:
@@ -59,6 +70,13 @@ class Applied:
 
     async def status(self, path: str = "/", **more: str) -> int:
         return (await self.get(path, **more)).status
+
+    async def offer_websocket(self) -> Client:
+        """Return a connection on which a websocket was asked for."""
+        client = await self.proxy.connect()
+        asked = asking(Connection="Upgrade", Upgrade="websocket", Sec_WebSocket_Key="a", Sec_WebSocket_Version="13")
+        await client.send(asked)
+        return client
 
     async def bodies(self, count: int, path: str = "/", **more: str) -> list[str]:
         return await self.proxy.bodies(count, path, **more)

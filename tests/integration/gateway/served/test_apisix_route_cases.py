@@ -10,15 +10,10 @@ from typing import Any
 import pytest
 
 from fakes.apisix import resource, route, rule
-from fakes.applied import World, world
+from fakes.applied import World, switching, world
 from fakes.deltas import endpoint_slice, service
-from fakes.proxied import OK, Conversation, Script
+from fakes.proxied import Conversation, Script
 from fakes.served import HOST, named
-
-SWITCH = (
-    b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-    b"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
-)
 
 
 def to(name: str, port: Any = 80, **fields: Any) -> Any:
@@ -159,20 +154,9 @@ async def test_a_filter_function_is_refused_and_its_rule_serves_nobody(pair: Wor
 
 @pytest.mark.parametrize("enabled", [None, True, False])
 async def test_a_websocket_is_let_through_unless_that_is_turned_off(enabled: bool | None) -> None:
-    async def switching(conversation: Conversation) -> None:
-        head = await conversation.head()
-        if b"Upgrade: websocket" not in head:
-            await conversation.send(OK)
-            return
-        await conversation.send(SWITCH)
-        while data := await conversation.reader.read(4096):
-            await conversation.send(data)
-
     async with world(web=switching) as made:
         made.proxy.apply(route(at_host(backends=[to("web")], **({} if enabled is None else {"websocket": enabled}))))
-        client = await made.proxy.proxy.connect()
-        offer = f"GET / HTTP/1.1\r\nHost: {HOST}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-        await client.send(f"{offer}Sec-WebSocket-Key: a\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
+        client = await made.proxy.offer_websocket()
         head = await client.head()
         if enabled is False:
             assert head.startswith(b"HTTP/1.1 200 ")
