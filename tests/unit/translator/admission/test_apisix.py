@@ -5,24 +5,29 @@ from typing import Any
 import pytest
 
 from fakes.apisix import Translated, resource, route, rule
-from fakes.deltas import applied, endpoint_slice, ref_of, service, tls_secret
+from fakes.deltas import applied, endpoint_slice, ingress, ingress_class, ref_of, service, tls_secret
 from headgate.common.admission import Basis, Finding, Opinion, Outcome, Proposal
 from headgate.common.problems import Severity
 from headgate.translator.admission.examine import examine
+from headgate.translator.classes import ClassSettings
 from headgate.translator.offline import make_dialects
 from headgate.translator.translation import Translation
 
-OLD = {"creationTimestamp": "2020-01-01T00:00:00Z"}
+OLD, NEW = {"creationTimestamp": "2020-01-01T00:00:00Z"}, "2024-01-01T00:00:00Z"
+APISIX = "apisix.apache.org/apisix-ingress-controller"
 
 
-def propose(manifest: Any, *present: Any) -> Opinion:
-    translation = Translation(make_dialects())
+def propose(manifest: Any, *present: Any, before: Any = None, settings: ClassSettings | None = None) -> Opinion:
+    """Return what is said of an object, or of an update of one, beside others."""
+    translation = Translation(make_dialects(settings))
     translation.activate("a")
-    for one in (service("web"), endpoint_slice("web", "10.0.0.1"), *present):
+    others = [] if before is None else [before]
+    for one in (service("web"), endpoint_slice("web", "10.0.0.1"), *present, *others):
         translation.apply(applied(one))
     for _ in translation.settle():
         pass
-    return examine(translation, Proposal(ref=ref_of(manifest), object=manifest, is_update=False))
+    proposal = Proposal(ref=ref_of(manifest), object=manifest, is_update=before is not None, before=before)
+    return examine(translation, proposal)
 
 
 def told(opinion: Opinion) -> list[tuple[str, str, Basis]]:
@@ -59,6 +64,36 @@ def test_a_wrong_plugin_is_told_in_the_words_of_the_status(manifest: Any) -> Non
     assert problem.field.endswith("plugins[0].config.count")
 
 
+def consumer(**fields: Any) -> Any:
+    return resource("ApisixConsumer", "jack", {"authParameter": {"keyAuth": {"value": {"key": "k"}}}, **fields})
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        (route(rule()), route(rule(plugins=limited(-1)))),
+        (
+            resource("ApisixPluginConfig", "shared", {"plugins": limited(1)}),
+            resource("ApisixPluginConfig", "shared", {"plugins": limited(-1)}),
+        ),
+        (consumer(), consumer(plugins=limited(-1))),
+    ],
+    ids=lambda manifest: str(manifest["kind"]),
+)
+def test_a_wrong_plugin_is_told_of_new_objects_and_of_updates(good: Any, bad: Any) -> None:
+    for before in (None, good):
+        (finding,) = errors(propose(bad, before=before))
+        assert (finding.basis, finding.is_new) == (Basis.OWN, True)
+        assert "limit-count" in finding.problem.message
+    assert errors(propose(good)) == []
+
+
+def test_a_consumers_secret_that_is_not_there_yet_is_told_as_a_reference() -> None:
+    jack = resource("ApisixConsumer", "jack", {"authParameter": {"keyAuth": {"secretRef": {"name": "none"}}}})
+    field = "spec.authParameter.keyAuth.secretRef.name"
+    assert told(propose(jack)) == [("SecretNotFound", field, Basis.REFERENCE)]
+
+
 def test_what_is_not_there_yet_is_told_as_a_reference() -> None:
     spec = {"hosts": ["a.com"], "secret": {"name": "none"}}
     assert told(propose(resource("ApisixTls", "tls", spec))) == [
@@ -73,12 +108,68 @@ def test_a_path_that_another_route_has_is_told() -> None:
     assert (finding.problem.reason, finding.problem.field) == ("PathConflict", "spec.http[0].match.paths[0]")
 
 
-def test_a_certificate_for_a_host_that_has_another_one_is_told() -> None:
-    def tls(name: str, **metadata: Any) -> Any:
-        return resource("ApisixTls", name, {"hosts": ["a.com"], "secret": {"name": name}}, **metadata)
+# Certificates
 
-    opinion = propose(tls("new"), tls("old", **OLD), tls_secret("old", "a.com"), tls_secret("new", "a.com"))
-    assert [one.problem.reason for one in opinion.findings] == ["CertificateConflict"]
+
+def tls(name: str, secret: str, **fields: Any) -> Any:
+    metadata = fields.pop("metadata", {})
+    return resource("ApisixTls", name, {"hosts": ["a.com"], "secret": {"name": secret}, **fields}, **metadata)
+
+
+def secured(name: str, *secrets: str, created: str = NEW, **fields: Any) -> Any:
+    made = ingress(name, host="a.com", created=created, **fields)
+    made["spec"]["tls"] = [{"hosts": ["a.com"], "secretName": secret} for secret in secrets]
+    return made
+
+
+BOTH = (tls_secret("one", "a.com"), tls_secret("two", "a.com"))
+DEFAULT = ingress_class("apisix", APISIX, annotations={"ingressclass.kubernetes.io/is-default-class": "true"})
+ADOPTS = ClassSettings(controller_names=frozenset({APISIX}))
+
+
+@pytest.mark.parametrize(
+    ("proposed", "present", "before"),
+    [
+        (tls("new", "two"), tls("old", "one", metadata=OLD), None),
+        (secured("new", "two"), tls("old", "one", metadata=OLD), None),
+        (secured("new", "one", "two"), service("other"), None),
+        (secured("new", "two"), tls("old", "one", metadata=OLD), secured("new", "one")),
+        (tls("new", "two"), secured("old", "one", created=OLD["creationTimestamp"]), None),
+    ],
+    ids=["of one kind", "of an Ingress", "of an Ingress in itself", "by an update", "of an ApisixTls"],
+)
+@pytest.mark.parametrize("settings", [None, ADOPTS], ids=["no class", "default class"])
+def test_a_certificate_for_a_host_that_has_another_one_is_told(
+    proposed: Any, present: Any, before: Any, settings: ClassSettings | None
+) -> None:
+    classes = [DEFAULT] if settings is not None else []
+    opinion = propose(proposed, present, *BOTH, *classes, before=before, settings=settings)
+    found = [one.problem for one in opinion.findings if one.problem.reason != "PathConflict"]
+    assert [(one.reason, one.severity) for one in found] == [("CertificateConflict", Severity.WARNING)]
+
+
+@pytest.mark.parametrize("proposed", [tls("new", "one"), secured("new", "one")], ids=["ApisixTls", "Ingress"])
+def test_the_same_certificate_for_a_host_is_no_conflict(proposed: Any) -> None:
+    assert propose(proposed, tls("old", "one", metadata=OLD), *BOTH) == Opinion(outcome=Outcome.JUDGED)
+
+
+@pytest.mark.parametrize("before", [None, tls("new", "one")], ids=["new", "update"])
+def test_a_certificate_that_cannot_be_used_is_told(before: Any) -> None:
+    broken = tls_secret("broken", "a.com", problem="the key does not belong to the certificate")
+    (finding,) = errors(propose(tls("new", "broken"), broken, *BOTH, before=before))
+    assert (finding.problem.reason, finding.problem.field) == ("InvalidCertificate", "spec.secret.name")
+    assert "the key does not belong" in finding.problem.message
+
+
+# Classes
+
+
+@pytest.mark.parametrize(
+    "kind", ["ApisixRoute", "ApisixUpstream", "ApisixTls", "ApisixConsumer", "ApisixPluginConfig", "ApisixGlobalRule"]
+)
+def test_an_object_may_be_given_to_another_class(kind: str) -> None:
+    theirs = resource(kind, "one", {"ingressClassName": "theirs"})
+    assert propose(theirs, before=resource(kind, "one", {"ingressClassName": "ours"})).findings == ()
 
 
 def test_what_an_upstream_would_break_elsewhere_is_told() -> None:

@@ -44,9 +44,29 @@ def test_an_object_without_a_class_is_ours_in_a_cluster_without_classes() -> Non
     assert Translated(route(rule())).winner("a.com/") == "route rule"
 
 
-@pytest.mark.parametrize("kind", ["ApisixRoute", "ApisixTls", "ApisixConsumer", "ApisixGlobalRule", "ApisixUpstream"])
+KINDS = {
+    "ApisixRoute": {"http": 5},
+    "ApisixTls": {"hosts": 5},
+    "ApisixConsumer": {"authParameter": 5},
+    "ApisixPluginConfig": {"plugins": 5},
+    "ApisixGlobalRule": {"plugins": 5},
+    "ApisixUpstream": {"retries": "many"},
+    "ApisixClusterConfig": {"monitoring": 5},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("named", [{}, {"ingressClassName": "apisix"}], ids=["no class", "our class"])
+def test_an_object_of_our_class_or_of_none_is_read(kind: str, named: Any) -> None:
+    default = {"annotations": {"ingressclass.kubernetes.io/is-default-class": "true"}}
+    broken = resource(kind, "ours", KINDS[kind] | named)
+    table = Translated(broken, ingress_class("apisix", APISIX, **default), settings=ADOPTS)
+    assert [field.removeprefix("spec.") for field in table.errors("ours")][:1] == [next(iter(KINDS[kind]))]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_an_object_of_another_class_is_told_nothing(kind: str) -> None:
-    theirs = resource(kind, "theirs", {"ingressClassName": "theirs", "hosts": 5, "plugins": 5})
+    theirs = resource(kind, "theirs", KINDS[kind] | {"ingressClassName": "theirs"})
     table = Translated(theirs)
     assert table.problems("theirs") == []
     assert not table.is_accepted("theirs")

@@ -1,13 +1,15 @@
 """ApisixTls: certificates of hosts, what is asked of clients, and certificates towards upstreams."""
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 
 from fakes.apisix import Translated, resource, route, rule
-from fakes.deltas import applied, deleted, tls_secret
+from fakes.deltas import applied, deleted, ingress, tls_secret
+from headgate.common.deltas import Delta
 from headgate.common.snapshot import decode_chunk
-from headgate.common.table import Certificate, VirtualHost
+from headgate.common.table import Certificate, TableEntry, VirtualHost
 from headgate.translator.offline import make_dialects
 from headgate.translator.translation import Translation
 
@@ -75,6 +77,87 @@ def test_of_two_certificates_for_a_host_that_of_the_older_object_is_presented() 
 @pytest.mark.parametrize(("hosts", "field"), [([], "spec.hosts"), (["a b"], "spec.hosts[0]")])
 def test_hosts_that_are_none_are_refused(hosts: Any, field: str) -> None:
     assert Translated(tls(hosts=hosts), tls_secret("cert", "a.com")).errors("tls") == [field]
+
+
+def test_one_certificate_serves_the_hosts_of_an_ingress_and_those_of_an_object() -> None:
+    made = ingress("web", host="b.com")
+    made["spec"]["tls"] = [{"hosts": ["b.com"], "secretName": "cert"}]
+    table = Translated(tls(hosts=["a.com"]), made, tls_secret("cert", "a.com", "b.com"))
+    assert presented(table) == {"a/default/cert": ("a.com", "b.com")}
+    assert table.problems("tls") == []
+
+
+# Changes
+
+
+def secured(secret: str) -> Any:
+    """An Ingress that names a Secret."""
+    made = ingress("web", host="a.com")
+    made["spec"]["tls"] = [{"hosts": ["a.com"], "secretName": secret}]
+    return made
+
+
+class Following:
+    """A translation that objects come to and go from."""
+
+    def __init__(self, *manifests: Any) -> None:
+        self._translation = Translation(make_dialects())
+        self._translation.activate("a")
+        self.apply(*manifests)
+
+    def apply(self, *manifests: Any) -> None:
+        self._take(map(applied, manifests))
+
+    def delete(self, *manifests: Any) -> None:
+        self._take(map(deleted, manifests))
+
+    def _take(self, deltas: Iterable[Delta]) -> None:
+        for delta in deltas:
+            self._translation.apply(delta)
+        for _ in self._translation.settle():
+            pass
+
+    @property
+    def entries(self) -> list[TableEntry]:
+        chunks = self._translation.assembly.image.chunks()
+        return [entry for chunk in chunks for entry in decode_chunk(chunk.kind, chunk.content)]
+
+    @property
+    def chain(self) -> str | None:
+        """What is presented for `a.com`."""
+        certificates = [entry for entry in self.entries if isinstance(entry, Certificate)]
+        found = [one.chain_pem for one in certificates if "a.com" in one.server_names]
+        assert len(found) < 2
+        return found[0] if found else None
+
+
+def object_naming(secret: str) -> Any:
+    return tls(secret={"name": secret, "namespace": "default"})
+
+
+@pytest.mark.parametrize("naming", [object_naming, secured], ids=["ApisixTls", "Ingress"])
+def test_a_certificate_follows_its_secret_and_who_names_it(naming: Callable[[str], Any]) -> None:
+    first, second = tls_secret("cert", "a.com"), tls_secret("cert", "a.com")
+    second["sealed"]["certificate"] |= {"chain_pem": "renewed", "fingerprint": "renewed"}
+    following = Following(naming("wrong"), first)
+    assert following.chain is None
+    following.apply(naming("cert"))
+    assert following.chain == "chain of cert"
+    following.apply(second)
+    assert following.chain == "renewed"
+    following.delete(second)
+    assert following.chain is None
+    following.apply(first)
+    assert following.chain == "chain of cert"
+    following.delete(naming("cert"))
+    assert following.chain is None
+
+
+@pytest.mark.parametrize("naming", [object_naming, secured], ids=["ApisixTls", "Ingress"])
+def test_a_secret_may_come_after_the_object_that_names_it(naming: Callable[[str], Any]) -> None:
+    following = Following(naming("cert"))
+    following.apply(tls_secret("cert", "a.com"))
+    assert following.chain == "chain of cert"
 
 
 # Certificates of clients
@@ -148,23 +231,17 @@ def test_a_host_with_a_certificate_of_its_own_asks_what_goes_with_that_and_nothi
 
 
 def test_what_is_asked_for_a_domain_comes_and_goes_with_its_object() -> None:
-    translation = Translation(make_dialects())
-    translation.activate("a")
+    following = Following(route(rule(hosts=["x.a.com"])), tls_secret("ca", authorities_pem="authorities"))
     wide = tls(hosts=["*.a.com"], client=CLIENT)
 
     def asked() -> bool:
-        for _ in translation.settle():
-            pass
-        chunks = translation.assembly.image.chunks()
-        entries = (entry for chunk in chunks for entry in decode_chunk(chunk.kind, chunk.content))
-        return any(entry.tls for entry in entries if isinstance(entry, VirtualHost) and entry.host == "x.a.com")
+        hosts = [entry for entry in following.entries if isinstance(entry, VirtualHost)]
+        return any(entry.tls for entry in hosts if entry.host == "x.a.com")
 
-    for manifest in (route(rule(hosts=["x.a.com"])), tls_secret("ca", authorities_pem="authorities")):
-        translation.apply(applied(manifest))
     assert not asked()
-    translation.apply(applied(wide))
+    following.apply(wide)
     assert asked()
-    translation.apply(deleted(wide))
+    following.delete(wide)
     assert not asked()
 
 
