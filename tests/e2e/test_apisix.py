@@ -14,6 +14,7 @@ import pytest_asyncio
 
 from fakes.apisix import resource, route, rule
 from fakes.deltas import endpoint_slice
+from fakes.deltas import ingress as ingress_object
 from fakes.deltas import service as service_object
 from fakes.echo import EchoServer
 from fakes.kubernetes_api import FakeKubernetes, Resource
@@ -271,7 +272,8 @@ async def test_objects_of_a_cluster_are_served_and_told_how_they_stand(tmp_path:
         api.apply(service_object("web"))
         api.apply(endpoint_slice("web", "127.0.0.1", port=server.port))
         api.apply(bare(route(rule(hosts=["cluster.example"]))))
-        async with Stack(kubeconfig=api.write_kubeconfig(tmp_path / "config")) as stack:
+        kubeconfig = api.write_kubeconfig(tmp_path / "config")
+        async with Stack(kubeconfig=kubeconfig, publish_address="192.0.2.1") as stack:
             await stack.wait_for_answer("cluster.example", "/")
 
             async def is_programmed() -> bool:
@@ -288,6 +290,30 @@ async def test_objects_of_a_cluster_are_served_and_told_how_they_stand(tmp_path:
             await eventually(is_told)
             api.delete("apisixroutes", "route")
             await stack.wait_for_answer("cluster.example", "/", 404)
+            await check_that_every_kind_is_told(api)
+
+
+async def check_that_every_kind_is_told(api: FakeKubernetes) -> None:
+    """Objects of each kind hear that they are accepted, and an Ingress hears the address."""
+    plugins = {"plugins": [headers("X-A", "a")]}
+    objects = {
+        "apisixupstreams": resource("ApisixUpstream", "web", {"retries": 1}),
+        "apisixpluginconfigs": resource("ApisixPluginConfig", "config", plugins),
+        "apisixglobalrules": resource("ApisixGlobalRule", "rule", plugins),
+        "apisixtlses": resource("ApisixTls", "tls", {"hosts": ["tls.example"], "secret": {"name": "pair"}}),
+        "apisixconsumers": resource("ApisixConsumer", "jack", {"authParameter": {"keyAuth": {"value": {"key": "k"}}}}),
+    }
+    api.apply(SelfSigned("tls.example").secret("default", "pair"))
+    for manifest in objects.values():
+        api.apply(bare(manifest))
+    api.apply(bare(ingress_object("web", host="ingress.example")))
+
+    async def all_are_told() -> bool:
+        told = [conditions(api, kind, one["metadata"]["name"]).get("Accepted") for kind, one in objects.items()]
+        balancer = api.get("ingresses", "web").get("status", {}).get("loadBalancer")
+        return told == [("True", "Accepted")] * len(objects) and balancer == {"ingress": [{"ip": "192.0.2.1"}]}
+
+    await eventually(all_are_told)
 
 
 def bare(manifest: Any) -> Any:
@@ -296,6 +322,6 @@ def bare(manifest: Any) -> Any:
     return {**manifest, "metadata": metadata}
 
 
-def conditions(api: FakeKubernetes) -> dict[str, tuple[str, str]]:
-    found = api.get("apisixroutes", "route").get("status", {}).get("conditions", [])
+def conditions(api: FakeKubernetes, kind: str = "apisixroutes", name: str = "route") -> dict[str, tuple[str, str]]:
+    found = api.get(kind, name).get("status", {}).get("conditions", [])
     return {each["type"]: (each["status"], each["reason"]) for each in found}
