@@ -14,7 +14,13 @@ from headgate.translator.annotations.apisix import APISIX_PREFIX, APPROXIMATIONS
 from headgate.translator.annotations.nginx import NGINX_ANNOTATIONS, NGINX_PREFIX, nginx_table, what_instead
 from headgate.translator.annotations.reading import TABLES
 from headgate.translator.audit import Audit, Said
-from headgate.translator.dialects.apisix.fields import CONSUMER_FIELDS, ROUTE_FIELDS, TLS_FIELDS, UPSTREAM_FIELDS
+from headgate.translator.dialects.apisix.fields import (
+    CONSUMER_FIELDS,
+    GATEWAY_PROXY_FIELDS,
+    ROUTE_FIELDS,
+    TLS_FIELDS,
+    UPSTREAM_FIELDS,
+)
 from headgate.translator.verdicts import FieldVerdict, Verdict, field_table
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -165,7 +171,9 @@ def test_the_worst_of_several_places_counts_and_comes_first() -> None:
 
 
 def test_what_a_gatewayproxy_says_of_the_data_plane_is_ignored() -> None:
-    spec = {"provider": {"type": "ControlPlane"}, "plugins": [{"name": "cors", "enabled": True}]}
+    auth = {"type": "AdminKey", "adminKey": {"value": "k"}}
+    provider = {"type": "ControlPlane", "controlPlane": {"endpoints": ["http://apisix:9180"], "auth": auth}}
+    spec = {"provider": provider, "plugins": [{"name": "cors", "enabled": True}]}
     said = audited(resource("GatewayProxy", "web", spec, version="v1alpha1"))
     assert said["plugins[cors]"].verdict is Verdict.HONOURED
     assert said["provider"].verdict is Verdict.IGNORED
@@ -200,6 +208,6 @@ def test_the_page_of_apache_apisix_says_how_annotations_are_approximated() -> No
     assert [name for name, how in APPROXIMATIONS.items() if f"| `{name}` | {how} |\n" not in page] == []
 
 
-@pytest.mark.parametrize("rows", [ROUTE_FIELDS, UPSTREAM_FIELDS, TLS_FIELDS, CONSUMER_FIELDS])
+@pytest.mark.parametrize("rows", [ROUTE_FIELDS, UPSTREAM_FIELDS, TLS_FIELDS, CONSUMER_FIELDS, GATEWAY_PROXY_FIELDS])
 def test_the_page_of_apache_apisix_has_the_tables_of_fields(rows: tuple[FieldVerdict, ...]) -> None:
     assert field_table(rows) in (DOCS / "apisix.md").read_text()

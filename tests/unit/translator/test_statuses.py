@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from fakes.deltas import applied, endpoint_slice, ingress, service
+from fakes.apisix import resource
+from fakes.deltas import applied, endpoint_slice, ingress, ingress_class, service
 from fakes.translator_loop import fill, idle, running, until, version_of
 from headgate.common.errors import TooLarge
 from headgate.common.heartbeats import Heartbeat
@@ -83,6 +84,26 @@ async def test_an_object_that_is_all_right_is_told_of_once_when_gateways_serve_i
     assert update.revision == version_of(stores)
     assert update.addresses is not None
     assert [note.reason for note in update.events] == ["Accepted"]
+
+
+async def test_the_addresses_that_a_gateway_proxy_says_are_told_in_place_of_the_gateways(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stores = MemoryStores()
+    board = Board(stores, monkeypatch)
+    proxy = resource("GatewayProxy", "proxy", {"statusAddress": ["192.0.2.7"]}, "v1alpha1")
+    named = ingress_class("headgate")
+    named["spec"]["parameters"] = {"apiGroup": "apisix.apache.org", "kind": "GatewayProxy", "name": "proxy"}
+    await fill(stores, *BEHIND, web(class_name="headgate"), named, proxy)
+    await serve(stores, None, addresses=("192.0.2.1",))
+    async with running(stores, recovery_wait_s=0):
+        await until(lambda: version_of(stores))
+        await serve(stores, version_of(stores), addresses=("192.0.2.1",))
+        await until(lambda: board.of())
+        assert [one.ip for one in board.of()[-1].addresses or ()] == ["192.0.2.7"]
+        proxy["spec"] = {"statusAddress": ["192.0.2.8"]}
+        await fill(stores, proxy)
+        await until(lambda: [one.ip for one in board.of()[-1].addresses or ()] == ["192.0.2.8"])
 
 
 async def test_what_is_wrong_is_told_before_gateways_serve_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,15 @@ EDGE, NEW = LoadBalancerAddress(ip="192.0.2.1"), LoadBalancerAddress(hostname="e
 
 def facts(*problems: Problem, is_accepted: bool = True, **changes: Any) -> Facts:
     condition = Condition(is_accepted, problems, changes.pop("errors", ()), changes.pop("unresolved", ()))
-    values = {"stand_in": None, "content": "c1", "version": R2, "pinned": None, "rollout": None, **changes}
+    values = {
+        "stand_in": None,
+        "content": "c1",
+        "version": R2,
+        "pinned": None,
+        "rollout": None,
+        "addresses": None,
+        **changes,
+    }
     return Facts(
         changes.pop("identity", IDENTITY), condition, **{key: values[key] for key in values if key != "identity"}
     )
@@ -348,3 +356,13 @@ def test_a_text_is_cut_between_characters() -> None:
     assert shorten("ääää", 8) == "ääää"
     assert shorten("äääää", 8) == "ää…"
     assert len(shorten("x" * 2000, 1024).encode()) == 1024
+
+
+# Addresses
+
+
+def test_an_objects_own_addresses_go_before_those_of_the_gateways() -> None:
+    assert report(facts(), (EDGE,), TWO, None).addresses == (EDGE,)
+    before = report(facts(addresses=(NEW,)), (EDGE,), TWO, None)
+    assert before.addresses == (NEW,)
+    assert report(facts(addresses=()), None, TWO, before).addresses == ()

@@ -1,10 +1,19 @@
 """The addresses that an accepted object's status shows."""
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.status import LoadBalancerAddress
+from headgate.translator.graph import Lookups
+
+FindAddresses = Callable[[Lookups, str | None], tuple[LoadBalancerAddress, ...] | None]
+"""Finds the addresses that are said for the objects of a class; None: none are."""
+
+
+def no_addresses(lookups: Lookups, class_name: str | None) -> tuple[LoadBalancerAddress, ...] | None:
+    """Stand in where nobody says any."""
+    return None
 
 
 def parse_address(text: str) -> LoadBalancerAddress:

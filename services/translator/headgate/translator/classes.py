@@ -113,6 +113,13 @@ def _decide(lookups: Lookups, question: ClassQuestion) -> bool:
     return not classes if default is None else settings.owns(default.controller)
 
 
+def find_class(lookups: Lookups, name: str | None) -> IngressClass | None:
+    """Return the IngressClass that a name means, or the default one without a name; None where there is none."""
+    if name is not None:
+        return lookups.get(INGRESS_CLASSES, "", name)
+    return _default_class(lookups.find(INGRESS_CLASSES, "", ALL_CLASSES))
+
+
 def _default_class(classes: tuple[IngressClass, ...]) -> IngressClass | None:
     defaults = sorted((each for each in classes if each.is_default), key=lambda each: each.name)
     return max(defaults, key=lambda each: each.created_at, default=None)

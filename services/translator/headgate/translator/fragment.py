@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
-from headgate.common.status import AncestorRef
+from headgate.common.status import AncestorRef, LoadBalancerAddress
 from headgate.common.table import Canary, Consumer, ConsumerGroup, PathMatch, PluginUse, Route, StreamRoute, TlsPolicy
 from headgate.translator.standing import ObjectVersion, Standing
 
@@ -274,6 +274,8 @@ class Fragment:
     """Of a policy: the objects that it is about."""
     stand_in: ObjectVersion | None = None
     """Version that all of this comes from, if it is not the present one."""
+    addresses: tuple[LoadBalancerAddress, ...] | None = None
+    """That its status shows; None: those of the table's gateways."""
 
 
 def with_standing(fragment: Fragment, standing: Standing) -> Fragment:

@@ -12,7 +12,7 @@ from headgate.translator.classes import read_ingress_class, why_foreign
 from headgate.translator.dialects import Dialect
 from headgate.translator.dialects.apisix import ApisixDialect
 from headgate.translator.dialects.ingress import ClassSettings, IngressDialect
-from headgate.translator.dialects.ingress.dialect import class_name
+from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.dialects.services import ServicesDialect
 from headgate.translator.translation import Translation
 
@@ -34,7 +34,7 @@ def make_dialects(classes: ClassSettings | None = None) -> Sequence[Dialect]:
     """Return all dialects that this release knows."""
     settings = classes or ClassSettings()
     apisix = ApisixDialect(settings)
-    return (IngressDialect(settings, apisix.find_plugins), apisix, ServicesDialect())
+    return (IngressDialect(settings, apisix.find_plugins, apisix.find_addresses), apisix, ServicesDialect())
 
 
 def translate_all(deltas: Iterable[Delta], classes: ClassSettings | None = None) -> Offline:

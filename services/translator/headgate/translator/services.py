@@ -42,6 +42,8 @@ class Service(NamedTuple):
     """Empty for a headless Service."""
     wishes: ServiceWishes | None = None
     """Its annotations, where it has any of ours."""
+    addresses: tuple[str, ...] = ()
+    """Of its load balancer: addresses and host names."""
 
     def find_port(self, port: int | str, is_udp: bool = False) -> ServicePort | None:
         """Return the port with a number or a name.
@@ -83,7 +85,14 @@ def read_service(manifest: JsonObject) -> Service:
         families=tuple(family for family in as_list(spec.get("ipFamilies")) if isinstance(family, str)),
         cluster_ip="" if spec.get("clusterIP") == "None" else as_text(spec.get("clusterIP")),
         wishes=read_wishes(manifest),
+        addresses=tuple(_balancer_addresses(manifest)),
     )
+
+
+def _balancer_addresses(manifest: JsonObject) -> Iterator[str]:
+    balancer = as_object(as_object(manifest.get("status")).get("loadBalancer"))
+    for point in map(as_object, as_list(balancer.get("ingress"))):
+        yield from filter(None, (as_text(point.get("ip")), as_text(point.get("hostname"))))
 
 
 def _read_port(port: JsonObject) -> ServicePort:
@@ -104,11 +113,14 @@ def restore_service(service: Service) -> JsonObject:
         "clusterIP": "None" if service.is_headless else service.cluster_ip,
         "ipFamilies": list(service.families),
     }
-    wishes = service.wishes
-    if wishes is None:
-        return {"spec": spec}
-    annotated = {"uid": wishes.uid, "creationTimestamp": wishes.created_at, "annotations": wishes.written}
-    return {"metadata": annotated, "spec": spec}
+    restored: JsonObject = {"spec": spec}
+    if service.addresses:
+        points = [{"hostname": address} for address in service.addresses]
+        restored["status"] = {"loadBalancer": {"ingress": points}}
+    if (wishes := service.wishes) is not None:
+        annotated = {"uid": wishes.uid, "creationTimestamp": wishes.created_at, "annotations": wishes.written}
+        restored["metadata"] = annotated
+    return restored
 
 
 def _restore_port(port: ServicePort) -> JsonObject:

@@ -57,7 +57,8 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
     )
     publish_addresses: list[str] = Field(
         default=[],
-        description="Addresses or host names for the Ingresses' status; by default those that live gateways announce.",
+        description="Addresses or host names for the Ingresses' status; by default those that live gateways announce. "
+        "Those of a class' GatewayProxy go before.",
     )
     keep_revisions: int = Field(
         default=100,

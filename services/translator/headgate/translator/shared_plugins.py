@@ -18,10 +18,10 @@ class SharedPlugins(NamedTuple):
     """Why requests cannot be served by it."""
 
 
-FindPlugins = Callable[[Lookups, str, str], SharedPlugins]
-"""Finds the plugins of an object by its namespace and name."""
+FindPlugins = Callable[[Lookups, str, str, str | None], SharedPlugins]
+"""Finds the plugins of an object by its namespace and name, for an object of a class."""
 
 
-def no_plugins(lookups: Lookups, namespace: str, name: str) -> SharedPlugins:
+def no_plugins(lookups: Lookups, namespace: str, name: str, class_name: str | None) -> SharedPlugins:
     """Stand in where such objects are taken to be there and as they should be."""
     return SharedPlugins()

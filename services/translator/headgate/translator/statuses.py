@@ -200,7 +200,7 @@ class Statuses:
             self._severities[ref] = worst(condition.problems)
         content = translation.world.digest(ref)
         known = fragment.identity, condition, fragment.stand_in, content
-        facts = Facts(*known, *self._published, ancestors=fragment.ancestors)
+        facts = Facts(*known, *self._published, fragment.ancestors, fragment.addresses)
         return lambda before: self._report(ref, facts, before)
 
     def _report(self, ref: ObjectRef, facts: Facts, before: Wanted | None) -> Wanted | None:

@@ -71,6 +71,8 @@ class Facts(NamedTuple):
     """Of the table."""
     ancestors: tuple[Ancestor, ...] = ()
     """Of a policy."""
+    addresses: tuple[LoadBalancerAddress, ...] | None = None
+    """Its own; None: those of the table's gateways."""
 
 
 class Wanted(NamedTuple):
@@ -110,9 +112,12 @@ def report(
 ) -> Wanted:
     """Return what is wanted for an object that is ours.
 
-    Addresses are for accepted objects; None, not known now, keeps what was wanted before.
+    Addresses, those of the gateways unless the object has its own, are for accepted objects; None, not known now, keeps
+    what was wanted before.
     """
     identity, condition = facts.identity, facts.condition
+    if facts.addresses is not None:
+        addresses = facts.addresses
     if before is not None and before.uid != identity.uid:
         before = None
     if addresses is None and before is not None:

@@ -11,6 +11,7 @@ from headgate.common.deltas import Author
 from headgate.common.resources import (
     APISIX_CONSUMER,
     APISIX_KINDS,
+    GATEWAY_PROXY,
     INGRESS,
     INGRESS_CLASS,
     NAMESPACE,
@@ -18,6 +19,7 @@ from headgate.common.resources import (
     SECRET,
     JsonObject,
 )
+from headgate.watcher.admin_keys import hide_admin_key
 from headgate.watcher.consumers import seal_consumer
 from headgate.watcher.secrets import PUBLISHED_TYPES, seal_secret
 
@@ -56,6 +58,8 @@ def strip(manifest: JsonObject) -> JsonObject:
         return _strip_pod(manifest)
     dropped = {"status"} if manifest.get("kind") in _STATUS_UNREAD else set()
     stripped = {name: value for name, value in manifest.items() if name not in dropped}
+    if manifest.get("kind") == GATEWAY_PROXY.kind:
+        stripped = hide_admin_key(stripped)
     metadata = stripped.get("metadata")
     if isinstance(metadata, dict):
         stripped["metadata"] = _strip_metadata(metadata)

@@ -6,7 +6,6 @@ import pytest
 from nacl.public import PrivateKey
 
 from fakes.apisix import Translated, resource, route, rule
-from fakes.deltas import ingress, ingress_class
 from headgate.common.sealing import Unsealer, seal
 from headgate.common.table import PluginUse
 from headgate.translator.classes import ClassSettings
@@ -195,37 +194,6 @@ def test_a_guard_of_every_route_that_cannot_be_followed_refuses_and_does_not_ope
     assert found.keys() == {"saml-auth", "ip-restriction", "openid-connect"}
     assert "requests are refused" in found["saml-auth"].fault
     assert "Secret default/gone is not there" in found["openid-connect"].fault
-
-
-def gateway_proxy(**spec: Any) -> Any:
-    made = resource("GatewayProxy", "proxy", {"plugins": [{"name": "gzip", "enabled": True}], **spec}, "v1alpha1")
-    return {**made, "metadata": {**made["metadata"], "namespace": "edge"}}
-
-
-def class_with(namespace: str, **metadata: Any) -> Any:
-    written = {"namespace": namespace} if namespace else {}
-    made = ingress_class("headgate", **metadata)
-    parameters = {"apiGroup": "apisix.apache.org", "kind": "GatewayProxy", "name": "proxy", "scope": "Namespace"}
-    return {**made, "spec": {**made["spec"], "parameters": {**parameters, **written}}}
-
-
-@pytest.mark.parametrize(
-    "named", [class_with("edge"), class_with("", annotations={"apisix.apache.org/parameters-namespace": "edge"})]
-)
-def test_plugins_of_the_gateway_proxy_of_our_class_run_for_every_route(named: Any) -> None:
-    mine = route(rule())
-    mine["spec"]["ingressClassName"] = "headgate"
-    table = Translated(mine, gateway_proxy(statusAddress=["192.0.2.1"], provider={"type": "ControlPlane"}), named)
-    assert uses(table).keys() == {"gzip"}
-    assert [(one.severity, one.field) for one in table.problems("proxy")] == [("warning", "spec.statusAddress")]
-
-
-def test_a_gateway_proxy_that_no_class_of_ours_names_does_nothing() -> None:
-    table = Translated(ingress("web", class_name="headgate"), gateway_proxy(statusAddress=["x"]), class_with("other"))
-    assert table.problems("proxy") == []
-    host = table.host("*")
-    assert host is not None
-    assert host.routes[0].plugins == ()
 
 
 def test_a_cluster_config_turns_metrics_on_and_says_what_is_not_needed() -> None:

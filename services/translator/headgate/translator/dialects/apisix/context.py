@@ -1,7 +1,9 @@
 """What the translation of every kind is given beside the object itself."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from headgate.common.plugins.metadata import PluginMetadata
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.translator.classes import CLASS_IS_OURS, ClassQuestion, ClassSettings
 from headgate.translator.dialects.apisix.document import ApisixDocument
@@ -12,11 +14,15 @@ from headgate.translator.world import StoredKind
 
 
 class Context(NamedTuple):
-    """Who is asked about other objects, and the settings."""
+    """Who is asked about other objects, the settings, and whose plugins it is about."""
 
     lookups: Lookups | None
     """None: whatever the object refers to is taken to be there and as it should be."""
     settings: ClassSettings
+    class_name: str | None = None
+    """Of the object, or of the one that refers to it."""
+    metadata: Mapping[str, PluginMetadata] | None = None
+    """Of plugins; None: those that the GatewayProxy of the class has."""
 
 
 def class_name(manifest: JsonObject) -> str | None:

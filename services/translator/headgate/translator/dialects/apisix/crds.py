@@ -59,6 +59,7 @@ _KEPT = frozenset(
         "x-kubernetes-int-or-string",
         "x-kubernetes-list-map-keys",
         "x-kubernetes-list-type",
+        "x-kubernetes-validations",
     }
 )
 _PRESERVED = {"x-kubernetes-preserve-unknown-fields": True}
@@ -184,6 +185,8 @@ def _structural(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
         (only,) = (one for one in schema["anyOf"] if one != {"type": "null"})
         return _structural({**only, **{name: value for name, value in schema.items() if name != "anyOf"}}, definitions)
     made = {name: value for name, value in schema.items() if name in _KEPT}
+    if "const" in schema:
+        made["enum"] = [schema["const"]]
     if "x-kubernetes-int-or-string" in made:
         made["anyOf"] = [{"type": "integer"}, {"type": "string"}]
     if "properties" in made:

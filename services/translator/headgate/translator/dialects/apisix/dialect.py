@@ -15,10 +15,12 @@ from headgate.common.resources import (
     JsonObject,
     ObjectRef,
 )
+from headgate.common.status import LoadBalancerAddress
 from headgate.translator.certificates import SECRETS
-from headgate.translator.classes import INGRESS_CLASSES, ClassSettings
+from headgate.translator.classes import INGRESS_CLASSES, ClassQuestion, ClassSettings
+from headgate.translator.dialects.apisix.class_proxy import PROXY_SETTINGS
 from headgate.translator.dialects.apisix.consumer import translate_consumer
-from headgate.translator.dialects.apisix.context import Context, identify, owns
+from headgate.translator.dialects.apisix.context import Context, class_name, identify, owns
 from headgate.translator.dialects.apisix.document import (
     CLUSTER_CONFIGS,
     CONSUMERS,
@@ -65,7 +67,7 @@ class ApisixDialect:
 
     name = "apisix"
     roots = (ROUTES, UPSTREAMS, TLSES, PLUGIN_CONFIGS, GLOBAL_RULES, CONSUMERS, CLUSTER_CONFIGS, GATEWAY_PROXIES)
-    reads = (INGRESS_CLASSES, SECRETS, POD_LABELS, UPSTREAMS, PLUGIN_CONFIGS)
+    reads = (INGRESS_CLASSES, SECRETS, POD_LABELS, UPSTREAMS, PLUGIN_CONFIGS, GATEWAY_PROXIES)
 
     def __init__(self, settings: ClassSettings) -> None:
         self._settings = settings
@@ -99,12 +101,16 @@ class ApisixDialect:
 
     def _translate(self, ref: ObjectRef, manifest: JsonObject, lookups: Lookups | None) -> Fragment:
         upgraded = upgrade(manifest)
-        fragment = _TRANSLATIONS[ref.resource](ref, upgraded, Context(lookups, self._settings))
+        fragment = _TRANSLATIONS[ref.resource](ref, upgraded, Context(lookups, self._settings, class_name(upgraded)))
         return fragment if upgraded is manifest else restore_problems(fragment, manifest)
 
-    def find_plugins(self, lookups: Lookups, namespace: str, name: str) -> SharedPlugins:
+    def find_plugins(self, lookups: Lookups, namespace: str, name: str, class_name: str | None) -> SharedPlugins:
         """Return the plugins of an ApisixPluginConfig, for other dialects."""
-        return find_plugins(lookups, namespace, name, self._settings)
+        return find_plugins(Context(lookups, self._settings, class_name), lookups, namespace, name)
+
+    def find_addresses(self, lookups: Lookups, class_name: str | None) -> tuple[LoadBalancerAddress, ...] | None:
+        """Return the addresses that the GatewayProxy of a class says for statuses, for other dialects."""
+        return lookups.derive(PROXY_SETTINGS, ClassQuestion(lookups.cluster, class_name, self._settings)).addresses
 
     def refuse(self, ref: ObjectRef, document: ApisixDocument, error: Exception) -> Fragment:
         """Stand in for an object that made us fail."""

@@ -273,14 +273,35 @@ CLUSTER_CONFIG_FIELDS: Final = (
     FieldVerdict(fields=("admin",), likeness=Likeness.UNUSED, note="not needed: there is no Admin API"),
 )
 GATEWAY_PROXY_FIELDS: Final = (
-    *_PLUGINS,
-    FieldVerdict(fields=("provider",), likeness=Likeness.UNUSED, note="not needed: there is no Admin API"),
     FieldVerdict(
-        fields=("publishService", "statusAddress"),
-        likeness=Likeness.UNUSED,
-        note="addresses are said by `HEADGATE_PUBLISH_ADDRESSES`",
+        fields=("plugins[]",),
+        likeness=Likeness.SAME,
+        note="for every route of the table, as those of ApisixGlobalRules",
     ),
-    FieldVerdict(fields=("pluginMetadata",), likeness=Likeness.UNUSED, note="say it in the plugins' own configuration"),
+    FieldVerdict(
+        fields=("statusAddress",),
+        likeness=Likeness.SAME,
+        note="in the status of the Ingresses of the class, over `HEADGATE_PUBLISH_ADDRESSES`",
+    ),
+    FieldVerdict(
+        fields=("publishService",),
+        likeness=Likeness.DIFFERENT,
+        note="the addresses of its load balancer, where there is no `statusAddress`. Those of Ingresses in front of a "
+        "Service of type ClusterIP are not looked for: say them under `statusAddress`",
+    ),
+    FieldVerdict(
+        fields=("pluginMetadata",),
+        likeness=Likeness.STRICTER,
+        note="`log_format` of `http-logger`, `tcp-logger`, `udp-logger`, `syslog` and `file-logger`, `path` of the "
+        "latter; `limit_header`, `remaining_header`, `reset_header` of `limit-count`; `allow_origins` of `cors`; "
+        "`model`, `policy` of `authz-casbin`. Of other plugins they are not used, and named. They hold for the plugins "
+        "of objects of the class",
+    ),
+    FieldVerdict(
+        fields=("provider",),
+        likeness=Likeness.UNUSED,
+        note="not needed: there is no Admin API; checked all the same",
+    ),
 )
 
 APISIX_FIELDS: Final[Mapping[str, Sequence[FieldVerdict]]] = {

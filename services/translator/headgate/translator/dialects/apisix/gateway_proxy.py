@@ -1,15 +1,19 @@
 """One GatewayProxy to one fragment: its plugins, where an IngressClass of ours refers to it."""
 
-from headgate.common.problems import Problem
+from typing import Any
+
+from headgate.common.problems import Problem, Severity
 from headgate.common.resources import APISIX_GROUP, GATEWAY_PROXY, JsonObject, ObjectRef
 from headgate.translator.classes import ALL_CLASSES, INGRESS_CLASSES, ClassParameters, ClassSettings
+from headgate.translator.dialects.apisix.class_proxy import read_addresses, read_metadata
 from headgate.translator.dialects.apisix.context import Context, identify
-from headgate.translator.dialects.apisix.models.gateway_proxy import GatewayProxySpec, ProxyPlugin
+from headgate.translator.dialects.apisix.models.gateway_proxy import Provider, ProxyPlugin
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.plugins import read_all
-from headgate.translator.dialects.apisix.reading import Part, Spec, warn
+from headgate.translator.dialects.apisix.reading import Part, Spec, read_part
 from headgate.translator.fragment import Fragment
 from headgate.translator.graph import Lookups
+from headgate.translator.manifest import as_object
 
 
 def is_referred_to(ref: ObjectRef, lookups: Lookups, settings: ClassSettings) -> bool:
@@ -23,17 +27,21 @@ def translate_gateway_proxy(ref: ObjectRef, manifest: JsonObject, context: Conte
     """Return the plugins of a GatewayProxy that is ours."""
     problems: list[Problem] = []
     spec = Spec(manifest.get("spec"), problems)
-    rest = spec.rest(GatewayProxySpec, "plugins")
-    if rest is not None and (rest.publish_service or rest.status_address):
-        field = "spec.publishService" if rest.publish_service else "spec.statusAddress"
-        message = "not used: addresses for the status are said by HEADGATE_PUBLISH_ADDRESSES of the translator"
-        problems.append(warn("UnsupportedField", field, message))
-    if rest is not None and rest.plugin_metadata:
-        message = "not used: say it in the configuration of the plugins"
-        problems.append(warn("UnsupportedField", "spec.pluginMetadata", message))
+    raw = as_object(manifest.get("spec"))
+    _check_provider(raw.get("provider"), problems)
+    metadata = read_metadata(raw.get("pluginMetadata"), context.settings, problems)
+    read_addresses(spec, ref.namespace, context.lookups, problems)
     plugins = [
         Part(Plugin(name=part.value.name, enable=part.value.enabled, config=part.value.config), part.field)
         for part in spec.each("plugins", ProxyPlugin)
     ]
-    uses = read_all(plugins, ref.namespace, context, problems).guarded
+    uses = read_all(plugins, ref.namespace, context._replace(metadata=metadata), problems).guarded
     return Fragment(identify(ref, manifest), problems=tuple(problems), falls_through=True, global_plugins=uses)
+
+
+def _check_provider(value: Any, problems: list[Problem]) -> None:
+    if value is None:
+        return
+    if read_part(Provider, value, "spec.provider", problems) is not None:
+        message = "not needed: there is no Admin API to be reached"
+        problems.append(Problem(severity=Severity.INFO, reason="NotNeeded", field="spec.provider", message=message))

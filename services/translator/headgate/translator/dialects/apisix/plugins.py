@@ -12,9 +12,11 @@ from headgate.common.plugins.catalogue import CONFIGS
 from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.problems import Problem
+from headgate.common.resources import JsonObject
 from headgate.common.sealing import SealedValue
 from headgate.common.table import PluginUse
 from headgate.translator.certificates import SECRETS
+from headgate.translator.dialects.apisix.class_proxy import fill_in
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.models.route import Authentication
@@ -150,7 +152,11 @@ def _read(source: PluginSource, context: Context, problems: list[Problem]) -> Pl
     secrets = _secrets(source, context, problems) if plugin.secret_ref else {}
     if secrets is None:
         return None
-    use = PluginUse(name=plugin.name, config=plugin.config, secrets=secrets)
+    config = fill_in(plugin.name, plugin.config, context)
+    for name in _unfound_lists(plugin.name, config) if context.lookups is not None else ():
+        message = "there is no such list in the metadata of plugin cors (pluginMetadata of the class' GatewayProxy)"
+        problems.append(warn("MetadataNotFound", f"{field}.config.allow_origins_by_metadata", message, name))
+    use = PluginUse(name=plugin.name, config=config, secrets=secrets)
     try:
         check_use(use, context.settings.plugin_names)
     except PluginFault as fault:
@@ -166,6 +172,12 @@ def _read(source: PluginSource, context: Context, problems: list[Problem]) -> Pl
             problems.append(warn("UnknownPlugin", f"{field}.name", message, plugin.name))
         return None
     return use
+
+
+def _unfound_lists(name: str, config: JsonObject) -> list[str]:
+    """Return the lists of origins that a use of cors names and that there are not."""
+    named = config.get("allow_origins_by_metadata") if name == "cors" else None
+    return [one for one in named if isinstance(one, str)] if isinstance(named, list) else []
 
 
 def _secrets(source: PluginSource, context: Context, problems: list[Problem]) -> dict[str, SealedValue] | None:

@@ -6,7 +6,6 @@ What they say takes effect elsewhere; here is what their authors are told of the
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import ConsumerGroup, Provenance
-from headgate.translator.classes import ClassSettings
 from headgate.translator.dialects.apisix.backends import read_discovery
 from headgate.translator.dialects.apisix.context import Context, find_referenced, identify
 from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS
@@ -104,15 +103,15 @@ def translate_cluster_config(ref: ObjectRef, manifest: JsonObject, context: Cont
     return Fragment(identify(ref, manifest), problems=tuple(problems), falls_through=True, global_plugins=uses)
 
 
-def find_plugins(lookups: Lookups, namespace: str, name: str, settings: ClassSettings) -> SharedPlugins:
-    """Return the plugins of an ApisixPluginConfig, for whoever names one."""
+def find_plugins(context: Context, lookups: Lookups, namespace: str, name: str) -> SharedPlugins:
+    """Return the plugins of an ApisixPluginConfig, for whoever names one: the context is theirs."""
     what = f"ApisixPluginConfig {namespace}/{name}"
-    manifest = find_referenced(lookups, PLUGIN_CONFIGS, namespace, name, settings)
+    manifest = find_referenced(lookups, PLUGIN_CONFIGS, namespace, name, context.settings)
     if manifest is None:
         return SharedPlugins(fault=f"{what} not found, or it is another controller's")
     problems: list[Problem] = []
     parts = Spec(manifest.get("spec"), problems).each("plugins", Plugin)
-    plugins = read_all(parts, namespace, Context(lookups, settings), problems)
+    plugins = read_all(parts, namespace, context, problems)
     errors = [problem for problem in problems if problem.severity == "error"]
     return SharedPlugins(plugins.uses, plugins.backends, f"{what}: {errors[0]}" if errors else "")
 

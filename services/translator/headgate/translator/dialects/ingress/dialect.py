@@ -1,9 +1,11 @@
 """The dialect's interface: what it needs, which objects are ours, and their translation."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
+from headgate.translator.addresses import FindAddresses, no_addresses
 from headgate.translator.certificates import SECRETS
 from headgate.translator.classes import (
     CLASS_IS_OURS,
@@ -12,26 +14,19 @@ from headgate.translator.classes import (
     ClassSettings,
 )
 from headgate.translator.dialects.ingress.document import (
-    CLASS_ANNOTATION,
     INGRESSES,
     LEGACY_INGRESSES,
     IngressDocument,
+    class_name,
 )
 from headgate.translator.dialects.ingress.in_place import ALL_IN_PLACE
 from headgate.translator.dialects.ingress.policy import Extensions
 from headgate.translator.dialects.ingress.translate import identify, translate_ingress
 from headgate.translator.fragment import Fragment, with_standing
 from headgate.translator.graph import Lookups
-from headgate.translator.manifest import as_list, as_object, as_text, metadata
+from headgate.translator.manifest import as_list, as_object, as_text
 from headgate.translator.shared_plugins import FindPlugins, no_plugins
 from headgate.translator.standing import Standing
-
-
-def class_name(manifest: JsonObject) -> str | None:
-    """Return the class that an Ingress names; None where it names none."""
-    written = as_object(manifest.get("spec")).get("ingressClassName")
-    annotated = as_text(as_object(metadata(manifest).get("annotations")).get(CLASS_ANNOTATION))
-    return as_text(written) or annotated or None
 
 
 class IngressDialect:
@@ -41,9 +36,14 @@ class IngressDialect:
     roots = (INGRESSES, LEGACY_INGRESSES)
     reads = (INGRESS_CLASSES, SECRETS)
 
-    def __init__(self, classes: ClassSettings, find_plugins: FindPlugins = no_plugins) -> None:
-        """Take the settings, and who finds the plugins that annotations of Apache APISIX name."""
-        self._classes, self._find_plugins = classes, find_plugins
+    def __init__(
+        self,
+        classes: ClassSettings,
+        find_plugins: FindPlugins = no_plugins,
+        find_addresses: FindAddresses = no_addresses,
+    ) -> None:
+        """Take the settings, and who finds what others say: plugins that annotations name, addresses of a class."""
+        self._classes, self._find_plugins, self._find_addresses = classes, find_plugins, find_addresses
 
     def concerns(self, document: IngressDocument) -> bool:
         """Whether an Ingress may contribute: its class is looked up later, as it may change without the object."""
@@ -71,7 +71,8 @@ class IngressDialect:
         if served is None:
             return None
         extensions = Extensions(self._classes.plugin_names, self._find_plugins)
-        return with_standing(translate_ingress(ref, served, lookups, extensions), standing)
+        fragment = with_standing(translate_ingress(ref, served, lookups, extensions), standing)
+        return replace(fragment, addresses=self._find_addresses(lookups, class_name(served)))
 
     @staticmethod
     def _standing(ref: ObjectRef, lookups: Lookups) -> Standing | None:

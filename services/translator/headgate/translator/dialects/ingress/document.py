@@ -9,12 +9,19 @@ from typing import NamedTuple
 from headgate.common.resources import INGRESS, LEGACY_INGRESS, JsonObject
 from headgate.translator.annotations import ours
 from headgate.translator.annotations.apisix import apisix_annotations
-from headgate.translator.manifest import as_object, metadata
+from headgate.translator.manifest import as_object, as_text, metadata
 from headgate.translator.world import StoredKind
 
 CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 _METADATA = ("creationTimestamp", "uid")
 _ANNOTATIONS = (CLASS_ANNOTATION,)
+
+
+def class_name(manifest: JsonObject) -> str | None:
+    """Return the class that an Ingress names; None where it names none."""
+    written = as_object(manifest.get("spec")).get("ingressClassName")
+    annotated = as_text(as_object(metadata(manifest).get("annotations")).get(CLASS_ANNOTATION))
+    return as_text(written) or annotated or None
 
 
 class IngressDocument(NamedTuple):

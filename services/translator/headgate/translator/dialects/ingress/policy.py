@@ -1,6 +1,6 @@
 """What an Ingress' annotations say of its routes and hosts."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ from headgate.translator.annotations.apisix import (
 from headgate.translator.annotations.reading import field_of
 from headgate.translator.certificates import AUTHORITIES, REVOCATIONS, SECRETS, stand_in
 from headgate.translator.dialects.ingress.canary import read_canary
+from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.fragment import BackendUse
 from headgate.translator.graph import Lookups
 from headgate.translator.manifest import shown
@@ -93,18 +94,22 @@ def read_policy(ref: ObjectRef, manifest: JsonObject, lookups: Lookups, extensio
     """Read an Ingress' annotations; looks up the Secret of clients' authorities, where one is named."""
     annotations, of_apisix = ours(manifest), apisix_annotations(manifest)
     policy = _read(ref, annotations, lookups, extensions.plugin_names) if annotations else _NOTHING_SAID
-    return _add_apisix(ref, policy, of_apisix, lookups, extensions.find_plugins) if of_apisix else policy
+
+    def find_plugins(name: str) -> SharedPlugins:
+        return extensions.find_plugins(lookups, ref.namespace, name, class_name(manifest))
+
+    return _add_apisix(ref, policy, of_apisix, find_plugins) if of_apisix else policy
 
 
 def _add_apisix(
-    ref: ObjectRef, policy: Policy, annotations: JsonObject, lookups: Lookups, find_plugins: FindPlugins
+    ref: ObjectRef, policy: Policy, annotations: JsonObject, find_plugins: Callable[[str], SharedPlugins]
 ) -> Policy:
     """Add what annotations of Apache APISIX say. Where both say something ours count; plugins are added up."""
     read = read_apisix_annotations(annotations)
     problems, unreadable = [*policy.problems, *read.problems], list(read.unreadable)
     shared, field = SharedPlugins(), apisix_field("plugin-config-name")
     if read.plugin_config:
-        shared = find_plugins(lookups, ref.namespace, read.plugin_config)
+        shared = find_plugins(read.plugin_config)
         if shared.fault:
             unreadable.append(f"{APISIX_PREFIX}plugin-config-name")
             value = shown(read.plugin_config)

@@ -1,0 +1,94 @@
+"""What all uses of a plugin have in common: its metadata, as Apache APISIX calls it.
+
+A gateway knows nothing of this: what the metadata say stands in the configuration of each use before it comes there.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from pydantic import Field, JsonValue
+
+from headgate.common.plugins.config import PluginConfig
+from headgate.common.plugins.fields import HeaderName, HeaderValue
+
+
+class PluginMetadata(PluginConfig):
+    """Base: fields of the plugin's configuration, for uses that do not say them themselves."""
+
+    likely: ClassVar[Mapping[str, str]] = {}
+    """Values that a use may lack by itself: they stand in where the metadata are not known."""
+
+    def fill(self, config: dict[str, Any]) -> dict[str, Any]:
+        """Return a use's configuration with what it does not say itself."""
+        return {**self.model_dump(exclude_unset=True), **config}
+
+
+class LoggerMetadata(PluginMetadata):
+    """Of what sends entries somewhere."""
+
+    log_format: dict[str, JsonValue] = Field(default_factory=dict)
+    max_pending_entries: int | None = Field(default=None, ge=1, exclude=True)
+    """Taken for compatibility."""
+
+
+class FileLoggerMetadata(PluginMetadata):
+    """Of `file-logger`."""
+
+    likely: ClassVar[Mapping[str, str]] = {"path": "metadata"}
+
+    log_format: dict[str, JsonValue] = Field(default_factory=dict)
+    path: str = Field(default="", min_length=1)
+
+
+class LimitCountMetadata(PluginMetadata):
+    """Of `limit-count`."""
+
+    limit_header: HeaderName = ""
+    remaining_header: HeaderName = ""
+    reset_header: HeaderName = ""
+
+
+class CorsMetadata(PluginMetadata):
+    """Of `cors`."""
+
+    allow_origins: dict[str, HeaderValue] = Field(default_factory=dict)
+    """Lists of origins by the names that `allow_origins_by_metadata` has for them."""
+
+    def fill(self, config: dict[str, Any]) -> dict[str, Any]:
+        """Add the lists that a use names to its own; names that there are not stay."""
+        named = config.get("allow_origins_by_metadata")
+        names = [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
+        found = [self.allow_origins[name] for name in names if name in self.allow_origins]
+        if not found:
+            return config
+        own = config.get("allow_origins")
+        lists = [*([own] if isinstance(own, str) and own else []), *found]
+        left = [name for name in names if name not in self.allow_origins]
+        return {**config, "allow_origins": ",".join(lists), "allow_origins_by_metadata": left}
+
+
+class AuthzCasbinMetadata(PluginMetadata):
+    """Of `authz-casbin`."""
+
+    likely: ClassVar[Mapping[str, str]] = {
+        "model": "[request_definition]\n[policy_definition]\n[policy_effect]\n[matchers]",
+        "policy": "",
+    }
+
+    model: str = Field(default="", min_length=1)
+    policy: str = ""
+
+
+METADATA: Mapping[str, type[PluginMetadata]] = MappingProxyType(
+    {
+        "authz-casbin": AuthzCasbinMetadata,
+        "cors": CorsMetadata,
+        "file-logger": FileLoggerMetadata,
+        "http-logger": LoggerMetadata,
+        "limit-count": LimitCountMetadata,
+        "syslog": LoggerMetadata,
+        "tcp-logger": LoggerMetadata,
+        "udp-logger": LoggerMetadata,
+    }
+)
