@@ -35,6 +35,12 @@ def rule(name: str = "rule", *paths: str, hosts: Any = None, **fields: Any) -> A
     return {"name": name, "match": match, "backends": [BACKEND], **rest}
 
 
+def one_backend(name: str = "rule", *paths: str, **fields: Any) -> Any:
+    """Return a rule as `v2alpha1` to `v2beta2` had it."""
+    made = rule(name, *paths, **fields)
+    return {**{key: value for key, value in made.items() if key != "backends"}, "backend": made["backends"][0]}
+
+
 def route(*rules: Any, name: str = "route", stream: Any = (), **metadata: Any) -> Any:
     """Return an ApisixRoute."""
     return resource("ApisixRoute", name, {"http": list(rules), "stream": list(stream)}, **metadata)

@@ -189,6 +189,18 @@ def test_an_apisix_route_may_have_them_too() -> None:
     assert {use.name: use.config for use in table.route().plugins} == {"ip-restriction": {"whitelist": ["10.0.0.0/8"]}}
 
 
+@pytest.mark.parametrize(("text", "redirects"), [("true", True), ("false", False)])
+def test_ssl_redirect_is_an_older_name_of_http_to_https(text: str, redirects: bool) -> None:
+    table = Translated(route(rule(), annotations=prefixed(ssl_redirect=text), version="v2beta3"))
+    assert table.problems() == []
+    assert ("redirect" in {use.name for use in table.route().plugins}) is redirects
+
+
+def test_http_to_https_goes_before_its_older_name() -> None:
+    table = Translated(route(rule(), annotations=prefixed(ssl_redirect="true", http_to_https="false")))
+    assert not table.route().plugins
+
+
 def test_an_annotation_of_an_apisix_route_that_cannot_be_read_has_its_requests_refused() -> None:
     table = Translated(route(rule(), annotations=prefixed(whitelist_source_range="nonsense")))
     assert table.errors() == [f"metadata.annotations[{PREFIX}whitelist-source-range]"]

@@ -41,14 +41,16 @@ POD = ResourceKind("", "pods", "Pod", ("v1",))
 """Of which only the labels are read, and only where that is asked for."""
 SERVICE_EXPORT = ResourceKind("multicluster.x-k8s.io", "serviceexports", "ServiceExport", ("v1beta1", "v1alpha1"))
 APISIX_GROUP = "apisix.apache.org"
-APISIX_ROUTE = ResourceKind(APISIX_GROUP, "apisixroutes", "ApisixRoute", ("v2", "v2beta3", "v1"))
+APISIX_ROUTE = ResourceKind(
+    APISIX_GROUP, "apisixroutes", "ApisixRoute", ("v2", "v2beta3", "v2beta2", "v2beta1", "v2alpha1", "v1")
+)
 APISIX_UPSTREAM = ResourceKind(APISIX_GROUP, "apisixupstreams", "ApisixUpstream", ("v2", "v2beta3", "v1"))
 APISIX_TLS = ResourceKind(APISIX_GROUP, "apisixtlses", "ApisixTls", ("v2", "v2beta3", "v1"))
 APISIX_PLUGIN_CONFIG = ResourceKind(APISIX_GROUP, "apisixpluginconfigs", "ApisixPluginConfig", ("v2", "v2beta3"))
 APISIX_GLOBAL_RULE = ResourceKind(APISIX_GROUP, "apisixglobalrules", "ApisixGlobalRule", ("v2", "v2beta3"))
-APISIX_CONSUMER = ResourceKind(APISIX_GROUP, "apisixconsumers", "ApisixConsumer", ("v2", "v2beta3"))
+APISIX_CONSUMER = ResourceKind(APISIX_GROUP, "apisixconsumers", "ApisixConsumer", ("v2", "v2beta3", "v2alpha1"))
 APISIX_CLUSTER_CONFIG = ResourceKind(
-    APISIX_GROUP, "apisixclusterconfigs", "ApisixClusterConfig", ("v2", "v2beta3"), namespaced=False
+    APISIX_GROUP, "apisixclusterconfigs", "ApisixClusterConfig", ("v2", "v2beta3", "v2alpha1"), namespaced=False
 )
 GATEWAY_PROXY = ResourceKind(APISIX_GROUP, "gatewayproxies", "GatewayProxy", ("v1alpha1",))
 BACKEND_TRAFFIC_POLICY = ResourceKind(APISIX_GROUP, "backendtrafficpolicies", "BackendTrafficPolicy", ("v1alpha1",))

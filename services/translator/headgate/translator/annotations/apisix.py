@@ -84,6 +84,7 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "enable-csrf": _boolean,
     "csrf-key": str,
     "http-to-https": _boolean,
+    "ssl-redirect": _boolean,
     "http-redirect": str,
     "http-redirect-code": values.whole(100, 999),
     "rewrite-target": str,
@@ -332,7 +333,7 @@ class _Reading:
         return None
 
     def _redirect(self) -> JsonObject | None:
-        if self._values.get("http-to-https"):
+        if self._values.get("http-to-https", self._values.get("ssl-redirect")):
             return {"http_to_https": True}
         if "http-redirect" not in self._values:
             return None

@@ -343,6 +343,18 @@ def test_dns_discovery_is_a_host_name() -> None:
     assert addresses(Translated(to_upstreams("ext"), found), EXTERNAL) == [("x.example.com", 8080)]
 
 
+@pytest.mark.parametrize(("scheme", "port"), [("http", 80), ("grpc", 80), ("https", 443), ("grpcs", 443)])
+def test_dns_discovery_without_a_port_takes_that_of_the_scheme(scheme: str, port: int) -> None:
+    found = upstream("ext", scheme=scheme, discovery={"type": "dns", "serviceName": "x.example.com"})
+    assert addresses(Translated(to_upstreams("ext"), found), EXTERNAL) == [("x.example.com", port)]
+
+
+@pytest.mark.parametrize("name", ["x.example.com:0", "x.example.com:70000", "x.example.com:http", "a b"])
+def test_dns_discovery_of_what_is_no_host_name_is_said(name: str) -> None:
+    table = Translated(to_upstreams("ext"), upstream("ext", discovery={"type": "dns", "serviceName": name}))
+    assert table.errors("ext") == ["spec.discovery"]
+
+
 @pytest.mark.parametrize(
     "discovery", [{"type": "nacos", "serviceName": "x"}, {"type": "kubernetes", "serviceName": "x"}]
 )

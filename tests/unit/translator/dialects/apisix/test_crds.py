@@ -8,7 +8,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from fakes.apisix import BACKEND, resource, route, rule
+from fakes.apisix import BACKEND, one_backend, resource, route, rule
 from headgate.translator.dialects.apisix.crds import DEFINITIONS, main, make_definition
 
 FOLDER = Path(__file__).parents[5] / "crds"
@@ -66,13 +66,13 @@ def test_one_version_is_stored_and_every_field_is_described(kind: str) -> None:
 def test_the_versions_are_those_that_were_ever_published_for_a_kind() -> None:
     served = {kind: [one["name"] for one in made["spec"]["versions"]] for kind, made in MADE.items()}
     assert served == {
-        "ApisixRoute": ["v2", "v2beta3", "v1"],
+        "ApisixRoute": ["v2", "v2beta3", "v2beta2", "v2beta1", "v2alpha1", "v1"],
         "ApisixUpstream": ["v2", "v2beta3", "v1"],
         "ApisixTls": ["v2", "v2beta3", "v1"],
-        "ApisixConsumer": ["v2", "v2beta3"],
+        "ApisixConsumer": ["v2", "v2beta3", "v2alpha1"],
         "ApisixPluginConfig": ["v2", "v2beta3"],
         "ApisixGlobalRule": ["v2", "v2beta3"],
-        "ApisixClusterConfig": ["v2", "v2beta3"],
+        "ApisixClusterConfig": ["v2", "v2beta3", "v2alpha1"],
         "GatewayProxy": ["v1alpha1"],
     }
 
@@ -93,6 +93,10 @@ LEGACY = {"rules": [{"host": "a.com", "http": {"paths": [{"path": "/x", "backend
         route(rule(authentication={"enable": True, "keyauth": {"header": "X"}}), version="v2beta3"),
         resource("ApisixRoute", "a", LEGACY, "v1"),
         resource("ApisixUpstream", "a", {"portLevelSettings": [{"port": 80, "timeout": {"read": "5s"}}]}, "v1"),
+        resource(
+            "ApisixUpstream", "a", {"healthCheck": {"active": {}, "passive": {"unhealthy": {"timeout": "5s"}}}}, "v1"
+        ),
+        route(one_backend(), version="v2beta1"),
         resource("ApisixTls", "a", {"hosts": ["*.a.com"], "secret": {"name": "b", "namespace": "c"}}, "v1"),
         resource("ApisixConsumer", "a", {"authParameter": {"keyAuth": {"value": {"key": "x"}}}}),
         resource("ApisixPluginConfig", "a", {"plugins": [{"name": "cors", "config": {"a": [1, {"b": None}]}}]}),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import BACKEND, Translated, resource, route, rule
+from fakes.apisix import BACKEND, Translated, one_backend, resource, route, rule
 from fakes.deltas import applied, deleted, endpoint_slice, ingress_class, service
 from fakes.translating import Follower, ListedLog
 from headgate.common.problems import Severity
@@ -158,6 +158,48 @@ def test_the_spelling_of_v2beta3_is_read() -> None:
     table = Translated(route(rule(authentication=block), version="v2beta3"))
     assert table.problems() == []
     assert table.route().plugins[0].config == {"header": "X-Key"}
+
+
+@pytest.mark.parametrize("version", ["v2alpha1", "v2beta1", "v2beta2"])
+def test_a_single_backend_of_older_versions_is_served(version: str) -> None:
+    table = Translated(route(one_backend(), version=version))
+    assert table.problems() == []
+    assert [each.upstream for each in table.route().backends] == ["a/default/web:80/apisix"]
+
+
+def test_a_single_backend_does_not_count_beside_several() -> None:
+    table = Translated(route(rule(backend={"serviceName": "none", "servicePort": 1}), version="v2beta1"))
+    assert [each.upstream for each in table.route().backends] == ["a/default/web:80/apisix"]
+    assert table.errors() == []
+
+
+def test_problems_of_a_single_backend_are_said_where_it_stands() -> None:
+    gone = {"serviceName": "none", "servicePort": 80}
+    assert Translated(route(one_backend(backends=[gone]))).errors() == ["spec.http[0].backend.serviceName"]
+    assert Translated(route(one_backend(backends=[{"serviceName": "web"}]))).errors() == [
+        "spec.http[0].backend.servicePort"
+    ]
+
+
+def test_rules_for_tcp_of_v2alpha1_are_served_and_their_problems_said_where_they_stand() -> None:
+    tcp = [{"name": "a", "match": {"ingressPort": 9100}, "backend": BACKEND}]
+    table = Translated(resource("ApisixRoute", "route", {"tcp": tcp}, "v2alpha1"))
+    assert table.problems() == []
+    assert [one.port for one in table.streams()] == [9100]
+    tcp.append({"name": "b", "match": {"ingressPort": 9101}, "backend": {"serviceName": "none", "servicePort": 80}})
+    found = Translated(resource("ApisixRoute", "route", {"tcp": tcp}, "v2alpha1")).errors()
+    assert found == ["spec.tcp[1].backend.serviceName"]
+
+
+@pytest.mark.parametrize("kind", ["active", "passive"])
+def test_a_time_in_place_of_a_count_of_timeouts_is_read(kind: str) -> None:
+    checks: Any = {"active": {"type": "http"}, "passive": {}}
+    checks[kind]["unhealthy"] = {"httpFailures": 3, "timeout": "5s"}
+    table = Translated(route(rule()), resource("ApisixUpstream", "web", {"healthCheck": checks}, "v1"))
+    assert table.problems("web") == []
+    checks[kind]["unhealthy"]["timeout"] = "soon"
+    table = Translated(route(rule()), resource("ApisixUpstream", "web", {"healthCheck": checks}, "v1"))
+    assert table.errors("web") == [f"spec.healthCheck.{kind}.unhealthy.timeout"]
 
 
 @pytest.mark.parametrize("version", ["v1", "v2beta3", "v2"])

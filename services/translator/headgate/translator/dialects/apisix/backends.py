@@ -29,7 +29,7 @@ Stream = Literal["", "tcp", "udp"]
 _OVER_TLS = (BackendProtocol.HTTPS, BackendProtocol.H2, BackendProtocol.TLS)
 _OF_STREAMS = ("client", "mqtt-client-id")
 """All that can be hashed of a connection."""
-_DNS_NODE = re.compile(r"([a-zA-Z0-9._-]+):([0-9]{1,5})")
+_DNS_NODE = re.compile(r"([a-zA-Z0-9._-]+)(?::([0-9]{1,5}))?")
 
 
 class ServiceBackend(NamedTuple):
@@ -167,7 +167,7 @@ class NodesBackend(NamedTuple):
         return ResolvedUpstream(entry if endpoints else unavailable(self, fault).entry, fault)
 
     def _endpoints(self, lookups: Lookups, spec: UpstreamSpec, faults: list[str]) -> Iterator[Endpoint]:
-        default_port = 443 if spec.scheme in ("https", "grpcs", "tls") else 80
+        default_port = _default_port(spec)
         for node in spec.external_nodes:
             address = node.name if node.type == "Domain" else self._external_name(lookups, node, faults)
             if address:
@@ -200,9 +200,10 @@ def read_discovery(spec: UpstreamSpec, cluster: str) -> ServicePortRef | Endpoin
     name = spec.discovery.service_name
     if spec.discovery.type == "dns":
         match = _DNS_NODE.fullmatch(name)
-        if match is not None and 0 < int(match[2]) < 65536:
-            return Endpoint(address=match[1].lower(), port=int(match[2]), cluster=cluster)
-        return "the service name of type dns must be a host name with a port, such as shop.example.com:80"
+        number = int(match[2] or _default_port(spec)) if match is not None else 0
+        if match is not None and 0 < number < 65536:
+            return Endpoint(address=match[1].lower(), port=number, cluster=cluster)
+        return "the service name of type dns must be a host name, perhaps with a port, such as shop.example.com:80"
     if spec.discovery.type != "kubernetes":
         return f"discovery of type {spec.discovery.type} cannot be had; there are kubernetes and dns"
     place, _, port = name.rpartition(":")
@@ -211,6 +212,10 @@ def read_discovery(spec: UpstreamSpec, cluster: str) -> ServicePortRef | Endpoin
         return "the service name of type kubernetes must be namespace/name:port, or cluster/namespace/name:port"
     where = parts[0] if len(parts) == 3 else cluster
     return ServicePortRef(where, parts[-2], parts[-1], int(port) if port.isdecimal() else port)
+
+
+def _default_port(spec: UpstreamSpec) -> int:
+    return 443 if spec.scheme in ("https", "grpcs", "tls") else 80
 
 
 def _finished(

@@ -62,6 +62,8 @@ _KEPT = frozenset(
         "x-kubernetes-validations",
     }
 )
+_RESPELLED = (frozenset({"keyAuth", "type"}), frozenset({"backends"}))
+"""Fields that mark what older versions spell otherwise: `keyauth`, and a single `backend`."""
 _PRESERVED = {"x-kubernetes-preserve-unknown-fields": True}
 _CONDITION: Schema = {
     "type": "object",
@@ -191,8 +193,8 @@ def _structural(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
         made["anyOf"] = [{"type": "integer"}, {"type": "string"}]
     if "properties" in made:
         made["properties"] = {name: _structural(one, definitions) for name, one in made["properties"].items()}
-        if "keyAuth" in made["properties"] and "type" in made["properties"]:
-            made |= _PRESERVED  # v2beta3 writes keyauth
+        if any(names <= made["properties"].keys() for names in _RESPELLED):
+            made |= _PRESERVED
     elif made.get("type") == "object":
         members = schema.get("additionalProperties")
         made |= {"additionalProperties": members} if isinstance(members, dict) and members else _PRESERVED

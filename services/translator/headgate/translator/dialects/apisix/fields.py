@@ -207,7 +207,7 @@ UPSTREAM_FIELDS: Final = (
     FieldVerdict(
         fields=("discovery",),
         likeness=Likeness.STRICTER,
-        note="`kubernetes` (`namespace/name:port`, with a cluster in front) and `dns` (`host:port`); other registries "
+        note="`kubernetes` (`namespace/name:port`, with a cluster in front) and `dns` (`host`, or `host:port`); other registries "
         "are refused",
     ),
 )

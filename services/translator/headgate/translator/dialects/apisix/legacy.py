@@ -1,10 +1,11 @@
-"""Older versions in the shape of v2: ApisixRoute v1, and the spellings of v2beta3.
+"""Older versions of ApisixRoute in the shape of v2.
 
+`v1` has hosts with paths; `v2alpha1` to `v2beta2` a single `backend` and rules for `tcp`; `v2beta3` another spelling.
 All other kinds had today's shape already. Problems are said at the fields as they were written.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from headgate.translator.fragment import Fragment
 from headgate.translator.manifest import as_list, as_object
 
 _RULE = re.compile(r"^spec\.http\[(\d+)\]")
+_STREAM = re.compile(r"^spec\.stream\[(\d+)\]")
 _PARTS = (
     (".match.paths[0]", ".path"),
     (".match.paths", ".path"),
@@ -42,10 +44,8 @@ def upgrade(manifest: JsonObject) -> JsonObject:
     if is_legacy(spec):
         kept = {name: value for name, value in spec.items() if name != "rules"}
         return {**manifest, "spec": {**kept, "http": [_upgrade_path(path) for path in _paths(spec)]}}
-    http = spec.get("http")
-    if isinstance(http, list) and any(_has_old_spelling(rule) for rule in http):
-        return {**manifest, "spec": {**spec, "http": [_respell(rule) for rule in http]}}
-    return manifest
+    upgraded = _upgrade_spec(spec)
+    return manifest if upgraded is spec else {**manifest, "spec": upgraded}
 
 
 def is_legacy(spec: JsonObject) -> bool:
@@ -87,15 +87,33 @@ def _upgrade_plugin(plugin: Any) -> Any:
     )
 
 
+def _upgrade_spec(spec: JsonObject) -> JsonObject:
+    http, tcp = spec.get("http"), spec.get("tcp")
+    if isinstance(http, list) and any(_has_old_spelling(rule) or _has_one_backend(rule) for rule in http):
+        spec = {**spec, "http": [_respell(rule) for rule in http]}
+    if isinstance(tcp, list):
+        rules = [{**rule, "protocol": "TCP"} if isinstance(rule, dict) else rule for rule in tcp]
+        kept = {name: value for name, value in spec.items() if name != "tcp"}
+        spec = {**kept, "stream": [*as_list(spec.get("stream")), *rules]}
+    return spec
+
+
 def _has_old_spelling(rule: Any) -> bool:
     return "keyauth" in as_object(as_object(rule).get("authentication"))
 
 
+def _has_one_backend(rule: Any) -> bool:
+    """Whether there is a `backend` that counts: it does not beside `backends`."""
+    return bool(as_object(rule).get("backend")) and not rule.get("backends")
+
+
 def _respell(rule: Any) -> Any:
-    if not _has_old_spelling(rule):
-        return rule
-    block = {"keyAuth" if name == "keyauth" else name: value for name, value in rule["authentication"].items()}
-    return {**rule, "authentication": block}
+    if _has_old_spelling(rule):
+        block = {"keyAuth" if name == "keyauth" else name: value for name, value in rule["authentication"].items()}
+        rule = {**rule, "authentication": block}
+    if _has_one_backend(rule):
+        rule = {**{name: value for name, value in rule.items() if name != "backend"}, "backends": [rule["backend"]]}
+    return rule
 
 
 def restore_problems(fragment: Fragment, manifest: JsonObject) -> Fragment:
@@ -125,10 +143,26 @@ def restore_problems(fragment: Fragment, manifest: JsonObject) -> Fragment:
 
 
 def _restorer(manifest: JsonObject) -> Callable[[str], str]:
-    if not is_legacy(as_object(manifest.get("spec"))):
-        return lambda field: field.replace(".authentication.keyAuth", ".authentication.keyauth")
-    paths = list(_paths(as_object(manifest.get("spec"))))
+    spec = as_object(manifest.get("spec"))
+    return _v1_restorer(list(_paths(spec))) if is_legacy(spec) else _spelling_restorer(spec)
 
+
+def _spelling_restorer(spec: JsonObject) -> Callable[[str], str]:
+    single = {index for index, rule in enumerate(as_list(spec.get("http"))) if _has_one_backend(rule)}
+    streams = len(as_list(spec.get("stream")))
+
+    def restore(field: str) -> str:
+        rule, stream = _RULE.match(field), _STREAM.match(field)
+        if rule is not None and int(rule[1]) in single:
+            field = field.replace(".backends[0]", ".backend", 1)
+        if stream is not None and int(stream[1]) >= streams:
+            return f"spec.tcp[{int(stream[1]) - streams}]{field[stream.end() :]}"
+        return field.replace(".authentication.keyAuth", ".authentication.keyauth")
+
+    return restore
+
+
+def _v1_restorer(paths: Sequence[_Path]) -> Callable[[str], str]:
     def restore(field: str) -> str:
         found = _RULE.match(field)
         if found is None:

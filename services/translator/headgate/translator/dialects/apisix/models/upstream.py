@@ -1,13 +1,33 @@
 """ApisixUpstream: how the Service of the same name is spoken to, or nodes outside of the cluster."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from headgate.translator.dialects.apisix.models.fields import Model, Name, PortNumber, Seconds, SecretReference, Timeout
+from headgate.translator.annotations.values import duration
+from headgate.translator.dialects.apisix.models.fields import (
+    INT_OR_STRING,
+    Model,
+    Name,
+    PortNumber,
+    Seconds,
+    SecretReference,
+    Timeout,
+)
 
 Scheme = Literal["http", "https", "grpc", "grpcs", "tcp", "tls", "udp"]
+
+
+def _timeout_count(value: Any) -> Any:
+    if not isinstance(value, str) or value.isdecimal():
+        return value
+    duration(value)
+    return 0
+
+
 CheckCount = Annotated[int, Field(ge=0, le=254)]
+TimeoutCount = Annotated[CheckCount, BeforeValidator(_timeout_count), WithJsonSchema(INT_OR_STRING)]
+"""A count. Documentation of v1 has a time in its place, which never had a meaning and is as good as absent."""
 Status = Annotated[int, Field(ge=200, le=599)]
 
 
@@ -27,7 +47,7 @@ class Discovery(Model):
     """Nodes that a registry knows."""
 
     service_name: Name = Field(description="Name there: namespace/name:port, with a cluster in front for another one.")
-    type: Name = Field(description="kubernetes, or dns for a host name with a port.")
+    type: Name = Field(description="kubernetes, or dns for a host name, perhaps with a port.")
     args: dict[str, str] = Field(default_factory=dict, description="Not used by these.")
 
 
@@ -63,7 +83,7 @@ class ActiveUnhealthy(Model):
     )
     http_failures: CheckCount = Field(default=0, description="So many of them in a row; 5 by default.")
     tcp_failures: CheckCount = Field(default=0, description="So many failures to connect in a row; 2 by default.")
-    timeout: CheckCount = Field(default=0, description="So many timeouts in a row; 3 by default.")
+    timeout: TimeoutCount = Field(default=0, description="So many timeouts in a row; 3 by default.")
     interval: Seconds = Field(default=0.0, description="Between two checks of an unhealthy node; 1s by default.")
 
 
@@ -95,7 +115,7 @@ class PassiveUnhealthy(Model):
     http_codes: tuple[Status, ...] = Field(default=(), description="Answers that count; 429, 500, 503 by default.")
     http_failures: CheckCount = Field(default=0, description="So many of them in a row; 5 by default.")
     tcp_failures: CheckCount = Field(default=0, description="So many failures to connect in a row; 2 by default.")
-    timeout: CheckCount = Field(default=0, description="So many timeouts in a row; 7 by default.")
+    timeout: TimeoutCount = Field(default=0, description="So many timeouts in a row; 7 by default.")
 
 
 class PassiveCheck(Model):
