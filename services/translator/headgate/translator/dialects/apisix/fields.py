@@ -207,8 +207,8 @@ UPSTREAM_FIELDS: Final = (
     FieldVerdict(
         fields=("discovery",),
         likeness=Likeness.STRICTER,
-        note="`kubernetes` (`namespace/name:port`, with a cluster in front) and `dns` (`host`, or `host:port`); other registries "
-        "are refused",
+        note="`kubernetes` (`namespace/name:port`, with a cluster in front) and `dns` (`host`, or `host:port`); other "
+        "registries are refused",
     ),
 )
 TLS_FIELDS: Final = (
