@@ -18,6 +18,7 @@ from headgate.common.plugins.echo import EchoConfig
 from headgate.common.plugins.error_page import ErrorPageConfig
 from headgate.common.plugins.fault_injection import FaultInjectionConfig
 from headgate.common.plugins.forward_auth import ForwardAuthConfig
+from headgate.common.plugins.grpc_web import GrpcWebConfig
 from headgate.common.plugins.hmac_auth import HmacAuthConfig
 from headgate.common.plugins.ip_restriction import IpRestrictionConfig
 from headgate.common.plugins.jwe_decrypt import JweDecryptConfig
@@ -68,6 +69,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
         "fault-injection": FaultInjectionConfig,
         "file-logger": FileLoggerConfig,
         "forward-auth": ForwardAuthConfig,
+        "grpc-web": GrpcWebConfig,
         "gzip": GzipConfig,
         "hmac-auth": HmacAuthConfig,
         "http-logger": HttpLoggerConfig,

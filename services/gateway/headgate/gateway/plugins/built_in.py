@@ -19,6 +19,7 @@ from headgate.gateway.plugins.error_page import ErrorPage
 from headgate.gateway.plugins.fault_injection import FaultInjection
 from headgate.gateway.plugins.file_logger import FileLogger
 from headgate.gateway.plugins.forward_auth import ForwardAuth
+from headgate.gateway.plugins.grpc_web import GrpcWeb
 from headgate.gateway.plugins.gzip import Gzip
 from headgate.gateway.plugins.hmac_auth import HmacAuth
 from headgate.gateway.plugins.http_logger import HttpLogger
@@ -73,6 +74,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     FaultInjection,
     FileLogger,
     ForwardAuth,
+    GrpcWeb,
     Gzip,
     HmacAuth,
     HttpLogger,

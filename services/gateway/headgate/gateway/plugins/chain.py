@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final
 
 from headgate.gateway.plugins.errors import PluginFailed
+from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.interface import (
     BodyFilter,
     BodyTooLarge,
@@ -262,6 +263,13 @@ class _Filters(BodyFilter):
             except Exception as error:
                 raise self._failed(name, error) from error
         return data
+
+    def take_trailers(self, trailers: Headers) -> None:
+        for name, one in self._filters:
+            try:
+                one.take_trailers(trailers)
+            except Exception as error:
+                raise self._failed(name, error) from error
 
     def finish(self) -> bytes:
         data = b""

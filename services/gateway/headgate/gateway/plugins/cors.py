@@ -4,6 +4,8 @@ A preflight of an allowed origin is answered here; an origin that is not allowed
 to the upstream, as with nginx.
 """
 
+from typing import Final
+
 import re2
 
 from headgate.common.patterns import compile_pattern
@@ -11,6 +13,10 @@ from headgate.common.plugins.cors import CorsConfig
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 
 _ALL_METHODS = "GET,POST,PUT,DELETE,PATCH,HEAD,OPTIONS,CONNECT,TRACE"
+
+
+DECIDES: Final = "cors.decides"
+"""Variable of requests on whose answers no other plugin may let origins in."""
 
 
 class _Origins:
@@ -53,6 +59,7 @@ class Cors(Plugin[CorsConfig]):
 
     def on_request(self, request: Request) -> Response | None:
         """Answer a preflight."""
+        request.variables[DECIDES] = True
         if request.method != "OPTIONS" or "Access-Control-Request-Method" not in request.headers:
             return None
         origin = request.headers.get("Origin")
@@ -62,6 +69,7 @@ class Cors(Plugin[CorsConfig]):
 
     def on_response(self, request: Request, response: Response) -> None:
         """Say what the origin may do."""
+        request.variables[DECIDES] = True
         headers = response.headers
         if not self._origins.any:
             headers.add_to_list("Vary", "Origin")

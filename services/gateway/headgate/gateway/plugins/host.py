@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from weakref import WeakSet
 
@@ -10,7 +11,7 @@ import aiohttp
 
 from headgate.common.sealing import SealedValue
 from headgate.common.secret import Secret
-from headgate.common.table import PluginUse
+from headgate.common.table import PathMatch, PluginUse
 from headgate.gateway.plugins.calls import CallFailed, call_url, make_client
 from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.consumers import ConsumerDirectory
@@ -71,9 +72,9 @@ class PluginHost:
             logger=logging.getLogger("headgate.gateway.plugins"),
         )
 
-    def make_chain(self, uses: Sequence[PluginUse], scope: str) -> PluginChain | None:
-        """Make the plugins of a route, known as `host|route name`; raises PluginRefused."""
-        return self._registry.chain(uses, self._services, self._unseal, scope=scope)
+    def make_chain(self, uses: Sequence[PluginUse], scope: str, path: PathMatch) -> PluginChain | None:
+        """Make the plugins of a route, known as `host|route name`, for its paths; raises PluginRefused."""
+        return self._registry.chain(uses, replace(self._services, path=path), self._unseal, scope=scope)
 
     async def fetch(self, url: str) -> Response:
         """Get a page, for plugins that show it: with a 502 if it cannot be had."""

@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 from headgate.common.plugins.config import PluginConfig, SecretText
 from headgate.common.plugins.fields import BadHeader, HeaderName, HeaderValue, is_reserved
 from headgate.common.secret import Secret
+from headgate.common.table import PathMatch
 from headgate.gateway.plugins.consumers import ConsumerDirectory, KnownConsumer, attach
 from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.messages import BodySource, BodyTooLarge, Pacing, Request, Response
@@ -44,6 +45,9 @@ class BodyFilter:
     def feed(self, data: bytes) -> bytes:
         """Return what goes out for bytes that came in; may be empty while the filter collects."""
         return data
+
+    def take_trailers(self, trailers: Headers) -> None:
+        """Look at the trailers behind an answer's body, before `finish`; what is removed does not go out."""
 
     def finish(self) -> bytes:
         """Return what is left once the body has ended."""
@@ -129,6 +133,8 @@ class PluginServices:
 
     scope: str = ""
     """`host|route name` of the route, for state that belongs to it."""
+    path: PathMatch | None = None
+    """The paths that the route takes; None: it is not known, or there is no route."""
     shared: SharedState = field(default_factory=SharedState)
     http: "Callable[[], aiohttp.ClientSession]" = no_client
     """Returns the worker's HTTP client; call it in a hook, on the running event loop."""
@@ -211,6 +217,7 @@ __all__ = [
     "Headers",
     "KnownConsumer",
     "Pacing",
+    "PathMatch",
     "Plugin",
     "PluginConfig",
     "PluginServices",

@@ -31,7 +31,7 @@ _TARGET = re.compile(r"\*|/[\x21\x22\x24-\x7e]*+")
 
 
 class BodyTooLarge(Exception):
-    """A request's body is longer than the plugin that asked for it can take; the client gets a 413."""
+    """A body is longer than the plugin that asked for it can take; of a request the client gets a 413."""
 
 
 class BodySource(Protocol):
@@ -45,10 +45,25 @@ class BodySource(Protocol):
         """
 
 
+class AnswerSource(Protocol):
+    """Where the rest of an answer's body comes from: the upstream's connection."""
+
+    async def read_answer(self, limit: int) -> bytes:
+        """Wait for the whole body and return it.
+
+        Raises:
+            BodyTooLarge: it is longer than `limit` bytes.
+        """
+
+
 class NoBody:
-    """The body of a request that has none."""
+    """The body of a message that has none."""
 
     async def read_body(self, limit: int) -> bytes:
+        """Return nothing."""
+        return b""
+
+    async def read_answer(self, limit: int) -> bytes:
         """Return nothing."""
         return b""
 
@@ -265,7 +280,7 @@ class Pacing:
 class Response:
     """An answer on its way to the client. What plugins change here is what the client gets."""
 
-    __slots__ = ("body", "content_length", "from_upstream", "headers", "pacing", "reason", "status")
+    __slots__ = ("_source", "body", "content_length", "from_upstream", "headers", "pacing", "reason", "status")
 
     def __init__(
         self,
@@ -276,7 +291,9 @@ class Response:
         from_upstream: bool = False,
         content_length: int | None = None,
         reason: str = "",
+        source: AnswerSource | None = None,
     ) -> None:
+        self._source: AnswerSource = _NO_BODY if source is None else source
         self.status = status
         self.headers = Headers() if headers is None else headers
         """Without those that frame the message."""
@@ -314,6 +331,23 @@ class Response:
         response.headers.set("x-headgate-reason", shown)
         return response
 
+    async def read_body(self, limit: int) -> bytes:
+        """Return the whole body, waiting for it if need be; then it is sent from memory, without trailers.
+
+        For `on_response`. An answer to HEAD has none to read, and its `Content-Length` would be lost.
+
+        Raises:
+            BodyTooLarge: it is longer than `limit` bytes.
+        """
+        body = self.body
+        if body is None:
+            if self.content_length is not None and self.content_length > limit:
+                raise BodyTooLarge(f"body of {self.content_length} bytes where {limit} are taken")
+            body = self.body = await self._source.read_answer(limit)
+        if len(body) > limit:
+            raise BodyTooLarge(f"body of {len(body)} bytes where {limit} are taken")
+        return body
+
     @property
     def is_bodiless(self) -> bool:
         """No body whatever the method: 1xx, 204, 304."""
@@ -327,3 +361,4 @@ class Response:
         self.content_length = other.content_length
         self.from_upstream = other.from_upstream
         self.reason = other.reason
+        self._source = other._source

@@ -51,6 +51,9 @@ class PluginRun:
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._body_read: asyncio.Future[bytes] | None = None
+        self._answer_read: asyncio.Future[bytes] | None = None
+        self._answer_room = 0
+        """Bytes that the hook that waits for the whole answer takes besides those that came."""
         self._held: list[tuple[bytes, bool, bytes]] = []
         """Parts of the answer's body, each with `done` and trailers, that wait for a hook or for their time."""
         self._is_held = False
@@ -204,6 +207,7 @@ class PluginRun:
             payload if done and not bodiless and not trailers else None,
             from_upstream=True,
             content_length=answer.content_length if answer.content_length >= 0 else None,
+            source=self,
         )
         self._is_answered = True
         is_for_head = self._exchange.head_only
@@ -289,9 +293,10 @@ class PluginRun:
             exchange.send_head(answer, b"", bodiless=True, done=True, trailers=b"")
         elif response.pacing is None and len(self._held) == 1:
             (payload, done, trailers), self._held = self._held[0], []
-            filtered = self._filter_answer(payload, done)
+            filtered = self._filter_answer(payload, done, trailers)
             if filtered is not None:
-                exchange.send_head(answer, filtered, bodiless=False, done=done, trailers=trailers)
+                payload, trailers = filtered
+                exchange.send_head(answer, payload, bodiless=False, done=done, trailers=trailers)
         else:
             exchange.send_head(answer, b"", bodiless=False, done=False, trailers=b"")
             self._send_held()
@@ -302,19 +307,51 @@ class PluginRun:
         """Take more of the answer's body."""
         if self._is_held or self._held or (self._response is not None and self._response.pacing is not None):
             self._held.append((payload, done, trailers))
-            if not self._is_held and self._timer is None:
+            if self._answer_read is not None:
+                self._count_answer(payload, done=done)
+            elif not self._is_held and self._timer is None:
                 self._send_held()
             return
-        filtered = self._filter_answer(payload, done)
+        filtered = self._filter_answer(payload, done, trailers)
         if filtered is not None:
-            self._exchange.send_data(filtered, done=done, trailers=trailers)
+            payload, trailers = filtered
+            self._exchange.send_data(payload, done=done, trailers=trailers)
 
-    def _filter_answer(self, payload: bytes, done: bool) -> bytes | None:
+    async def read_answer(self, limit: int) -> bytes:
+        """Wait for the whole body of the answer; the `AnswerSource` of the response."""
+        waiting: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._answer_read = waiting
+        self._answer_room = limit
+        for payload, done, _ in self._held:
+            self._count_answer(payload, done=done)
+        if not waiting.done():
+            self._exchange.resume_upstream()
+        return await waiting
+
+    def _count_answer(self, payload: bytes, *, done: bool) -> None:
+        """Let the hook that waits for the whole answer go on once all of it is there, or too much."""
+        waiting = self._answer_read
+        self._answer_room -= len(payload)
+        if waiting is None or waiting.done():
+            return
+        if self._answer_room < 0:
+            self._exchange.pause_upstream()
+            waiting.set_exception(BodyTooLarge("the body is too long"))
+        elif done:
+            waiting.set_result(b"".join([part for part, _, _ in self._held]))
+
+    def _filter_answer(self, payload: bytes, done: bool, trailers: bytes) -> tuple[bytes, bytes] | None:
+        """Return what goes out of a part of the body and of the trailers behind it; None: it was cut off."""
         filter_ = self._answer_filter
         if filter_ is None:
-            return payload
+            return payload, trailers
         try:
-            return filter_.feed(payload) + (filter_.finish() if done else b"")
+            payload = filter_.feed(payload)
+            if trailers:
+                headers = Headers.from_lines(trailers)
+                filter_.take_trailers(headers)
+                trailers = headers.to_lines()
+            return payload + (filter_.finish() if done else b""), trailers
         except PluginFailed as error:
             self._exchange.refuse(500, str(error))
             return None
@@ -335,11 +372,12 @@ class PluginRun:
                     self._timer = loop.call_later(max(wait_s, 1 / _PIECES_PER_S), self._send_held)
                     return
                 payload, done, trailers = self._cut(payload, done, trailers, pacing.piece(_PIECES_PER_S))
-            filtered = self._filter_answer(payload, done)
+            filtered = self._filter_answer(payload, done, trailers)
             if filtered is None:
                 return
-            self._sent += len(filtered)
-            exchange.send_data(filtered, done=done, trailers=trailers)
+            payload, trailers = filtered
+            self._sent += len(payload)
+            exchange.send_data(payload, done=done, trailers=trailers)
         if not self._is_over:
             exchange.resume_upstream()
 
@@ -399,6 +437,7 @@ class PluginRun:
     def _call_off(self) -> None:
         """Take no notice any more of the hook that is being awaited, if there is one, and end it."""
         self._turn += 1
+        self._answer_read = None
         task, self._task = self._task, None
         if task is not None and self._has_begun:
             task.cancel()

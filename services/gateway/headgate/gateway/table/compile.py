@@ -15,7 +15,7 @@ import msgspec
 from headgate.common.errors import DecodeError
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.snapshot import Version
-from headgate.common.table import PluginUse, Route, VirtualHost
+from headgate.common.table import PathMatch, PluginUse, Route, VirtualHost
 from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.plugins.errors import PluginRefused
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-MakeChain = Callable[[Sequence[PluginUse], str], "PluginChain | None"]
-"""Makes the plugins of a route, known as `host|route name`; raises PluginRefused."""
+MakeChain = Callable[[Sequence[PluginUse], str, PathMatch], "PluginChain | None"]
+"""Makes the plugins of a route, known as `host|route name`, for its paths; raises PluginRefused."""
 
 ROUTES_AT_ONCE = 64
 """Routes compiled between two turns of the event loop: about a millisecond."""
 
 
-def no_plugins(uses: Sequence[PluginUse], scope: str) -> "PluginChain | None":
+def no_plugins(uses: Sequence[PluginUse], scope: str, path: PathMatch) -> "PluginChain | None":
     """Stand in where routes are compiled without plugins."""
     return None
 
@@ -178,7 +178,7 @@ def compile_route(
         backends = [(holders.holder(backend.upstream), backend.weight) for backend in route.backends]
         canaries = [holders.holder(canary.upstream) for canary in route.canaries]
         try:
-            chain = make_chain(route.plugins, f"{host}|{route.name}") if route.plugins else None
+            chain = make_chain(route.plugins, f"{host}|{route.name}", route.path) if route.plugins else None
             compiled = CompiledRoute(host, route, backends, guard, canaries, chain)
         except (BadMatch, PluginRefused, PluginFault) as bad:
             # Which requests it takes is certain, so that it keeps its rank.

@@ -1,0 +1,11 @@
+"""What `grpc-web` is told."""
+
+from headgate.common.plugins.config import PluginConfig
+from headgate.common.plugins.fields import HeaderValue
+
+
+class GrpcWebConfig(PluginConfig):
+    """Fields of `grpc-web`."""
+
+    cors_allow_headers: HeaderValue = "content-type,x-grpc-web,x-user-agent"
+    """Headers that pages of other origins may send."""
