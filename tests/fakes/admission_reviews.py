@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 
 from fakes.tls import Authority
+from headgate.common.resources import APISIX_KINDS
 
 NAME = "headgate-admission.headgate.svc"
 """Of the webhook's Service, which its certificate must be for."""
@@ -20,7 +21,7 @@ _RESOURCES = {
     "Secret": "secrets",
     "Namespace": "namespaces",
     "IngressClass": "ingressclasses",
-}
+} | {kind.kind: kind.resource for kind in APISIX_KINDS}
 
 
 def review(manifest: JsonObject | None, before: JsonObject | None = None, **request: Any) -> JsonObject:

@@ -13,6 +13,7 @@ import pytest
 from cryptography import x509
 
 from fakes.admission_reviews import NAME, WebhookClient, review
+from fakes.apisix import resource, route, rule
 from fakes.kubernetes_api import FakeKubernetes
 from fakes.kubernetes_objects import endpoint_slice, ingress, service
 from fakes.nats import real_nats
@@ -143,6 +144,33 @@ async def test_objects_are_judged_as_the_translator_would_translate_them(tmp_pat
         assert is_denied(await hook.review(review(moved, owner)))
         assert is_denied(await hook.review(review(moved, owner, dryRun=True)))
         assert (await hook.review(review(None, owner, operation="DELETE")))["allowed"]
+
+
+async def test_resources_of_apisix_are_judged_as_they_would_be_translated(tmp_path: Path) -> None:
+    wrong = [{"name": "limit-count", "enable": True, "config": {"count": -1, "time_window": 1}}]
+    parameter = {"authParameter": {"keyAuth": {"value": {"key": "never-shown"}}}}
+    async with webhook(tmp_path) as hook:
+        refused = await hook.until(review(route(rule(plugins=wrong))), is_judged)
+        assert message(refused).startswith("ApisixRoute default/route: spec.http[0].plugins[0].config.count: ")
+        assert "plugin limit-count" in message(refused)
+        good = route(rule())
+        assert await hook.review(review(good)) == {"uid": refused["uid"], "allowed": True}
+        assert is_judged(await hook.review(review(route(rule(plugins=wrong)), good)))
+        assert is_judged(await hook.review(review(resource("ApisixPluginConfig", "shared", {"plugins": wrong}))))
+        jack = await hook.review(review(resource("ApisixConsumer", "jack", parameter | {"plugins": wrong})))
+        assert is_judged(jack)
+        assert "never-shown" not in message(jack)
+        missing = {
+            "Service default/none": route(rule(backends=[{"serviceName": "none", "servicePort": 80}])),
+            "Secret default/pair": resource("ApisixTls", "tls", {"hosts": ["a.test"], "secret": {"name": "pair"}}),
+            "Secret default/keys": resource(
+                "ApisixConsumer", "jill", {"authParameter": {"keyAuth": {"secretRef": {"name": "keys"}}}}
+            ),
+        }
+        for what, manifest in missing.items():
+            response = await hook.review(review(manifest))
+            assert response["allowed"]
+            assert what in response["warnings"][0]
 
 
 async def test_an_object_that_is_wrong_already_can_be_worked_on(tmp_path: Path) -> None:

@@ -109,8 +109,9 @@ def test_a_wrong_configuration_names_plugin_field_value_and_what_is_allowed() ->
     assert "limit-count" in table.ask("GET", "a.com/bad").verdict
 
 
-def test_an_unknown_plugin_is_left_out_and_said() -> None:
-    table = Translated(route(rule(plugins=[CORS, plugin("skywalking")])))
+@pytest.mark.parametrize("name", ["skywalking", "serverless-pre-function", "server-info"])
+def test_an_unknown_plugin_is_left_out_and_said(name: str) -> None:
+    table = Translated(route(rule(plugins=[CORS, plugin(name)])))
     assert [(one.severity, one.field) for one in table.problems()] == [("warning", "spec.http[0].plugins[1].name")]
     assert uses(table).keys() == {"cors"}
 
