@@ -59,6 +59,11 @@ class Applied:
             self.proxy.remove(kind, key)
         self._keys = present
 
+    def addresses(self, upstream: str) -> list[str]:
+        """Return the addresses that an upstream's requests may go to."""
+        holder = self.proxy.compiler.find_endpoints(upstream)
+        return [slot.key[0] for slot in holder.balancer.slots] if holder is not None else []
+
     def errors(self, manifest: Any) -> list[str]:
         """Return the reasons of an object's errors."""
         condition = self._translation.condition(ref_of(manifest))

@@ -24,15 +24,6 @@ def test_every_row_has_all_columns() -> None:
     assert [cells[0] for cells in found if len(cells) != COLUMNS] == []
 
 
-def test_every_test_that_a_row_names_exists() -> None:
-    named = [link for cells in rows() for link in LINK.findall(cells[2])]
-    assert [
-        (test, path)
-        for test, path in named
-        if not (ROOT / path).is_file() or not re.search(rf"\bdef {test}\(", (ROOT / path).read_text())
-    ] == []
-
-
 def test_what_headgate_does_is_shown_by_a_test() -> None:
     claims = [cells for cells in rows() if not cells[1].startswith("no")]
     assert claims

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
     (ROOT / "docs").rglob("*.md")
 )
+TEST_LINK = re.compile(r"\[(test_\w+)\]\(([^)#]+)\)")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -19,6 +20,24 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
     local = [target for target in targets if "://" not in target]
     assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_test_that_a_page_links_to_exists(page: Path) -> None:
+    named = TEST_LINK.findall(page.read_text())
+    assert [
+        (test, path) for test, path in named if not re.search(rf"\bdef {test}\(", (page.parent / path).read_text())
+    ] == []
+
+
+def test_every_case_of_apisix_has_a_test_or_says_why_not() -> None:
+    page = (ROOT / "docs" / "apisix-cases.md").read_text()
+    tables = re.findall(r"^\| cases \| tests \|\n\|---\|---\|\n((?:\|.*\n)+)", page, re.MULTILINE)
+    rows = [line.removeprefix("| ").removesuffix(" |").split(" | ") for table in tables for line in table.splitlines()]
+    assert len(rows) > 150
+    assert [cells for cells in rows if len(cells) != 2] == []
+    excuse = re.compile("Not yet|Nothing to match: ")
+    assert [cases for cases, tests in rows if not TEST_LINK.search(tests) and not excuse.match(tests)] == []
 
 
 def test_every_flag_of_up_is_described() -> None:
