@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from fakes.apisix import Translated, resource, route, rule
-from fakes.deltas import endpoint_slice, service
-from headgate.common.table import BackendProtocol, Policy
+from fakes.deltas import applied, endpoint_slice, service
+from headgate.common.table import BackendProtocol, Policy, VirtualHost
+from headgate.translator.offline import translate_all
 
 NODES = [{"name": "one.example.com", "type": "Domain", "port": 8080}, {"name": "Two.example.com", "type": "Domain"}]
 
@@ -75,6 +76,15 @@ def test_a_valid_backend_is_served_beside_an_invalid_one() -> None:
 def test_a_backend_that_is_not_there_leaves_its_share_to_one_that_is(missing: Any) -> None:
     found = Translated(to(backend(weight=2), missing)).route().backends
     assert [each.weight for each in found] == [2, 0]
+
+
+def test_a_backend_that_another_cluster_shares_keeps_its_share() -> None:
+    shared = service("shared")
+    shared["metadata"]["annotations"] = {"headgate.dev/global": "true"}
+    split = to(backend(weight=2), backend("shared", weight=3))
+    offline = translate_all([applied(service()), applied(split), applied(shared, "b")])
+    (host,) = (entry for entry in offline.entries if isinstance(entry, VirtualHost))
+    assert [each.weight for each in host.routes[0].backends] == [2, 3]
 
 
 @pytest.mark.parametrize("others", [[backend("none")], [backend(weight=0)]])

@@ -104,7 +104,7 @@ ROUTE_FIELDS: Final = (
     FieldVerdict(
         fields=("http[].backends[].subset",),
         likeness=Likeness.SAME,
-        note="by labels of Pods; each rule its own",
+        note="by labels of Pods; each rule its own. Without such a subset requests are answered with 503",
         label="… `subset`",
     ),
     FieldVerdict(fields=("http[].upstreams[]",), likeness=Likeness.SAME),
