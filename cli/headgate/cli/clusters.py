@@ -13,7 +13,7 @@ from headgate.cli.errors import CommandError, UsageMistake
 from headgate.cli.group import TeachingCommand
 from headgate.cli.people import current_user
 from headgate.cli.rendering import age, print_json, print_table
-from headgate.cli.store import ask_stores, store_options
+from headgate.cli.store import ask_stores, current_manifest, store_options
 from headgate.common.clusters import MAX_WEIGHT, ClusterSettings, Decision, Drain, describe, read_settings
 from headgate.common.deltas import ClusterAnnouncement
 from headgate.common.errors import Conflict
@@ -21,6 +21,7 @@ from headgate.common.resources import CLUSTER
 from headgate.common.selection import EVERYTHING
 from headgate.common.stores import DeltaLogReader, DeltaSelection, LoggedDelta
 from headgate.common.stores.nats import NatsStores
+from headgate.common.table import DEFAULT_TABLE
 
 SILENT_AFTER = timedelta(seconds=90)
 """Three times what is between two announcements of a watcher."""
@@ -193,8 +194,9 @@ def _change(
 
 
 async def _read(stores: NatsStores, table: str) -> dict[str, Known]:
-    pointer = await stores.snapshots.read_pointer(table)
-    manifest = await stores.snapshots.get_manifest(table, pointer.version) if pointer else None
+    # Clusters that are waited for are listed before the first table; any other table that is not there is a slip.
+    is_first = table == DEFAULT_TABLE and await stores.snapshots.read_pointer(table) is None
+    manifest = None if is_first else (await current_manifest(stores.snapshots, table))[1]
     inputs, selection = (manifest.inputs, manifest.selection) if manifest else ({}, EVERYTHING)
     decided = {delta.ref.name: delta for delta in (each.delta for each in await _decisions(stores.log_reader))}
     watchers = {each.cluster: each for each in await stores.log_reader.announcements()}

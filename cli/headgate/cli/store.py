@@ -117,7 +117,7 @@ async def _ask(place: _Place, question: Callable[[NatsStores], Awaitable[T]], an
     bus = await Bus.connect(replace(settings.nats, url=place.nats_url), name="headgate", wait_s=CONNECT_S)
     try:
         if not bus.is_connected:
-            raise Unreachable(f"no NATS server answers at {bus.address}")
+            raise Unreachable(f"no NATS server answers at {bus.address}: start it, or give --nats-url URL")
         async with asyncio.timeout(answer_s):
             stores = NatsStores(bus, upkeep=Upkeep(makes_streams=False))
             await stores.ensure()
@@ -138,7 +138,9 @@ async def current_manifest(snapshots: SnapshotStore, table: str) -> tuple[Pointe
     """
     pointer = await snapshots.read_pointer(table)
     if pointer is None:
-        raise CommandError(f"table {table!r} was never published; `headgate status` says what is waited for")
+        raise CommandError(
+            f"table {table!r} was never published: is --table right? `headgate status` says what is waited for"
+        )
     try:
         return pointer, await snapshots.get_manifest(table, pointer.version)
     except NotFound as error:

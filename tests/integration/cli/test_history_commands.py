@@ -229,6 +229,7 @@ async def test_a_gateway_that_does_not_follow_is_named(monkeypatch: pytest.Monke
         (["history", "--json", "--json-lines"], 2, "exclude each other"),
         (["history", "--limit=0"], 2, "--limit"),
         (["diff", "--table=none"], 1, "table 'none' was never published"),
+        (["clusters", "--table=none"], 1, "table 'none' was never published: is --table right?"),
         (["rollback", "HEAD", "--table=none"], 1, "table 'none' was never published"),
     ],
 )

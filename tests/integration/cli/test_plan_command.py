@@ -215,7 +215,7 @@ async def test_wrong_paths_are_one_line(flags: list[str]) -> None:
 async def test_no_server_is_one_line_with_exit_code_3(tmp_path: Path) -> None:
     history = History(None, "nats://127.0.0.1:1")  # type: ignore[arg-type]
     answer = await history.ask("plan", write(tmp_path, service()), code=3)
-    assert answer.err == "headgate: no NATS server answers at nats://127.0.0.1:1\n"
+    assert answer.err == "headgate: no NATS server answers at nats://127.0.0.1:1: start it, or give --nats-url URL\n"
 
 
 async def test_a_plan_for_a_table_is_made_of_what_the_table_selects(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 import bcrypt
 import pytest
 
+from headgate.common.plugins.catalogue import CONFIGS
 from headgate.common.plugins.checking import check_use
+from headgate.common.plugins.elsewhere import ELSEWHERE
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.sealing import SealedValue
 from headgate.common.table import PluginUse
@@ -79,6 +81,14 @@ def test_a_configuration_that_a_plugin_does_not_take_is_refused_with_field_and_r
     fault = fault_of(name, config)
     assert str(fault).startswith(f"plugin {name}, config")
     assert told in str(fault)
+
+
+def test_a_plugin_that_apisix_alone_has_is_refused_with_what_does_instead() -> None:
+    assert str(fault_of("zipkin")) == "plugin zipkin: there is no plugin of this name; traces are sent by opentelemetry"
+
+
+def test_no_plugin_that_there_is_is_said_to_be_elsewhere() -> None:
+    assert not ELSEWHERE.keys() & CONFIGS.keys()
 
 
 def test_an_unknown_plugin_is_refused_with_one_like_it() -> None:

@@ -94,11 +94,14 @@ INGRESS_CLASSES = StoredKind(INGRESS_CLASS, read_ingress_class, index=lambda _: 
 
 
 class ClassQuestion(NamedTuple):
-    """Whether Ingress objects with this class, or without one, are ours."""
+    """Whether objects with this class, or without one, are ours."""
 
     cluster: str
     name: str | None
     settings: ClassSettings
+    is_referred_to: bool = False
+    """Whether such objects are there for others to refer to. Without a class, and where none is the default, they are
+    ours if any class is."""
 
 
 def _decide(lookups: Lookups, question: ClassQuestion) -> bool:
@@ -110,7 +113,9 @@ def _decide(lookups: Lookups, question: ClassQuestion) -> bool:
         return True
     classes = lookups.find(INGRESS_CLASSES, "", ALL_CLASSES)
     default = _default_class(classes)
-    return not classes if default is None else settings.owns(default.controller)
+    if default is not None:
+        return settings.owns(default.controller)
+    return not classes or (question.is_referred_to and any(settings.owns(one.controller) for one in classes))
 
 
 def find_class(lookups: Lookups, name: str | None) -> IngressClass | None:

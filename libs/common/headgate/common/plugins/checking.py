@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 from headgate.common.plugins.catalogue import CONFIGS
 from headgate.common.plugins.config import SEALED, PluginConfig
 from headgate.common.plugins.credentials import CREDENTIALS
+from headgate.common.plugins.elsewhere import ELSEWHERE
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.plugins.meta import META, PluginMeta
 from headgate.common.secret import Secret
@@ -71,9 +72,12 @@ def check_credential(use: PluginUse) -> None:
 
 
 def unknown_plugin(name: str, known: Collection[str], remedy: str) -> PluginFault:
-    """Return the error about a plugin that is not among those known, with those like it, or else with the remedy."""
+    """Return the error about a plugin that is not among those known.
+
+    It says what does instead of one of Apache APISIX' own, else which are like it, else the remedy.
+    """
     near = difflib.get_close_matches(name, known, 3)
-    hint = f"the nearest is {' or '.join(near)}" if near else remedy
+    hint = ELSEWHERE.get(name) or (f"the nearest is {' or '.join(near)}" if near else remedy)
     return PluginFault(name, "", f"there is no plugin of this name; {hint}")
 
 

@@ -72,6 +72,17 @@ def test_an_object_of_another_class_is_told_nothing(kind: str) -> None:
     assert not table.is_accepted("theirs")
 
 
+@pytest.mark.parametrize("kind", ["ApisixUpstream", "ApisixPluginConfig"])
+def test_what_others_refer_to_is_ours_without_a_class_where_no_class_is_the_default(kind: str) -> None:
+    wrong = resource(kind, "web", {"scheme": "ftp", "plugins": 5})
+    ours = Translated(wrong, ingress_class("apisix", APISIX), settings=ADOPTS)
+    assert ours.errors("web")
+    assert Translated(wrong, ingress_class("theirs", "example.com/other"), settings=ADOPTS).problems("web") == []
+    theirs = {"annotations": {"ingressclass.kubernetes.io/is-default-class": "true"}}
+    both = (ingress_class("apisix", APISIX), ingress_class("theirs", "example.com/other", **theirs))
+    assert Translated(wrong, *both, settings=ADOPTS).problems("web") == []
+
+
 # Changes
 
 

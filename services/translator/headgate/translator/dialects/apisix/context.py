@@ -30,9 +30,10 @@ def class_name(manifest: JsonObject) -> str | None:
     return as_text(as_object(manifest.get("spec")).get("ingressClassName")) or None
 
 
-def owns(manifest: JsonObject, lookups: Lookups, settings: ClassSettings) -> bool:
-    """Whether a resource is ours by its class."""
-    return lookups.derive(CLASS_IS_OURS, ClassQuestion(lookups.cluster, class_name(manifest), settings))
+def owns(manifest: JsonObject, lookups: Lookups, settings: ClassSettings, *, is_referred_to: bool = False) -> bool:
+    """Whether a resource is ours by its class; `is_referred_to` as in `ClassQuestion`."""
+    question = ClassQuestion(lookups.cluster, class_name(manifest), settings, is_referred_to)
+    return lookups.derive(CLASS_IS_OURS, question)
 
 
 def find_referenced(

@@ -49,6 +49,8 @@ from headgate.translator.graph import Lookups
 from headgate.translator.shared_plugins import SharedPlugins
 from headgate.translator.standing import Standing
 
+_REFERRED_TO = frozenset((APISIX_UPSTREAM.resource, APISIX_PLUGIN_CONFIG.resource))
+"""Kinds that take effect only where another object names them."""
 Translate = Callable[[ObjectRef, JsonObject, Context], Fragment]
 _TRANSLATIONS: Mapping[str, Translate] = {
     APISIX_ROUTE.resource: translate_route,
@@ -97,7 +99,7 @@ class ApisixDialect:
     def _owns(self, ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
         if ref.resource == GATEWAY_PROXY.resource:
             return is_referred_to(ref, lookups, self._settings)
-        return owns(manifest, lookups, self._settings)
+        return owns(manifest, lookups, self._settings, is_referred_to=ref.resource in _REFERRED_TO)
 
     def _translate(self, ref: ObjectRef, manifest: JsonObject, lookups: Lookups | None) -> Fragment:
         upgraded = upgrade(manifest)

@@ -1,0 +1,34 @@
+"""Plugins that Apache APISIX has and gateways do not, and what does instead: for whoever moves here with one."""
+
+from collections.abc import Mapping
+from typing import Final
+
+_LOGS = "logs are sent by http-logger, tcp-logger, udp-logger and syslog"
+_TRACES = "traces are sent by opentelemetry"
+_OF_ONES_OWN = "a plugin of your own is Python (docs/plugins.md)"
+
+ELSEWHERE: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("serverless-pre-function", "serverless-post-function"), f"Lua is not run; {_OF_ONES_OWN}"),
+    **dict.fromkeys(
+        ("ext-plugin-pre-req", "ext-plugin-post-req", "ext-plugin-post-resp"),
+        f"plugin runners are not called; {_OF_ONES_OWN}",
+    ),
+    **dict.fromkeys(("skywalking", "zipkin"), _TRACES),
+    **dict.fromkeys(
+        (
+            "clickhouse-logger",
+            "google-cloud-logging",
+            "loggly",
+            "rocketmq-logger",
+            "skywalking-logger",
+            "sls-logger",
+            "splunk-hec-logging",
+            "tencent-cloud-cls",
+        ),
+        _LOGS,
+    ),
+    "datadog": "metrics are there for Prometheus, by the plugin prometheus",
+    **dict.fromkeys(("node-status", "server-info"), "`headgate status` says how the gateways are"),
+    "authz-keycloak": "openid-connect recognises the users of Keycloak, and opa asks a service what they may do",
+}
+"""By name."""
