@@ -14,7 +14,7 @@ from fakes.waiting import until
 from headgate.gateway.plugins.batches import MAX_PENDING, Batches, BatchLimits
 from headgate.gateway.plugins.file_logger import log_file
 from headgate.gateway.plugins.interface import Closing, Headers, PluginServices, Response
-from unit.gateway.plugins.running import answered, asked, chain, request
+from unit.gateway.plugins.running import Clock, answered, asked, chain, request
 from unit.gateway.plugins.service import running
 
 
@@ -58,18 +58,69 @@ async def test_entry_says_all_that_is_known(tmp_path) -> None:
     assert entry["request"] == {
         "method": "GET",
         "uri": "/a?b=1",
-        "url": "http://a.example/a?b=1",
+        "url": "http://a.example:80/a?b=1",
         "querystring": {"b": "1"},
-        "headers": {"x-a": "1"},
+        "headers": {"host": "a.example", "x-a": "1"},
         "size": 0,
     }
     assert entry["response"] == {"status": 200, "headers": {"x-b": "2"}, "size": 5}
 
 
+async def timed(tmp_path: Path, config: dict[str, Any], *, upstream_status: int = 200) -> dict[str, Any]:
+    """What is logged of a request whose answer began after 0.1 s, ended after 0.3 s and was passed on in 0.5 s."""
+    clock = Clock()
+    closed = Closed(log_dir=tmp_path, clock=clock)
+    plugins = chain(("file-logger", {"path": "a.log", **config}), services=closed.services)
+    asking = request("/a?b=1", upstreams="c/d/web:80")
+    await asked(plugins, asking)
+    clock.now += 0.1
+    asking.upstream_status = upstream_status
+    answer = Response(200, Headers([("X-B", "2")]), None, from_upstream=bool(upstream_status))
+    plugins.on_response(asking, answer)
+    passing = plugins.response_filter(asking, answer)
+    clock.now += 0.2
+    if passing is not None:
+        assert passing.feed(b"hello") + passing.finish() == b"hello"
+    asking.upstream_address = "10.0.0.1:80" if upstream_status else ""
+    plugins.on_finish(asking, 200, 0.5)
+    await closed.close()
+    entry: dict[str, Any] = json.loads((tmp_path / "a.log").read_text())
+    return entry
+
+
+async def test_entry_says_how_long_the_upstream_took_and_how_long_the_gateway(tmp_path) -> None:
+    entry = await timed(tmp_path, {})
+    assert (entry["latency"], entry["upstream_latency"], entry["apisix_latency"]) == (500, 300, 200)
+    assert entry["service_id"] == "c/d/web:80"
+
+
+async def test_entry_of_a_request_that_no_upstream_was_asked_says_so(tmp_path) -> None:
+    entry = await timed(tmp_path, {}, upstream_status=0)
+    assert "upstream_latency" not in entry
+    assert entry["apisix_latency"] == 500
+    assert "consumer" not in entry
+
+
+async def test_format_may_ask_for_what_is_known_of_the_upstream_and_the_answer(tmp_path) -> None:
+    names = ["upstream_response_time", "upstream_header_time", "balancer_ip", "balancer_port", "sent_http_x_b"]
+    names += ["request", "route_id", "service_id", "server_protocol"]
+    entry = await timed(tmp_path, {"log_format": {name: f"${name}" for name in names}})
+    assert [entry[name] for name in names] == [
+        *("0.300", "0.100", "10.0.0.1", "80", "2"),
+        *("GET /a?b=1 HTTP/1.1", "a|r", "c/d/web:80", "HTTP/1.1"),
+    ]
+
+
+async def test_body_of_the_answer_can_stand_in_a_format(tmp_path) -> None:
+    (entry,) = await entries(tmp_path, {"log_format": {"is": "$resp_body"}, "include_resp_body": True})
+    assert entry["is"] == "hello"
+
+
 async def test_format_says_what_an_entry_has(tmp_path) -> None:
     wanted = {"host": "$host", "took": "$request_time", "nested": {"status": "$status", "up": "$upstream_addr"}, "n": 1}
     (entry,) = await entries(tmp_path, {"log_format": wanted}, status=404)
-    assert entry == {"host": "a.example", "took": "0.250", "nested": {"status": "404", "up": "10.0.0.1:80"}, "n": 1}
+    nested = {"status": "404", "up": "10.0.0.1:80"}
+    assert entry == {"host": "a.example", "took": "0.250", "nested": nested, "n": 1, "route_id": "a|r"}
 
 
 async def test_bodies_are_logged_if_asked_for(tmp_path) -> None:
@@ -121,7 +172,11 @@ async def test_route_is_served_though_its_log_cannot_be_written(caplog) -> None:
 async def test_entries_are_posted_in_batches() -> None:
     async with running(lambda seen: web.Response()) as service:
         closed = Closed(http=service.services.http)
-        config = {"uri": f"{service.url}/logs?x=1", "auth_header": "Bearer t", "log_format": {"uri": "$uri"}}
+        config = {
+            "uri": f"{service.url}/logs?x=1",
+            "auth_header": "Bearer t",
+            "log_format": {"uri": "$uri", "route_id": 0},
+        }
         for target in ("/one", "/two"):
             await logged("http-logger", {**config, "batch_max_size": 1}, closed, target)
         await until(lambda: len(service.seen) == 2)
@@ -129,9 +184,9 @@ async def test_entries_are_posted_in_batches() -> None:
         await closed.close()
         await until(lambda: len(service.seen) == 3)
     one, _, three = sorted(service.seen, key=lambda seen: (seen.headers["Content-Type"], seen.body))
-    assert (one.method, one.target, one.body) == ("POST", "/logs?x=1", b'{"uri":"/one"}')
+    assert (one.method, one.target, one.body) == ("POST", "/logs?x=1", b'{"uri":"/one","route_id":0}')
     assert one.headers["Authorization"] == "Bearer t"
-    assert (three.headers["Content-Type"], three.body) == ("text/plain", b'{"uri":"/three"}')
+    assert (three.headers["Content-Type"], three.body) == ("text/plain", b'{"uri":"/three","route_id":0}')
 
 
 async def test_messages_of_syslog_arrive_over_tcp_and_udp() -> None:
@@ -151,9 +206,9 @@ async def test_messages_of_syslog_arrive_over_tcp_and_udp() -> None:
     transport, _ = await loop.create_datagram_endpoint(Datagrams, local_addr=("127.0.0.1", port))
     closed = Closed()
     for kind in ("tcp", "udp"):
-        config = {"host": "127.0.0.1", "port": port, "sock_type": kind, "log_format": {"uri": "$uri"}}
+        config = {"host": "127.0.0.1", "port": port, "sock_type": kind, "log_format": {"uri": "$uri", "route_id": 0}}
         await logged("syslog", config, closed)
-    config = {"host": "127.0.0.1", "port": port, "log_format": {"uri": "$uri"}}
+    config = {"host": "127.0.0.1", "port": port, "log_format": {"uri": "$uri", "route_id": 0}}
     await logged("udp-logger", config, closed)
     await closed.close()
     await until(lambda: len(got) == 3)
@@ -161,8 +216,8 @@ async def test_messages_of_syslog_arrive_over_tcp_and_udp() -> None:
     server.close()
     messages = [one for one in got if one.startswith(b"<46>1 ")]
     assert len(messages) == 2
-    assert all(one.endswith(b' - - {"uri":"/a"}\n') for one in messages)
-    assert b'{"uri":"/a"}' in got
+    assert all(one.endswith(b' - - {"uri":"/a","route_id":0}\n') for one in messages)
+    assert b'{"uri":"/a","route_id":0}' in got
 
 
 class Sent:

@@ -29,6 +29,7 @@ from headgate.common.plugins.limits import LimitConnConfig, LimitCountConfig, Li
 from headgate.common.plugins.loggers import (
     FileLoggerConfig,
     HttpLoggerConfig,
+    KafkaLoggerConfig,
     SyslogConfig,
     TcpLoggerConfig,
     UdpLoggerConfig,
@@ -76,6 +77,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
         "ip-restriction": IpRestrictionConfig,
         "jwe-decrypt": JweDecryptConfig,
         "jwt-auth": JwtAuthConfig,
+        "kafka-logger": KafkaLoggerConfig,
         "key-auth": KeyAuthConfig,
         "ldap-auth": LdapAuthConfig,
         "limit-conn": LimitConnConfig,

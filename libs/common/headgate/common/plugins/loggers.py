@@ -1,8 +1,8 @@
-"""What `file-logger`, `http-logger`, `tcp-logger`, `udp-logger` and `syslog` are told."""
+"""What `file-logger`, `http-logger`, `kafka-logger`, `tcp-logger`, `udp-logger` and `syslog` are told."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
 from headgate.common.plugins.config import PluginConfig, SecretText
 from headgate.common.plugins.expressions import Expressions
@@ -73,6 +73,81 @@ class HttpLoggerConfig(BatchConfig):
     def _check_uri(cls, value: str) -> str:
         check_url(value)
         return value
+
+
+class KafkaLogin(PluginConfig):
+    """As whom entries are sent."""
+
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
+    user: str = Field(min_length=1)
+    password: SecretText
+
+
+class KafkaBroker(PluginConfig):
+    """A broker that is asked for the others."""
+
+    host: str = Field(min_length=1)
+    port: int = Field(ge=1, le=65535)
+    sasl_config: KafkaLogin | None = None
+    """The same for all brokers."""
+
+
+class KafkaTls(PluginConfig):
+    """TLS to the brokers."""
+
+    verify: bool = False
+    """Check their certificates."""
+
+
+class KafkaLoggerConfig(BatchConfig):
+    """Fields of `kafka-logger`."""
+
+    brokers: tuple[KafkaBroker, ...] = ()
+    """Some of the cluster's, which name the others."""
+    broker_list: dict[str, int] = Field(default_factory=dict)
+    """The same in the form of older releases: ports by host."""
+    tls: KafkaTls | None = None
+    """Without it brokers are spoken to without TLS."""
+    kafka_topic: str = Field(min_length=1, max_length=249, pattern="^[a-zA-Z0-9._-]+$")
+    key: str | None = None
+    """Messages with the same key go to the same partition; without one partitions are drawn."""
+    required_acks: Literal[0, 1, -1] = 1
+    """Who has to have a message before it counts as sent: nobody, the partition's leader, or all that are in sync."""
+    timeout: int = Field(default=3, ge=1, le=600)
+    """Seconds, for each question to a broker."""
+    meta_format: Literal["default", "origin"] = "default"
+    """`origin`: an entry is the request as text, with its head and, where that is included, its body."""
+    meta_refresh_interval: int = Field(default=30, ge=1)
+    """Seconds after which brokers are asked anew who has which partition."""
+    producer_type: Literal["async", "sync"] = "async"
+    """Taken for compatibility, as those that follow: entries are always sent off the way of requests, as batches that
+    are sent again if they were not taken."""
+    cluster_name: int = Field(default=1, ge=0)
+    api_version: Literal[0, 1, 2] = 1
+    producer_batch_num: int = Field(default=200, ge=1)
+    producer_batch_size: int = Field(default=1048576, ge=0)
+    producer_max_buffering: int = Field(default=50000, ge=1)
+    producer_time_linger: int = Field(default=1, ge=1)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if bool(self.brokers) == bool(self.broker_list):
+            raise ValueError("must have either brokers or broker_list, with a broker at least")
+        if not all(0 < port < 65536 for port in self.broker_list.values()):
+            raise ValueError("ports in broker_list must be from 1 to 65535")
+        if len({broker.sasl_config for broker in self.brokers}) > 1:
+            raise ValueError("sasl_config must be the same for all brokers")
+        return self
+
+    @property
+    def addresses(self) -> tuple[tuple[str, int], ...]:
+        """Host and port of each broker."""
+        return tuple((broker.host, broker.port) for broker in self.brokers) or tuple(self.broker_list.items())
+
+    @property
+    def login(self) -> KafkaLogin | None:
+        """As whom entries are sent."""
+        return self.brokers[0].sasl_config if self.brokers else None
 
 
 class AddressConfig(BatchConfig):

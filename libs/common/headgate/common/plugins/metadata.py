@@ -86,6 +86,7 @@ METADATA: Mapping[str, type[PluginMetadata]] = MappingProxyType(
         "cors": CorsMetadata,
         "file-logger": FileLoggerMetadata,
         "http-logger": LoggerMetadata,
+        "kafka-logger": LoggerMetadata,
         "limit-count": LimitCountMetadata,
         "syslog": LoggerMetadata,
         "tcp-logger": LoggerMetadata,

@@ -1,4 +1,4 @@
-"""What `http-logger`, `tcp-logger`, `udp-logger` and `syslog` have in common: entries go out in batches."""
+"""What `http-logger`, `kafka-logger`, `tcp-logger`, `udp-logger` and `syslog` have in common: entries go in batches."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ C = TypeVar("C", bound=BatchConfig)
 
 
 class BatchedLogger(LoggerPlugin[C]):
-    """Base of the four."""
+    """Base of the five."""
 
     def __init__(self, config: C, services: PluginServices) -> None:
         super().__init__(config, services)
@@ -28,8 +28,8 @@ class BatchedLogger(LoggerPlugin[C]):
             config.max_retry_count,
             config.retry_delay,
         )
-        self._batches = Batches(self.send, limits, f"{self.target} ({self.name})", services.logger)
-        services.close_later(self._batches)
+        self.batches = Batches(self.send, limits, f"{self.target} ({self.name})", services.logger)
+        services.close_later(self.batches)
 
     @property
     @abstractmethod
@@ -42,7 +42,7 @@ class BatchedLogger(LoggerPlugin[C]):
 
     def write(self, entry: bytes, request: Request) -> None:
         """Take an entry."""
-        self._batches.add(entry)
+        self.batches.add(entry)
 
 
 A = TypeVar("A", bound=AddressConfig)
@@ -63,11 +63,12 @@ def as_array(entries: Sequence[bytes], batch_size: int) -> bytes:
 
 
 @cache
-def _unchecked() -> ssl.SSLContext:
+def client_tls(*, verify: bool) -> ssl.SSLContext:
     """Make what connections with TLS are made by; once, as the reading of all authorities holds up the loop."""
     context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
     return context
 
 
@@ -77,7 +78,7 @@ async def send_stream(
     """Send bytes over a connection of their own. Raises OSError."""
     context = None
     if tls:
-        context = _unchecked()
+        context = client_tls(verify=False)
     try:
         async with asyncio.timeout(timeout_s):
             _, writer = await asyncio.open_connection(

@@ -51,7 +51,7 @@ class Batches:
     def add(self, entry: bytes) -> None:
         """Take an entry."""
         if self._size + len(entry) > MAX_PENDING:
-            self._drop(1, "too many wait")
+            self.drop(1, "too many wait")
             return
         loop = asyncio.get_running_loop()
         self._size += len(entry)
@@ -100,9 +100,10 @@ class Batches:
                 return
             except OSError as error:
                 fault = str(error) or type(error).__name__
-        self._drop(len(batch), fault)
+        self.drop(len(batch), fault)
 
-    def _drop(self, count: int, why: str) -> None:
+    def drop(self, count: int, why: str) -> None:
+        """Note that entries are given up."""
         self.dropped += count
         if self.dropped >= self._tell_at:
             # At ever greater distances: a service that is down must not fill our own log.

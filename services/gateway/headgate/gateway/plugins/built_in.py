@@ -27,6 +27,7 @@ from headgate.gateway.plugins.interface import Plugin
 from headgate.gateway.plugins.ip_restriction import IpRestriction
 from headgate.gateway.plugins.jwe_decrypt import JweDecrypt
 from headgate.gateway.plugins.jwt_auth import JwtAuth
+from headgate.gateway.plugins.kafka_logger import KafkaLogger
 from headgate.gateway.plugins.key_auth import KeyAuth
 from headgate.gateway.plugins.ldap_auth import LdapAuth
 from headgate.gateway.plugins.limit_conn import LimitConn
@@ -81,6 +82,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     IpRestriction,
     JweDecrypt,
     JwtAuth,
+    KafkaLogger,
     KeyAuth,
     LdapAuth,
     LimitConn,

@@ -292,10 +292,10 @@ GATEWAY_PROXY_FIELDS: Final = (
     FieldVerdict(
         fields=("pluginMetadata",),
         likeness=Likeness.STRICTER,
-        note="`log_format` of `http-logger`, `tcp-logger`, `udp-logger`, `syslog` and `file-logger`, `path` of the "
-        "latter; `limit_header`, `remaining_header`, `reset_header` of `limit-count`; `allow_origins` of `cors`; "
-        "`model`, `policy` of `authz-casbin`. Of other plugins they are not used, and named. They hold for the plugins "
-        "of objects of the class",
+        note="`log_format` of `http-logger`, `kafka-logger`, `tcp-logger`, `udp-logger`, `syslog` and "
+        "`file-logger`, `path` of the latter; `limit_header`, `remaining_header`, `reset_header` of "
+        "`limit-count`; `allow_origins` of `cors`; `model`, `policy` of `authz-casbin`. Of other plugins they"
+        " are not used, and named. They hold for the plugins of objects of the class",
     ),
     FieldVerdict(
         fields=("provider",),
