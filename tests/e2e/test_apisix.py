@@ -21,7 +21,7 @@ from fakes.kubernetes_api import FakeKubernetes, Resource
 from fakes.manifests import service, write
 from fakes.ports import free_ports
 from fakes.stack import Stack
-from fakes.tls import Authority, SelfSigned
+from fakes.tls import Authority, SelfSigned, unverified
 from headgate.common.resources import APISIX_KINDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -245,6 +245,38 @@ async def test_clients_show_a_certificate_except_for_some_paths(world: World, tm
     assert await over_tls(world, host, "/free") == 400
     assert await over_tls(world, host, "/free", alice) == 200
     assert (await world.stack.get(host, "/x")).status == 400
+
+
+async def presented(world: World, host: str) -> bytes:
+    """Return the certificate that clients are shown, as PEM."""
+    port = world.stack.https_port
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=unverified(), server_hostname=host)
+    found = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.close()
+    return ssl.DER_cert_to_PEM_cert(found).encode()
+
+
+async def test_a_certificate_comes_is_renewed_and_goes_with_its_secret(world: World) -> None:
+    host = "renewed.example"
+    first, second, third = SelfSigned(host), SelfSigned(host), SelfSigned(host)
+
+    async def is_presented(*pairs: SelfSigned) -> bool:
+        return await presented(world, host) in [pair.certificate_pem for pair in pairs]
+
+    secured = resource("ApisixTls", "renewed", {"hosts": [host], "secret": {"name": "renewed", "namespace": "default"}})
+    world.write("renewed", secured)
+    world.write("renewed-secret", first.secret("default", "renewed"))
+    await eventually(lambda: is_presented(first))
+    world.write("renewed-secret", second.secret("default", "renewed"))
+    await eventually(lambda: is_presented(second))
+    world.write("renewed-secret", opaque("renewed", cert=third.certificate_pem, key=third.key_pem))
+    await eventually(lambda: is_presented(third))
+    (world.folder / "renewed.yaml").unlink()
+
+    async def is_gone() -> bool:
+        return not await is_presented(first, second, third)
+
+    await eventually(is_gone)
 
 
 async def test_a_broken_version_leaves_the_last_good_one_in_force(world: World) -> None:
