@@ -400,7 +400,13 @@ async def test_a_node_that_fails_requests_is_left_out() -> None:
 
 async def test_a_node_that_fails_its_check_is_left_out() -> None:
     unhealthy = {"interval": "1s", "httpFailures": 1}
-    active = {"type": "http", "httpPath": "/health", "healthy": {"interval": "1s"}, "unhealthy": unhealthy}
+    active = {
+        "type": "http",
+        "timeout": 30,
+        "httpPath": "/health",
+        "healthy": {"interval": "1s"},
+        "unhealthy": unhealthy,
+    }
     async with world("well", sick=failing(at=b"/health")) as made:
         made.proxy.apply(*checked(made, active=active))
         async with asyncio.timeout(30):
