@@ -16,6 +16,7 @@ from headgate.translator.annotations.reading import TABLES
 from headgate.translator.audit import Audit, Said
 from headgate.translator.dialects.apisix.fields import (
     CONSUMER_FIELDS,
+    GATEWAY_CONSUMER_FIELDS,
     GATEWAY_PROXY_FIELDS,
     ROUTE_FIELDS,
     TLS_FIELDS,
@@ -179,6 +180,14 @@ def test_what_a_gatewayproxy_says_of_the_data_plane_is_ignored() -> None:
     assert said["provider"].verdict is Verdict.IGNORED
 
 
+def test_a_plugin_config_of_gateway_api_is_ignored_and_a_wrong_plugin_in_it_refused() -> None:
+    plugins = [{"name": "cors"}, {"name": "limit-count", "config": {"count": -1}}]
+    said = audited(resource("PluginConfig", "web", {"plugins": plugins}, version="v1alpha1"))
+    assert said["plugins[cors]"].verdict is Verdict.IGNORED
+    assert "HTTPRoutes" in said["plugins[cors]"].note
+    assert said["plugins[limit-count]"].verdict is Verdict.REFUSED
+
+
 def test_an_annotation_of_ours_elsewhere_than_on_ingresses_and_services_is_ignored() -> None:
     said = audited(route(rule(), annotations={f"{PREFIX}max-body": "8m"}))
     assert said[f"{PREFIX}max-body"].verdict is Verdict.IGNORED
@@ -208,6 +217,8 @@ def test_the_page_of_apache_apisix_says_how_annotations_are_approximated() -> No
     assert [name for name, how in APPROXIMATIONS.items() if f"| `{name}` | {how} |\n" not in page] == []
 
 
-@pytest.mark.parametrize("rows", [ROUTE_FIELDS, UPSTREAM_FIELDS, TLS_FIELDS, CONSUMER_FIELDS, GATEWAY_PROXY_FIELDS])
+@pytest.mark.parametrize(
+    "rows", [ROUTE_FIELDS, UPSTREAM_FIELDS, TLS_FIELDS, CONSUMER_FIELDS, GATEWAY_CONSUMER_FIELDS, GATEWAY_PROXY_FIELDS]
+)
 def test_the_page_of_apache_apisix_has_the_tables_of_fields(rows: tuple[FieldVerdict, ...]) -> None:
     assert field_table(rows) in (DOCS / "apisix.md").read_text()

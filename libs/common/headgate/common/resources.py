@@ -40,6 +40,12 @@ SECRET = ResourceKind("", "secrets", "Secret", ("v1",))
 POD = ResourceKind("", "pods", "Pod", ("v1",))
 """Of which only the labels are read, and only where that is asked for."""
 SERVICE_EXPORT = ResourceKind("multicluster.x-k8s.io", "serviceexports", "ServiceExport", ("v1beta1", "v1alpha1"))
+GATEWAY_GROUP = "gateway.networking.k8s.io"
+GATEWAY_CLASS = ResourceKind(GATEWAY_GROUP, "gatewayclasses", "GatewayClass", ("v1", "v1beta1"), namespaced=False)
+GATEWAY = ResourceKind(GATEWAY_GROUP, "gateways", "Gateway", ("v1", "v1beta1"))
+REFERENCE_GRANT = ResourceKind(GATEWAY_GROUP, "referencegrants", "ReferenceGrant", ("v1", "v1beta1"))
+GATEWAY_KINDS = (GATEWAY_CLASS, GATEWAY, REFERENCE_GRANT)
+"""Of Gateway API: whose what names a Gateway is, and what may be referred to from other namespaces. No route of it."""
 APISIX_GROUP = "apisix.apache.org"
 APISIX_ROUTE = ResourceKind(
     APISIX_GROUP, "apisixroutes", "ApisixRoute", ("v2", "v2beta3", "v2beta2", "v2beta1", "v2alpha1", "v1")
@@ -53,6 +59,8 @@ APISIX_CLUSTER_CONFIG = ResourceKind(
     APISIX_GROUP, "apisixclusterconfigs", "ApisixClusterConfig", ("v2", "v2beta3", "v2alpha1"), namespaced=False
 )
 GATEWAY_PROXY = ResourceKind(APISIX_GROUP, "gatewayproxies", "GatewayProxy", ("v1alpha1",))
+GATEWAY_CONSUMER = ResourceKind(APISIX_GROUP, "consumers", "Consumer", ("v1alpha1",))
+ROUTE_PLUGIN_CONFIG = ResourceKind(APISIX_GROUP, "pluginconfigs", "PluginConfig", ("v1alpha1",))
 BACKEND_TRAFFIC_POLICY = ResourceKind(APISIX_GROUP, "backendtrafficpolicies", "BackendTrafficPolicy", ("v1alpha1",))
 HTTP_ROUTE_POLICY = ResourceKind(APISIX_GROUP, "httproutepolicies", "HTTPRoutePolicy", ("v1alpha1",))
 POLICY_KINDS = (BACKEND_TRAFFIC_POLICY, HTTP_ROUTE_POLICY)
@@ -60,6 +68,8 @@ POLICY_KINDS = (BACKEND_TRAFFIC_POLICY, HTTP_ROUTE_POLICY)
 APISIX_KINDS = (
     *POLICY_KINDS,
     GATEWAY_PROXY,
+    ROUTE_PLUGIN_CONFIG,
+    GATEWAY_CONSUMER,
     APISIX_CLUSTER_CONFIG,
     APISIX_PLUGIN_CONFIG,
     APISIX_UPSTREAM,

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from headgate.translator.upstreams import ResolvedUpstream
 
 
+TARGETS_NOT_SERVED = "TargetsNotServed"
+"""Reason of what is well, and in force nowhere: objects of a kind that is not served are those that refer to it."""
+
+
 class ServicePortRef(NamedTuple):
     """A port of a Service as a route refers to it."""
 

@@ -5,7 +5,15 @@ from typing import NamedTuple
 
 from headgate.common.deltas import Delta
 from headgate.common.problems import Problem
-from headgate.common.resources import APISIX_GROUP, GATEWAY_PROXY, INGRESS, INGRESS_CLASS, ObjectRef
+from headgate.common.resources import (
+    APISIX_GROUP,
+    GATEWAY_CONSUMER,
+    GATEWAY_PROXY,
+    INGRESS,
+    INGRESS_CLASS,
+    JsonObject,
+    ObjectRef,
+)
 from headgate.common.snapshot import TableImage, decode_chunk
 from headgate.common.table import TableEntry
 from headgate.translator.classes import read_ingress_class, why_foreign
@@ -68,8 +76,14 @@ def foreign_objects(
         for ref, manifest in present
         if (ref.group, ref.resource) == (INGRESS_CLASS.group, INGRESS_CLASS.resource)
     ]
+
+    def why(ref: ObjectRef, manifest: JsonObject) -> str:
+        if ref.resource == GATEWAY_CONSUMER.resource:
+            return "its Gateway is of another controller; --controller-names adopts that"
+        return why_foreign(class_name(manifest), [one for cluster, one in classes if cluster == ref.cluster], settings)
+
     return {
-        ref: why_foreign(class_name(manifest), [one for cluster, one in classes if cluster == ref.cluster], settings)
+        ref: why(ref, manifest)
         for ref, manifest in present
         if (ref.resource == INGRESS.resource or ref.group == APISIX_GROUP) and ref not in ours
         if ref.resource != GATEWAY_PROXY.resource

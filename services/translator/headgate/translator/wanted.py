@@ -27,7 +27,7 @@ from headgate.common.table import DEFAULT_TABLE
 from headgate.translator.conditions import Condition
 from headgate.translator.conflicts import SERVED_BY_NAMESAKE
 from headgate.translator.fleet import Fleet
-from headgate.translator.fragment import Ancestor, Identity
+from headgate.translator.fragment import TARGETS_NOT_SERVED, Ancestor, Identity
 from headgate.translator.standing import ObjectVersion
 
 MAX_EVENTS = 10
@@ -40,6 +40,8 @@ EVENTS_AGE = timedelta(hours=1)
 """API servers keep Events for an hour."""
 MAX_WITHDRAWN = 16
 _NAMED = 3
+_SAID_OF_WHAT_IS_WELL = (SERVED_BY_NAMESAKE, TARGETS_NOT_SERVED)
+"""Reasons that stand in the condition of an object with nothing wrong."""
 HELD_BACK = "HeldBack"
 """Reason of an object that waits because the fleet went back from a table with it."""
 
@@ -178,8 +180,8 @@ def _accepted(facts: Facts) -> Saying:
         return _say(ConditionType.ACCEPTED, "False", reason, _texts(wrong or condition.problems))
     if wrong:
         return _say(ConditionType.ACCEPTED, "True", "ServedInPart", _texts(wrong))
-    if elsewhere := [problem for problem in condition.problems if problem.reason == SERVED_BY_NAMESAKE]:
-        return _say(ConditionType.ACCEPTED, "True", SERVED_BY_NAMESAKE, _texts(elsewhere))
+    if elsewhere := [problem for problem in condition.problems if problem.reason in _SAID_OF_WHAT_IS_WELL]:
+        return _say(ConditionType.ACCEPTED, "True", elsewhere[0].reason, _texts(elsewhere))
     return _say(ConditionType.ACCEPTED, "True", "Accepted", "")
 
 

@@ -1,4 +1,4 @@
-"""ApisixConsumers on their way to the log: what identifies a consumer is sealed, as the values of Secrets are."""
+"""ApisixConsumers and Consumers on their way to the log: what identifies one is sealed, as values of Secrets are."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +23,9 @@ _NEVER_READ = frozenset({"private_key"})
 
 
 def seal_consumer(manifest: JsonObject, recipients: Sequence[PublicKey]) -> JsonObject:
-    """Return an ApisixConsumer with its secrets under `sealed`, beside the `value` or `config` that they were in."""
+    """Return an ApisixConsumer or a Consumer with its secrets under `sealed`, beside the `value` or `config` that they
+    were in.
+    """
     spec = manifest.get("spec")
     if not isinstance(spec, dict):
         return manifest
@@ -36,7 +38,20 @@ def seal_consumer(manifest: JsonObject, recipients: Sequence[PublicKey]) -> Json
     plugins = spec.get("plugins")
     if isinstance(plugins, list):
         sealed["plugins"] = [_seal(one, "config", _name(one), recipients) for one in plugins]
+    credentials = spec.get("credentials")
+    if isinstance(credentials, list):
+        sealed["credentials"] = [_seal_credential(one, recipients) for one in credentials]
     return {**manifest, "spec": sealed}
+
+
+def _seal_credential(credential: Any, recipients: Sequence[PublicKey]) -> Any:
+    """Seal a credential of a Consumer. Of one that is of no known type, nobody knows what of it is secret."""
+    if not isinstance(credential, dict) or credential.get("config") is None:
+        return credential
+    plugin = str(credential.get("type"))
+    if plugin in CREDENTIALS and isinstance(credential["config"], dict):
+        return _seal(credential, "config", plugin, recipients)
+    return {**credential, "config": {}}
 
 
 def _name(plugin: Any) -> str:

@@ -11,6 +11,8 @@ from headgate.common.deltas import Author
 from headgate.common.resources import (
     APISIX_CONSUMER,
     APISIX_KINDS,
+    GATEWAY_CONSUMER,
+    GATEWAY_KINDS,
     GATEWAY_PROXY,
     INGRESS,
     INGRESS_CLASS,
@@ -31,14 +33,15 @@ MAX_AUTHOR = 128
 """Characters of a field manager's name that an API server takes."""
 
 _BOOKKEEPING = frozenset({"managedFields", "selfLink"})
-SEALED_KINDS = (SECRET, APISIX_CONSUMER)
+SEALED_KINDS = (SECRET, APISIX_CONSUMER, GATEWAY_CONSUMER)
 _SEALED: Mapping[str, Callable[[JsonObject, Sequence[PublicKey]], JsonObject]] = {
     SECRET.kind: seal_secret,
     APISIX_CONSUMER.kind: seal_consumer,
+    GATEWAY_CONSUMER.kind: seal_consumer,
 }
 """What takes the secrets of an object, by its kind."""
 _OF_PODS = frozenset({"name", "namespace", "uid", "resourceVersion", "labels"})
-_STATUS_UNREAD = frozenset(kind.kind for kind in (INGRESS, INGRESS_CLASS, NAMESPACE, *APISIX_KINDS))
+_STATUS_UNREAD = frozenset(kind.kind for kind in (INGRESS, INGRESS_CLASS, NAMESPACE, *GATEWAY_KINDS, *APISIX_KINDS))
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 

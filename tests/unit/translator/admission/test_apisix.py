@@ -175,3 +175,57 @@ def test_an_object_may_be_given_to_another_class(kind: str) -> None:
 def test_what_an_upstream_would_break_elsewhere_is_told() -> None:
     opinion = propose(resource("ApisixUpstream", "web", {"scheme": "udp"}), route(rule()))
     assert [(one.problem.reason, one.basis) for one in opinion.findings] == [("UnsupportedScheme", Basis.CONSEQUENCE)]
+
+
+# v1alpha1
+
+GATEWAY = {
+    "apiVersion": "gateway.networking.k8s.io/v1",
+    "kind": "Gateway",
+    "metadata": {"name": "entrance", "namespace": "default"},
+    "spec": {"gatewayClassName": "headgate"},
+}
+
+
+def gateway_consumer(*credentials: Any, **spec: Any) -> Any:
+    written = {"gatewayRef": {"name": "entrance"}, "credentials": list(credentials), **spec}
+    return resource("Consumer", "jack", written, "v1alpha1")
+
+
+def test_a_consumer_whose_secret_is_not_there_is_warned_of_as_a_reference() -> None:
+    by_secret = {"type": "key-auth", "secretRef": {"name": "none"}}
+    expected = [("SecretNotFound", "spec.credentials[0].secretRef.name", Basis.REFERENCE)]
+    assert told(propose(gateway_consumer(by_secret), GATEWAY)) == expected
+    named = gateway_consumer({"type": "key-auth", "config": {"key": "k"}})
+    assert told(propose(named)) == [("GatewayNotFound", "spec.gatewayRef.name", Basis.REFERENCE)]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "field"),
+    [
+        (gateway_consumer({"type": "key-auth", "config": {}}), "spec.credentials[0].config.key"),
+        (
+            gateway_consumer({"type": "key-auth", "config": {"key": "k"}}, plugins=limited(-1)),
+            "spec.plugins[0].config.count",
+        ),
+        (resource("PluginConfig", "shared", {"plugins": limited(-1)}, "v1alpha1"), "spec.plugins[0].config.count"),
+    ],
+)
+def test_what_cannot_be_followed_of_v1alpha1_is_refused(manifest: Any, field: str) -> None:
+    assert told(propose(manifest, GATEWAY))[0][1:] == (field, Basis.OWN)
+
+
+def test_a_plugin_config_with_nothing_wrong_is_let_in_without_a_word() -> None:
+    shared = resource("PluginConfig", "shared", {"plugins": limited(1)}, "v1alpha1")
+    assert propose(shared) == Opinion(outcome=Outcome.JUDGED)
+
+
+def test_a_gateway_proxy_is_told_of_a_service_that_is_not_there_and_of_a_wrong_provider() -> None:
+    named = ingress_class("headgate")
+    named["spec"]["parameters"] = {"apiGroup": "apisix.apache.org", "kind": "GatewayProxy", "name": "proxy"}
+    missing = propose(resource("GatewayProxy", "proxy", {"publishService": "edge/none"}, "v1alpha1"), named)
+    assert [(one.problem.severity, one.problem.reason, one.basis) for one in missing.findings] == [
+        (Severity.WARNING, "ServiceNotFound", Basis.REFERENCE)
+    ]
+    wrong = resource("GatewayProxy", "proxy", {"provider": {"type": "Other"}}, "v1alpha1")
+    assert told(propose(wrong, named)) == [("InvalidValue", "spec.provider.type", Basis.OWN)]

@@ -17,6 +17,7 @@ from headgate.common.resources import (
     APISIX_ROUTE,
     ENDPOINT_SLICE,
     ENDPOINTS,
+    GATEWAY_KINDS,
     INGRESS,
     INGRESS_CLASS,
     LEGACY_INGRESS,
@@ -39,7 +40,7 @@ def follow(api: FakeKubernetes, tmp_path: Path, scope: KubernetesScope | None = 
 def settled(seen: Following, *kinds: ResourceKind) -> bool:
     """Whether each kind was listed or found unavailable."""
     common = (INGRESS, INGRESS_CLASS, SERVICE, ENDPOINT_SLICE, ENDPOINTS, NAMESPACE, SECRET, LEGACY_INGRESS)
-    wanted = kinds or (*common, SERVICE_EXPORT, *APISIX_KINDS)
+    wanted = kinds or (*common, SERVICE_EXPORT, *GATEWAY_KINDS, *APISIX_KINDS)
     return set(wanted) <= {event.kind for event in seen.log if isinstance(event, Listed | Unavailable)}
 
 
@@ -58,7 +59,11 @@ async def test_each_kind_is_reported_on_and_a_second_name_of_one_is_empty(tmp_pa
             assert (seen.names(INGRESS), seen.names(SERVICE)) == ({"a"}, {"web"})
             assert (seen.names(ENDPOINT_SLICE), seen.names(NAMESPACE)) == ({"web-1"}, {"default"})
             assert [list(event.objects) for event in seen.listed(LEGACY_INGRESS)] == [[]]
-            assert seen.unavailable.keys() == {SERVICE_EXPORT, *APISIX_KINDS}  # a server without their CRDs
+            assert seen.unavailable.keys() == {
+                SERVICE_EXPORT,
+                *GATEWAY_KINDS,
+                *APISIX_KINDS,
+            }  # a server without their CRDs
         assert api.seen("list", "endpoints") == []
 
 
@@ -126,6 +131,8 @@ async def test_discovery_asks_for_each_group_version_once(tmp_path: Path) -> Non
             "/apis/apisix.apache.org/v2beta2",
             "/apis/apisix.apache.org/v2beta3",
             "/apis/discovery.k8s.io/v1",
+            "/apis/gateway.networking.k8s.io/v1",
+            "/apis/gateway.networking.k8s.io/v1beta1",
             "/apis/multicluster.x-k8s.io/v1alpha1",
             "/apis/multicluster.x-k8s.io/v1beta1",
             "/apis/networking.k8s.io/v1",
@@ -253,7 +260,7 @@ async def test_namespaces_are_read_each_by_itself_and_reported_as_one(tmp_path: 
             await seen.until(lambda: settled(seen))
             assert [len(listed.objects) for listed in seen.listed(INGRESS)] == [2]
             assert set(seen.state[INGRESS]) == {("one", "a"), ("two", "a")}
-            assert seen.unavailable.keys() == {NAMESPACE, INGRESS_CLASS, SERVICE_EXPORT, *APISIX_KINDS}
+            assert seen.unavailable.keys() == {NAMESPACE, INGRESS_CLASS, SERVICE_EXPORT, *GATEWAY_KINDS, *APISIX_KINDS}
             api.apply(ingress("b", namespace="two"))
             api.apply(ingress("b", namespace="three"))
             await seen.until(lambda: ("two", "b") in seen.state[INGRESS])

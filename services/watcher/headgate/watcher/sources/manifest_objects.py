@@ -18,6 +18,7 @@ from headgate.common.resources import (
     APISIX_KINDS,
     ENDPOINT_SLICE,
     ENDPOINTS,
+    GATEWAY_KINDS,
     INGRESS,
     INGRESS_CLASS,
     LEGACY_INGRESS,
@@ -43,6 +44,7 @@ MANIFEST_KINDS: tuple[ResourceKind, ...] = (
     POD,
     INGRESS,
     LEGACY_INGRESS,
+    *GATEWAY_KINDS,
     *APISIX_KINDS,
 )
 """What is read from manifests; an Ingress comes after what it refers to."""

@@ -74,6 +74,8 @@ def test_the_versions_are_those_that_were_ever_published_for_a_kind() -> None:
         "ApisixGlobalRule": ["v2", "v2beta3"],
         "ApisixClusterConfig": ["v2", "v2beta3", "v2alpha1"],
         "GatewayProxy": ["v1alpha1"],
+        "Consumer": ["v1alpha1"],
+        "PluginConfig": ["v1alpha1"],
     }
 
 

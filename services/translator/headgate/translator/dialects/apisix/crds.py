@@ -20,7 +20,9 @@ from headgate.common.resources import (
     APISIX_ROUTE,
     APISIX_TLS,
     APISIX_UPSTREAM,
+    GATEWAY_CONSUMER,
     GATEWAY_PROXY,
+    ROUTE_PLUGIN_CONFIG,
     ResourceKind,
 )
 from headgate.translator.dialects.apisix.models import (
@@ -33,6 +35,7 @@ from headgate.translator.dialects.apisix.models import (
     UpstreamSpec,
 )
 from headgate.translator.dialects.apisix.models.fields import Model
+from headgate.translator.dialects.apisix.models.gateway_consumer import GatewayConsumerSpec, RoutePluginConfigSpec
 from headgate.translator.dialects.apisix.models.gateway_proxy import GatewayProxySpec
 from headgate.translator.dialects.apisix.models.legacy import LegacyRouteSpec
 
@@ -98,6 +101,7 @@ class Definition(NamedTuple):
 
     kind: ResourceKind
     short_name: str
+    """Empty for none."""
     spec: type[Model]
     columns: tuple[Column, ...]
 
@@ -129,6 +133,8 @@ DEFINITIONS = (
     Definition(APISIX_PLUGIN_CONFIG, "apc", PluginConfigSpec, (("Plugins", ".spec.plugins[*].name"),)),
     Definition(APISIX_CLUSTER_CONFIG, "acc", ClusterConfigSpec, ()),
     Definition(GATEWAY_PROXY, "gp", GatewayProxySpec, (("Plugins", ".spec.plugins[*].name"),)),
+    Definition(GATEWAY_CONSUMER, "", GatewayConsumerSpec, (("Gateway", ".spec.gatewayRef.name"),)),
+    Definition(ROUTE_PLUGIN_CONFIG, "", RoutePluginConfigSpec, (("Plugins", ".spec.plugins[*].name"),)),
     Definition(APISIX_GLOBAL_RULE, "agr", GlobalRuleSpec, (("Plugins", ".spec.plugins[*].name"),)),
 )
 
@@ -147,7 +153,7 @@ def make_definition(definition: Definition) -> dict[str, Any]:
                 "listKind": f"{kind.kind}List",
                 "plural": kind.resource,
                 "singular": kind.kind.lower(),
-                "shortNames": [definition.short_name],
+                **({"shortNames": [definition.short_name]} if definition.short_name else {}),
             },
             "scope": "Namespaced" if kind.namespaced else "Cluster",
             "versions": [_make_version(definition, version) for version in kind.versions],

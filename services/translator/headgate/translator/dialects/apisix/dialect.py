@@ -11,7 +11,9 @@ from headgate.common.resources import (
     APISIX_ROUTE,
     APISIX_TLS,
     APISIX_UPSTREAM,
+    GATEWAY_CONSUMER,
     GATEWAY_PROXY,
+    ROUTE_PLUGIN_CONFIG,
     JsonObject,
     ObjectRef,
 )
@@ -24,14 +26,17 @@ from headgate.translator.dialects.apisix.context import Context, class_name, ide
 from headgate.translator.dialects.apisix.document import (
     CLUSTER_CONFIGS,
     CONSUMERS,
+    GATEWAY_CONSUMERS,
     GATEWAY_PROXIES,
     GLOBAL_RULES,
     PLUGIN_CONFIGS,
+    ROUTE_PLUGIN_CONFIGS,
     ROUTES,
     TLSES,
     UPSTREAMS,
     ApisixDocument,
 )
+from headgate.translator.dialects.apisix.gateway_consumer import is_of_our_gateway, translate_gateway_consumer
 from headgate.translator.dialects.apisix.gateway_proxy import is_referred_to, translate_gateway_proxy
 from headgate.translator.dialects.apisix.legacy import restore_problems, upgrade
 from headgate.translator.dialects.apisix.pods import POD_LABELS
@@ -41,10 +46,12 @@ from headgate.translator.dialects.apisix.shared import (
     translate_cluster_config,
     translate_global_rule,
     translate_plugin_config,
+    translate_route_plugin_config,
     translate_upstream,
 )
 from headgate.translator.dialects.apisix.tls import translate_tls
 from headgate.translator.fragment import Fragment, with_standing
+from headgate.translator.gateways import GATEWAY_CLASSES, GATEWAYS, REFERENCE_GRANTS
 from headgate.translator.graph import Lookups
 from headgate.translator.shared_plugins import SharedPlugins
 from headgate.translator.standing import Standing
@@ -60,6 +67,8 @@ _TRANSLATIONS: Mapping[str, Translate] = {
     APISIX_GLOBAL_RULE.resource: translate_global_rule,
     APISIX_CONSUMER.resource: translate_consumer,
     GATEWAY_PROXY.resource: translate_gateway_proxy,
+    GATEWAY_CONSUMER.resource: translate_gateway_consumer,
+    ROUTE_PLUGIN_CONFIG.resource: translate_route_plugin_config,
     APISIX_CLUSTER_CONFIG.resource: translate_cluster_config,
 }
 
@@ -68,8 +77,29 @@ class ApisixDialect:
     """The resources of Apache APISIX' ingress controller."""
 
     name = "apisix"
-    roots = (ROUTES, UPSTREAMS, TLSES, PLUGIN_CONFIGS, GLOBAL_RULES, CONSUMERS, CLUSTER_CONFIGS, GATEWAY_PROXIES)
-    reads = (INGRESS_CLASSES, SECRETS, POD_LABELS, UPSTREAMS, PLUGIN_CONFIGS, GATEWAY_PROXIES)
+    roots = (
+        ROUTES,
+        UPSTREAMS,
+        TLSES,
+        PLUGIN_CONFIGS,
+        GLOBAL_RULES,
+        CONSUMERS,
+        CLUSTER_CONFIGS,
+        GATEWAY_PROXIES,
+        GATEWAY_CONSUMERS,
+        ROUTE_PLUGIN_CONFIGS,
+    )
+    reads = (
+        INGRESS_CLASSES,
+        SECRETS,
+        POD_LABELS,
+        UPSTREAMS,
+        PLUGIN_CONFIGS,
+        GATEWAY_PROXIES,
+        GATEWAYS,
+        GATEWAY_CLASSES,
+        REFERENCE_GRANTS,
+    )
 
     def __init__(self, settings: ClassSettings) -> None:
         self._settings = settings
@@ -99,6 +129,10 @@ class ApisixDialect:
     def _owns(self, ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
         if ref.resource == GATEWAY_PROXY.resource:
             return is_referred_to(ref, lookups, self._settings)
+        if ref.resource == GATEWAY_CONSUMER.resource:
+            return is_of_our_gateway(ref, manifest, lookups, self._settings)
+        if ref.resource == ROUTE_PLUGIN_CONFIG.resource:
+            return True  # without a class, and whose routes name it is not known
         return owns(manifest, lookups, self._settings, is_referred_to=ref.resource in _REFERRED_TO)
 
     def _translate(self, ref: ObjectRef, manifest: JsonObject, lookups: Lookups | None) -> Fragment:

@@ -14,7 +14,9 @@ from headgate.common.resources import (
     APISIX_ROUTE,
     APISIX_TLS,
     APISIX_UPSTREAM,
+    GATEWAY_CONSUMER,
     GATEWAY_PROXY,
+    ROUTE_PLUGIN_CONFIG,
     JsonObject,
 )
 from headgate.translator.annotations.apisix import apisix_annotations
@@ -23,7 +25,7 @@ from headgate.translator.manifest import metadata
 from headgate.translator.world import StoredKind
 
 _METADATA = ("creationTimestamp", "uid")
-_LABELLED = (APISIX_CONSUMER.kind, APISIX_PLUGIN_CONFIG.kind)
+_LABELLED = (APISIX_CONSUMER.kind, APISIX_PLUGIN_CONFIG.kind, GATEWAY_CONSUMER.kind)
 
 
 class ApisixDocument(NamedTuple):
@@ -61,3 +63,5 @@ GLOBAL_RULES = StoredKind(APISIX_GLOBAL_RULE, read_document, restore=ApisixDocum
 CLUSTER_CONFIGS = StoredKind(APISIX_CLUSTER_CONFIG, read_document, restore=ApisixDocument.decode)
 GATEWAY_PROXIES = StoredKind(GATEWAY_PROXY, read_document, restore=ApisixDocument.decode)
 CONSUMERS = StoredKind(APISIX_CONSUMER, read_document, restore=ApisixDocument.decode)
+GATEWAY_CONSUMERS = StoredKind(GATEWAY_CONSUMER, read_document, restore=ApisixDocument.decode)
+ROUTE_PLUGIN_CONFIGS = StoredKind(ROUTE_PLUGIN_CONFIG, read_document, restore=ApisixDocument.decode)

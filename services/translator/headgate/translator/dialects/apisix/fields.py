@@ -14,7 +14,9 @@ from headgate.common.resources import (
     APISIX_ROUTE,
     APISIX_TLS,
     APISIX_UPSTREAM,
+    GATEWAY_CONSUMER,
     GATEWAY_PROXY,
+    ROUTE_PLUGIN_CONFIG,
 )
 from headgate.translator.verdicts import FieldVerdict, Likeness
 
@@ -303,6 +305,33 @@ GATEWAY_PROXY_FIELDS: Final = (
         note="not needed: there is no Admin API; checked all the same",
     ),
 )
+GATEWAY_CONSUMER_FIELDS: Final = (
+    FieldVerdict(
+        fields=("gatewayRef",),
+        likeness=Likeness.BETTER,
+        note="ours by the controller of the Gateway's class. While the Gateway is not there nobody is recognised, and "
+        "the object says so",
+    ),
+    FieldVerdict(
+        fields=("credentials[]",),
+        likeness=Likeness.SAME,
+        note="several of one type too; upstreams are told the `name`. Values are sealed by the watcher. What cannot be "
+        "read is named, and the others count",
+    ),
+    FieldVerdict(
+        fields=("credentials[].secretRef",),
+        likeness=Likeness.SAME,
+        note="in another namespace where a ReferenceGrant there allows it",
+    ),
+    FieldVerdict(fields=("plugins[]",), likeness=Likeness.SAME, note="an authentication plugin there is a credential"),
+)
+ROUTE_PLUGIN_CONFIG_FIELDS: Final = (
+    FieldVerdict(
+        fields=("plugins[]",),
+        likeness=Likeness.UNUSED,
+        note="checked, and not in force: the HTTPRoutes and GRPCRoutes that name it are not served",
+    ),
+)
 
 APISIX_FIELDS: Final[Mapping[str, Sequence[FieldVerdict]]] = {
     APISIX_ROUTE.resource: ROUTE_FIELDS,
@@ -313,5 +342,7 @@ APISIX_FIELDS: Final[Mapping[str, Sequence[FieldVerdict]]] = {
     APISIX_GLOBAL_RULE.resource: _PLUGINS,
     APISIX_CLUSTER_CONFIG.resource: CLUSTER_CONFIG_FIELDS,
     GATEWAY_PROXY.resource: GATEWAY_PROXY_FIELDS,
+    GATEWAY_CONSUMER.resource: GATEWAY_CONSUMER_FIELDS,
+    ROUTE_PLUGIN_CONFIG.resource: ROUTE_PLUGIN_CONFIG_FIELDS,
 }
 """By resource."""

@@ -3,7 +3,7 @@
 What they say takes effect elsewhere; here is what their authors are told of them.
 """
 
-from headgate.common.problems import Problem
+from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import ConsumerGroup, Provenance
 from headgate.translator.dialects.apisix.backends import read_discovery
@@ -12,11 +12,12 @@ from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS
 from headgate.translator.dialects.apisix.labels import CONSUMER_GROUP, group_name, labels_of
 from headgate.translator.dialects.apisix.models.cluster import ClusterConfigSpec
 from headgate.translator.dialects.apisix.models.fields import Model
+from headgate.translator.dialects.apisix.models.gateway_consumer import NamedPlugin
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.plugins import Plugins, read_all
 from headgate.translator.dialects.apisix.reading import Part, Spec, refuse, warn
 from headgate.translator.dialects.apisix.upstream import read_fields, read_upstream, settings_for
-from headgate.translator.fragment import Fragment
+from headgate.translator.fragment import TARGETS_NOT_SERVED, Fragment
 from headgate.translator.graph import Lookups
 from headgate.translator.manifest import creation_time
 from headgate.translator.shared_plugins import SharedPlugins
@@ -28,6 +29,10 @@ class _Rest(Model):
     """What of a spec is not plugins."""
 
     ingress_class_name: str = ""
+
+
+class _NoMore(Model):
+    """What of a spec that holds nothing but plugins is not plugins."""
 
 
 def translate_upstream(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:
@@ -69,6 +74,23 @@ def translate_plugin_config(ref: ObjectRef, manifest: JsonObject, context: Conte
         falls_through=True,
         backends=plugins.backends if is_for_group else (),
     )
+
+
+def translate_route_plugin_config(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:
+    """Return what is wrong with a PluginConfig of v1alpha1, and that nothing that names one is served."""
+    problems: list[Problem] = []
+    spec = Spec(manifest.get("spec"), problems)
+    parts = [
+        Part(Plugin(name=part.value.name, config=part.value.config), part.field)
+        for part in spec.each("plugins", NamedPlugin)
+    ]
+    if not parts and not problems:
+        problems.append(refuse("Required", "spec.plugins", "must be given: what the routes that name this run"))
+    spec.rest(_NoMore, "plugins")
+    read_all(parts, ref.namespace, context, problems)
+    message = "checked, and not in force anywhere: HTTPRoutes and GRPCRoutes, which name it, are not served"
+    problems.append(Problem(severity=Severity.INFO, reason=TARGETS_NOT_SERVED, field="spec", message=message))
+    return Fragment(identify(ref, manifest), problems=tuple(problems), falls_through=True)
 
 
 def translate_global_rule(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:

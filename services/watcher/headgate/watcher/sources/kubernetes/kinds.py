@@ -12,6 +12,7 @@ from headgate.common.resources import (
     APISIX_KINDS,
     ENDPOINT_SLICE,
     ENDPOINTS,
+    GATEWAY_KINDS,
     INGRESS,
     INGRESS_CLASS,
     LEGACY_INGRESS,
@@ -38,7 +39,7 @@ KIND_CHOICES: Sequence[KindChoice] = (
     (NAMESPACE,),
     (SECRET,),
     (SERVICE_EXPORT,),
-    *((kind,) for kind in APISIX_KINDS),
+    *((kind,) for kind in (*GATEWAY_KINDS, *APISIX_KINDS)),
 )
 POD_CHOICE: KindChoice = (POD,)
 """Read only where that is asked for: a cluster has many."""

@@ -1,0 +1,98 @@
+"""One Consumer of v1alpha1 to one consumer of the table, beside those of ApisixConsumers.
+
+Whose it is goes by its Gateway, as with Apache APISIX. One whose Gateway there is not is nobody's: it recognises nobody
+until the Gateway is there, and is told so.
+"""
+
+from dataclasses import replace
+
+from headgate.common.problems import Problem
+from headgate.common.resources import APISIX_GROUP, GATEWAY_CONSUMER, SECRET, JsonObject, ObjectRef
+from headgate.translator.classes import ClassSettings
+from headgate.translator.dialects.apisix.context import Context
+from headgate.translator.dialects.apisix.credentials import (
+    WrittenCredential,
+    contribute,
+    from_secret,
+    read_sealed,
+    renamed,
+    split_plugins,
+)
+from headgate.translator.dialects.apisix.models.fields import Model
+from headgate.translator.dialects.apisix.models.gateway_consumer import GatewayCredential, GatewayRef, NamedPlugin
+from headgate.translator.dialects.apisix.models.plugin import Plugin
+from headgate.translator.dialects.apisix.reading import Part, Spec, refuse
+from headgate.translator.fragment import Fragment
+from headgate.translator.gateways import GATEWAYS, Party, is_granted, owns_gateway
+from headgate.translator.graph import Lookups
+from headgate.translator.manifest import as_object, as_text
+
+
+class _Gateway(Model):
+    """What of a spec says whose it is."""
+
+    gateway_ref: GatewayRef
+
+
+def is_of_our_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups, settings: ClassSettings) -> bool:
+    """Whether a Consumer is ours by its Gateway, or nobody's."""
+    written = as_object(as_object(manifest.get("spec")).get("gatewayRef"))
+    class_name = lookups.get(GATEWAYS, as_text(written.get("namespace")) or ref.namespace, as_text(written.get("name")))
+    return class_name is None or owns_gateway(class_name, lookups, settings)
+
+
+def translate_gateway_consumer(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:
+    """Return what a Consumer that is ours contributes."""
+    problems: list[Problem] = []
+    spec = Spec(manifest.get("spec"), problems)
+    found = spec.rest(_Gateway, "credentials", "plugins")
+    is_there = found is not None and _is_there(found.gateway_ref, ref, context, problems)
+    parts = [
+        Part(Plugin(name=part.value.name, config=part.value.config, **_sealed(part.value)), part.field)
+        for part in spec.each("plugins", NamedPlugin)
+    ]
+    plugins, credentials = split_plugins(parts)
+    written = [_read(ref, part, context, problems) for part in spec.each("credentials", GatewayCredential)]
+    if not written and not credentials and not problems:
+        problems.append(refuse("Required", "spec.credentials", "must have at least one: nobody is recognised without"))
+    known = [*(one for one in written if one is not None), *credentials]
+    fragment = contribute(ref, manifest, context, known, plugins, problems)
+    return fragment if is_there else replace(fragment, own=(), backends=())
+
+
+def _sealed(plugin: NamedPlugin) -> JsonObject:
+    return {name: value for name, value in (plugin.model_extra or {}).items() if name == "sealed"}
+
+
+def _is_there(gateway: GatewayRef, ref: ObjectRef, context: Context, problems: list[Problem]) -> bool:
+    namespace = gateway.namespace or ref.namespace
+    if context.lookups is None or context.lookups.get(GATEWAYS, namespace, gateway.name) is not None:
+        return True
+    message = f"Gateway {namespace}/{gateway.name} is not there: nobody is recognised by this"
+    problems.append(refuse("GatewayNotFound", "spec.gatewayRef.name", message, gateway.name))
+    return False
+
+
+def _read(
+    ref: ObjectRef, part: Part[GatewayCredential], context: Context, problems: list[Problem]
+) -> WrittenCredential | None:
+    credential, field = part.value, part.field
+    if credential.secret_ref is None:
+        sealed = read_sealed(credential)
+        config = {name: value for name, value in renamed(credential.config or {}).items() if name not in sealed}
+        return WrittenCredential(credential.type, config, sealed, f"{field}.config", credential.name)
+    if context.lookups is None:
+        return None
+    secret = Part(credential.secret_ref, f"{field}.secretRef")
+    namespace = secret.value.namespace or ref.namespace
+    if namespace != ref.namespace and not _is_granted(ref, namespace, secret.value.name, context.lookups):
+        message = f"Secret {namespace}/{secret.value.name}: no ReferenceGrant there allows Consumers of {ref.namespace}"
+        problems.append(refuse("RefNotPermitted", f"{secret.field}.namespace", message, namespace))
+        return None
+    found = from_secret(credential.type, namespace, secret, context.lookups, problems)
+    return found and found._replace(name=credential.name)
+
+
+def _is_granted(ref: ObjectRef, namespace: str, name: str, lookups: Lookups) -> bool:
+    source = Party(APISIX_GROUP, GATEWAY_CONSUMER.kind, ref.namespace)
+    return is_granted(lookups, source, Party(SECRET.group, SECRET.kind, name), namespace)
