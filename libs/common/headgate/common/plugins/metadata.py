@@ -87,7 +87,6 @@ METADATA: Mapping[str, type[PluginMetadata]] = MappingProxyType(
         "file-logger": FileLoggerMetadata,
         "http-logger": LoggerMetadata,
         "kafka-logger": LoggerMetadata,
-        "kafka-logger": LoggerMetadata,
         "limit-count": LimitCountMetadata,
         "syslog": LoggerMetadata,
         "tcp-logger": LoggerMetadata,
