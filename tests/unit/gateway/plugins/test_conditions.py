@@ -1,8 +1,9 @@
 import pytest
 
 from headgate.gateway.plugins.conditions import compile_expressions
+from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import Response
-from unit.gateway.plugins.running import request
+from unit.gateway.plugins.running import chain, request
 
 ASKED = request("/p?n=18&e=", [("X-Name", "Jack"), ("Accept", "a, b"), ("Cookie", "s=1; t=2")])
 
@@ -69,3 +70,23 @@ def test_all_of_several_have_to_hold() -> None:
 def test_what_is_no_condition_is_refused(expression) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         compile_expressions((expression,))
+
+
+@pytest.mark.parametrize("name", ["post_arg.a[?(@.b)]", "post_arg.a..b", "post_arg.a*"])
+def test_a_path_that_is_more_than_names_and_indexes_is_refused(name) -> None:
+    with pytest.raises(ValueError, match="must be a path of names and indexes"):
+        compile_expressions(([name, "==", "1"],))
+
+
+def test_fields_of_the_body_are_read_again_when_a_plugin_has_replaced_it() -> None:
+    asked = request("/", [("Content-Type", "application/json")], method="POST", body=b'{"a": 1}')
+    takes = compile_expressions((["post_arg.a", "==", "1"],))
+    assert takes is not None
+    assert [takes(asked, None), takes(asked, None)] == [True, True]
+    asked.replace_body(b'{"a": 2}')
+    assert not takes(asked, None)
+
+
+def test_where_no_body_is_waited_for_its_fields_are_refused() -> None:
+    with pytest.raises(PluginRefused, match=r"vars: fields of the body \(post_arg\) are not looked at here"):
+        chain(("response-rewrite", {"status_code": 200, "vars": [["post_arg.a", "==", "1"]]}))

@@ -90,7 +90,7 @@ async def test_a_token_is_asked_about_by_a_client_that_signs_in_with_one() -> No
             "is no private key in PEM for ES512",
         ),
         ({"use_par": True}, "use_par is not taken; say it in par.enabled"),
-        ({"accept_none_alg": True}, "accept_none_alg is refused"),
+        ({"accept_none_alg": True}, "accept_none_alg: must be false: anybody could write"),
         ({"dpop": {"enabled": True}}, "dpop needs private_key and public_jwk"),
         (
             {"dpop": {"enabled": True, "private_key": pem(EC_KEY), "public_jwk": {"kty": "EC", "d": "x"}}},

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from fakes.proxied import OK, Proxied, Script, Target, answering, proxied
+from fakes.proxied import OK, Conversation, Proxied, Script, Target, answering, proxied
 from fakes.waiting import until
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.interface import PluginServices
+from headgate.gateway.proxy.body_fields import MAX_PARSED_BODY
 from headgate.gateway.proxy.policies import RoutePolicies
+from unit.gateway.plugins.people import chain_for, consumer, directory
 from unit.gateway.plugins.running import REGISTRY, chain, unsealed
 
 GET = b"GET /a/b?q=1 HTTP/1.1\r\nHost: a.example\r\nAccept-Encoding: gzip\r\nX-Old: 1\r\n\r\n"
@@ -200,3 +202,86 @@ async def test_circuit_opens_for_an_upstream_that_is_gone() -> None:
             await client.send(GET)
             heads.append((await client.answer())[0].split(b" ")[1])
     assert heads == [b"502", b"502", b"599"]
+
+
+async def test_the_choice_of_an_endpoint_knows_who_the_plugins_recognised() -> None:
+    known: list[bytes] = []
+
+    class Noting(Target):
+        def choose(self, tried: Any, source: Any) -> Any:
+            known.append(source.facts().consumer)
+            return super().choose(tried, source)
+
+    async with proxied(answering(OK)) as proxy:
+        policies = RoutePolicies()
+        policies.chain = chain_for(directory(consumer("jack", ("key-auth", {"key": "one"}))), ("key-auth", {}))
+        proxy.router.target = Noting(proxy.target.pools, policies=policies)
+        client = await proxy.connect()
+        await client.send(GET.replace(b"X-Old: 1", b"apikey: one"))
+        await client.answer()
+    assert known == [b"jack"]
+
+
+BODY = {"case": [["post_arg.items[*].sku", "has", "gold"]], "actions": [["return", {"code": 403}]]}
+LONG = b'{"items": [{"sku": "gold"}], "x": "' + b"x" * MAX_PARSED_BODY + b'"}'
+POST = b"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Type: application/json\r\n"
+
+
+def framed(body: bytes, framing: str) -> bytes:
+    if framing == "length":
+        return b"Content-Length: %d\r\n\r\n" % len(body) + body
+    return b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n"
+
+
+class Received:
+    """An origin that keeps what it got behind the head, and answers once it has the end of the body."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    async def __call__(self, conversation: Conversation) -> None:
+        await conversation.head()
+        while b"}" not in self.data[-8:] and (part := await conversation.reader.read(65536)):
+            self.data += part
+        await conversation.send(OK)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"), [(b'{"items": [{"sku": "tin"}, {"sku": "gold"}]}', b"403"), (b'{"items": [1]}', b"200")]
+)
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+async def test_a_condition_on_the_body_waits_for_it(body: bytes, status: bytes, framing: str) -> None:
+    received = Received()
+    async with plugged(received, ("workflow", {"rules": [BODY]})) as proxy:
+        client = await proxy.connect()
+        await client.send(POST + framed(body, framing), bytewise=True)
+        assert (await client.head())[9:12] == status
+    assert (body in received.data) is (status == b"200")
+
+
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+@pytest.mark.parametrize(
+    ("use", "status"),
+    [
+        (("workflow", {"rules": [BODY]}), b"413"),
+        (("ip-restriction", {"whitelist": ["10.0.0.1"], "_meta": {"filter": BODY["case"]}}), b"413"),
+        (("traffic-split", {"rules": [{"match": [{"vars": BODY["case"]}]}]}), b"200"),
+        (("fault-injection", {"abort": {"http_status": 500, "vars": [BODY["case"]]}}), b"200"),
+    ],
+)
+async def test_a_body_is_not_padded_past_a_guard(use: Any, status: bytes, framing: str) -> None:
+    received = Received()
+    async with plugged(received, use) as proxy:
+        client = await proxy.connect()
+        await client.send(POST + framed(LONG, framing))
+        assert (await client.head())[9:12] == status
+    assert bool(received.data) is (status == b"200")
+    assert received.data.count(b"x" * 1000) in (0, MAX_PARSED_BODY // 1000)
+
+
+async def test_a_body_without_fields_is_not_waited_for() -> None:
+    async with plugged(answering(OK), ("workflow", {"rules": [BODY]})) as proxy:
+        client = await proxy.connect()
+        head = b"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Type: video/mp4\r\nContent-Length: 2\r\n\r\n"
+        await client.send(head + b"a")
+        await until(lambda: bool(proxy.origin.heads))

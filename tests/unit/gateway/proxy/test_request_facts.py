@@ -4,11 +4,22 @@ import pytest
 
 from fakes.proxied import proxied
 from fakes.requests import request_facts
-from headgate.gateway.proxy.facts import MAX_FORM_FIELDS, MAX_PARSED_BODY, RequestFacts
+from headgate.gateway.proxy.body_fields import MAX_FIELDS, MAX_PARSED_BODY
+from headgate.gateway.proxy.facts import RequestFacts
 from headgate.gateway.proxy.seam import RequestSource
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 JSON = {"Content-Type": "application/json"}
+PARTS = {"Content-Type": 'multipart/form-data; boundary="x"'}
+
+
+def parts(*fields: bytes) -> bytes:
+    return b"".join(b"--x\r\nContent-Disposition: form-data; " + each + b"\r\n" for each in fields) + b"--x--\r\n"
+
+
+def field(facts: RequestFacts, name: str) -> str | None:
+    fields = facts.body_fields()
+    return None if fields is None else fields.first(name)
 
 
 @pytest.mark.parametrize(
@@ -96,26 +107,61 @@ def test_the_host_is_a_header_too() -> None:
         ({"Content-Type": "APPLICATION/JSON"}, b'{"a": "b"}', "a", "b"),
         ({"Content-Type": "text/json"}, b'{"a": "b"}', "a", None),
         ({}, b"a=1", "a", None),
+        (PARTS, parts(b'name="a"\r\n\r\n1', b'name="b"\r\n\r\n2', b'name="a"\r\n\r\n3'), "a", "1"),
+        (PARTS, parts(b'name="a"\r\n\r\n1', b'name="b"\r\n\r\n'), "b", ""),
+        (PARTS, parts(b'name="a"; filename="f"\r\nContent-Type: text/plain\r\n\r\nx\r\ny'), "a", "x\r\ny"),
+        (PARTS, parts(b'name="a"\r\n\r\n\xff'), "a", "\ufffd"),
+        (PARTS, parts(b'name="a"\r\n\r\n1')[:-6], "a", None),
+        (PARTS, b"--y--\r\n", "a", None),
+        ({"Content-Type": "multipart/form-data"}, parts(b'name="a"\r\n\r\n1'), "a", None),
+        ({"Content-Type": "multipart/mixed; boundary=x"}, parts(b'name="a"\r\n\r\n1'), "a", None),
         (JSON, b'{"a": "' + b"x" * MAX_PARSED_BODY + b'"}', "a", None),
     ],
 )
 def test_body_fields_are_read(headers: dict[str, str], body: bytes, name: str, value: str | None) -> None:
     facts = request_facts(headers=headers, body=body)
-    assert [facts.body_field(name), facts.body_field(name)] == [value, value]
+    assert [field(facts, name), field(facts, name)] == [value, value]
 
 
 def test_a_form_has_a_bounded_number_of_fields() -> None:
-    body = b"&".join(b"f%d=1" % number for number in range(MAX_FORM_FIELDS + 1))
+    body = b"&".join(b"f%d=1" % number for number in range(MAX_FIELDS + 1))
     facts = request_facts(headers=FORM, body=body)
-    assert facts.body_field(f"f{MAX_FORM_FIELDS - 1}") == "1"
-    assert facts.body_field(f"f{MAX_FORM_FIELDS}") is None
+    assert field(facts, f"f{MAX_FIELDS - 1}") == "1"
+    assert field(facts, f"f{MAX_FIELDS}") is None
+
+
+def test_a_form_in_parts_has_a_bounded_number_of_fields() -> None:
+    fields = [b'name="f%d"\r\n\r\n1' % number for number in range(MAX_FIELDS + 1)]
+    assert field(request_facts(headers=PARTS, body=parts(*fields[:-1])), f"f{MAX_FIELDS - 1}") == "1"
+    assert field(request_facts(headers=PARTS, body=parts(*fields)), "f0") is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "name", "values"),
+    [
+        (JSON, b'{"m": [{"r": "a"}, {"r": 2}, {}, 3]}', "m.*.r", ["a", "2"]),
+        (JSON, b'{"m": {"x": [1], "y": [2, 3]}}', "m.*.*", ["1", "2", "3"]),
+        (JSON, b'{"m": {"x": [1], "y": [2, 3]}}', "*.*.1", ["3"]),
+        (JSON, b'{"m": [1]}', "m.0", ["1"]),
+        (JSON, b'{"m": 1}', "m.*", []),
+        (JSON, b'{"m": []}', "m.*", []),
+        (JSON, b"{", "*", []),
+        (JSON, b"[" + b"1," * MAX_FIELDS + b"1]", "*", ["1"] * MAX_FIELDS),
+        (FORM, b"*=1&a=2", "*", ["1"]),
+        (FORM, b"a=2", "a.*", []),
+    ],
+)
+def test_a_star_stands_for_each_member(headers, body: bytes, name: str, values: list[str]) -> None:
+    fields = request_facts(headers=headers, body=body).body_fields()
+    assert fields is not None
+    assert fields.all(name) == values
 
 
 def test_a_body_that_comes_later_is_read_then() -> None:
     facts = request_facts(headers=FORM)
-    assert facts.body_field("a") is None
+    assert field(facts, "a") is None
     facts.body = b"a=1"
-    assert facts.body_field("a") == "1"
+    assert field(facts, "a") == "1"
 
 
 async def test_an_exchange_tells_routes_what_the_upstream_will_see() -> None:

@@ -6,8 +6,12 @@
 Operators: `==`, `~=`, `>`, `>=`, `<`, `<=`, `~~` (RE2, anywhere), `~*` (the same, ignoring case), `in`, `has` (member
 of a comma-separated value), `ipmatch`; a `!` before one turns it round. Absent variables satisfy only `~=` and what is
 turned round. `status` is the answer's.
+
+`post_arg.order.items[0].sku` is a field of the request's body, `post_arg.items[*].sku` that of each item, of which one
+has to satisfy the operator.
 """
 
+import re
 from collections.abc import Callable
 from typing import Annotated, NamedTuple
 
@@ -38,8 +42,42 @@ class Joined(NamedTuple):
 
 Expression = Comparison | Joined
 
+_INDEX = re.compile(r"\[([0-9]+|\*)\]")
+_OF_BODY = ("post_arg.", "post_arg_")
 _JOINS = {"AND": (True, False), "OR": (False, False), "!AND": (True, True), "!OR": (False, True)}
 """Whether all parts are needed, and whether the opposite is asked for."""
+
+
+def body_path(name: str) -> str:
+    """Return a JSON path of Apache APISIX as fields of bodies are named: `items[*].sku` is `items.*.sku`.
+
+    Raises:
+        ValueError: it has more than names, indexes and `*`.
+    """
+    path = _INDEX.sub(r".\1", name.removeprefix("$."))
+    if "[" in path or ".." in path or any("*" in step and step != "*" for step in path.split(".")):
+        raise ValueError("must be a path of names and indexes such as order.items[0].sku or items[*].sku, no filters")
+    return path
+
+
+def body_field(variable: str) -> str | None:
+    """Return the path of the body's field that a variable stands for; None: for none. Raises ValueError."""
+    for prefix in _OF_BODY:
+        if variable.startswith(prefix) and variable != prefix:
+            return body_path(variable.removeprefix(prefix))
+    return None
+
+
+def looks_at_body(expressions: tuple[JsonValue, ...]) -> bool:
+    """Tell whether conditions ask for fields of the request's body. Raises ValueError."""
+    parsed = parse_expressions(expressions)
+    return parsed is not None and _looks_at_body(parsed)
+
+
+def _looks_at_body(expression: Expression) -> bool:
+    if isinstance(expression, Comparison):
+        return body_field(expression.name) is not None
+    return any(_looks_at_body(part) for part in expression.parts)
 
 
 def _text(value: JsonValue) -> str:
@@ -108,6 +146,7 @@ def _parse_comparison(expression: list[JsonValue]) -> Comparison:
     if len(expression) != 3 or not isinstance(expression[0], str):
         raise ValueError('a comparison is ["name", "operator", value], with "!" before the operator to turn it round')
     name, operator, value = expression
+    body_field(str(name))
     if operator == "~=":
         operator, is_turned = "==", not is_turned
     if not isinstance(operator, str) or operator not in _READ:
@@ -120,8 +159,18 @@ def _check(expressions: tuple[JsonValue, ...]) -> tuple[JsonValue, ...]:
     return expressions
 
 
+def _check_head(expressions: tuple[JsonValue, ...]) -> tuple[JsonValue, ...]:
+    if looks_at_body(expressions):
+        raise ValueError(
+            "fields of the body (post_arg) are not looked at here; compare arg_NAME, http_NAME and the like"
+        )
+    return expressions
+
+
 Expressions = Annotated[tuple[JsonValue, ...], AfterValidator(_check)]
 """Conditions that all have to hold."""
+HeadExpressions = Annotated[tuple[JsonValue, ...], AfterValidator(_check_head)]
+"""The same where no body is waited for."""
 
 
 def _join(expressions: tuple[JsonValue, ...]) -> tuple[JsonValue, ...]:

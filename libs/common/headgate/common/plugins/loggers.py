@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from headgate.common.plugins.config import PluginConfig, SecretText
-from headgate.common.plugins.expressions import Expressions
+from headgate.common.plugins.expressions import Expressions, HeadExpressions
 from headgate.common.plugins.fields import check_url
 
 
@@ -21,7 +21,7 @@ class LoggerConfig(PluginConfig):
     """Only for requests for which these hold."""
     include_resp_body: bool = False
     """Log the answer's body."""
-    include_resp_body_expr: Expressions = ()
+    include_resp_body_expr: HeadExpressions = ()
     max_req_body_bytes: int = Field(default=524288, ge=1)
     """Longer bodies are logged up to here. A request whose body is longer than 1 MiB is logged without it."""
     max_resp_body_bytes: int = Field(default=524288, ge=1)
@@ -34,7 +34,7 @@ class FileLoggerConfig(LoggerConfig):
     path: str = Field(min_length=1)
     """`/dev/stdout`, `/dev/stderr`, or a file below the gateway's `plugin_log_dir`; of the latter a relative path is
     enough."""
-    match: Expressions = ()
+    match: HeadExpressions = ()
     """Only requests for which these hold are logged."""
 
 

@@ -40,6 +40,12 @@ def _checked_return(text: str) -> str:
     return text
 
 
+def _refused_unsigned(value: bool) -> bool:
+    if value:
+        raise ValueError("must be false: anybody could write a token that is not signed; have the provider sign")
+    return value
+
+
 UrlOrPath = Annotated[str, AfterValidator(_checked_return)]
 
 
@@ -163,7 +169,7 @@ class OpenidConnectConfig(PluginConfig):
     """What the provider says of the user, or the claims of the token, in `X-Userinfo`, JSON in base64."""
     set_refresh_token_header: bool = False
     """The token for renewal in `X-Refresh-Token`."""
-    accept_none_alg: bool = False
+    accept_none_alg: Annotated[bool, AfterValidator(_refused_unsigned)] = False
     """Only `false`: tokens without a signature are never taken."""
     accept_unsupported_alg: bool = True
     """Taken for compatibility: what cannot be checked is refused."""
@@ -181,8 +187,6 @@ class OpenidConnectConfig(PluginConfig):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.accept_none_alg:
-            raise ValueError("accept_none_alg is refused, anybody could write such a token; have the provider sign")
         if not self.bearer_only and self.session is None:
             raise ValueError("session.secret is required unless bearer_only is set")
         expected = self.token_signing_alg_values_expected

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from headgate.common.plugins.config import PluginConfig
-from headgate.common.plugins.expressions import Expressions
+from headgate.common.plugins.expressions import HeadExpressions
 from headgate.common.plugins.fields import HeaderName, HeaderTemplate, PatternText
 
 _MAX_BODY = 16 << 20
@@ -60,7 +60,7 @@ class ResponseRewriteConfig(PluginConfig):
     filters: tuple[BodySubstitution, ...] = ()
     """Replacements in the upstream's body, which is collected for them. One that is compressed is left as it is."""
     headers: AnswerHeaderChanges = AnswerHeaderChanges()
-    vars: Expressions = ()
+    vars: HeadExpressions = ()
     """Only answers for which these hold are changed: `[["status", "==", 200]]`."""
     max_resp_body_size: int = Field(default=_MAX_BODY, gt=0)
     """Bytes that `filters` collect; an answer with more is cut off."""

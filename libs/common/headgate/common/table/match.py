@@ -89,7 +89,8 @@ class Compare(Entry):
 
     subject: Subject
     name: str = ""
-    """Of the header, query parameter, cookie or body field."""
+    """Of the header, query parameter, cookie or body field; of the latter a path, in which `*` stands for each member:
+    one of them has to satisfy the comparison."""
     operator: Operator = Operator.EQUALS
     values: tuple[str, ...] = ()
     ignore_case: bool = False

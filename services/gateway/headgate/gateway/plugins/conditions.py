@@ -1,17 +1,22 @@
 """The conditions of a plugin's configuration (`common.plugins.expressions`), compiled."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pydantic import JsonValue
 
 from headgate.common.patterns import compile_pattern
-from headgate.common.plugins.expressions import Comparison, Expression, parse_expressions
+from headgate.common.plugins.expressions import Comparison, Expression, body_field, parse_expressions
 from headgate.gateway.plugins.addresses import NetworkSet
-from headgate.gateway.plugins.messages import Request, Response
+from headgate.gateway.plugins.messages import BodyTooLarge, Request, Response
 from headgate.gateway.plugins.variables import variable
+from headgate.gateway.proxy.body_fields import MAX_PARSED_BODY, BodyFields, has_fields
+
+_FIELDS = "conditions.body"
+"""Variable of a request that keeps what was read of its body."""
 
 Takes = Callable[[Request, Response | None], bool]
+Hook = Callable[[Request], Response | Awaitable[Response | None] | None]
 _Test = Callable[[str], bool]
 
 
@@ -71,9 +76,49 @@ def _compile(expression: Expression) -> Takes:
 def _compile_comparison(comparison: Comparison) -> Takes:
     name, is_turned = comparison.name, comparison.is_turned
     test = _TESTS[comparison.operator](comparison.value)
+    field = body_field(name)
+    if field is not None:
+        return lambda request, _: any(map(test, _fields(request).all(field))) is not is_turned
 
     def takes(request: Request, response: Response | None) -> bool:
         given = str(response.status) if name == "status" and response is not None else variable(request, name)
         return (given is not None and test(given)) is not is_turned
 
     return takes
+
+
+def _fields(request: Request) -> BodyFields:
+    """Return the fields of a request's body, none if it was not read; parsed again if a plugin has replaced it."""
+    body = request.body or b""
+    kept = request.variables.get(_FIELDS)
+    if isinstance(kept, tuple) and kept[0] is body:
+        known: BodyFields = kept[1]
+        return known
+    fields = BodyFields(_content_type(request), body)
+    request.variables[_FIELDS] = (body, fields)
+    return fields
+
+
+def _content_type(request: Request) -> bytes:
+    return (request.headers.get("Content-Type") or "").encode("latin-1")
+
+
+def with_body(request: Request, hook: Hook, *, is_guard: bool) -> Response | Awaitable[Response | None] | None:
+    """Call a hook whose conditions ask for fields of the body, once it is there; at once if it can have none.
+
+    With `is_guard` the conditions may keep requests out: one with a body that is too long for them is refused with 413,
+    as padding would bring it past them. Without this it has no fields.
+    """
+    if request.content_length == 0 or not has_fields(_content_type(request)):
+        return hook(request)
+    return _call_with_body(request, hook, is_guard)
+
+
+async def _call_with_body(request: Request, hook: Hook, is_guard: bool) -> Response | None:
+    try:
+        await request.read_body(MAX_PARSED_BODY)
+    except BodyTooLarge:
+        if is_guard:
+            raise
+    outcome = hook(request)
+    return outcome if outcome is None or isinstance(outcome, Response) else await outcome

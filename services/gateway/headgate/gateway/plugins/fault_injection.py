@@ -4,8 +4,9 @@ import asyncio
 import random
 from collections.abc import Awaitable
 
+from headgate.common.plugins.expressions import looks_at_body
 from headgate.common.plugins.fault_injection import FaultInjectionConfig
-from headgate.gateway.plugins.conditions import Takes, compile_expressions
+from headgate.gateway.plugins.conditions import Takes, compile_expressions, with_body
 from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.patterns import Template
 
@@ -21,6 +22,8 @@ class FaultInjection(Plugin[FaultInjectionConfig]):
         super().__init__(config, services)
         self._aborts = compile_expressions(config.abort.vars) if config.abort else None
         self._delays = compile_expressions(config.delay.vars) if config.delay else None
+        parts = (config.abort, config.delay)
+        self._needs_body = any(looks_at_body(part.vars) for part in parts if part is not None)
         self._body = Template(config.abort.body) if config.abort else None
         self._headers = (
             [(name, Template(value)) for name, value in config.abort.headers.items()] if config.abort else []
@@ -28,6 +31,9 @@ class FaultInjection(Plugin[FaultInjectionConfig]):
 
     def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
         """Delay or answer the request, if it is drawn."""
+        return with_body(request, self._inject, is_guard=False) if self._needs_body else self._inject(request)
+
+    def _inject(self, request: Request) -> Response | Awaitable[Response | None] | None:
         delay = self.config.delay
         if delay is not None and _is_drawn(request, delay.percentage, self._delays):
             return self._late(request, delay.duration)

@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl
 
+from headgate.common.plugins.expressions import looks_at_body
 from headgate.common.plugins.loggers import LoggerConfig
-from headgate.gateway.plugins.conditions import compile_expressions
+from headgate.gateway.plugins.conditions import compile_expressions, with_body
 from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.interface import BodyFilter, BodyTooLarge, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.patterns import Template
@@ -36,6 +37,7 @@ class LoggerPlugin(Plugin[C]):
         super().__init__(config, services)
         self._format = _compile_object(config.log_format) if config.log_format is not None else None
         self._takes_request = compile_expressions(config.include_req_body_expr)
+        self._needs_body = looks_at_body(config.include_req_body_expr)
         self._takes_response = compile_expressions(config.include_resp_body_expr)
         self._place = f"log.{id(self)}"
         """Where a request's `_Seen` is."""
@@ -50,6 +52,11 @@ class LoggerPlugin(Plugin[C]):
         seen = request.variables[self._place] = _Seen(self.services.clock)
         if not config.include_req_body or request.content_length == 0:
             return None
+        if self._needs_body:
+            return with_body(request, lambda request: self._note_body(request, seen), is_guard=False)
+        return self._note_body(request, seen)
+
+    def _note_body(self, request: Request, seen: "_Seen") -> Any:
         if self._takes_request is not None and not self._takes_request(request, None):
             return None
         return self._read_body(request, seen)

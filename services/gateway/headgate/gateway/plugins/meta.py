@@ -4,8 +4,9 @@ import json
 from collections.abc import Awaitable
 from typing import Any
 
+from headgate.common.plugins.expressions import looks_at_body
 from headgate.common.plugins.meta import PluginMeta
-from headgate.gateway.plugins.conditions import compile_expressions
+from headgate.gateway.plugins.conditions import compile_expressions, with_body
 from headgate.gateway.plugins.interface import BodyFilter, Plugin, Request, Response
 
 
@@ -20,6 +21,7 @@ class UnderMeta(Plugin[Any]):
         self.waits_for_consumer = plugin.waits_for_consumer
         self.plugin = plugin
         self._takes = compile_expressions(meta.filter)
+        self.needs_body = looks_at_body(meta.filter)
         self._decision = f"_meta.{id(self)}"
         self._answer: bytes | None = None
         self._answer_type = "text/plain; charset=utf-8"
@@ -39,6 +41,9 @@ class UnderMeta(Plugin[Any]):
 
     def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
         """Ask the plugin, if the request is for it."""
+        return with_body(request, self._ask, is_guard=True) if self.needs_body else self._ask(request)
+
+    def _ask(self, request: Request) -> Response | Awaitable[Response | None] | None:
         if not self._is_on(request):
             return None
         outcome = self.plugin.on_request(request)
@@ -83,5 +88,7 @@ def under(meta: PluginMeta, plugin: Plugin[Any]) -> Plugin[Any]:
 
 def overrides(plugin: Plugin[Any], hook: str) -> bool:
     """Tell whether a plugin has a hook of its own."""
+    if isinstance(plugin, UnderMeta) and hook == "on_request" and plugin.needs_body:
+        return True
     inner = plugin.plugin if isinstance(plugin, UnderMeta) else plugin
     return getattr(type(inner), hook) is not getattr(Plugin, hook)

@@ -4,10 +4,13 @@ The first rule that takes a request chooses among its upstreams by their weights
 the route's own. Requests that no rule takes go there too. An upstream that the table lacks answers its share with 503.
 """
 
+from collections.abc import Awaitable
+
+from headgate.common.plugins.expressions import looks_at_body
 from headgate.common.plugins.traffic_split import SplitRule, TrafficSplitConfig
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin
-from headgate.gateway.plugins.conditions import Takes, compile_expressions
-from headgate.gateway.plugins.interface import Plugin, PluginServices, Request
+from headgate.gateway.plugins.conditions import Takes, compile_expressions, with_body
+from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.targets import Endpoints
 
 
@@ -44,10 +47,15 @@ class TrafficSplit(Plugin[TrafficSplitConfig]):
     def __init__(self, config: TrafficSplitConfig, services: PluginServices) -> None:
         super().__init__(config, services)
         self._rules = [_Rule(rule, services) for rule in config.rules]
+        self._needs_body = any(looks_at_body(match.vars) for rule in config.rules for match in rule.match)
 
-    def on_request(self, request: Request) -> None:
+    def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
         """Choose."""
+        return with_body(request, self._choose, is_guard=False) if self._needs_body else self._choose(request)
+
+    def _choose(self, request: Request) -> Response | None:
         for rule in self._rules:
             if rule.takes(request):
                 request.endpoints = rule.choose()
-                return
+                break
+        return None

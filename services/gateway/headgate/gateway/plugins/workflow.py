@@ -3,8 +3,9 @@
 from collections.abc import Awaitable
 from typing import Any
 
+from headgate.common.plugins.expressions import looks_at_body
 from headgate.common.plugins.workflow import Action, LimitCountAction, ReturnAction, WorkflowConfig
-from headgate.gateway.plugins.conditions import Takes, compile_expressions
+from headgate.gateway.plugins.conditions import Takes, compile_expressions, with_body
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.limit_conn import LimitConn
 from headgate.gateway.plugins.limit_count import LimitCount
@@ -23,10 +24,14 @@ class Workflow(Plugin[WorkflowConfig]):
         for number, rule in enumerate(config.rules):
             own = services.within(f"workflow {number}")
             self._rules.append((compile_expressions(rule.case), _make(rule.actions[0], own)))
+        self._needs_body = any(looks_at_body(rule.case) for rule in config.rules)
         self._chosen = f"workflow.{id(self)}"
 
     def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
         """Find the rule, and do what it says."""
+        return with_body(request, self._follow, is_guard=True) if self._needs_body else self._follow(request)
+
+    def _follow(self, request: Request) -> Response | Awaitable[Response | None] | None:
         for takes, action in self._rules:
             if takes is None or takes(request, None):
                 request.variables[self._chosen] = action

@@ -135,6 +135,8 @@ def _all_known(decides: tuple[Decide, ...], *, wanted: bool) -> Decide:
 
 
 def _compile_compare(compare: Compare, field: str) -> Decide:
+    if compare.subject is Subject.BODY:
+        return _compile_body(compare, field)
     get = subject_getter(compare)
     if compare.operator is Operator.PRESENT:
         decide: Decide = lambda facts: get(facts) is not None  # noqa: E731 - one of a family of closures
@@ -147,11 +149,22 @@ def _compile_compare(compare: Compare, field: str) -> Decide:
             value = get(facts)
             return value is not None and test(value)
 
-    return _after_body(decide) if compare.subject is Subject.BODY else decide
+    return decide
 
 
-def _after_body(decide: Decide) -> Decide:
-    return lambda facts: None if facts.body is None else decide(facts)
+def _compile_body(compare: Compare, field: str) -> Decide:
+    """Compile a comparison that one of the fields has to hold which the name stands for."""
+    name = compare.name
+    test = None if compare.operator is Operator.PRESENT else _compile_test(compare, field)
+
+    def decide(facts: RequestFacts) -> bool | None:
+        fields = facts.body_fields()
+        if fields is None:
+            return None
+        values = fields.all(name)
+        return bool(values) if test is None else any(test(value.encode("utf-8", "replace")) for value in values)
+
+    return decide
 
 
 def _method_equals(compare: Compare) -> Decide:
@@ -204,7 +217,8 @@ _PLAIN_GETTERS: dict[Subject, Get] = {
 
 def _body_getter(name: str) -> Get:
     def get(facts: RequestFacts) -> bytes | None:
-        value = facts.body_field(name)
+        fields = facts.body_fields()
+        value = None if fields is None else fields.first(name)
         return None if value is None else value.encode("utf-8", "replace")
 
     return get

@@ -224,6 +224,12 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
         ("Cookie", "id", "a.com/", {"headers": {"Cookie": "x=2; id=1"}}),
         ("Body", "id", "a.com/", {"method": "POST", "headers": FORM, "body": b"id=1"}),
         ("Body", "a.ids[0]", "a.com/", {"method": "POST", "headers": JSON, "body": b'{"a": {"ids": [1]}}'}),
+        (
+            "Body",
+            "items[*].id",
+            "a.com/",
+            {"method": "POST", "headers": JSON, "body": b'{"items": [{"id": 2}, {"id": 1}]}'},
+        ),
         ("Variable", "arg_id", "a.com/?id=1", {}),
         ("Variable", "http_x_id", "a.com/", {"headers": {"X-Id": "1"}}),
         ("Variable", "cookie_id", "a.com/", {"headers": {"Cookie": "id=1"}}),
@@ -279,7 +285,9 @@ def test_all_expressions_have_to_hold() -> None:
         ({"subject": {"scope": "header", "name": "a"}, "op": "Equal", "value": "1"}, "subject.scope"),
         ({"subject": {"scope": "Header"}, "op": "Equal", "value": "1"}, "subject.name"),
         ({"subject": {"scope": "Variable", "name": "nothing"}, "op": "Equal", "value": "1"}, "subject.name"),
-        ({"subject": {"scope": "Body", "name": "a[*].b"}, "op": "Equal", "value": "1"}, "subject.name"),
+        ({"subject": {"scope": "Body", "name": "a[?(@.b)].c"}, "op": "Equal", "value": "1"}, "subject.name"),
+        ({"subject": {"scope": "Body", "name": "a..c"}, "op": "Equal", "value": "1"}, "subject.name"),
+        ({"subject": {"scope": "Body", "name": "a.b*"}, "op": "Equal", "value": "1"}, "subject.name"),
     ],
 )
 def test_an_expression_that_means_nothing_is_refused_at_its_field(expr: Any, field: str) -> None:

@@ -6,6 +6,7 @@ What each operator does with an absent value follows lua-resty-expr: the negated
 import re
 from collections.abc import Callable
 
+from headgate.common.plugins.expressions import body_path
 from headgate.common.problems import Problem
 from headgate.common.table import AllOf, Compare, Condition, Not, Operator, Subject
 from headgate.translator.annotations.values import regex
@@ -14,7 +15,6 @@ from headgate.translator.dialects.apisix.models.route import Subject as ExprSubj
 from headgate.translator.dialects.apisix.reading import refuse
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,64}(?:\.[0-9]{0,64})?|\.[0-9]{1,64})")
-_INDEX = re.compile(r"\[([0-9]+)\]")
 _OPERATORS: dict[str, tuple[Operator, bool, bool]] = {
     "Equal": (Operator.EQUALS, False, False),
     "NotEqual": (Operator.EQUALS, True, False),
@@ -50,8 +50,8 @@ _FAMILIES: dict[str, tuple[Subject, Callable[[str], str]]] = {
     "arg_": (Subject.QUERY, str),
     "cookie_": (Subject.COOKIE, str),
     "http_": (Subject.HEADER, lambda name: name.replace("_", "-")),
-    "post_arg.": (Subject.BODY, lambda name: _body_path(name)),
-    "post_arg_": (Subject.BODY, lambda name: _body_path(name)),
+    "post_arg.": (Subject.BODY, body_path),
+    "post_arg_": (Subject.BODY, body_path),
 }
 
 
@@ -95,7 +95,7 @@ def read_subject(subject: ExprSubject) -> tuple[Subject, str]:
         raise ValueError(f"must be given, as the scope is {subject.scope}")
     if subject.scope == "Variable":
         return read_variable(subject.name)
-    name = _body_path(subject.name) if subject.scope == "Body" else subject.name
+    name = body_path(subject.name) if subject.scope == "Body" else subject.name
     return _SCOPES[subject.scope], name
 
 
@@ -109,14 +109,6 @@ def read_variable(variable: str) -> tuple[Subject, str]:
             return subject, read(name)
     known = ", ".join((*_VARIABLES, "arg_NAME", "cookie_NAME", "http_NAME", "post_arg.NAME"))
     raise ValueError(f"there is no variable of this name for routing; there are {known}")
-
-
-def _body_path(name: str) -> str:
-    """Return a JSON path of Apache APISIX as a table has it: `items[0].sku` is `items.0.sku`."""
-    path = _INDEX.sub(r".\1", name.removeprefix("$."))
-    if "[" in path or "*" in path or ".." in path:
-        raise ValueError("must be a path of names and indexes such as order.items[0].sku, without * or filters")
-    return path
 
 
 def all_of(conditions: list[Condition]) -> Condition | None:
