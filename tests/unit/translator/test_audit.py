@@ -140,7 +140,7 @@ def test_each_plugin_is_said_by_its_name() -> None:
 
 
 def test_what_is_wrong_with_a_field_leaves_those_beside_it_alone() -> None:
-    balancer = {"type": "chash", "hashOn": "vars", "key": "consumer_name"}
+    balancer = {"type": "chash", "hashOn": "vars", "key": "server_addr"}
     said = audited(resource("ApisixUpstream", "web", {"loadbalancer": balancer}))
     assert said["loadbalancer.key"].verdict is Verdict.REFUSED
     assert said["loadbalancer"].verdict is Verdict.HONOURED

@@ -198,6 +198,8 @@ def test_a_subset_without_healthy_endpoints_hands_its_clients_on() -> None:
         ("host", "", request("/a?q=1", headers={"X-User": "ann", "Cookie": "c=1"}, host="bar.com")),
         ("path", "", request("/b?q=1", headers={"X-User": "ann", "Cookie": "c=1"})),
         ("uri", "", request("/a?q=2", headers={"X-User": "ann", "Cookie": "c=1"})),
+        ("query-string", "", request("/a?q=2", headers={"X-User": "ann", "Cookie": "c=1"})),
+        ("consumer", "", request("/a?q=1", headers={"X-User": "ann", "Cookie": "c=1"}, client="192.0.2.9")),
     ],
 )
 def test_a_hash_depends_on_its_keys_alone(source: str, name: str, changed: AskedRequest) -> None:
@@ -213,6 +215,15 @@ def test_a_hash_depends_on_its_keys_alone(source: str, name: str, changed: Asked
 def test_the_path_is_hashed_without_the_query() -> None:
     by_path = RequestHash([HashKey(source="path")])
     assert by_path.of(request("/a?q=1")) == by_path.of(request("/a?q=2"))
+
+
+def test_a_consumer_is_hashed_wherever_it_comes_from() -> None:
+    by_consumer = RequestHash([HashKey(source="consumer")])
+    ann, same, bob = request(client="192.0.2.1"), request(client="192.0.2.2"), request(client="192.0.2.1")
+    for asked, name in ((ann, b"ann"), (same, b"ann"), (bob, b"bob")):
+        asked.facts().consumer = name
+    assert by_consumer.of(ann) == by_consumer.of(same)
+    assert by_consumer.of(ann) != by_consumer.of(bob)
 
 
 def test_keys_are_joined_and_one_of_them_is_enough() -> None:

@@ -65,9 +65,11 @@ class Policy(StrEnum):
 class HashKey(Entry):
     """What is hashed. A request that has none of it is balanced by round robin."""
 
-    source: Literal["header", "cookie", "query", "client", "host", "path", "uri", "mqtt-client-id"]
-    """`uri` is the path with its query; `mqtt-client-id` what an MQTT client of a stream route calls itself, or its
-    address where there is none."""
+    source: Literal[
+        "header", "cookie", "query", "client", "host", "path", "uri", "query-string", "consumer", "mqtt-client-id"
+    ]
+    """`uri` is the path with its query; `consumer` the name of the one that the route recognised, `mqtt-client-id` what
+    an MQTT client of a stream route calls itself, both the client's address where there is none."""
     name: str = ""
 
     @model_validator(mode="after")

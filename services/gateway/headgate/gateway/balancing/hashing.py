@@ -239,6 +239,10 @@ def _reader(key: HashKey) -> Read:
             return lambda facts: facts.path
         case "uri":
             return lambda facts: facts.target
+        case "query-string":
+            return lambda facts: facts.query or None
+        case "consumer":
+            return lambda facts: facts.consumer or facts.client or None
         case "mqtt-client-id":
             return _mqtt_client_id
 

@@ -156,6 +156,8 @@ class PluginRun:
         request, exchange = self._request, self._exchange
         if request.client != self._client:
             exchange.facts().client = request.client.encode("latin-1")
+        if request.consumer is not None:
+            exchange.facts().consumer = request.consumer.name.encode()
         if request.endpoints is not None and exchange.route is not None:
             exchange.route = ChosenUpstream(exchange.route, request.endpoints)
 

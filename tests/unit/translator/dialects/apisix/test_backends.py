@@ -186,6 +186,10 @@ def test_a_load_balancer_without_a_key(written: str, policy: Policy) -> None:
         ("header", "X-User", [("header", "X-User")]),
         ("header", "http_x_user", [("header", "x-user")]),
         ("cookie", "sid", [("cookie", "sid")]),
+        ("vars", "query_string", [("query-string", "")]),
+        ("vars", "consumer_name", [("consumer", "")]),
+        ("consumer", "", [("consumer", "")]),
+        ("vars_combinations", "${consumer_name}-$uri", [("consumer", ""), ("path", "")]),
         ("vars_combinations", "$remote_addr$http_x_user", [("client", ""), ("header", "x-user")]),
     ],
 )
@@ -196,7 +200,13 @@ def test_chash_hashes_what_it_is_told(hash_on: str, key: str, hashed: Any) -> No
 
 
 @pytest.mark.parametrize(
-    "written", [{"type": "chash"}, {"type": "chash", "key": "server_addr"}, {"type": "chash", "hashOn": "consumer"}]
+    "written",
+    [
+        {"type": "chash"},
+        *({"type": "chash", "key": key} for key in ("server_addr", "remote_port", "hostname", "nothing")),
+        {"type": "chash", "hashOn": "vars_combinations", "key": "$remote_addr$hostname"},
+        {"type": "chash", "hashOn": "vars_combinations", "key": "text"},
+    ],
 )
 def test_what_cannot_be_hashed_is_refused(written: Any) -> None:
     table = Translated(to(backend()), upstream(loadbalancer=written))

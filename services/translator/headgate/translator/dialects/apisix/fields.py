@@ -65,7 +65,8 @@ ROUTE_FIELDS: Final = (
     FieldVerdict(
         fields=("http[].match.exprs[].subject.scope",),
         likeness=Likeness.DIFFERENT,
-        note="JSON and forms up to 256 KiB; no `multipart/form-data`, no `*` in paths",
+        note="JSON and forms, `multipart/form-data` too, up to 256 KiB; `items[*].sku` holds if it does for one of the "
+        "first 1024 items; no filters in paths",
         value="Body",
         label="… scope `Body`",
     ),
@@ -162,8 +163,9 @@ UPSTREAM_FIELDS: Final = (
             "loadbalancer.key",
         ),
         likeness=Likeness.STRICTER,
-        note="`vars`: `uri`, `request_uri`, `query_string`, `host`, `server_name`, `remote_addr`, `arg_*`, `http_*`, "
-        "`cookie_*`, `mqtt_client_id`; `consumer` and others are refused",
+        note="`vars` and `vars_combinations`: `uri`, `request_uri`, `query_string`, `host`, `server_name`, "
+        "`remote_addr`, `consumer_name`, `arg_*`, `http_*`, `cookie_*`, `mqtt_client_id`; `consumer` is the address "
+        "where there is none. `remote_port`, `server_addr` and `hostname`, which tell nobody apart, are refused",
         label="… `hashOn`, `key`",
     ),
     FieldVerdict(

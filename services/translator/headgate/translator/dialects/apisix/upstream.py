@@ -61,14 +61,17 @@ _POLICIES = {
     "least_conn": Policy.LEAST_REQUESTS,
 }
 _HASHED_VARIABLES = {
+    "consumer_name": HashKey(source="consumer"),
     "host": HashKey(source="host"),
     "mqtt_client_id": HashKey(source="mqtt-client-id"),
-    "query_string": HashKey(source="uri"),
+    "query_string": HashKey(source="query-string"),
     "remote_addr": HashKey(source="client"),
     "request_uri": HashKey(source="uri"),
     "server_name": HashKey(source="host"),
     "uri": HashKey(source="path"),
 }
+_CHANCE = ("hostname", "remote_port", "server_addr")
+"""Variables that APISIX takes too, of which hashing makes nothing: each gateway or connection has its own."""
 _VARIABLE = re.compile(r"\$\{?([a-z_][a-z0-9_]*)\}?", re.IGNORECASE)
 _ACTIVE_UNHEALTHY = (429, 404, *range(500, 506))
 _PASSIVE_UNHEALTHY = (429, 500, 503)
@@ -138,7 +141,7 @@ def _read_balancing(written: LoadBalancer, field: str, problems: list[Problem]) 
 
 def _hash_keys(written: LoadBalancer) -> tuple[HashKey, ...]:
     if written.hash_on == "consumer":
-        raise ValueError("cannot be hashed by consumer; hash the header or cookie that says who it is")
+        return (HashKey(source="consumer"),)
     if not written.key:
         raise ValueError("must be given with chash: what is hashed")
     if written.hash_on == "header":
@@ -161,6 +164,8 @@ def _hash_variable(name: str) -> HashKey:
         if rest and rest != name:
             rest = rest.replace("_", "-") if source == "header" else rest
             return HashKey.model_validate({"source": source, "name": rest})
+    if name in _CHANCE:
+        raise ValueError(f"${name} says nothing of who asks, and differs by gateway or connection; hash remote_addr")
     known = ", ".join((*_HASHED_VARIABLES, "arg_NAME", "http_NAME", "cookie_NAME"))
     raise ValueError(f"must be a variable that can be hashed: {known}")
 
