@@ -70,6 +70,11 @@ class GatewaySettings(StoreSettings):
         description="Folder below which the plugin file-logger may write; none by default, as routes are written by "
         "many, and they may then log to standard output only.",
     )
+    plugin_policy_dir: Path | None = Field(
+        default=None,
+        description="Folder below which the plugin authz-casbin may read files; none by default, as routes are written "
+        "by many, who would name any file of the gateway.",
+    )
     trace_share: float = Field(
         default=0.0,
         ge=0,

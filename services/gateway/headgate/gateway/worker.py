@@ -90,6 +90,7 @@ class Worker:
             self._metrics_page,
             settings.plugin_log_dir,
             consumers,
+            settings.plugin_policy_dir,
         )
         self._resolver = Resolver(SystemDns(), self._health.stats)
         self._compiler = TableCompiler(

@@ -1,6 +1,10 @@
+from pathlib import Path
+
 import pytest
 
+from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.errors import PluginRefused
+from headgate.gateway.plugins.interface import PluginServices
 from unit.gateway.plugins.people import chain_for, consumer, directory, with_key
 from unit.gateway.plugins.running import asked, chain, request
 
@@ -65,3 +69,72 @@ def test_what_is_no_policy_is_refused(changed, expected) -> None:
     with pytest.raises(PluginRefused, match=r"plugin authz-casbin, ") as refused:
         chain(("authz-casbin", {**CONFIG, **changed}))
     assert expected in str(refused.value)
+
+
+@pytest.fixture
+def policies(tmp_path: Path) -> Path:
+    """A folder with files, as Kubernetes mounts a ConfigMap: links to a folder of the version."""
+    folder = tmp_path / "policies"
+    (folder / "..data").mkdir(parents=True)
+    for name, text in (("model.conf", MODEL), ("policy.csv", POLICY)):
+        (folder / "..data" / name).write_text(text)
+        (folder / name).symlink_to(folder / "..data" / name)
+    (tmp_path / "secret").write_text("hush")
+    (folder / "leak").symlink_to(tmp_path / "secret")
+    return folder
+
+
+def from_files(folder: Path | None, model: str, policy: str) -> PluginChain:
+    config = {"model_path": model, "policy_path": policy, "username": "user"}
+    return chain(("authz-casbin", config), services=PluginServices(policy_dir=folder))
+
+
+@pytest.mark.parametrize("is_absolute", [False, True])
+async def test_files_below_the_folder_for_such_are_read(policies: Path, is_absolute: bool) -> None:
+    before = f"{policies}/" if is_absolute else ""
+    plugins = from_files(policies, f"{before}model.conf", f"{before}policy.csv")
+    assert await asked(plugins, request("/res", [("user", "alice")], method="POST")) is None
+    refused = await asked(plugins, request("/res", [("user", "bob")], method="POST"))
+    assert refused is not None
+    assert refused.status == 403
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("/etc/passwd", "is not below"),
+        ("../secret", "is not below"),
+        ("leak", "is not below"),
+        ("", "at least 1 character"),
+        (".", "is not below"),
+        ("..data", "there is no file"),
+        ("none", "there is no file none below the folder that the setting plugin_policy_dir names"),
+        ("a\0b", "null"),
+    ],
+)
+def test_other_files_are_refused(policies: Path, model: str, words: str) -> None:
+    with pytest.raises(PluginRefused, match=words):
+        from_files(policies, model, "policy.csv")
+
+
+def test_without_a_folder_files_are_refused_with_what_to_do() -> None:
+    with pytest.raises(
+        PluginRefused, match=r"setting plugin_policy_dir names no folder .* write model and policy into"
+    ):
+        from_files(None, "/model.conf", "/policy.csv")
+
+
+async def test_a_file_that_is_no_model_lets_nobody_pass(policies: Path) -> None:
+    plugins = from_files(policies, "policy.csv", "policy.csv")
+    response = await asked(plugins, request("/", [("user", "alice")]))
+    assert response is not None
+    assert response.status == 500
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{"model": MODEL}, {"policy": POLICY}, {}, {"model_path": "a", "model": MODEL, "policy": POLICY}],
+)
+def test_half_of_a_policy_is_refused(config) -> None:
+    with pytest.raises(PluginRefused, match="needs"):
+        chain(("authz-casbin", {"username": "user", **config}))

@@ -32,7 +32,7 @@ async def test_the_agent_is_told_what_the_request_is() -> None:
         "host": "a.example",
         "port": 8443,
         "path": "/a",
-        "headers": {"x-key": "k"},
+        "headers": {"host": "a.example", "x-key": "k"},
         "query": {"b": ["1", "2"], "c": " "},
     }
     assert told["var"]["remote_addr"] == "192.0.2.1"

@@ -33,5 +33,7 @@ class WolfRbacCredential(CredentialConfig):
     """Application in wolf; tokens name it."""
     server: Annotated[str, AfterValidator(_checked_server)] = "http://127.0.0.1:12180"
     """Where wolf is."""
+    ssl_verify: bool = True
+    """Check its certificate."""
     header_prefix: Annotated[str, AfterValidator(_checked_prefix)] = "X-"
     """Upstream and client are told the user in `X-UserId`, `X-Username` and `X-Nickname`."""

@@ -2,15 +2,20 @@
 
 It comes behind the plugins that recognise consumers, so that a header of theirs can name the subject; any other is what
 the client says of itself. Decisions are made in a thread, as they take longer the more rules there are, and remembered.
+
+Files are read when a route first asks them, and again when its configuration changes. Routes are written by many, so
+only files below the folder are read that the gateway's setting `plugin_policy_dir` names.
 """
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from headgate.common.plugins.authz_casbin import AuthzCasbinConfig
+from headgate.common.plugins.authz_casbin import AuthzCasbinConfig, checked_model, checked_policy
 from headgate.gateway.plugins.decoded_paths import decoded_text
+from headgate.gateway.plugins.folders import file_below
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.keyed import Keyed
 
@@ -30,6 +35,7 @@ class AuthzCasbin(Plugin[AuthzCasbinConfig]):
 
     def __init__(self, config: AuthzCasbinConfig, services: PluginServices) -> None:
         super().__init__(config, services)
+        self._files = _files(config, services.policy_dir)
         self._decided: Keyed[bool] = Keyed(_REMEMBERED)
         self._waiting = 0
 
@@ -58,5 +64,28 @@ class AuthzCasbin(Plugin[AuthzCasbinConfig]):
         import casbin
         from casbin.persist.adapters.string_adapter import StringAdapter
 
-        model = casbin.Enforcer.new_model(text=self.config.model)
-        return casbin.Enforcer(model, StringAdapter(self.config.policy))
+        model, policy = self.config.model, self.config.policy
+        if self._files is not None:
+            model, policy = (file.read_text() for file in self._files)
+            checked_model(model)
+            checked_policy(policy)
+        return casbin.Enforcer(casbin.Enforcer.new_model(text=model), StringAdapter(policy))
+
+
+def _files(config: AuthzCasbinConfig, folder: Path | None) -> tuple[Path, Path] | None:
+    """Return the files with model and policy; None: there are none. Raises ValueError if they may not be read."""
+    if config.model_path is None or config.policy_path is None:
+        return None
+    if folder is None:
+        raise ValueError(
+            "model_path and policy_path are files, and the setting plugin_policy_dir names no folder for such; "
+            "write model and policy into the configuration"
+        )
+    return _file(folder, config.model_path), _file(folder, config.policy_path)
+
+
+def _file(folder: Path, path: str) -> Path:
+    found = file_below(folder, path, "plugin_policy_dir")
+    if not found.is_file():
+        raise ValueError(f"there is no file {path} below the folder that the setting plugin_policy_dir names")
+    return found

@@ -14,6 +14,7 @@ from pathlib import Path
 from headgate.common.plugins.loggers import FileLoggerConfig
 from headgate.gateway.plugins.batches import Batches, BatchLimits, Send
 from headgate.gateway.plugins.conditions import compile_expressions
+from headgate.gateway.plugins.folders import file_below
 from headgate.gateway.plugins.interface import PluginServices, Request
 from headgate.gateway.plugins.log_entries import LoggerPlugin
 
@@ -55,11 +56,7 @@ def log_file(path: str, folder: Path | None) -> Path | int:
         return _STREAMS[path]
     if folder is None:
         raise ValueError(f"{path} is a file, and the setting plugin_log_dir names no folder for such")
-    base = folder.resolve()
-    found = (base / path).resolve()
-    if base not in found.parents:
-        raise ValueError(f"{path} is not below {base}, the folder that the setting plugin_log_dir names")
-    return found
+    return file_below(folder, path, "plugin_log_dir")
 
 
 def _appending(target: Path | int) -> Send:

@@ -42,6 +42,7 @@ class PluginHost:
         metrics: gives the metrics of this gateway.
         log_dir: folder for files of routes' plugins.
         consumers: those of the table.
+        policy_dir: folder of files that routes' plugins may read their policies from.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class PluginHost:
         metrics: Callable[[], Awaitable[Response]] = no_metrics,
         log_dir: Path | None = None,
         consumers: ConsumerDirectory | None = None,
+        policy_dir: Path | None = None,
     ) -> None:
         self._unseal = unseal
         self._registry = PluginRegistry()
@@ -67,6 +69,7 @@ class PluginHost:
             find_sessions=self._sessions.find,
             metrics=metrics,
             log_dir=log_dir,
+            policy_dir=policy_dir,
             close_later=self._closing.add,
             consumers=ConsumerDirectory() if consumers is None else consumers,
             logger=logging.getLogger("headgate.gateway.plugins"),

@@ -150,6 +150,8 @@ class PluginServices:
     """Returns the metrics of this gateway."""
     log_dir: Path | None = None
     """Folder for files of routes' plugins; None: there is none."""
+    policy_dir: Path | None = None
+    """Folder of files that routes' plugins may read their policies from; None: there is none."""
     close_later: Callable[[Closing], None] = no_closing
     """Has something closed when the worker ends, if it is still in use then."""
     consumers: ConsumerDirectory = field(default_factory=ConsumerDirectory)

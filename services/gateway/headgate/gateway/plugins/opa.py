@@ -68,7 +68,10 @@ class Opa(Plugin[OpaConfig]):
                 "host": request.host,
                 "port": request.port,
                 "path": decoded_text(request.path),
-                "headers": {name.lower(): request.headers.get(name) for name, _ in request.headers},
+                "headers": {
+                    **({"host": request.authority} if request.authority else {}),
+                    **{name.lower(): request.headers.get(name) for name, _ in request.headers},
+                },
                 "query": _query(request.query),
             },
             "var": {"remote_addr": request.client, "server_port": str(request.port), "timestamp": int(time.time())},

@@ -1,9 +1,14 @@
-"""`public-api`: show a page of the gateway's own at a route: `/apisix/prometheus/metrics`, its metrics."""
+"""`public-api`: show a page of the gateway's own at a route: its metrics, or where users of wolf log in.
+
+`/apisix/prometheus/metrics` are the metrics; `/apisix/plugin/wolf-rbac/login` (POST), `.../change_pwd` (PUT) and
+`.../user_info` (GET) are for users of `wolf-rbac`, with the consumers of this gateway.
+"""
 
 from collections.abc import Awaitable
 
 from headgate.common.plugins.prometheus import PublicApiConfig
 from headgate.gateway.plugins.interface import Plugin, Request, Response
+from headgate.gateway.plugins.wolf_pages import find_wolf_page, show_wolf_page
 
 _METRICS = "/apisix/prometheus/metrics"
 
@@ -17,6 +22,10 @@ class PublicApi(Plugin[PublicApiConfig]):
 
     def on_request(self, request: Request) -> Response | Awaitable[Response]:
         """Answer."""
-        if (self.config.uri or request.path) == _METRICS:
+        page = self.config.uri or request.path
+        if page == _METRICS:
             return self.services.metrics()
-        return Response.refusal(404, f"there is no such page of the gateway's own: {_METRICS} is the only one")
+        wolf = find_wolf_page(page)
+        if wolf:
+            return show_wolf_page(wolf, self.services, request)
+        return Response.refusal(404, f"there is no such page of the gateway's own: {_METRICS} is one")
