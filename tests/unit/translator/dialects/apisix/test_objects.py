@@ -171,6 +171,17 @@ def test_the_spelling_of_v2beta3_is_read() -> None:
     assert table.route().plugins[0].config == {"header": "X-Key"}
 
 
+def test_the_older_spelling_of_wolf_is_read_and_problems_are_said_at_it() -> None:
+    value = {"server": "http://wolf", "appid": "app"}
+    consumer = resource("ApisixConsumer", "jack", {"authParameter": {"wolfRbac": {"value": value}}}, "v2beta3")
+    table = Translated(consumer, route(rule(authentication={"enable": True, "type": "wolfRbac"}), version="v2beta2"))
+    assert (table.problems("jack"), table.problems()) == ([], [])
+    assert [use.name for use in table.route().plugins] == ["wolf-rbac"]
+    consumer["spec"]["authParameter"]["wolfRbac"]["value"] = {"server": 5}
+    assert all("wolfRbac" in field for field in Translated(consumer).errors("jack"))
+    assert Translated(consumer).errors("jack")
+
+
 @pytest.mark.parametrize("version", ["v2alpha1", "v2beta1", "v2beta2"])
 def test_a_single_backend_of_older_versions_is_served(version: str) -> None:
     table = Translated(route(one_backend(), version=version))
@@ -230,6 +241,12 @@ def test_a_field_that_there_is_not_is_said_with_the_one_that_was_meant() -> None
     (problem,) = Translated(route(rule(timeouts={"read": "5s"}))).problems()
     assert (problem.severity, problem.field) == (Severity.WARNING, "spec.http[0].timeouts")
     assert "timeout" in problem.message
+
+
+def test_fields_that_there_are_are_named_in_one_order() -> None:
+    table = Translated(resource("ApisixUpstream", "web", {"keepalive_pool": {}}))
+    (problem,) = table.problems("web")
+    assert "there are loadbalancer, scheme, retries, timeout, " in problem.message
 
 
 @pytest.mark.parametrize("spec", [None, [], "x"])

@@ -65,8 +65,8 @@ _KEPT = frozenset(
         "x-kubernetes-validations",
     }
 )
-_RESPELLED = (frozenset({"keyAuth", "type"}), frozenset({"backends"}))
-"""Fields that mark what older versions spell otherwise: `keyauth`, and a single `backend`."""
+_RESPELLED = (frozenset({"keyAuth", "type"}), frozenset({"backends"}), frozenset({"wolfRBAC"}))
+"""Fields that mark what older versions spell otherwise: `keyauth`, a single `backend`, `wolfRbac`."""
 _PRESERVED = {"x-kubernetes-preserve-unknown-fields": True}
 _CONDITION: Schema = {
     "type": "object",

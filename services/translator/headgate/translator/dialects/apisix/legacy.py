@@ -1,7 +1,8 @@
-"""Older versions of ApisixRoute in the shape of v2.
+"""Older versions of ApisixRoute and ApisixConsumer in the shape of v2.
 
-`v1` has hosts with paths; `v2alpha1` to `v2beta2` a single `backend` and rules for `tcp`; `v2beta3` another spelling.
-All other kinds had today's shape already. Problems are said at the fields as they were written.
+Routes of `v1` have hosts with paths, those of `v2alpha1` to `v2beta2` a single `backend` and rules for `tcp`; `keyauth`
+and `wolfRbac` are older spellings. All other kinds had today's shape already. Problems are said at the fields as they were
+written.
 """
 
 import re
@@ -9,12 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from headgate.common.resources import APISIX_ROUTE, JsonObject
+from headgate.common.resources import APISIX_CONSUMER, APISIX_ROUTE, JsonObject
 from headgate.translator.fragment import Fragment
 from headgate.translator.manifest import as_list, as_object
 
 _RULE = re.compile(r"^spec\.http\[(\d+)\]")
 _STREAM = re.compile(r"^spec\.stream\[(\d+)\]")
+_SPELLINGS = {"keyauth": "keyAuth", "wolfRbac": "wolfRBAC"}
 _PARTS = (
     (".match.paths[0]", ".path"),
     (".match.paths", ".path"),
@@ -36,16 +38,28 @@ class _Path(NamedTuple):
 
 def upgrade(manifest: JsonObject) -> JsonObject:
     """Return a resource in the shape of v2; the same object where it has that shape."""
-    if manifest.get("kind") != APISIX_ROUTE.kind:
+    upgrade_spec, spec = _UPGRADES.get(str(manifest.get("kind"))), manifest.get("spec")
+    if upgrade_spec is None or not isinstance(spec, dict):
         return manifest
-    spec = manifest.get("spec")
-    if not isinstance(spec, dict):
-        return manifest
+    upgraded = upgrade_spec(spec)
+    return manifest if upgraded is spec else {**manifest, "spec": upgraded}
+
+
+def _upgrade_consumer(spec: JsonObject) -> JsonObject:
+    written = spec.get("authParameter")
+    if not isinstance(written, dict) or "wolfRbac" not in written:
+        return spec
+    return {**spec, "authParameter": {_SPELLINGS.get(name, name): value for name, value in written.items()}}
+
+
+def _upgrade_route(spec: JsonObject) -> JsonObject:
     if is_legacy(spec):
         kept = {name: value for name, value in spec.items() if name != "rules"}
-        return {**manifest, "spec": {**kept, "http": [_upgrade_path(path) for path in _paths(spec)]}}
-    upgraded = _upgrade_spec(spec)
-    return manifest if upgraded is spec else {**manifest, "spec": upgraded}
+        return {**kept, "http": [_upgrade_path(path) for path in _paths(spec)]}
+    return _upgrade_rules(spec)
+
+
+_UPGRADES = {APISIX_ROUTE.kind: _upgrade_route, APISIX_CONSUMER.kind: _upgrade_consumer}
 
 
 def is_legacy(spec: JsonObject) -> bool:
@@ -87,7 +101,7 @@ def _upgrade_plugin(plugin: Any) -> Any:
     )
 
 
-def _upgrade_spec(spec: JsonObject) -> JsonObject:
+def _upgrade_rules(spec: JsonObject) -> JsonObject:
     http, tcp = spec.get("http"), spec.get("tcp")
     if isinstance(http, list) and any(_has_old_spelling(rule) or _has_one_backend(rule) for rule in http):
         spec = {**spec, "http": [_respell(rule) for rule in http]}
@@ -99,7 +113,8 @@ def _upgrade_spec(spec: JsonObject) -> JsonObject:
 
 
 def _has_old_spelling(rule: Any) -> bool:
-    return "keyauth" in as_object(as_object(rule).get("authentication"))
+    block = as_object(as_object(rule).get("authentication"))
+    return "keyauth" in block or block.get("type") == "wolfRbac"
 
 
 def _has_one_backend(rule: Any) -> bool:
@@ -109,8 +124,10 @@ def _has_one_backend(rule: Any) -> bool:
 
 def _respell(rule: Any) -> Any:
     if _has_old_spelling(rule):
-        block = {"keyAuth" if name == "keyauth" else name: value for name, value in rule["authentication"].items()}
-        rule = {**rule, "authentication": block}
+        block = {_SPELLINGS.get(name, name): value for name, value in rule["authentication"].items()}
+        kind = block.get("type")
+        renamed = {"type": _SPELLINGS[kind]} if isinstance(kind, str) and kind in _SPELLINGS else {}
+        rule = {**rule, "authentication": {**block, **renamed}}
     if _has_one_backend(rule):
         rule = {**{name: value for name, value in rule.items() if name != "backend"}, "backends": [rule["backend"]]}
     return rule
@@ -157,7 +174,10 @@ def _spelling_restorer(spec: JsonObject) -> Callable[[str], str]:
             field = field.replace(".backends[0]", ".backend", 1)
         if stream is not None and int(stream[1]) >= streams:
             return f"spec.tcp[{int(stream[1]) - streams}]{field[stream.end() :]}"
-        return field.replace(".authentication.keyAuth", ".authentication.keyauth")
+        for old, new in _SPELLINGS.items():
+            field = field.replace(f".authentication.{new}", f".authentication.{old}")
+            field = field.replace(f".authParameter.{new}", f".authParameter.{old}")
+        return field
 
     return restore
 

@@ -133,7 +133,7 @@ def _wrong_type(field: str, value: Any, wanted: str) -> Problem:
 def _unknown(model: BaseModel, at: str) -> Iterator[Problem]:
     """Yield the fields that no model has: they are ignored, and their author believes otherwise."""
     fields = type(model).model_fields
-    known = {info.alias or name for name, info in fields.items()}
+    known = [info.alias or name for name, info in fields.items()]
     for name, value in (model.model_extra or {}).items():
         yield unknown_field(name, "***" if at.endswith(".value") else value, known, at)
     for name, info in fields.items():
