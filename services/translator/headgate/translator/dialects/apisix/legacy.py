@@ -1,8 +1,8 @@
 """Older versions of ApisixRoute and ApisixConsumer in the shape of v2.
 
 Routes of `v1` have hosts with paths, those of `v2alpha1` to `v2beta2` a single `backend` and rules for `tcp`; `keyauth`
-and `wolfRbac` are older spellings. All other kinds had today's shape already. Problems are said at the fields as they were
-written.
+and `wolfRbac` are older spellings. All other kinds had today's shape already. Problems are said at the fields as
+they were written.
 """
 
 import re
