@@ -6,7 +6,13 @@ import sys
 import pytest
 
 
-@pytest.mark.parametrize("heavy", ["redis", "aiokafka", "casbin", "graphql", "jsonschema_rs", "kubernetes_asyncio"])
+@pytest.mark.parametrize(
+    "heavy",
+    [
+        *("redis", "aiokafka", "casbin", "graphql", "defusedxml", "python_multipart", "jsonschema_rs"),
+        "kubernetes_asyncio",
+    ],
+)
 def test_a_gateway_starts_without_what_few_need(heavy: str) -> None:
     code = "import sys, headgate.gateway.__main__, headgate.gateway.worker; print(*sys.modules, sep='\\n')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,6 +7,7 @@ from headgate.common.plugins.api_breaker import ApiBreakerConfig
 from headgate.common.plugins.authz_casbin import AuthzCasbinConfig
 from headgate.common.plugins.bandwidth import BandwidthConfig
 from headgate.common.plugins.basic_auth import BasicAuthConfig
+from headgate.common.plugins.body_transformer import BodyTransformerConfig
 from headgate.common.plugins.client_control import ClientControlConfig
 from headgate.common.plugins.compression import BrotliConfig, GzipConfig, ZstdConfig
 from headgate.common.plugins.config import PluginConfig
@@ -59,6 +60,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
         "authz-casbin": AuthzCasbinConfig,
         "bandwidth": BandwidthConfig,
         "basic-auth": BasicAuthConfig,
+        "body-transformer": BodyTransformerConfig,
         "brotli": BrotliConfig,
         "client-control": ClientControlConfig,
         "consumer-restriction": ConsumerRestrictionConfig,

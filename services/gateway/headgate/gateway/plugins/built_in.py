@@ -8,6 +8,7 @@ from headgate.gateway.plugins.api_breaker import ApiBreaker
 from headgate.gateway.plugins.authz_casbin import AuthzCasbin
 from headgate.gateway.plugins.bandwidth import Bandwidth
 from headgate.gateway.plugins.basic_auth import BasicAuth
+from headgate.gateway.plugins.body_transformer import BodyTransformer
 from headgate.gateway.plugins.brotli import Brotli
 from headgate.gateway.plugins.client_control import ClientControl
 from headgate.gateway.plugins.consumer_restriction import ConsumerRestriction
@@ -64,6 +65,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     AuthzCasbin,
     Bandwidth,
     BasicAuth,
+    BodyTransformer,
     Brotli,
     ClientControl,
     ConsumerRestriction,

@@ -1,0 +1,234 @@
+"""The fields of a body: JSON, XML, forms. All decoders are bounded by the length of what they are given.
+
+XML becomes what xml2lua makes of it, which templates of Apache APISIX are written for: an element is its text, or a
+table of its children by their names without prefixes, several of one name a list; `_attr` has its attributes, beside
+which its text is 1. White space at the ends of texts is dropped.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+import msgspec
+
+_MAX_DEPTH: Final = 128
+_MAX_FIELDS: Final = 1024
+_MAX_ELEMENTS: Final = 20_000
+_PIECE: Final = 64 << 10
+"""Bytes of XML that are parsed at once: between two pieces other threads get their turn."""
+
+Fields = dict[Any, Any] | list[Any]
+
+# It has a line for every body that is malformed.
+logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
+
+
+class BodyFault(Exception):
+    """A body that is not what it is said to be; the text says why, without any of it."""
+
+
+def format_of(content_type: str) -> str | None:
+    """Return the format that a Content-Type stands for; None: none of those that are decoded."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind == "application/json" or kind.endswith("+json"):
+        return "json"
+    if kind in ("text/xml", "application/xml") or kind.endswith("+xml"):
+        return "xml"
+    if kind == "application/x-www-form-urlencoded":
+        return "encoded"
+    return "multipart" if kind.startswith("multipart/") else None
+
+
+def decode_fields(body: bytes, format_: str, content_type: str) -> Fields:
+    """Return the fields of a body; `content_type` names the boundary of one in parts. Raises BodyFault."""
+    try:
+        fields = _DECODERS[format_](body, content_type)
+    except RecursionError:
+        raise BodyFault("it is nested too deep") from None
+    if not isinstance(fields, dict | list):
+        raise BodyFault("it is neither an object nor a list")
+    return fields
+
+
+def decode_query(query: str) -> Fields:
+    """Return the parameters of a query. Raises BodyFault."""
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS, encoding="utf-8")
+    except ValueError:
+        raise BodyFault(f"it has more than {_MAX_FIELDS} parameters, or one that is no UTF-8") from None
+    return _gathered(pairs)
+
+
+def _gathered(pairs: Iterable[tuple[str, Any]]) -> dict[Any, Any]:
+    """Return values by their names, several of one name in a list."""
+    fields: dict[Any, Any] = {}
+    several: set[str] = set()
+    for name, value in pairs:
+        if name in several:
+            fields[name].append(value)
+        elif name in fields:
+            several.add(name)
+            fields[name] = [fields[name], value]
+        else:
+            fields[name] = value
+    return fields
+
+
+def _read_json(body: bytes, content_type: str) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.MsgspecError, ValueError):
+        raise BodyFault("it is no JSON") from None
+
+
+def _read_form(body: bytes, content_type: str) -> Fields:
+    return decode_query(body.decode("latin-1"))
+
+
+def _read_xml(body: bytes, content_type: str) -> Fields:
+    # Here, as few gateways need it.
+    from xml.etree.ElementTree import ParseError
+
+    from defusedxml.common import DefusedXmlException
+    from defusedxml.ElementTree import XMLParser
+
+    elements = _Elements()
+    parser = XMLParser(target=elements, forbid_dtd=True)
+    try:
+        for at in range(0, len(body), _PIECE):
+            parser.feed(body[at : at + _PIECE])
+        parser.close()
+    except DefusedXmlException:
+        raise BodyFault("it has a DOCTYPE, which is not taken") from None
+    except (ParseError, LookupError, ValueError):
+        raise BodyFault("it is no XML") from None
+    return elements.fields
+
+
+class _Elements:
+    """What a parser tells of elements; it is stopped where there are too many, or too many in each other."""
+
+    def __init__(self) -> None:
+        self.fields: Fields = {}
+        self._count = 0
+        self._open: list[tuple[str, dict[str, str], list[tuple[str, Any]], list[str]]] = []
+        """Name, attributes, children and pieces of text of those that have begun."""
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Begin an element."""
+        self._count += 1
+        if self._count > _MAX_ELEMENTS:
+            raise BodyFault(f"it has more than {_MAX_ELEMENTS} elements")
+        if len(self._open) >= _MAX_DEPTH:
+            raise BodyFault(f"it is nested deeper than {_MAX_DEPTH} levels")
+        self._open.append((_local(tag), attributes, [], []))
+
+    def data(self, text: str) -> None:
+        """Take a piece of text."""
+        self._open[-1][3].append(text)
+
+    def end(self, tag: str) -> None:
+        """End an element."""
+        name, attributes, children, texts = self._open.pop()
+        table = _gathered(children)
+        if attributes:
+            table["_attr"] = {_local(each): value for each, value in attributes.items()}
+        value: Any = "".join(texts).strip()
+        if table:
+            if value:
+                table[1] = value
+            value = table
+        if self._open:
+            self._open[-1][2].append((name, value))
+        else:
+            self.fields = {name: value}
+
+    def close(self) -> None:
+        """End the document."""
+
+
+def _local(name: str) -> str:
+    return name.rpartition("}")[2]
+
+
+def _read_parts(body: bytes, content_type: str) -> Fields:
+    from python_multipart.exceptions import FormParserError
+    from python_multipart.multipart import parse_options_header
+
+    _, options = parse_options_header(content_type)
+    parts = _Parts()
+    try:
+        parts.read(options.get(b"boundary", b""), body)
+    except (FormParserError, ValueError):
+        raise BodyFault("it is no body in parts, or Content-Type names no boundary") from None
+    if not parts.is_whole:
+        raise BodyFault("its last part does not end")
+    return _gathered((name, text.decode("utf-8", "surrogateescape")) for name, text in parts.fields)
+
+
+class _Parts:
+    """What a parser tells of the parts of a body; those without a name do not count."""
+
+    def __init__(self) -> None:
+        self.fields: list[tuple[str, bytes]] = []
+        self.is_whole = False
+        self._header = b""
+        self._value = b""
+        self._name: bytes | None = None
+        self._text: list[bytes] = []
+
+    def read(self, boundary: bytes, body: bytes) -> None:
+        """Parse. Raises FormParserError, ValueError."""
+        from python_multipart.multipart import MultipartParser
+
+        parser = MultipartParser(
+            boundary,
+            {
+                "on_part_begin": self._begin,
+                "on_header_field": self._header_field,
+                "on_header_value": self._header_value,
+                "on_header_end": self._header_end,
+                "on_part_data": self._data,
+                "on_part_end": self._part_end,
+                "on_end": self._end,
+            },
+        )
+        parser.write(body)
+        parser.finalize()
+
+    def _begin(self) -> None:
+        if len(self.fields) >= _MAX_FIELDS:
+            raise ValueError("too many parts")
+        self._name = None
+        self._text = []
+
+    def _header_field(self, data: bytes, start: int, end: int) -> None:
+        self._header += data[start:end]
+
+    def _header_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+
+    def _header_end(self) -> None:
+        from python_multipart.multipart import parse_options_header
+
+        if self._header.lower() == b"content-disposition":
+            _, options = parse_options_header(self._value)
+            self._name = options.get(b"name")
+        self._header = self._value = b""
+
+    def _data(self, data: bytes, start: int, end: int) -> None:
+        self._text.append(data[start:end])
+
+    def _part_end(self) -> None:
+        name = self._name
+        self.fields.append(("" if name is None else name.decode("utf-8", "replace"), b"".join(self._text)))
+
+    def _end(self) -> None:
+        self.is_whole = True
+
+
+_DECODERS: Final[Mapping[str, Callable[[bytes, str], Any]]] = MappingProxyType(
+    {"json": _read_json, "xml": _read_xml, "encoded": _read_form, "multipart": _read_parts}
+)
