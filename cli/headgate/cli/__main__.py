@@ -18,10 +18,11 @@ SECTIONS = {
         "gateway": LazyCommand("headgate.cli.services:gateway", "Run a gateway: serve traffic by the route table."),
         "demo-backend": LazyCommand("headgate.cli.demo_backend:demo_backend", "Run a small server that echoes JSON."),
     },
-    "Ask about manifests (nothing needs to run)": {
+    "Ask about manifests, before anything runs": {
         "check": LazyCommand("headgate.cli.check:check", "Find mistakes in manifests: file, object, field and reason."),
         "audit": LazyCommand(
-            "headgate.cli.audit:audit", "Say what a move costs: what is honoured, approximated, ignored, refused."
+            "headgate.cli.audit:audit",
+            "Say what a move costs, of files or a cluster: what is honoured, approximated, ignored, refused.",
         ),
     },
     "Look back, go back, look ahead": {
@@ -34,7 +35,9 @@ SECTIONS = {
         "rollout": LazyCommand(
             "headgate.cli.rollout:rollout", "Say how far a changed table has got; promote it, or take it back."
         ),
-        "plan": LazyCommand("headgate.cli.plan:plan", "Say what manifests would change, before they are applied."),
+        "plan": LazyCommand(
+            "headgate.cli.plan:plan", "Say what manifests would change in the live table, before they are applied."
+        ),
         "events": LazyCommand("headgate.cli.events:events", "List what happened to objects, and follow it."),
     },
     "Decide what clusters get": {

@@ -18,18 +18,22 @@ def class_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     described = with_flags
     for option in (
-        click.option("--watch-without-class", is_flag=True, help="Adopt every Ingress without a class."),
+        click.option(
+            "--watch-without-class",
+            is_flag=True,
+            help="Adopt every object without a class, whatever the default class is.",
+        ),
         click.option(
             "--class-names",
             multiple=True,
             metavar="NAME",
-            help="Adopt this class where there is no IngressClass of that name; repeatable.  [default: headgate]",
+            help="Adopt objects of this class where no IngressClass has that name; repeatable.  [default: headgate]",
         ),
         click.option(
             "--controller-names",
             multiple=True,
             metavar="NAME",
-            help="Adopt IngressClasses of this controller, such as k8s.io/ingress-nginx; repeatable.",
+            help="Adopt objects whose IngressClass is of this controller, such as k8s.io/ingress-nginx; repeatable.",
         ),
     ):
         described = option(described)

@@ -37,7 +37,13 @@ _paths = click.Path(path_type=Path, exists=True)
 @click.option(
     "--against", multiple=True, metavar="PATH", type=_paths, help="Compare with these manifests alone; repeatable."
 )
-@click.option("--cluster", default="", show_default=False, metavar="NAME", help="Which one they are for, of several.")
+@click.option(
+    "--cluster",
+    default="",
+    show_default=False,
+    metavar="NAME",
+    help="The cluster that they are for, where the table has several.",
+)
 @click.option(
     "--prune",
     is_flag=True,

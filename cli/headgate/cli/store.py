@@ -42,19 +42,25 @@ def store_options(command: Command) -> Command:
             type=click.Path(path_type=Path),
             default=".headgate",
             metavar="DIR",
-            help="Of a `headgate up`; tells where its NATS server and its tables are.",
+            help="That of the `headgate up` to ask.",
         ),
         click.option(
             *("--store",),
             default="",
             show_default=False,
             metavar="URL",
-            help="Redis with the tables, or nats; else as `up` or HEADGATE_STORE say.",
+            help="Where the tables are: redis://HOST:PORT or nats; else as `up` or HEADGATE_STORE say.",
             # Kept in the context, as nothing but `ask_stores` needs it.
             expose_value=False,
             callback=lambda context, _, value: context.meta.update({_STORE_FLAG: value}),
         ),
-        click.option("--nats-url", default="", show_default=False, metavar="URL", help="NATS server to ask instead."),
+        click.option(
+            "--nats-url",
+            default="",
+            show_default=False,
+            metavar="URL",
+            help="NATS server to ask instead; else as `up` or HEADGATE_NATS_URL say.",
+        ),
     ):
         command = option(command)
     return command

@@ -41,7 +41,7 @@ FOLDER = click.Path(path_type=Path)
     metavar="NAME",
     help="Of the kubeconfig; default: its current.",
 )
-@click.option("--cluster", default="local", metavar="NAME", help="What the cluster is called here.")
+@click.option("--cluster", default="local", metavar="NAME", help="What the cluster, or the folders, are called.")
 @click.option("--http-port", type=PORT, metavar="PORT", default=8080, help="Port for plain HTTP.")
 @click.option("--https-port", type=PORT, metavar="PORT", default=8443, help="Port for HTTPS.")
 @click.option(
@@ -52,11 +52,13 @@ FOLDER = click.Path(path_type=Path)
     help="The gateway's /readyz and /metrics.",
 )
 @click.option("--console-port", type=PORT, metavar="PORT", default=None, help="Reserved: there is no console yet.")
-@click.option("--data-dir", type=FOLDER, default=".headgate", metavar="DIR", help="Keeps the state.")
+@click.option("--data-dir", type=FOLDER, default=".headgate", metavar="DIR", help="Folder for keys, log and tables.")
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N", default=1, help="Processes for traffic.")
 @click.option("--nats-url", default="", show_default=False, metavar="URL", help="Use this NATS server; start none.")
 @click.option("--store", default="", show_default=False, metavar="URL", help="Keep tables in Redis: redis://HOST:PORT.")
-@click.option("--access-log", type=click.Choice(["combined", "json", "off"]), default="combined", help="Form.")
+@click.option(
+    "--access-log", type=click.Choice(["combined", "json", "off"]), default="combined", help="Form of the access log."
+)
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
