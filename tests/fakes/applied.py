@@ -11,7 +11,6 @@ from headgate.common.problems import Severity
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import EntryKind, entry_key
 from headgate.gateway.health.resolve import Query
-from headgate.translator.classes import ClassSettings
 from headgate.translator.offline import make_dialects
 from headgate.translator.translation import Translation
 
@@ -30,9 +29,9 @@ async def switching(conversation: Conversation) -> None:
 class Applied:
     """A running proxy, and the objects that its table is made of."""
 
-    def __init__(self, proxy: Served, settings: ClassSettings | None = None) -> None:
+    def __init__(self, proxy: Served) -> None:
         self.proxy = proxy
-        self._translation = Translation(make_dialects(settings))
+        self._translation = Translation(make_dialects())
         self._translation.activate("a")
         self._keys: set[tuple[EntryKind, str]] = set()
 
