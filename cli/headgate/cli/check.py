@@ -8,6 +8,7 @@ from headgate.cli.class_options import class_options
 from headgate.cli.errors import ExitCode
 from headgate.cli.group import TeachingCommand
 from headgate.cli.rendering import count_of, print_json
+from headgate.common.problems import Severity
 
 
 @click.command(
@@ -34,7 +35,7 @@ def check(paths: tuple[Path, ...], class_flags: list[str], as_json: bool) -> int
 
     table = translate_paths(paths, class_flags)
     errors = sum(finding.is_error for finding in table.findings)
-    warnings = len(table.findings) - errors
+    warnings = sum(finding.problem.severity is Severity.WARNING for finding in table.findings)
     if as_json:
         findings = [finding.as_json() for finding in table.findings]
         print_json(

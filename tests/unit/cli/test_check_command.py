@@ -181,3 +181,23 @@ def test_a_resource_of_apisix_of_another_class_is_named_with_the_reason(
     path = write(tmp_path, f"{head}spec: {{ingressClassName: other}}\n")
     assert main(["check", str(path)]) == 0
     assert "ApisixRoute default/web: not ours: there is no IngressClass 'other'" in capsys.readouterr().out
+
+
+PLUGIN_CONFIG = """\
+apiVersion: apisix.apache.org/v1alpha1
+kind: PluginConfig
+metadata: {name: shared}
+spec: {plugins: [{name: cors, config: {max_age: %s}}]}
+"""
+
+
+def test_a_note_is_no_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(write(tmp_path, PLUGIN_CONFIG % 5))]) == 0
+    assert capsys.readouterr().out.endswith("1 object in 1 file: 0 errors, 0 warnings\n")
+
+
+def test_a_wrong_plugin_of_a_plugin_config_names_what_is_allowed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(write(tmp_path, PLUGIN_CONFIG % "x"))]) == 1
+    assert "plugin cors: must be a whole number, but is a text [InvalidPlugin]" in capsys.readouterr().out

@@ -180,6 +180,13 @@ def test_what_a_gatewayproxy_says_of_the_data_plane_is_ignored() -> None:
     assert said["provider"].verdict is Verdict.IGNORED
 
 
+def test_metadata_are_told_of_plugin_by_plugin() -> None:
+    metadata = {"syslog": {"log_format": {"host": "$host"}}, "datadog": {"host": "a"}}
+    said = audited(resource("GatewayProxy", "web", {"pluginMetadata": metadata}, version="v1alpha1"))
+    assert said["pluginMetadata.syslog"].verdict is Verdict.HONOURED
+    assert said["pluginMetadata.datadog"].verdict is Verdict.IGNORED
+
+
 def test_a_plugin_config_of_gateway_api_is_ignored_and_a_wrong_plugin_in_it_refused() -> None:
     plugins = [{"name": "cors"}, {"name": "limit-count", "config": {"count": -1}}]
     said = audited(resource("PluginConfig", "web", {"plugins": plugins}, version="v1alpha1"))

@@ -366,3 +366,16 @@ def test_an_objects_own_addresses_go_before_those_of_the_gateways() -> None:
     before = report(facts(addresses=(NEW,)), (EDGE,), TWO, None)
     assert before.addresses == (NEW,)
     assert report(facts(addresses=()), None, TWO, before).addresses == ()
+
+
+# What is in force nowhere
+
+
+def test_what_nothing_that_is_served_refers_to_is_accepted_and_in_no_table() -> None:
+    waiting = Problem(severity=Severity.INFO, reason="TargetsNotServed", field="spec", message="not served")
+    wanted = report(facts(waiting), None, TWO, None)
+    assert told(wanted, ConditionType.ACCEPTED)[1:3] == ("True", "TargetsNotServed")
+    assert programmed(wanted) == ("False", "TargetsNotServed")
+    assert wanted.revision is None
+    (note,) = to_update(wanted, None, NOW, None).events
+    assert (note.type, note.reason, note.note) == ("Normal", "Accepted", "spec: not served")

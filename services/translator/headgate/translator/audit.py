@@ -249,8 +249,13 @@ def _row_of(
 def _begins(steps: Sequence[_Step], names: Sequence[str]) -> bool:
     if len(steps) < len(names):
         return False
-    last = steps[len(names) - 1].general
-    return [step.general for step in steps[: len(names) - 1]] == [*names[:-1]] and last in (names[-1], f"{names[-1]}[]")
+    found = [step.general for step in steps[: len(names)]]
+    *before, last = names
+    return all(map(_names, before, found)) and (_names(last, found[-1]) or found[-1] == f"{last}[]")
+
+
+def _names(name: str, step: str) -> bool:
+    return name in (step, "*")
 
 
 def _leaves(value: Any, steps: tuple[_Step, ...]) -> Iterator[tuple[tuple[_Step, ...], Any]]:

@@ -45,8 +45,8 @@ class FieldVerdict(NamedTuple):
     """A row of a table of fields."""
 
     fields: tuple[str, ...]
-    """Below `spec`, elements of lists as `[]`: `http[].match.hosts`. What is in a field goes with it, unless a row of
-    its own says else."""
+    """Below `spec`, elements of lists as `[]`: `http[].match.hosts`; `*` for any name. What is in a field goes with it,
+    unless a row of its own says else."""
     likeness: Likeness
     note: str = ""
     """How, why, or what to write instead; Markdown."""

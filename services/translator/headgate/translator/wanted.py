@@ -146,10 +146,14 @@ def report(
 
 
 def _revision(facts: Facts, before: Wanted | None) -> Version | None:
-    if not facts.condition.is_accepted:
+    if not facts.condition.is_accepted or _is_in_no_table(facts.condition):
         return None
     is_as_before = before is not None and before.is_accepted and before.content == facts.content
     return before.revision if before and is_as_before and before.revision else facts.version
+
+
+def _is_in_no_table(condition: Condition) -> bool:
+    return any(problem.reason == TARGETS_NOT_SERVED for problem in condition.problems)
 
 
 def _withdrawn(
@@ -194,7 +198,9 @@ def _for_ancestors(facts: Facts, programmed: Saying) -> Iterator[Saying]:
             reason, text = (wrong[0].reason, _texts(wrong)) if facts.stand_in is None else as_a_whole[2:4]
             yield Saying(ConditionType.ACCEPTED, "False", reason, shorten(text, CONDITION_CHARACTERS), ancestor.ref)
         else:
-            yield Saying(ConditionType.ACCEPTED, "True", "Accepted", "", ancestor.ref)
+            is_waiting = _is_in_no_table(facts.condition)
+            said = _accepted(facts) if is_waiting else _say(ConditionType.ACCEPTED, "True", "Accepted", "")
+            yield said._replace(ancestor=ancestor.ref)
             yield programmed._replace(ancestor=ancestor.ref)
 
 
@@ -208,7 +214,8 @@ def _resolved(condition: Condition) -> Saying:
 def _programmed(facts: Facts, revision: Version | None, fleet: Fleet, before: Wanted | None) -> Saying:
     what = ConditionType.PROGRAMMED
     if revision is None:
-        return _say(what, "False", "NotAccepted", "nothing of it is in the table")
+        reason = TARGETS_NOT_SERVED if facts.condition.is_accepted else "NotAccepted"
+        return _say(what, "False", reason, "nothing of it is in the table")
     if facts.pinned is not None and facts.pinned < revision:
         text = f"the table is pinned to revision {facts.pinned}; this waits, in revision {revision}, to be unpinned"
         return _say(what, "False", "TablePinned", text)
@@ -354,6 +361,8 @@ def _served(wanted: Wanted) -> str:
     if wanted.stand_in is not None:
         how = "Served as it was last good"
     programmed = _programmed_of(wanted)
+    if programmed.reason == TARGETS_NOT_SERVED:
+        return next(said.message for said in wanted.conditions if said.type is ConditionType.ACCEPTED)
     return f"{how}; {programmed.message}" if programmed.status == "True" else how
 
 

@@ -294,7 +294,8 @@ GATEWAY_PROXY_FIELDS: Final = (
         "Service of type ClusterIP are not looked for: say them under `statusAddress`",
     ),
     FieldVerdict(
-        fields=("pluginMetadata",),
+        fields=("pluginMetadata.*",),
+        label="`pluginMetadata`",
         likeness=Likeness.STRICTER,
         note="`log_format` of `http-logger`, `kafka-logger`, `tcp-logger`, `udp-logger`, `syslog` and "
         "`file-logger`, `path` of the latter; `limit_header`, `remaining_header`, `reset_header` of "
