@@ -15,10 +15,12 @@ from headgate.translator.annotations.nginx import NGINX_ANNOTATIONS, NGINX_PREFI
 from headgate.translator.annotations.reading import TABLES
 from headgate.translator.audit import Audit, Said
 from headgate.translator.dialects.apisix.fields import (
+    BACKEND_POLICY_FIELDS,
     CONSUMER_FIELDS,
     GATEWAY_CONSUMER_FIELDS,
     GATEWAY_PROXY_FIELDS,
     ROUTE_FIELDS,
+    ROUTE_POLICY_FIELDS,
     TLS_FIELDS,
     UPSTREAM_FIELDS,
 )
@@ -195,6 +197,22 @@ def test_a_plugin_config_of_gateway_api_is_ignored_and_a_wrong_plugin_in_it_refu
     assert said["plugins[limit-count]"].verdict is Verdict.REFUSED
 
 
+def test_a_policy_for_an_http_route_is_refused_and_the_rest_of_it_honoured() -> None:
+    target = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "web"}
+    spec = {"targetRefs": [target], "priority": 1, "vars": [["arg_a", "==", "1"]]}
+    said = audited(resource("HTTPRoutePolicy", "web", spec, version="v1alpha1"))
+    assert said["targetRefs[].kind=HTTPRoute"].verdict is Verdict.REFUSED
+    assert said["priority"].verdict is Verdict.HONOURED
+    assert said["vars"].verdict is Verdict.HONOURED
+
+
+def test_what_is_wrong_with_a_policy_is_refused() -> None:
+    spec = {"targetRefs": [{"group": "", "kind": "Service", "name": "web"}], "scheme": "tcp", "retries": 1}
+    said = audited(resource("BackendTrafficPolicy", "web", spec, version="v1alpha1"))
+    assert said["scheme"].verdict is Verdict.REFUSED
+    assert said["retries"].verdict is Verdict.APPROXIMATED
+
+
 def test_an_annotation_of_ours_elsewhere_than_on_ingresses_and_services_is_ignored() -> None:
     said = audited(route(rule(), annotations={f"{PREFIX}max-body": "8m"}))
     assert said[f"{PREFIX}max-body"].verdict is Verdict.IGNORED
@@ -225,7 +243,17 @@ def test_the_page_of_apache_apisix_says_how_annotations_are_approximated() -> No
 
 
 @pytest.mark.parametrize(
-    "rows", [ROUTE_FIELDS, UPSTREAM_FIELDS, TLS_FIELDS, CONSUMER_FIELDS, GATEWAY_CONSUMER_FIELDS, GATEWAY_PROXY_FIELDS]
+    "rows",
+    [
+        ROUTE_FIELDS,
+        UPSTREAM_FIELDS,
+        TLS_FIELDS,
+        CONSUMER_FIELDS,
+        GATEWAY_CONSUMER_FIELDS,
+        GATEWAY_PROXY_FIELDS,
+        BACKEND_POLICY_FIELDS,
+        ROUTE_POLICY_FIELDS,
+    ],
 )
 def test_the_page_of_apache_apisix_has_the_tables_of_fields(rows: tuple[FieldVerdict, ...]) -> None:
     assert field_table(rows) in (DOCS / "apisix.md").read_text()

@@ -242,7 +242,8 @@ class Ancestor(NamedTuple):
 
     ref: AncestorRef
     field: str
-    """Where the policy names it, such as `spec.targetRefs[0]`; what is wrong there is wrong for this one only."""
+    """Where the policy names it, such as `spec.targetRefs[0]`: what is wrong there is wrong for this one only. Empty
+    for a policy that cannot be followed at all."""
 
     def errors_in(self, problems: Iterable[Problem]) -> list[Problem]:
         """Return what of a policy's problems keeps it from this object."""

@@ -11,6 +11,7 @@ from headgate.common.resources import (
     GATEWAY_PROXY,
     INGRESS,
     INGRESS_CLASS,
+    POLICY_KINDS,
     JsonObject,
     ObjectRef,
 )
@@ -18,11 +19,14 @@ from headgate.common.snapshot import TableImage, decode_chunk
 from headgate.common.table import TableEntry
 from headgate.translator.classes import read_ingress_class, why_foreign
 from headgate.translator.dialects import Dialect
-from headgate.translator.dialects.apisix import ApisixDialect
+from headgate.translator.dialects.apisix import ApisixDialect, find_backend_policy, find_route_policy
 from headgate.translator.dialects.ingress import ClassSettings, IngressDialect
+from headgate.translator.dialects.ingress.dialect import find_ingress
 from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.dialects.services import ServicesDialect
 from headgate.translator.translation import Translation
+
+_WITHOUT_CLASS = frozenset(kind.resource for kind in (GATEWAY_PROXY, *POLICY_KINDS))
 
 
 class Offline(NamedTuple):
@@ -41,8 +45,11 @@ class Offline(NamedTuple):
 def make_dialects(classes: ClassSettings | None = None) -> Sequence[Dialect]:
     """Return all dialects that this release knows."""
     settings = classes or ClassSettings()
-    apisix = ApisixDialect(settings)
-    return (IngressDialect(settings, apisix.find_plugins, apisix.find_addresses), apisix, ServicesDialect())
+    apisix = ApisixDialect(settings, find_ingress)
+    ingress = IngressDialect(
+        settings, apisix.find_plugins, apisix.find_addresses, find_backend_policy, find_route_policy
+    )
+    return (ingress, apisix, ServicesDialect())
 
 
 def translate_all(deltas: Iterable[Delta], classes: ClassSettings | None = None) -> Offline:
@@ -86,5 +93,5 @@ def foreign_objects(
         ref: why(ref, manifest)
         for ref, manifest in present
         if (ref.resource == INGRESS.resource or ref.group == APISIX_GROUP) and ref not in ours
-        if ref.resource != GATEWAY_PROXY.resource
+        if ref.resource not in _WITHOUT_CLASS
     }

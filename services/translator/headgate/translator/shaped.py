@@ -5,17 +5,20 @@ from typing import NamedTuple
 from headgate.common.table import BackendProtocol
 from headgate.translator.fragment import ServicePortRef
 from headgate.translator.graph import Lookups
+from headgate.translator.policies import FindBackendPolicy
+from headgate.translator.sharing import find_service
 from headgate.translator.upstreams import ResolvedUpstream, resolve_upstream
 
 
 class ShapedService(NamedTuple):
-    """A port of a Service with a protocol that whoever refers to it chose."""
+    """A port of a Service with a policy, with a protocol that whoever refers to it chose, or with both."""
 
     cluster: str
     namespace: str
     name: str
     port: int | str
-    protocol: BackendProtocol
+    protocol: BackendProtocol | None = None
+    find_policy: FindBackendPolicy | None = None
 
     @property
     def kind(self) -> str:
@@ -25,10 +28,20 @@ class ShapedService(NamedTuple):
     @property
     def key(self) -> str:
         """Key of the upstream in the table."""
-        return f"{self.cluster}/{self.namespace}/{self.name}:{self.port}/as={self.protocol}"
+        parts = [f"{self.cluster}/{self.namespace}/{self.name}:{self.port}"]
+        parts += [f"as={self.protocol}"] if self.protocol is not None else []
+        parts += ["policy"] if self.find_policy is not None else []
+        return "/".join(parts)
 
     def resolve(self, lookups: Lookups) -> ResolvedUpstream:
-        """Find the endpoints."""
+        """Find the endpoints. What the Service's annotations say goes before a policy."""
         resolved = resolve_upstream(lookups, ServicePortRef(self.cluster, self.namespace, self.name, self.port))
-        entry = resolved.entry.model_copy(update={"key": self.key, "protocol": self.protocol})
-        return ResolvedUpstream(entry, resolved.fault)
+        fields = {"key": self.key}
+        policy = self.find_policy and self.find_policy(lookups, self.namespace, self.name, self.port)
+        if policy:
+            service = find_service(lookups, self.namespace, self.name)
+            said = service.wishes.upstream if service is not None and service.wishes else {}
+            fields |= {name: value for name, value in policy.upstream.items() if name not in said}
+        if self.protocol is not None:
+            fields["protocol"] = self.protocol
+        return resolved._replace(entry=resolved.entry.model_copy(update=fields))

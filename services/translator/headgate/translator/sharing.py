@@ -53,6 +53,12 @@ def sharers(lookups: Lookups, namespace: str, name: str) -> tuple[str, ...]:
     return (lookups.cluster, *(each for each in exporting if each != lookups.cluster)) if own else exporting
 
 
+def find_service(lookups: Lookups, namespace: str, name: str) -> Service | None:
+    """Return the Service that is meant by a name in this cluster, the leading one of several; None if nobody has it."""
+    clusters = sharers(lookups, namespace, name)
+    return lookups.elsewhere(clusters[0]).get(SERVICES, namespace, name) if clusters else None
+
+
 def exporters(lookups: Lookups, namespace: str, name: str) -> Iterator[str]:
     """Yield the clusters that export a Service, in order of their names."""
     annotated = lookups.sharers(SERVICES, namespace, name)

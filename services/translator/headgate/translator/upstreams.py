@@ -19,6 +19,14 @@ from headgate.translator.sharing import Part, exporters, join, settings_of, shar
 from headgate.translator.standing import Standing
 
 _REFUSES = "refuses requests: its annotation"
+_APP_PROTOCOLS = {
+    "https": BackendProtocol.HTTPS,
+    "grpc": BackendProtocol.H2C,
+    "grpcs": BackendProtocol.H2,
+    "kubernetes.io/h2c": BackendProtocol.H2C,
+    "kubernetes.io/wss": BackendProtocol.HTTPS,
+}
+"""What is spoken with a Service's port by its `appProtocol`, where nothing else says it: HTTP by all others."""
 
 
 class BackendFault(NamedTuple):
@@ -178,10 +186,14 @@ def _endpoints(lookups: Lookups, ref: ServicePortRef, selects: Selects | None) -
 
 
 def _entry(ref: ServicePortRef, service: Service, endpoints: tuple[Endpoint, ...], **fields: Any) -> Upstream:
-    wishes = service.wishes.upstream if service.wishes else {}
+    said: dict[str, Any] = {}
+    port = service.find_port(ref.port) if not ref.stream else None
+    if port is not None and port.app_protocol in _APP_PROTOCOLS:
+        said["protocol"] = _APP_PROTOCOLS[port.app_protocol]
+    said |= service.wishes.upstream if service.wishes else {}
     if ref.stream:
         fields["protocol"] = BackendProtocol(ref.stream)
-    return Upstream(key=ref.key, endpoints=endpoints, provenance=_provenance(ref), **wishes | fields)
+    return Upstream(key=ref.key, endpoints=endpoints, provenance=_provenance(ref), **said | fields)
 
 
 def _endpoint(target: Target, cluster: str) -> Endpoint:

@@ -34,7 +34,7 @@ _CONNECTING = (
         sets="protocol",
         read=values.one_of(_PROTOCOLS),
         value="`http`, `https`, `h2c`, `h2`, `grpc`, `grpcs`",
-        default="http",
+        default="what the port's `appProtocol` says, or http",
         does="What the endpoints speak. `h2c` and `grpc` are HTTP/2 without TLS, `h2` and `grpcs` with it.",
         example="grpc",
     ),

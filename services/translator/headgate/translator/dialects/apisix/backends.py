@@ -11,8 +11,6 @@ from headgate.translator.classes import ClassSettings
 from headgate.translator.dialects.apisix.models.upstream import ExternalNode, Subset, UpstreamSettings, UpstreamSpec
 from headgate.translator.dialects.apisix.pods import POD_LABELS
 from headgate.translator.dialects.apisix.upstream import (
-    APP_PROTOCOLS,
-    PROTOCOLS,
     STREAM_SCHEMES,
     find_upstream,
     read_fields,
@@ -83,7 +81,7 @@ class ServiceBackend(NamedTuple):
         if service is not None and port is not None and self.granularity == "service":
             resolved = self._as_one(service, port, resolved)
         settings = settings_for(spec, port.port if port else None) if spec else None
-        return self._shaped(lookups, resolved, settings, port)
+        return self._shaped(lookups, resolved, settings)
 
     def _as_one(self, service: Service, port: ServicePort, resolved: ResolvedUpstream) -> ResolvedUpstream:
         if service.type == EXTERNAL_NAME:
@@ -96,12 +94,9 @@ class ServiceBackend(NamedTuple):
         return ResolvedUpstream(entry, None)
 
     def _shaped(
-        self, lookups: Lookups, resolved: ResolvedUpstream, settings: UpstreamSettings | None, port: ServicePort | None
+        self, lookups: Lookups, resolved: ResolvedUpstream, settings: UpstreamSettings | None
     ) -> ResolvedUpstream:
         fields: dict[str, Any] = {}
-        scheme = APP_PROTOCOLS.get(port.app_protocol) if port is not None and not self.stream else None
-        if scheme is not None and (settings is None or settings.scheme is None):
-            fields["protocol"] = PROTOCOLS[scheme]
         if settings is not None:
             fields |= read_fields(settings, "spec", [])
         if self.stream and any(key.source not in _OF_STREAMS for key in fields.get("balancing", Balancing()).hash):

@@ -10,6 +10,7 @@ from headgate.translator.dialects.apisix.document import ApisixDocument
 from headgate.translator.fragment import Identity
 from headgate.translator.graph import Lookups
 from headgate.translator.manifest import as_object, as_text, creation_time, metadata
+from headgate.translator.policies import FindIngress, no_ingress
 from headgate.translator.world import StoredKind
 
 
@@ -23,6 +24,7 @@ class Context(NamedTuple):
     """Of the object, or of the one that refers to it."""
     metadata: Mapping[str, PluginMetadata] | None = None
     """Of plugins; None: those that the GatewayProxy of the class has."""
+    find_ingress: FindIngress = no_ingress
 
 
 def class_name(manifest: JsonObject) -> str | None:

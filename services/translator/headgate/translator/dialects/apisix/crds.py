@@ -20,15 +20,19 @@ from headgate.common.resources import (
     APISIX_ROUTE,
     APISIX_TLS,
     APISIX_UPSTREAM,
+    BACKEND_TRAFFIC_POLICY,
     GATEWAY_CONSUMER,
     GATEWAY_PROXY,
+    HTTP_ROUTE_POLICY,
     ROUTE_PLUGIN_CONFIG,
     ResourceKind,
 )
 from headgate.translator.dialects.apisix.models import (
+    BackendTrafficPolicySpec,
     ClusterConfigSpec,
     ConsumerSpec,
     GlobalRuleSpec,
+    HttpRoutePolicySpec,
     PluginConfigSpec,
     RouteSpec,
     TlsSpec,
@@ -38,16 +42,19 @@ from headgate.translator.dialects.apisix.models.fields import Model
 from headgate.translator.dialects.apisix.models.gateway_consumer import GatewayConsumerSpec, RoutePluginConfigSpec
 from headgate.translator.dialects.apisix.models.gateway_proxy import GatewayProxySpec
 from headgate.translator.dialects.apisix.models.legacy import LegacyRouteSpec
+from headgate.translator.dialects.apisix.models.policy import MAX_TARGETS
 
 Schema = dict[str, Any]
 Column = tuple[str, str]
 """Heading, and where its value is."""
 
 _ACCEPTED: Column = ("Accepted", '.status.conditions[?(@.type=="Accepted")].status')
+_ACCEPTED_THERE: Column = ("Accepted", '.status.ancestors[*].conditions[?(@.type=="Accepted")].status')
 _KEPT = frozenset(
     {
         "description",
         "enum",
+        "format",
         "items",
         "maxItems",
         "maxLength",
@@ -94,6 +101,47 @@ _STATUS: Schema = {
         }
     },
 }
+_ANCESTORS: Schema = {
+    "type": "object",
+    "description": "How the policy stands.",
+    "required": ["ancestors"],
+    "properties": {
+        "ancestors": {
+            "type": "array",
+            "description": "How it stands with respect to each of its targets, in the eyes of each controller.",
+            "maxItems": MAX_TARGETS,
+            "items": {
+                "type": "object",
+                "required": ["ancestorRef", "conditions", "controllerName"],
+                "properties": {
+                    "ancestorRef": {
+                        "type": "object",
+                        "required": ["name"],
+                        "properties": {
+                            "group": {"type": "string", "default": "gateway.networking.k8s.io", "maxLength": 253},
+                            "kind": {"type": "string", "default": "Gateway", "minLength": 1, "maxLength": 63},
+                            "namespace": {"type": "string", "minLength": 1, "maxLength": 63},
+                            "name": {"type": "string", "minLength": 1, "maxLength": 253},
+                            "sectionName": {"type": "string", "minLength": 1, "maxLength": 253},
+                            "port": {"type": "integer", "format": "int32", "minimum": 1, "maximum": 65535},
+                        },
+                    },
+                    "controllerName": {"type": "string", "minLength": 1, "maxLength": 253},
+                    "conditions": {
+                        "type": "array",
+                        "description": "Accepted: it holds there. Programmed: all gateways serve it.",
+                        "minItems": 1,
+                        "maxItems": 8,
+                        "items": _CONDITION,
+                        "x-kubernetes-list-type": "map",
+                        "x-kubernetes-list-map-keys": ["type"],
+                    },
+                },
+            },
+        }
+    },
+}
+_TARGETS: tuple[Column, ...] = (("Targets", ".spec.targetRefs[*].name"),)
 
 
 class Definition(NamedTuple):
@@ -104,6 +152,8 @@ class Definition(NamedTuple):
     """Empty for none."""
     spec: type[Model]
     columns: tuple[Column, ...]
+    status: Schema = _STATUS
+    accepted: Column = _ACCEPTED
 
 
 DEFINITIONS = (
@@ -136,6 +186,8 @@ DEFINITIONS = (
     Definition(GATEWAY_CONSUMER, "", GatewayConsumerSpec, (("Gateway", ".spec.gatewayRef.name"),)),
     Definition(ROUTE_PLUGIN_CONFIG, "", RoutePluginConfigSpec, (("Plugins", ".spec.plugins[*].name"),)),
     Definition(APISIX_GLOBAL_RULE, "agr", GlobalRuleSpec, (("Plugins", ".spec.plugins[*].name"),)),
+    Definition(BACKEND_TRAFFIC_POLICY, "", BackendTrafficPolicySpec, _TARGETS, _ANCESTORS, _ACCEPTED_THERE),
+    Definition(HTTP_ROUTE_POLICY, "", HttpRoutePolicySpec, _TARGETS, _ANCESTORS, _ACCEPTED_THERE),
 )
 
 
@@ -164,7 +216,7 @@ def make_definition(definition: Definition) -> dict[str, Any]:
 def _make_version(definition: Definition, version: str) -> dict[str, Any]:
     is_legacy = definition.kind is APISIX_ROUTE and version == "v1"
     spec = make_schema(LegacyRouteSpec if is_legacy else definition.spec) | _PRESERVED
-    schema = {"type": "object", "required": ["spec"], "properties": {"spec": spec, "status": _STATUS}}
+    schema = {"type": "object", "required": ["spec"], "properties": {"spec": spec, "status": definition.status}}
     columns = (("Hosts", ".spec.rules[*].host"),) if is_legacy else definition.columns
     return {
         "name": version,
@@ -173,7 +225,7 @@ def _make_version(definition: Definition, version: str) -> dict[str, Any]:
         "schema": {"openAPIV3Schema": schema},
         "subresources": {"status": {}},
         "additionalPrinterColumns": [
-            *({"name": name, "type": "string", "jsonPath": path} for name, path in (*columns, _ACCEPTED)),
+            *({"name": name, "type": "string", "jsonPath": path} for name, path in (*columns, definition.accepted)),
             {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
         ],
     }
@@ -192,7 +244,7 @@ def _structural(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
     if "anyOf" in schema and "x-kubernetes-int-or-string" not in schema:
         (only,) = (one for one in schema["anyOf"] if one != {"type": "null"})
         return _structural({**only, **{name: value for name, value in schema.items() if name != "anyOf"}}, definitions)
-    made = {name: value for name, value in schema.items() if name in _KEPT}
+    made = {name: value for name, value in schema.items() if name in _KEPT} or dict[str, Any](_PRESERVED)
     if "const" in schema:
         made["enum"] = [schema["const"]]
     if "x-kubernetes-int-or-string" in made:

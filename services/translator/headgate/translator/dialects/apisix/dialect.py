@@ -11,8 +11,10 @@ from headgate.common.resources import (
     APISIX_ROUTE,
     APISIX_TLS,
     APISIX_UPSTREAM,
+    BACKEND_TRAFFIC_POLICY,
     GATEWAY_CONSUMER,
     GATEWAY_PROXY,
+    HTTP_ROUTE_POLICY,
     ROUTE_PLUGIN_CONFIG,
     JsonObject,
     ObjectRef,
@@ -20,6 +22,7 @@ from headgate.common.resources import (
 from headgate.common.status import LoadBalancerAddress
 from headgate.translator.certificates import SECRETS
 from headgate.translator.classes import INGRESS_CLASSES, ClassQuestion, ClassSettings
+from headgate.translator.dialects.apisix.backend_policy import translate_backend_policy
 from headgate.translator.dialects.apisix.class_proxy import PROXY_SETTINGS
 from headgate.translator.dialects.apisix.consumer import translate_consumer
 from headgate.translator.dialects.apisix.context import Context, class_name, identify, owns
@@ -41,6 +44,7 @@ from headgate.translator.dialects.apisix.gateway_proxy import is_referred_to, tr
 from headgate.translator.dialects.apisix.legacy import restore_problems, upgrade
 from headgate.translator.dialects.apisix.pods import POD_LABELS
 from headgate.translator.dialects.apisix.route import translate_route
+from headgate.translator.dialects.apisix.route_policy import is_for_others, translate_route_policy
 from headgate.translator.dialects.apisix.shared import (
     find_plugins,
     translate_cluster_config,
@@ -49,15 +53,19 @@ from headgate.translator.dialects.apisix.shared import (
     translate_route_plugin_config,
     translate_upstream,
 )
+from headgate.translator.dialects.apisix.targets import BACKEND_POLICIES, ROUTE_POLICIES
 from headgate.translator.dialects.apisix.tls import translate_tls
 from headgate.translator.fragment import Fragment, with_standing
 from headgate.translator.gateways import GATEWAY_CLASSES, GATEWAYS, REFERENCE_GRANTS
 from headgate.translator.graph import Lookups
+from headgate.translator.policies import FindIngress, no_ingress
 from headgate.translator.shared_plugins import SharedPlugins
 from headgate.translator.standing import Standing
 
 _REFERRED_TO = frozenset((APISIX_UPSTREAM.resource, APISIX_PLUGIN_CONFIG.resource))
 """Kinds that take effect only where another object names them."""
+_WITHOUT_CLASS = frozenset((ROUTE_PLUGIN_CONFIG.resource, BACKEND_TRAFFIC_POLICY.resource))
+"""Kinds that are ours whoever names them, or is named by them."""
 Translate = Callable[[ObjectRef, JsonObject, Context], Fragment]
 _TRANSLATIONS: Mapping[str, Translate] = {
     APISIX_ROUTE.resource: translate_route,
@@ -70,6 +78,8 @@ _TRANSLATIONS: Mapping[str, Translate] = {
     GATEWAY_CONSUMER.resource: translate_gateway_consumer,
     ROUTE_PLUGIN_CONFIG.resource: translate_route_plugin_config,
     APISIX_CLUSTER_CONFIG.resource: translate_cluster_config,
+    BACKEND_TRAFFIC_POLICY.resource: translate_backend_policy,
+    HTTP_ROUTE_POLICY.resource: translate_route_policy,
 }
 
 
@@ -88,6 +98,8 @@ class ApisixDialect:
         GATEWAY_PROXIES,
         GATEWAY_CONSUMERS,
         ROUTE_PLUGIN_CONFIGS,
+        BACKEND_POLICIES,
+        ROUTE_POLICIES,
     )
     reads = (
         INGRESS_CLASSES,
@@ -99,10 +111,12 @@ class ApisixDialect:
         GATEWAYS,
         GATEWAY_CLASSES,
         REFERENCE_GRANTS,
+        BACKEND_POLICIES,
     )
 
-    def __init__(self, settings: ClassSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: ClassSettings, find_ingress: FindIngress = no_ingress) -> None:
+        """Take the settings, and who knows the Ingresses that policies are about."""
+        self._settings, self._find_ingress = settings, find_ingress
         self._stored = {stored.kind.resource: stored for stored in self.roots}
 
     def concerns(self, document: ApisixDocument) -> bool:
@@ -131,14 +145,19 @@ class ApisixDialect:
             return is_referred_to(ref, lookups, self._settings)
         if ref.resource == GATEWAY_CONSUMER.resource:
             return is_of_our_gateway(ref, manifest, lookups, self._settings)
-        if ref.resource == ROUTE_PLUGIN_CONFIG.resource:
-            return True  # without a class, and whose routes name it is not known
+        if ref.resource in _WITHOUT_CLASS:
+            return True
+        if ref.resource == HTTP_ROUTE_POLICY.resource:
+            return not is_for_others(ref, manifest, self._context(manifest, lookups))
         return owns(manifest, lookups, self._settings, is_referred_to=ref.resource in _REFERRED_TO)
 
     def _translate(self, ref: ObjectRef, manifest: JsonObject, lookups: Lookups | None) -> Fragment:
         upgraded = upgrade(manifest)
-        fragment = _TRANSLATIONS[ref.resource](ref, upgraded, Context(lookups, self._settings, class_name(upgraded)))
+        fragment = _TRANSLATIONS[ref.resource](ref, upgraded, self._context(upgraded, lookups))
         return fragment if upgraded is manifest else restore_problems(fragment, manifest)
+
+    def _context(self, manifest: JsonObject, lookups: Lookups | None) -> Context:
+        return Context(lookups, self._settings, class_name(manifest), find_ingress=self._find_ingress)
 
     def find_plugins(self, lookups: Lookups, namespace: str, name: str, class_name: str | None) -> SharedPlugins:
         """Return the plugins of an ApisixPluginConfig, for other dialects."""

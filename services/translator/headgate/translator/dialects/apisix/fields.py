@@ -14,8 +14,10 @@ from headgate.common.resources import (
     APISIX_ROUTE,
     APISIX_TLS,
     APISIX_UPSTREAM,
+    BACKEND_TRAFFIC_POLICY,
     GATEWAY_CONSUMER,
     GATEWAY_PROXY,
+    HTTP_ROUTE_POLICY,
     ROUTE_PLUGIN_CONFIG,
 )
 from headgate.translator.verdicts import FieldVerdict, Likeness
@@ -335,6 +337,63 @@ ROUTE_PLUGIN_CONFIG_FIELDS: Final = (
         note="checked, and not in force: the HTTPRoutes and GRPCRoutes that name it are not served",
     ),
 )
+BACKEND_POLICY_FIELDS: Final = (
+    FieldVerdict(
+        fields=("targetRefs",),
+        likeness=Likeness.BETTER,
+        note="of several policies for one target the oldest holds, the others are told `Conflicted`. A `sectionName` "
+        "is a port's name, by whichever of name and number an Ingress names the port",
+    ),
+    FieldVerdict(
+        fields=("loadbalancer", "passHost", "upstreamHost", "healthCheck"),
+        likeness=Likeness.SAME,
+        note="as of an [ApisixUpstream](#apisixupstream); `timeouts` of health checks stand where `timeout` does there",
+    ),
+    FieldVerdict(
+        fields=("loadbalancer.hashOn", "loadbalancer.key"),
+        likeness=Likeness.STRICTER,
+        note="as of an ApisixUpstream",
+        label="… `hashOn`, `key`",
+    ),
+    FieldVerdict(
+        fields=("scheme",),
+        likeness=Likeness.BETTER,
+        note="without one the port's `appProtocol` holds; APISIX speaks `http` then. Its own CRD writes `scheme: http` "
+        "into every policy that says none: say it there",
+    ),
+    FieldVerdict(
+        fields=("retries",),
+        likeness=Likeness.DIFFERENT,
+        note="at most 10; without it the gateway's own one retry",
+    ),
+    FieldVerdict(fields=("timeout",), likeness=Likeness.SAME, note="what of it is not written is 60 s; `500ms` too"),
+)
+ROUTE_POLICY_FIELDS: Final = (
+    FieldVerdict(
+        fields=("targetRefs",),
+        likeness=Likeness.SAME,
+        note="Ingresses; their `sectionName` is not looked at, as they have no sections",
+    ),
+    FieldVerdict(
+        fields=("targetRefs[].kind",),
+        likeness=Likeness.REFUSED,
+        note="HTTPRoutes are not served yet",
+        value="HTTPRoute",
+        label="… of kind `HTTPRoute`",
+    ),
+    FieldVerdict(
+        fields=("priority",),
+        likeness=Likeness.SAME,
+        note="among routes for the same host and path, those of ApisixRoutes included; none is as good as 0. Of "
+        "policies for one Ingress that disagree none holds, and all are told `Conflicted`",
+    ),
+    FieldVerdict(
+        fields=("vars",),
+        likeness=Likeness.STRICTER,
+        note="all operators, `AND`, `OR`, `!AND`, `!OR`, `!`; those of several policies hold together. Variables are "
+        "those of the scope `Variable` above. While one cannot be read the Ingress' requests are answered with 503",
+    ),
+)
 
 APISIX_FIELDS: Final[Mapping[str, Sequence[FieldVerdict]]] = {
     APISIX_ROUTE.resource: ROUTE_FIELDS,
@@ -347,5 +406,7 @@ APISIX_FIELDS: Final[Mapping[str, Sequence[FieldVerdict]]] = {
     GATEWAY_PROXY.resource: GATEWAY_PROXY_FIELDS,
     GATEWAY_CONSUMER.resource: GATEWAY_CONSUMER_FIELDS,
     ROUTE_PLUGIN_CONFIG.resource: ROUTE_PLUGIN_CONFIG_FIELDS,
+    BACKEND_TRAFFIC_POLICY.resource: BACKEND_POLICY_FIELDS,
+    HTTP_ROUTE_POLICY.resource: ROUTE_POLICY_FIELDS,
 }
 """By resource."""

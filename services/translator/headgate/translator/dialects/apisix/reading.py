@@ -73,7 +73,7 @@ def read_part(model: type[M], value: Any, field: str, problems: list[Problem]) -
         found = model.model_validate(value)
     except ValidationError as error:
         errors = error.errors(include_url=False)
-        wrong = {each["loc"][: len(each["loc"]) - 1] for each in errors}
+        wrong = {each["loc"][:depth] for each in errors for depth in range(len(each["loc"]))}
         # A list of which an element is wrong is not too short as well.
         told = (each for each in errors if each["type"] != "too_short" or each["loc"] not in wrong)
         problems += [_problem(each, value, field) for each in told]

@@ -15,7 +15,7 @@ from headgate.translator.annotations.apisix import ApisixAnnotations, apisix_ann
 from headgate.translator.dialects.apisix.backends import NodesBackend, ServiceBackend
 from headgate.translator.dialects.apisix.context import Context, find_referenced, identify
 from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS
-from headgate.translator.dialects.apisix.matching import MatchRule, PathRule, read_match
+from headgate.translator.dialects.apisix.matching import PREFERENCE_ROOM, MatchRule, PathRule, read_match
 from headgate.translator.dialects.apisix.models.fields import Model
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.models.route import HttpRule, StreamRule
@@ -34,8 +34,6 @@ from headgate.translator.fragment import BackendUse, Fragment, RefusalRef, Route
 
 KIND = "ApisixRoute"
 DEFAULT_WEIGHT = 100
-_PATTERN_ROOM = 8192
-"""More than the length of any path, which decides among rules of one path with equal priorities."""
 
 
 class _Rest(Model):
@@ -245,7 +243,7 @@ class _Rule:
                     path.field,
                     is_refused=self._refusal is not None,
                     gives_way=bool(self._filter_fault),
-                    preference=self._rule.priority * _PATTERN_ROOM + len(path.written),
+                    preference=self._rule.priority * PREFERENCE_ROOM + len(path.written),
                 )
 
     def _route(self, path: PathRule, match: MatchRule, timeouts: Timeouts, retries: Retries) -> Route:

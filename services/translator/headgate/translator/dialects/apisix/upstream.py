@@ -23,6 +23,7 @@ from headgate.translator.dialects.apisix.models.upstream import (
     ActiveCheck as WrittenCheck,
 )
 from headgate.translator.dialects.apisix.models.upstream import (
+    BackendSettings,
     HealthCheck,
     LoadBalancer,
     PassiveCheck,
@@ -43,16 +44,6 @@ PROTOCOLS = {
     "tls": BackendProtocol.TLS,
     "udp": BackendProtocol.UDP,
 }
-APP_PROTOCOLS = {
-    "http": "http",
-    "https": "https",
-    "grpc": "grpc",
-    "grpcs": "grpcs",
-    "kubernetes.io/h2c": "grpc",
-    "kubernetes.io/ws": "http",
-    "kubernetes.io/wss": "https",
-}
-"""Scheme of a Service's port by its `appProtocol`, where no ApisixUpstream says another."""
 STREAM_SCHEMES = ("tcp", "tls", "udp")
 _POLICIES = {
     "roundrobin": Policy.ROUND_ROBIN,
@@ -101,7 +92,7 @@ def settings_for(spec: UpstreamSpec, port: int | None) -> UpstreamSettings:
     return spec
 
 
-def read_fields(settings: UpstreamSettings, field: str, problems: list[Problem]) -> dict[str, Any]:
+def read_fields(settings: BackendSettings, field: str, problems: list[Problem]) -> dict[str, Any]:
     """Return the fields of a table's upstream but for its endpoints and TLS; mistakes go to `problems`."""
     fields: dict[str, Any] = {}
     if settings.scheme is not None:
@@ -117,7 +108,7 @@ def read_fields(settings: UpstreamSettings, field: str, problems: list[Problem])
     return fields
 
 
-def _read_host(settings: UpstreamSettings, field: str, problems: list[Problem]) -> str | None:
+def _read_host(settings: BackendSettings, field: str, problems: list[Problem]) -> str | None:
     if settings.pass_host == "node":
         return ""
     if settings.pass_host == "rewrite":

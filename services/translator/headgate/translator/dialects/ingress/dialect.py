@@ -25,8 +25,22 @@ from headgate.translator.dialects.ingress.translate import identify, translate_i
 from headgate.translator.fragment import Fragment, with_standing
 from headgate.translator.graph import Lookups
 from headgate.translator.manifest import as_list, as_object, as_text
+from headgate.translator.policies import FindBackendPolicy, FindRoutePolicy, no_backend_policy, no_route_policy
 from headgate.translator.shared_plugins import FindPlugins, no_plugins
 from headgate.translator.standing import Standing
+
+
+def find_ingress(lookups: Lookups, namespace: str, name: str, settings: ClassSettings) -> bool | None:
+    """Return whether an Ingress is ours by its class; None where there is none of this namespace and name."""
+    for stored in (INGRESSES, LEGACY_INGRESSES):
+        document = lookups.get(stored, namespace, name)
+        if document is not None:
+            return _is_ours(document.decode(), lookups, settings)
+    return None
+
+
+def _is_ours(manifest: JsonObject, lookups: Lookups, settings: ClassSettings) -> bool:
+    return lookups.derive(CLASS_IS_OURS, ClassQuestion(lookups.cluster, class_name(manifest), settings))
 
 
 class IngressDialect:
@@ -41,9 +55,12 @@ class IngressDialect:
         classes: ClassSettings,
         find_plugins: FindPlugins = no_plugins,
         find_addresses: FindAddresses = no_addresses,
+        find_backend_policy: FindBackendPolicy = no_backend_policy,
+        find_route_policy: FindRoutePolicy = no_route_policy,
     ) -> None:
-        """Take the settings, and who finds what others say: plugins that annotations name, addresses of a class."""
-        self._classes, self._find_plugins, self._find_addresses = classes, find_plugins, find_addresses
+        """Take the settings, and who finds what others say: plugins that annotations name, addresses, policies."""
+        self._classes, self._find_addresses = classes, find_addresses
+        self._extensions = Extensions(classes.plugin_names, find_plugins, find_backend_policy, find_route_policy)
 
     def concerns(self, document: IngressDocument) -> bool:
         """Whether an Ingress may contribute: its class is looked up later, as it may change without the object."""
@@ -70,8 +87,7 @@ class IngressDialect:
         served = present if good is None else good
         if served is None:
             return None
-        extensions = Extensions(self._classes.plugin_names, self._find_plugins)
-        fragment = with_standing(translate_ingress(ref, served, lookups, extensions), standing)
+        fragment = with_standing(translate_ingress(ref, served, lookups, self._extensions), standing)
         return replace(fragment, addresses=self._find_addresses(lookups, class_name(served)))
 
     @staticmethod
@@ -85,7 +101,7 @@ class IngressDialect:
 
     def owns(self, manifest: JsonObject, lookups: Lookups) -> bool:
         """Whether an Ingress is ours by its class; see `classes`."""
-        return lookups.derive(CLASS_IS_OURS, ClassQuestion(lookups.cluster, class_name(manifest), self._classes))
+        return _is_ours(manifest, lookups, self._classes)
 
     def refuse(self, ref: ObjectRef, document: IngressDocument, error: Exception) -> Fragment:
         """Stand in for an Ingress that made us fail. Its hosts stay its own, lest others take its requests."""

@@ -36,6 +36,14 @@ from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.fragment import BackendUse
 from headgate.translator.graph import Lookups
 from headgate.translator.manifest import shown
+from headgate.translator.policies import (
+    NO_ROUTE_POLICY,
+    FindBackendPolicy,
+    FindRoutePolicy,
+    RoutePolicy,
+    no_backend_policy,
+    no_route_policy,
+)
 from headgate.translator.shared_plugins import FindPlugins, SharedPlugins, no_plugins
 
 _MAX_ATTEMPTS = 10
@@ -67,6 +75,8 @@ class Policy:
     """That is spoken with the Services, instead of what they say."""
     backends: tuple[BackendUse, ...] = ()
     """Upstreams that its plugins refer to."""
+    preference: int = 0
+    """Of its routes, as in `RouteClaim`."""
 
 
 class Extensions(NamedTuple):
@@ -75,6 +85,8 @@ class Extensions(NamedTuple):
     plugin_names: Collection[str] = ()
     """Third-party plugins that gateways have."""
     find_plugins: FindPlugins = no_plugins
+    find_backend_policy: FindBackendPolicy = no_backend_policy
+    find_route_policy: FindRoutePolicy = no_route_policy
 
 
 _NOTHING_SAID = Policy(
@@ -91,14 +103,31 @@ _NOTHING_SAID = Policy(
 
 
 def read_policy(ref: ObjectRef, manifest: JsonObject, lookups: Lookups, extensions: Extensions) -> Policy:
-    """Read an Ingress' annotations; looks up the Secret of clients' authorities, where one is named."""
+    """Read an Ingress' annotations, and what policies say of all its routes.
+
+    Looks up the Secret of clients' authorities, where one is named.
+    """
     annotations, of_apisix = ours(manifest), apisix_annotations(manifest)
     policy = _read(ref, annotations, lookups, extensions.plugin_names) if annotations else _NOTHING_SAID
 
     def find_plugins(name: str) -> SharedPlugins:
         return extensions.find_plugins(lookups, ref.namespace, name, class_name(manifest))
 
-    return _add_apisix(ref, policy, of_apisix, find_plugins) if of_apisix else policy
+    if of_apisix:
+        policy = _add_apisix(ref, policy, of_apisix, find_plugins)
+    found = extensions.find_route_policy(lookups, ref.namespace, ref.name)
+    return policy if found == NO_ROUTE_POLICY else _add_policy(ref, policy, found)
+
+
+def _add_policy(ref: ObjectRef, policy: Policy, found: RoutePolicy) -> Policy:
+    refusal = f"Ingress {ref.namespace}/{ref.name} refuses requests: {found.fault}" if found.fault else None
+    return replace(
+        policy,
+        when=_all_of([*([policy.when] if policy.when else ()), *found.conditions]),
+        refusal=policy.refusal or refusal,
+        gives_way=policy.gives_way or bool(refusal),
+        preference=found.preference,
+    )
 
 
 def _add_apisix(

@@ -1,7 +1,7 @@
 """One Ingress to one fragment: https://kubernetes.io/docs/concepts/services-networking/ingress/.
 
 Services are not looked up here: what is wrong with a backend is known to its upstream, and comes back to the object
-from there. So neither a Service nor an endpoint ever runs this again.
+from there. So neither a Service nor an endpoint ever runs this again, unless a policy is for one port of the Service.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,6 +18,7 @@ from headgate.translator.dialects.ingress.parse import (
     Backend,
     IngressSpec,
     ResourceBackend,
+    ServiceBackend,
     TlsRule,
     parse_ingress,
 )
@@ -39,6 +40,7 @@ from headgate.translator.fragment import (
 )
 from headgate.translator.graph import Lookups
 from headgate.translator.manifest import as_text, creation_time, metadata, shown
+from headgate.translator.policies import BackendPolicy, FindBackendPolicy
 from headgate.translator.shaped import ShapedService
 
 KIND = "Ingress"
@@ -61,13 +63,14 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups, ex
         problems = restore_problems(problems)
     problems = [*policy.problems, *problems, *find_unknown_fields(manifest)]
     written: Callable[[str], str] = restore_field if legacy else str
-    routes = [*_rule_routes(ref, spec, policy, problems), *_default_routes(ref, spec, policy, written)]
+    backends = _Backends(ref, policy, lookups, extensions.find_backend_policy)
+    routes = [*_rule_routes(ref, spec, backends, problems), *_default_routes(ref, spec, backends, written)]
     hosts = tuple(dict.fromkeys(rule.host for rule in spec.rules))
     fragment = Fragment(
         identity=identify(ref, manifest),
         hosts=hosts,
         routes=tuple(routes),
-        backends=(*_backend_uses(ref, spec, policy, written), *policy.backends),
+        backends=(*_backend_uses(spec, backends, written), *policy.backends),
         names=tuple(claim for entry in spec.tls for claim in _claim_names(ref, entry, lookups, problems)),
         problems=tuple(problems),
     )
@@ -81,14 +84,45 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups, ex
     )
 
 
+class _Backends:
+    """What the backends of one Ingress are in the table."""
+
+    def __init__(self, ref: ObjectRef, policy: Policy, lookups: Lookups, find: FindBackendPolicy) -> None:
+        self._ref, self._policy, self._lookups, self._find = ref, policy, lookups, find
+        self._namespace = policy.namespace or ref.namespace
+        self._found: dict[tuple[str, int | str], BackendPolicy | None] = {}
+
+    def _policy_of(self, backend: ServiceBackend) -> BackendPolicy | None:
+        key = (backend.service, backend.port)
+        if key not in self._found:
+            self._found[key] = self._find(self._lookups, self._namespace, *key)
+        return self._found[key]
+
+    def upstream(self, backend: Backend) -> UpstreamRef:
+        """Return the upstream that a backend stands for."""
+        cluster, protocol = self._ref.cluster, self._policy.protocol
+        if isinstance(backend, ResourceBackend):
+            return ResourceRef(cluster, self._ref.namespace, backend.api_group, backend.kind, backend.name)
+        find = self._find if self._policy_of(backend) else None
+        if protocol is not None or find is not None:
+            return ShapedService(cluster, self._namespace, backend.service, backend.port, protocol, find)
+        return ServicePortRef(cluster, self._namespace, backend.service, backend.port)
+
+    def route_fields(self, backend: Backend) -> JsonObject:
+        """Return what of a route a policy for its backend says."""
+        policy = None if isinstance(backend, ResourceBackend) else self._policy_of(backend)
+        said = {"timeouts": policy.timeouts, "retries": policy.retries} if policy else {}
+        return {name: value for name, value in said.items() if value is not None}
+
+
 def _with_policy(claim: RouteClaim, ref: ObjectRef, policy: Policy) -> RouteClaim:
     if policy.refusal is not None:
         refused = {"when": policy.when, "backends": (WeightedBackend(upstream=_refusal(ref, policy.refusal).key),)}
         route = claim.route.model_copy(update=refused)
         return claim._replace(route=route, is_refused=True, gives_way=policy.gives_way)
-    if not policy.fields and policy.when is None:
-        return claim
-    return claim._replace(route=claim.route.model_copy(update={**policy.fields, "when": policy.when}))
+    if policy.fields or policy.when is not None:
+        claim = claim._replace(route=claim.route.model_copy(update={**policy.fields, "when": policy.when}))
+    return claim._replace(preference=policy.preference) if policy.preference else claim
 
 
 def _refusal(ref: ObjectRef, reason: str) -> RefusalRef:
@@ -115,7 +149,9 @@ def _as_canary(fragment: Fragment, policy: Policy, canary: Canary) -> Fragment:
     return replace(fragment, hosts=(), routes=(), names=(), canaries=() if policy.refusal else tuple(claims))
 
 
-def _rule_routes(ref: ObjectRef, spec: IngressSpec, policy: Policy, problems: list[Problem]) -> Iterator[RouteClaim]:
+def _rule_routes(
+    ref: ObjectRef, spec: IngressSpec, backends: _Backends, problems: list[Problem]
+) -> Iterator[RouteClaim]:
     seen: dict[tuple[str, PathType, str], str] = {}
     for rule in spec.rules:
         for path in rule.paths:
@@ -126,11 +162,11 @@ def _rule_routes(ref: ObjectRef, spec: IngressSpec, policy: Policy, problems: li
                 problems.append(Problem(reason="DuplicatePath", field=field, value=shown(path.path), message=message))
                 continue
             match = PathMatch(type=path.type, value=path.path)
-            yield _claim(ref, rule.host, match, _upstream(ref, path.backend, policy), path.field)
+            yield _claim(ref, rule.host, match, path.backend, backends, path.field)
 
 
 def _default_routes(
-    ref: ObjectRef, spec: IngressSpec, policy: Policy, written: Callable[[str], str]
+    ref: ObjectRef, spec: IngressSpec, backends: _Backends, written: Callable[[str], str]
 ) -> Iterator[RouteClaim]:
     """The defaultBackend: everything of every host where there are no rules, else what is left of the rules' hosts."""
     if spec.default_backend is None:
@@ -139,39 +175,34 @@ def _default_routes(
     own = {rule.host for rule in spec.rules for path in rule.paths if (path.type, path.path) == (PathType.PREFIX, "/")}
     for host in dict.fromkeys(rule.host for rule in spec.rules) or (ANY_HOST,):
         if host not in own:
-            upstream = _upstream(ref, spec.default_backend, policy)
-            yield _claim(ref, host, _CATCH_ALL, upstream, field, is_default=True)
+            yield _claim(ref, host, _CATCH_ALL, spec.default_backend, backends, field, is_default=True)
 
 
 def _claim(
-    ref: ObjectRef, host: str, match: PathMatch, upstream: UpstreamRef, field: str, is_default: bool = False
+    ref: ObjectRef,
+    host: str,
+    match: PathMatch,
+    backend: Backend,
+    backends: _Backends,
+    field: str,
+    is_default: bool = False,
 ) -> RouteClaim:
     # The provenance has no resourceVersion: it changes with every status that is written to the object, and each of
     # those would then be a revision of the table.
     route = Route(
         name=f"{ref.cluster}/{ref.namespace}/{ref.name} {match.type} {match.value}",
         path=match,
-        backends=(WeightedBackend(upstream=upstream.key),),
+        backends=(WeightedBackend(upstream=backends.upstream(backend).key),),
         provenance=Provenance(cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=field),
+        **backends.route_fields(backend),
     )
     return RouteClaim(host, route, intern(field if is_default else f"{field}.path"), is_default)
 
 
-def _upstream(ref: ObjectRef, backend: Backend, policy: Policy) -> UpstreamRef:
-    if isinstance(backend, ResourceBackend):
-        return ResourceRef(ref.cluster, ref.namespace, backend.api_group, backend.kind, backend.name)
-    namespace = policy.namespace or ref.namespace
-    if policy.protocol is not None:
-        return ShapedService(ref.cluster, namespace, backend.service, backend.port, policy.protocol)
-    return ServicePortRef(ref.cluster, namespace, backend.service, backend.port)
-
-
-def _backend_uses(
-    ref: ObjectRef, spec: IngressSpec, policy: Policy, written: Callable[[str], str]
-) -> Iterator[BackendUse]:
-    backends = [path.backend for rule in spec.rules for path in rule.paths]
-    for backend in [spec.default_backend, *backends] if spec.default_backend else backends:
-        upstream = _upstream(ref, backend, policy)
+def _backend_uses(spec: IngressSpec, backends: _Backends, written: Callable[[str], str]) -> Iterator[BackendUse]:
+    named = [path.backend for rule in spec.rules for path in rule.paths]
+    for backend in [spec.default_backend, *named] if spec.default_backend else named:
+        upstream = backends.upstream(backend)
         if isinstance(backend, ResourceBackend):
             yield BackendUse(upstream, intern(backend.field), intern(backend.field))
             continue

@@ -6,14 +6,17 @@ Reading, messages, the manifests in `crds/` and the field table of `docs/apisix.
 from headgate.translator.dialects.apisix.models.cluster import ClusterConfigSpec
 from headgate.translator.dialects.apisix.models.consumer import ConsumerSpec
 from headgate.translator.dialects.apisix.models.plugin import GlobalRuleSpec, PluginConfigSpec
+from headgate.translator.dialects.apisix.models.policy import BackendTrafficPolicySpec, HttpRoutePolicySpec
 from headgate.translator.dialects.apisix.models.route import RouteSpec
 from headgate.translator.dialects.apisix.models.tls import TlsSpec
 from headgate.translator.dialects.apisix.models.upstream import UpstreamSpec
 
 __all__ = [
+    "BackendTrafficPolicySpec",
     "ClusterConfigSpec",
     "ConsumerSpec",
     "GlobalRuleSpec",
+    "HttpRoutePolicySpec",
     "PluginConfigSpec",
     "RouteSpec",
     "TlsSpec",

@@ -133,8 +133,8 @@ class HealthCheck(Model):
     passive: PassiveCheck | None = Field(default=None, description="Looks at how requests go.")
 
 
-class UpstreamSettings(Model):
-    """How nodes are chosen, watched and spoken to."""
+class BackendSettings(Model):
+    """How nodes are chosen, watched and spoken to, wherever they come from."""
 
     loadbalancer: LoadBalancer | None = Field(
         default=None, alias="loadbalancer", description="How requests are spread."
@@ -143,12 +143,17 @@ class UpstreamSettings(Model):
     retries: int | None = Field(default=None, ge=0, description="Further attempts of a request; 0 for none.")
     timeout: Timeout | None = Field(default=None, description="Times; 60s each by default.")
     health_check: HealthCheck | None = Field(default=None, description="Which nodes get requests.")
-    tls_secret: SecretReference | None = Field(default=None, description="Our certificate for the nodes.")
-    subsets: tuple[Subset, ...] = Field(default=(), description="Groups of pods that backends can name.")
     pass_host: Literal["pass", "node", "rewrite"] | None = Field(
         default=None, description="Host that nodes see: the client's (pass, the default), their own, or upstreamHost."
     )
     upstream_host: str = Field(default="", description="Host that nodes see, with passHost rewrite.")
+
+
+class UpstreamSettings(BackendSettings):
+    """How nodes are chosen, watched and spoken to, and which they are."""
+
+    tls_secret: SecretReference | None = Field(default=None, description="Our certificate for the nodes.")
+    subsets: tuple[Subset, ...] = Field(default=(), description="Groups of pods that backends can name.")
     discovery: Discovery | None = Field(default=None, description="Nodes that a registry knows.")
 
 

@@ -1,0 +1,112 @@
+"""HTTPRoutePolicy: what the Ingresses that it names ask of requests besides, and which of them goes first.
+
+All policies for an Ingress hold together, and requests have to satisfy the `vars` of each. Those that disagree about
+the priority do not hold, none of them. One that cannot be read leaves nobody to say which requests are meant: they are
+refused.
+"""
+
+from headgate.common.problems import Problem, Severity
+from headgate.common.resources import JsonObject, ObjectRef
+from headgate.common.table import Condition
+from headgate.translator.dialects.apisix.context import Context, identify
+from headgate.translator.dialects.apisix.matching import PREFERENCE_ROOM
+from headgate.translator.dialects.apisix.models.policy import HttpRoutePolicySpec
+from headgate.translator.dialects.apisix.reading import Spec, refuse, warn
+from headgate.translator.dialects.apisix.targets import (
+    ROUTE_POLICIES,
+    SERVED_ROUTES,
+    Target,
+    ancestors_of,
+    conflicted,
+    not_found,
+    read_targets,
+)
+from headgate.translator.dialects.apisix.vars import read_vars
+from headgate.translator.fragment import Fragment
+from headgate.translator.graph import Lookups
+from headgate.translator.manifest import as_text, metadata
+from headgate.translator.policies import NO_ROUTE_POLICY, RoutePolicy
+
+_HTTP_ROUTE = ("gateway.networking.k8s.io", "HTTPRoute")
+
+
+def is_for_others(ref: ObjectRef, manifest: JsonObject, context: Context) -> bool:
+    """Whether all that a policy is about is another controller's."""
+    targets = [*read_targets(manifest)]
+    return bool(targets) and all(_is_foreign(context, ref.namespace, target) for target in targets)
+
+
+def translate_route_policy(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:
+    """Return what is wrong with an HTTPRoutePolicy, and with each of its targets that is ours."""
+    problems: list[Problem] = []
+    targets = [target for target in read_targets(manifest) if not _is_foreign(context, ref.namespace, target)]
+    policy = _read(manifest, problems)
+    if policy is not None and context.lookups is not None:
+        for target in targets:
+            problems += _judge(context, ref, target, policy)
+    return Fragment(
+        identify(ref, manifest),
+        problems=tuple(dict.fromkeys(problems)),
+        ancestors=ancestors_of(ref, targets, is_readable=policy is not None),
+    )
+
+
+def find_route_policy(lookups: Lookups, namespace: str, name: str) -> RoutePolicy:
+    """Return what holds for all routes of an Ingress."""
+    conditions: list[Condition] = []
+    preferences = set()
+    for document in lookups.find(ROUTE_POLICIES, namespace, name):
+        manifest = document.decode()
+        policy = _read(manifest, [])
+        if policy is None:
+            named = f"{namespace}/{as_text(metadata(manifest).get('name'))}"
+            return RoutePolicy(fault=f"HTTPRoutePolicy {named} cannot be followed")
+        conditions += policy.conditions
+        preferences.add(policy.preference)
+    if len(preferences) != 1:
+        return NO_ROUTE_POLICY
+    return RoutePolicy(preferences.pop(), tuple(conditions))
+
+
+def _read(manifest: JsonObject, problems: list[Problem]) -> RoutePolicy | None:
+    """Read a policy; None where some of it cannot be followed, which goes to `problems`."""
+    found: list[Problem] = []
+    spec = Spec(manifest.get("spec"), found).rest(HttpRoutePolicySpec)
+    conditions = read_vars(spec.vars, "spec.vars", found) if spec is not None else []
+    for index, target in enumerate(spec.target_refs if spec is not None else ()):
+        if target.section_name and (target.group, target.kind) == SERVED_ROUTES:
+            message = "an Ingress has no sections; the policy holds for all of it"
+            field = f"spec.targetRefs[{index}].sectionName"
+            found.append(warn("UnsupportedField", field, message, target.section_name))
+    problems += found
+    if spec is None or any(problem.severity is Severity.ERROR for problem in found):
+        return None
+    return RoutePolicy((spec.priority or 0) * PREFERENCE_ROOM, tuple(conditions))
+
+
+def _is_foreign(context: Context, namespace: str, target: Target) -> bool:
+    if context.lookups is None or (target.group, target.kind) != SERVED_ROUTES:
+        return False
+    return context.find_ingress(context.lookups, namespace, target.name, context.settings) is False
+
+
+def _judge(context: Context, ref: ObjectRef, target: Target, policy: RoutePolicy) -> list[Problem]:
+    assert context.lookups is not None
+    if (target.group, target.kind) != SERVED_ROUTES:
+        what = "HTTPRoutes are not served yet" if (target.group, target.kind) == _HTTP_ROUTE else "cannot be a target"
+        message = f"{what}; name an Ingress of group {SERVED_ROUTES[0]}"
+        return [refuse("UnsupportedTarget", f"{target.field}.kind", message, target.kind)]
+    what = f"Ingress {ref.namespace}/{target.name}"
+    if context.find_ingress(context.lookups, ref.namespace, target.name, context.settings) is None:
+        return [not_found(target, f"{what} not found")]
+    for document in context.lookups.find(ROUTE_POLICIES, ref.namespace, target.name):
+        manifest = document.decode()
+        name, other = as_text(metadata(manifest).get("name")), _read(manifest, [])
+        if name != ref.name and other is not None and other.preference != policy.preference:
+            priorities = [one.preference // PREFERENCE_ROOM for one in (other, policy)]
+            message = (
+                f"{what} has HTTPRoutePolicy {ref.namespace}/{name} with priority {priorities[0]} too, and here it is "
+                f"{priorities[1]}; until they agree none of the Ingress' policies holds"
+            )
+            return [conflicted(target, message)]
+    return []

@@ -1,0 +1,103 @@
+"""Policies in stored form, by what they are about: their `targetRefs`, as policies of Gateway API have them (GEP-713).
+
+A target is read whatever else is wrong with its policy: it is there that the author is told.
+"""
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from headgate.common.problems import Problem
+from headgate.common.resources import BACKEND_TRAFFIC_POLICY, HTTP_ROUTE_POLICY, INGRESS, SERVICE, JsonObject, ObjectRef
+from headgate.common.status import AncestorRef
+from headgate.translator.dialects.apisix.reading import refuse
+from headgate.translator.fragment import Ancestor, Seniority
+from headgate.translator.manifest import as_list, as_object, as_text, creation_time, metadata
+from headgate.translator.world import StoredKind
+
+SERVED_ROUTES = (INGRESS.group, INGRESS.kind)
+_METADATA = ("creationTimestamp", "name", "namespace", "uid")
+
+
+class Target(NamedTuple):
+    """An object in the namespace of its policy, or a part of it."""
+
+    group: str
+    kind: str
+    name: str
+    section: str
+    """Empty for the whole object."""
+    field: str
+
+
+class PolicyDocument(NamedTuple):
+    """A policy without its status."""
+
+    content: bytes
+    targets: tuple[Target, ...]
+
+    def decode(self) -> JsonObject:
+        """Return the manifest."""
+        decoded: JsonObject = json.loads(self.content)
+        return decoded
+
+
+def read_targets(manifest: JsonObject) -> Iterator[Target]:
+    """Yield what a policy is about, as far as it can be read."""
+    for index, written in enumerate(as_list(as_object(manifest.get("spec")).get("targetRefs"))):
+        named = as_object(written)
+        group, kind, name, section = (as_text(named.get(part)) for part in ("group", "kind", "name", "sectionName"))
+        target = Target(group, kind, name, section, f"spec.targetRefs[{index}]")
+        if target.kind and target.name:
+            yield target
+
+
+def ancestors_of(ref: ObjectRef, targets: Sequence[Target], *, is_readable: bool) -> tuple[Ancestor, ...]:
+    """Return targets as a status names them; one that is named twice counts once."""
+    found: dict[AncestorRef, Ancestor] = {}
+    for target in targets:
+        named = AncestorRef(target.group, target.kind, ref.namespace, target.name, target.section)
+        found.setdefault(named, Ancestor(named, target.field if is_readable else ""))
+    return tuple(found.values())
+
+
+def seniority_of(manifest: JsonObject) -> Seniority:
+    """Return a policy's place among those for one target: the least goes before the others."""
+    meta = metadata(manifest)
+    return Seniority(creation_time(manifest), as_text(meta.get("namespace")), as_text(meta.get("name")), "")
+
+
+def not_found(target: Target, message: str) -> Problem:
+    """Say that a target is not there."""
+    return refuse("TargetNotFound", target.field, message, target.name)
+
+
+def conflicted(target: Target, message: str) -> Problem:
+    """Say that a policy does not hold for a target because of another one."""
+    return refuse("Conflicted", target.field, message, target.name)
+
+
+def _read_document(manifest: JsonObject) -> PolicyDocument:
+    meta = metadata(manifest)
+    kept: dict[str, Any] = {
+        "apiVersion": manifest.get("apiVersion"),
+        "kind": manifest.get("kind"),
+        "metadata": {key: meta[key] for key in _METADATA if key in meta},
+        "spec": manifest.get("spec"),
+    }
+    content = json.dumps(kept, separators=(",", ":"), default=str).encode()
+    return PolicyDocument(content, tuple(read_targets(manifest)))
+
+
+def _services(document: PolicyDocument) -> Collection[str]:
+    return {target.name for target in document.targets if (target.group, target.kind) == (SERVICE.group, SERVICE.kind)}
+
+
+def _ingresses(document: PolicyDocument) -> Collection[str]:
+    return {target.name for target in document.targets if (target.group, target.kind) == SERVED_ROUTES}
+
+
+BACKEND_POLICIES = StoredKind(BACKEND_TRAFFIC_POLICY, _read_document, index=_services, restore=PolicyDocument.decode)
+"""Found by the names of the Services that they are for."""
+ROUTE_POLICIES = StoredKind(HTTP_ROUTE_POLICY, _read_document, index=_ingresses, restore=PolicyDocument.decode)
+"""Found by the names of the Ingresses that they are for."""
