@@ -2,7 +2,8 @@
 
 A request that comes with a sampled `traceparent` is traced as a part of its trace. One that comes with an unsampled one
 is not, and its header goes to the upstream as it is. One that comes with none, or with one that cannot be read, begins
-a trace by lot: the route's share, or else the gateway's.
+a trace by lot: the route's share, or else the gateway's. On a route that does not heed the flag, the lot falls for
+requests with trace context too, and for all of one trace alike.
 
 A traced request has a server span, and a client span for each attempt to have an endpoint answer it; the endpoint gets
 the client span as its parent. Attributes are those of OpenTelemetry's conventions for HTTP. Spans go to the collector
@@ -21,15 +22,20 @@ from opentelemetry.trace.span import TraceState
 from opentelemetry.util.types import AttributeValue
 
 from headgate.common.telemetry import tracer
+from headgate.gateway.plugins.messages import Request
+from headgate.gateway.plugins.run import request_of
+from headgate.gateway.plugins.variables import variable
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.exchange import Exchange
+    from headgate.gateway.proxy.policies import RoutePolicies
     from headgate.gateway.proxy.pool import EndpointPool
     from headgate.gateway.proxy.seam import RouteTarget
 
 _PARENTS = re.compile(rb"(?im)^traceparent:[ \t]*([^\r\n]*?)[ \t]*\r\n")
 _STATES = re.compile(rb"(?im)^tracestate:[ \t]*([^\r\n]*?)[ \t]*\r\n")
 _PARENT = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+_LOW_64_BITS = (1 << 64) - 1
 _METHODS = frozenset({"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE", "QUERY"})
 """All others are `_OTHER`, as the conventions want the attribute to have few values."""
 
@@ -54,7 +60,7 @@ class RequestTrace:
     def __init__(self, exchange: "Exchange", route: "RouteTarget | None", parent: SpanContext | None) -> None:
         self._tracer = tracer(__name__)
         self._keeps_state = parent is not None
-        context = trace.set_span_in_context(NonRecordingSpan(parent), Context()) if parent else Context()
+        context = trace.set_span_in_context(NonRecordingSpan(_sampled(parent)), Context()) if parent else Context()
         method = exchange.method.decode("latin-1")
         self._method = method if method in _METHODS else "_OTHER"
         shown = self._method if self._method != "_OTHER" else "HTTP"
@@ -143,7 +149,32 @@ def _server_attributes(exchange: "Exchange", route: "RouteTarget | None", method
         attributes["user_agent.original"] = fields.agent.decode("latin-1")
     if route is not None:
         attributes["headgate.route"] = route.name
+        policies = route.policies
+        if policies is not None and (policies.trace_attributes or policies.trace_headers):
+            attributes |= _additional_attributes(request_of(exchange), policies)
     return attributes
+
+
+def _additional_attributes(request: Request, policies: "RoutePolicies") -> dict[str, str]:
+    """Return what a route wants besides: variables and headers that the request has."""
+    found: dict[str, str] = {}
+    for name in policies.trace_attributes:
+        value = variable(request, name)
+        if value is not None:
+            found[name] = value
+    for wanted in policies.trace_headers:
+        begins = wanted.removesuffix("*") if len(wanted) > 1 else wanted
+        for name, value in request.headers:
+            lower = name.lower()
+            if lower == wanted or (begins != wanted and lower.startswith(begins)):
+                found[lower] = f"{found[lower]}, {value}" if lower in found else value
+    return found
+
+
+def _sampled(context: SpanContext) -> SpanContext:
+    """Return trace context with the flag that says that the trace is recorded, as it is from here on."""
+    flags = TraceFlags(context.trace_flags | TraceFlags.SAMPLED)
+    return SpanContext(context.trace_id, context.span_id, context.is_remote, flags, context.trace_state)
 
 
 def _end(span: Span, status: int, error: str, *, is_failure: bool) -> None:
@@ -170,10 +201,10 @@ class Tracing:
     def begin(self, exchange: "Exchange", route: "RouteTarget | None") -> RequestTrace | None:
         """Begin to trace a request; None: it is not traced."""
         parent = read_parent(exchange.fields.lines)
-        if parent is not None:
-            return RequestTrace(exchange, route, parent) if parent.trace_flags.sampled else None
         policies = route.policies if route is not None else None
+        if parent is not None and (policies is None or policies.trace_heeds_parent):
+            return RequestTrace(exchange, route, parent) if parent.trace_flags.sampled else None
         share = policies.trace_share if policies is not None else None
-        if self._chance() < (self._share if share is None else share):
-            return RequestTrace(exchange, route, None)
-        return None
+        # Of a trace all that ask for the same share decide the same, as OpenTelemetry's TraceIdRatioBased has it.
+        drawn = self._chance() if parent is None else (parent.trace_id & _LOW_64_BITS) / (1 << 64)
+        return RequestTrace(exchange, route, parent) if drawn < (self._share if share is None else share) else None

@@ -125,6 +125,46 @@ async def test_the_share_of_the_route_goes_before_the_gateways(exported: InMemor
     assert len(exported.get_finished_spans()) == 2
 
 
+@pytest.mark.parametrize(
+    ("header", "share", "count"),
+    [
+        (UNSAMPLED, 1.0, 2),
+        (SAMPLED, 0.0, 0),
+        # The lower half of the trace id is 0.639 of what it could be.
+        (UNSAMPLED, 0.7, 2),
+        (SAMPLED, 0.6, 0),
+    ],
+)
+async def test_a_route_may_decide_by_its_share_whatever_the_context_says(
+    exported: InMemorySpanExporter, header: bytes, share: float, count: int
+) -> None:
+    async with proxied(answering(OK)) as proxy:
+        trace(proxy, share=0.5)
+        proxy.target.policies = RoutePolicies()
+        proxy.target.policies.trace_share = share
+        proxy.target.policies.trace_heeds_parent = False
+        await proxy.talk(request(b"traceparent: %b\r\n" % header))
+        passed = traceparent(proxy.origin.heads[0])
+    done = exported.get_finished_spans()
+    assert len(done) == count
+    assert {format(span.context.trace_id, "032x") for span in done} <= {TRACE_ID}
+    assert passed.endswith(b"-01") if count else passed == header
+
+
+async def test_a_span_has_the_variables_and_headers_that_its_route_wants(exported: InMemorySpanExporter) -> None:
+    async with proxied(answering(OK)) as proxy:
+        trace(proxy, share=1.0)
+        proxy.target.policies = policies = RoutePolicies()
+        policies.trace_attributes = ("request_method", "arg_y", "http_user_agent", "arg_absent", "no_such")
+        policies.trace_headers = ("x-one", "x-my-*", "x-two*", "x-on")
+        await proxy.talk(request(b"X-One: 1\r\nX-My-A: a\r\nX-My-B: b\r\nx-my-a: c\r\nX-Other: 3\r\n"))
+    server, _ = spans(exported)
+    wanted = {"request_method": "GET", "arg_y": "1", "http_user_agent": "it"}
+    wanted |= {"x-one": "1", "x-my-a": "a, c", "x-my-b": "b"}
+    assert wanted.items() <= server.attributes.items()
+    assert not {"arg_absent", "no_such", "x-other", "x-on", "x-two"} & server.attributes.keys()
+
+
 async def test_without_tracing_the_clients_header_passes_as_it_is(exported: InMemorySpanExporter) -> None:
     async with proxied(answering(OK)) as proxy:
         await proxy.talk(request(b"Traceparent: %b\r\n" % SAMPLED))

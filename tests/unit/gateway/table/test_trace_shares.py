@@ -7,8 +7,17 @@ import pytest
 from fakes.gateway_table import route
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.interface import PluginServices
-from headgate.gateway.table.policies import compile_policies
+from headgate.gateway.proxy.policies import RoutePolicies
+from headgate.gateway.table.policies import compile_policies, guard_policies
+from headgate.gateway.tls.policy import ClientGuard
 from unit.gateway.plugins.running import REGISTRY, unsealed
+
+
+def compiled(config: dict[str, Any]) -> RoutePolicies:
+    use = PluginUse(name="opentelemetry", config=config)
+    policies = compile_policies(route("/").model_copy(update={"plugins": (use,)}))
+    assert policies is not None
+    return policies
 
 
 def share_of(config: dict[str, Any], share: float | None = None) -> float | None:
@@ -31,6 +40,19 @@ def share_of(config: dict[str, Any], share: float | None = None) -> float | None
 )
 def test_sampler_of_the_plugin_says_the_share(sampler: dict[str, Any], share: float) -> None:
     assert share_of({"sampler": sampler}, 0.75) == share
+
+
+@pytest.mark.parametrize("name", ["always_on", "always_off", "trace_id_ratio", "parent_base"])
+def test_only_one_sampler_heeds_trace_context(name: str) -> None:
+    policies = compiled({"sampler": {"name": name}})
+    assert policies.trace_heeds_parent is (name == "parent_base")
+
+
+def test_plugin_says_what_spans_have_besides_also_for_routes_of_other_hosts() -> None:
+    names = {"additional_attributes": ["host"], "additional_header_prefix_attributes": ["X-My-*"]}
+    policies = compiled({"sampler": {"name": "always_on"}, **names})
+    for each in (policies, guard_policies(policies, ClientGuard(None))):
+        assert (each.trace_attributes, each.trace_headers, each.trace_heeds_parent) == (("host",), ("x-my-*",), False)
 
 
 def test_plugin_that_is_disabled_leaves_the_routes_own_share() -> None:

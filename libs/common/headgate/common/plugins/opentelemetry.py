@@ -1,10 +1,12 @@
 """What `opentelemetry` is told."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from headgate.common.plugins.config import PluginConfig
+
+Attribute = Annotated[str, Field(min_length=1)]
 
 
 class RootSampler(PluginConfig):
@@ -30,7 +32,7 @@ class SamplerOptions(PluginConfig):
 
 
 class Sampler(PluginConfig):
-    """Which requests are traced."""
+    """Which requests are traced. Only `parent_base` heeds what trace context that a request comes with says."""
 
     name: Literal["always_on", "always_off", "trace_id_ratio", "parent_base"] = "always_off"
     options: SamplerOptions = Field(default_factory=SamplerOptions)
@@ -40,14 +42,14 @@ class OpentelemetryConfig(PluginConfig):
     """Fields of `opentelemetry`."""
 
     sampler: Sampler = Field(default_factory=Sampler)
-    additional_attributes: tuple[str, ...] = ()
-    """Taken for compatibility: spans have the attributes of OpenTelemetry's conventions."""
-    additional_header_prefix_attributes: tuple[str, ...] = ()
-    """Taken for compatibility."""
+    additional_attributes: tuple[Attribute, ...] = ()
+    """Variables that the span of a request has as attributes too, with what they are when the request comes."""
+    additional_header_prefix_attributes: tuple[Attribute, ...] = ()
+    """Headers that it has; `x-my-*` is all that begin so."""
 
 
 def trace_share(config: OpentelemetryConfig) -> float:
-    """Return the share of the requests without trace context that begin a trace."""
+    """Return the share of the requests that are traced; of those without trace context, where that is heeded."""
     sampler = config.sampler
     chosen = sampler.options.root if sampler.name == "parent_base" else sampler
     match chosen.name:
@@ -57,3 +59,8 @@ def trace_share(config: OpentelemetryConfig) -> float:
             return chosen.options.fraction
         case _:
             return 0.0
+
+
+def heeds_parent(config: OpentelemetryConfig) -> bool:
+    """Tell whether trace context says for itself if a request is traced."""
+    return config.sampler.name == "parent_base"

@@ -1,7 +1,7 @@
-"""`opentelemetry`: which requests of a route begin a trace.
+"""`opentelemetry`: which requests of a route are traced, and what their spans say besides.
 
-It sets the share for its route; requests that come with a sampled trace context are traced in any case, those with an
-unsampled one never. Where traces go is a setting of the gateway (`docs/tracing.md`).
+Trace context that a request comes with decides for itself with the sampler `parent_base` only. Where traces go is a
+setting of the gateway (`docs/tracing.md`).
 """
 
 from headgate.common.plugins.opentelemetry import OpentelemetryConfig
@@ -9,7 +9,7 @@ from headgate.gateway.plugins.interface import Plugin
 
 
 class Opentelemetry(Plugin[OpentelemetryConfig]):
-    """Has no hook: the share is read when the route is compiled (`table.policies`)."""
+    """Has no hook: all of it is read when the route is compiled (`table.policies`)."""
 
     name = "opentelemetry"
     order = 12009

@@ -13,7 +13,7 @@ from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.errors import PluginFailed
 from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.interface import BodyFilter
-from headgate.gateway.plugins.messages import BodyTooLarge, Request, Response
+from headgate.gateway.plugins.messages import BodySource, BodyTooLarge, Request, Response
 from headgate.gateway.plugins.targets import ChosenUpstream
 from headgate.gateway.proxy.errors import phrase
 from headgate.gateway.proxy.forward import Peer
@@ -38,7 +38,7 @@ class PluginRun:
         self._exchange = exchange
         self.original = exchange.method, exchange.target, exchange.fields.host_line
         """Method, target and host as they came."""
-        self._request = _request_of(exchange, self)
+        self._request = request_of(exchange, self)
         self._client = self._request.client
         self._lines = self._request.headers.to_lines()
         self._request_filter: BodyFilter | None = None
@@ -445,7 +445,8 @@ class PluginRun:
             task.cancel()
 
 
-def _request_of(exchange: "Exchange", run: PluginRun) -> Request:
+def request_of(exchange: "Exchange", source: BodySource | None = None) -> Request:
+    """Return a request as plugins see it; its body comes from `source`, without one there is none."""
     facts = exchange.facts()
     fields = exchange.fields
     path, _, query = exchange.target.partition(b"?")
@@ -468,7 +469,7 @@ def _request_of(exchange: "Exchange", run: PluginRun) -> Request:
         route=exchange.route.name if exchange.route is not None else "",
         upstreams=exchange.route.upstream_label if exchange.route is not None else "",
         content_length=length,
-        source=run,
+        source=source,
         is_id_given=bool(fields.request_id),
         http_version=exchange.client.version.decode(),
         claims=fields.forwarded,

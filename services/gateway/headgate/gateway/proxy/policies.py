@@ -53,6 +53,9 @@ class RoutePolicies:
         "request_s",
         "retries",
         "sets_cookie",
+        "trace_attributes",
+        "trace_headers",
+        "trace_heeds_parent",
         "trace_share",
         "websocket",
     )
@@ -74,6 +77,12 @@ class RoutePolicies:
         """Bytes of an answer that are kept for a client slower than its upstream."""
         self.trace_share: float | None = None
         """Of the requests that begin a trace of their own; None: the gateway's own share."""
+        self.trace_heeds_parent = True
+        """Whether a request is traced that comes with trace context is said there, not by the share."""
+        self.trace_attributes: tuple[str, ...] = ()
+        """Variables that a traced request's span has as attributes."""
+        self.trace_headers: tuple[str, ...] = ()
+        """Names of headers that it has, in lower case; with a star at the end all that begin so."""
         self.websocket = True
         """Let upgrades through."""
         self.request_s: float | None = None

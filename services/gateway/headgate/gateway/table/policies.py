@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from headgate.common.plugins.checking import read_config, read_meta
-from headgate.common.plugins.opentelemetry import OpentelemetryConfig, trace_share
+from headgate.common.plugins.opentelemetry import OpentelemetryConfig, heeds_parent, trace_share
 from headgate.common.table import Retries, Route
 from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
 
@@ -20,7 +20,8 @@ def compile_policies(
 ) -> RoutePolicies | None:
     """Return a route's policies; None if it has none, as nearly all."""
     timeouts = route.timeouts
-    share = _trace_share(route)
+    traced = _find_opentelemetry(route)
+    share = route.trace_share if traced is None else trace_share(traced)
     asks = (
         route.retries != _DEFAULT_RETRIES,
         route.max_body is not None,
@@ -48,16 +49,20 @@ def compile_policies(
     policies.websocket = route.websocket
     policies.request_s = timeouts.request_s
     policies.trace_share = share
+    if traced is not None:
+        policies.trace_heeds_parent = heeds_parent(traced)
+        policies.trace_attributes = traced.additional_attributes
+        policies.trace_headers = tuple(name.lower() for name in traced.additional_header_prefix_attributes)
     policies.idle_s = timeouts.idle_s
     return policies
 
 
-def _trace_share(route: Route) -> float | None:
-    """Return the share of traced requests that the plugin `opentelemetry` asks for, else the route's own."""
+def _find_opentelemetry(route: Route) -> OpentelemetryConfig | None:
+    """Return what the plugin `opentelemetry` asks for; None: the route is without it."""
     for use in route.plugins:
         if use.name == "opentelemetry" and not read_meta(use).disable:
-            return trace_share(read_config(OpentelemetryConfig, use, {}))
-    return route.trace_share
+            return read_config(OpentelemetryConfig, use, {})
+    return None
 
 
 _FIELDS = (
@@ -70,6 +75,9 @@ _FIELDS = (
     "request_s",
     "retries",
     "sets_cookie",
+    "trace_attributes",
+    "trace_headers",
+    "trace_heeds_parent",
     "trace_share",
     "websocket",
 )
