@@ -23,8 +23,8 @@ from statistics import median
 from bench.machine import describe_machine
 from bench.processes import Process, free_ports
 from bench.tables import table
+from headgate.cli.up.embedded_nats import server_binary
 from headgate.common.bus import Bus
-from headgate.common.embedded_nats import server_binary
 from headgate.common.errors import Conflict, StoreError
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, Version, digest_of
 from headgate.common.stores.nats import NatsStores

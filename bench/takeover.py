@@ -29,9 +29,9 @@ from bench.errors import BenchError
 from bench.machine import describe_machine, load_average
 from bench.processes import Process, free_ports
 from bench.tables import table
+from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.bus import Bus
 from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, Operation, SyncMarker
-from headgate.common.embedded_nats import EmbeddedNats
 from headgate.common.resources import ENDPOINT_SLICE, INGRESS, SERVICE, ObjectRef
 from headgate.common.snapshot import Version
 from headgate.common.stores.nats import NatsStores

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from headgate.common.embedded_nats import server_binary
+from headgate.cli.up.embedded_nats import server_binary
 
 HERE = Path(__file__).parent
 DATA = Path(".headgate/tenants")

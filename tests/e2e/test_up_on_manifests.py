@@ -15,7 +15,7 @@ from fakes.manifests import ingress, service, write
 from fakes.ports import free_ports
 from fakes.stack import Stack
 from fakes.waiting import until
-from headgate.common.embedded_nats import EmbeddedNats
+from headgate.cli.up.embedded_nats import EmbeddedNats
 
 HOST = "web.example"
 

@@ -13,8 +13,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.bus import Bus
-from headgate.common.embedded_nats import EmbeddedNats
 from headgate.common.stores.nats import NatsStores
 
 

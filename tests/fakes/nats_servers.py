@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from fakes.ports import free_ports
-from headgate.common.embedded_nats import server_binary
+from headgate.cli.up.embedded_nats import server_binary
 
 START_S = 20.0
 

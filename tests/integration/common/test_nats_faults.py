@@ -17,9 +17,9 @@ from nats.errors import FlushTimeoutError
 from nats.protocol.parser import Parser
 
 from fakes.nats import lose_store, real_bus, real_nats
+from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.bus import Bus
 from headgate.common.deltas import Delta, LogMessage, Operation
-from headgate.common.embedded_nats import EmbeddedNats
 from headgate.common.errors import StoreError, StoreUnavailable, TooLarge
 from headgate.common.heartbeats import TTL_S, Heartbeat
 from headgate.common.resources import ObjectRef

@@ -21,7 +21,7 @@ from fakes.manifests import ingress, service, write
 from fakes.nats import real_nats
 from fakes.stack import Stack
 from fakes.steady_client import SteadyClient
-from headgate.common.embedded_nats import EmbeddedNats
+from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.snapshot import Version
 
 pytestmark = pytest.mark.slow

@@ -19,7 +19,7 @@ from cryptography.x509.oid import NameOID
 from fakes.echo import EchoServer
 from fakes.gateway_process import BOUND_S, GatewayProcess, commit, open_stores
 from fakes.gateway_table import ORIGIN, certificate, endpoint, host, route, upstream
-from headgate.common.embedded_nats import EmbeddedNats
+from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.sealing import load_or_create_key_pair, seal
 from headgate.common.snapshot import TableImage

@@ -11,7 +11,7 @@ from fakes.gateway_table import host, route, upstream
 from fakes.ports import free_port
 from fakes.streams import backend, echo_server, stream
 from fakes.tls import SelfSigned
-from headgate.common.embedded_nats import EmbeddedNats
+from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.snapshot import TableImage
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table import Endpoint

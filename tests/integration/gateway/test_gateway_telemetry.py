@@ -13,7 +13,7 @@ from fakes.echo import EchoServer
 from fakes.gateway_process import GatewayProcess, commit, open_stores
 from fakes.gateway_table import ORIGIN, host, route
 from fakes.waiting import until
-from headgate.common.embedded_nats import EmbeddedNats
+from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.snapshot import TableImage
 from headgate.common.table import Endpoint, Upstream
 

@@ -12,7 +12,7 @@ from fakes.gateway_process import BOUND_S, GatewayProcess, commit
 from fakes.gateway_table import certificate, host, route, upstream
 from fakes.tls import Authority
 from fakes.tls_listener import asking, client_context
-from headgate.common.embedded_nats import EmbeddedNats
+from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.sealing import load_or_create_key_pair, seal
 from headgate.common.snapshot import TableImage
 from headgate.common.stores.nats import NatsStores

@@ -15,7 +15,7 @@ from fakes.ports import free_port
 from fakes.proxied import Client, Conversation, Origin
 from fakes.streams import backend, echo_server, stream
 from fakes.waiting import until
-from headgate.common.embedded_nats import EmbeddedNats
+from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.snapshot import TableImage
 from headgate.common.table import Endpoint, Upstream
 

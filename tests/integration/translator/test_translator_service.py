@@ -16,8 +16,8 @@ from fakes.deltas import applied, endpoint_slice, ingress, ref_of, service
 from fakes.nats import lose_store, real_bus
 from fakes.ports import free_ports
 from fakes.service_process import running_service
+from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker, last_good_subject
-from headgate.common.embedded_nats import EmbeddedNats
 from headgate.common.errors import StoreError
 from headgate.common.snapshot import Manifest, Version, decode_chunk
 from headgate.common.stores.nats import NatsStores

@@ -132,7 +132,7 @@ def run(options: UpOptions) -> int:
 def _broker(options: UpOptions) -> tuple[ProcessSpec | None, str]:
     if options.nats_url:
         return None, options.nats_url
-    from headgate.common.embedded_nats import EmbeddedNats, server_binary
+    from headgate.cli.up.embedded_nats import EmbeddedNats, server_binary
 
     server = EmbeddedNats(options.data_dir / NATS_FOLDER, nats_port(options.data_dir))
     # Its folder and configuration are made again at every start: somebody may have removed them.

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.common import embedded_nats
-from headgate.common.embedded_nats import EmbeddedNats, EmbeddedNatsError, server_binary
+from headgate.cli.up import embedded_nats
+from headgate.cli.up.embedded_nats import EmbeddedNats, EmbeddedNatsError, server_binary
 
 
 async def test_a_port_that_is_taken_is_an_error_with_the_servers_reason(tmp_path: Path) -> None:
