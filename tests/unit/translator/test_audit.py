@@ -9,11 +9,12 @@ import pytest
 from fakes.apisix import resource, route, rule
 from fakes.deltas import applied, ingress, service
 from headgate.common.plugins.catalogue import CONFIGS
+from headgate.common.resources import APISIX_KINDS
 from headgate.translator.annotations import PREFIX
 from headgate.translator.annotations.apisix import APISIX_PREFIX, APPROXIMATIONS
 from headgate.translator.annotations.nginx import NGINX_ANNOTATIONS, NGINX_PREFIX, nginx_table, what_instead
 from headgate.translator.annotations.reading import TABLES
-from headgate.translator.audit import Audit, Said
+from headgate.translator.audit import AUDITED_RESOURCES, Audit, Said
 from headgate.translator.dialects.apisix.fields import (
     BACKEND_POLICY_FIELDS,
     CONSUMER_FIELDS,
@@ -39,6 +40,10 @@ def audited(manifest: Any) -> dict[str, Said]:
 
 def annotated(name: str, value: str) -> Said:
     return audited(ingress("web", annotations={name: value}))[name]
+
+
+def test_every_resource_of_apache_apisix_that_is_read_is_looked_at() -> None:
+    assert [kind.kind for kind in APISIX_KINDS if kind.resource not in AUDITED_RESOURCES] == []
 
 
 def test_a_plain_ingress_says_nothing() -> None:

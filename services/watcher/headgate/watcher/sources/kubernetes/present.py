@@ -20,6 +20,8 @@ from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 
 ATTEMPTS = 5
 """For a server that asks for patience (429)."""
+LONGEST_PAUSE_S = 10.0
+"""Somebody waits at the terminal."""
 
 T = TypeVar("T")
 
@@ -63,5 +65,5 @@ async def _patiently(ask: Callable[[], Awaitable[T]]) -> T:
         try:
             return await ask()
         except Throttled as error:
-            await asyncio.sleep(error.retry_after_s or 1.0)
+            await asyncio.sleep(min(error.retry_after_s or 1.0, LONGEST_PAUSE_S))
     return await ask()
