@@ -150,6 +150,17 @@ async def test_a_session_ends_in_redis_too(limit, monkeypatch) -> None:
         assert (await browser.get()).status == 302
 
 
+async def test_a_user_of_redis_with_few_rights_is_enough() -> None:
+    async with gateways(1) as (server, [one]):
+        rights = ["on", ">pass", "~sessions:*", "-@all", "+get", "+set", "+del", "+info", "+client|setname"]
+        await server.ask("ACL", "SETUSER", "keeper", *rights)
+        browser = Browser(one.chain(session=to_server(server, username="keeper", password="pass")))
+        assert (await browser.log_in(one.provider)).status == 302
+        assert (await browser.get()).status == 200
+        assert (await browser.get("/logout")).status == 302
+        assert await keys(server) == []
+
+
 async def test_without_redis_nobody_is_sent_away_and_nobody_let_in() -> None:
     async with gateways(1) as (server, [one]):
         impatient = {"connect_timeout": 100, "send_timeout": 1, "read_timeout": 1}

@@ -1,5 +1,6 @@
 """A service that plugins ask: a real server on loopback, and the client that the gateway gives them."""
 
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ Handler = Callable[[Seen], web.StreamResponse]
 
 
 @asynccontextmanager
-async def running(handler: Handler) -> AsyncIterator[Service]:
+async def running(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[Service]:
     """Serve, with `handler` called for each request."""
     service = Service()
 
@@ -44,11 +45,11 @@ async def running(handler: Handler) -> AsyncIterator[Service]:
 
     runner = web.ServerRunner(web.Server(serve))
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
     await site.start()
     client = make_client()
     host, port = runner.addresses[0][:2]
-    service.url = f"http://{host}:{port}"
+    service.url = f"{'http' if tls is None else 'https'}://{host}:{port}"
     service.services = PluginServices(http=lambda: client)
     try:
         yield service

@@ -90,3 +90,10 @@ def test_fields_of_the_body_are_read_again_when_a_plugin_has_replaced_it() -> No
 def test_where_no_body_is_waited_for_its_fields_are_refused() -> None:
     with pytest.raises(PluginRefused, match=r"vars: fields of the body \(post_arg\) are not looked at here"):
         chain(("response-rewrite", {"status_code": 200, "vars": [["post_arg.a", "==", "1"]]}))
+
+
+def test_a_second_content_type_hides_no_fields() -> None:
+    types = [("Content-Type", "text/plain"), ("Content-Type", "application/json")]
+    takes = compile_expressions((["post_arg.a", "==", "1"],))
+    assert takes is not None
+    assert takes(request("/", types, method="POST", body=b'{"a": 1}'), None)

@@ -1,7 +1,10 @@
 """By what a gateway is known to a provider, how it reaches it, and what it gives it beforehand."""
 
+import asyncio
 import base64
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import jwt
@@ -10,12 +13,13 @@ from aiohttp import web
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from fakes.openid_provider import KEY
+from fakes.openid_provider import KEY, OpenidProvider
+from fakes.tls import SelfSigned
 from headgate.common.plugins.openid_client import ProxyOpts
 from headgate.gateway.plugins.calls import Proxy
 from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.oidc_provider import choose_proxy
-from unit.gateway.plugins.oidc_site import SESSION, Browser, bearing, site, status
+from unit.gateway.plugins.oidc_site import SESSION, Browser, Site, bearing, site, status
 from unit.gateway.plugins.running import asked
 from unit.gateway.plugins.service import Seen, running
 
@@ -28,9 +32,9 @@ def pem(key: Any) -> str:
     return text.decode()
 
 
-def public_jwk(key: Any, algorithm: str) -> dict[str, str]:
+def public_jwk(key: Any, algorithm: str) -> dict[str, Any]:
     found: dict[str, Any] = jwt.get_algorithm_by_name(algorithm).to_jwk(key.public_key(), as_dict=True)
-    return {name: value for name, value in found.items() if isinstance(value, str)}
+    return {**found, "use": "sig"}
 
 
 @pytest.mark.parametrize(
@@ -185,6 +189,49 @@ async def test_the_provider_is_reached_by_a_proxy() -> None:
             direct = here.chain(bearer_only=True, use_jwks=True, proxy_opts={**told, "no_proxy": "127.0.0.1"})
             assert await status(direct, bearing(here.provider.sign())) == 200
             assert len(proxy.seen) == 2
+
+
+@asynccontextmanager
+async def tunnelling(heads: list[bytes]) -> AsyncIterator[str]:
+    """A proxy that makes tunnels, and keeps the heads by which it was asked for them."""
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while part := await reader.read(65536):
+                writer.write(part)
+                await writer.drain()
+        writer.close()
+
+    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(head := await reader.readuntil(b"\r\n\r\n"))
+        host, _, port = head.split(b" ")[1].decode().rpartition(":")
+        upstream, onward = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        await asyncio.gather(copy(reader, onward), copy(upstream, writer))
+
+    server = await asyncio.start_server(tunnel, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def test_a_provider_over_tls_is_reached_by_a_tunnel_that_hides_what_is_said() -> None:
+    heads: list[bytes] = []
+    provider = OpenidProvider()
+
+    def handle(seen: Seen) -> web.Response:
+        assert "Proxy-Authorization" not in seen.headers
+        return provider.handle(seen.method, seen.target, seen.headers, seen.body)
+
+    context = SelfSigned("127.0.0.1").server_context()
+    async with tunnelling(heads) as proxy, running(handle, context) as service:
+        provider.url = service.url
+        told = {"https_proxy": proxy, "https_proxy_authorization": "Basic amFjazpwYXNz"}
+        plugins = Site(provider, service.services).chain(
+            bearer_only=True, use_jwks=True, ssl_verify=False, proxy_opts=told
+        )
+        assert await status(plugins, bearing(provider.sign())) == 200
+    assert all(b"\r\nProxy-Authorization: Basic amFjazpwYXNz\r\n" in head for head in heads)
+    assert heads
 
 
 @pytest.mark.parametrize(

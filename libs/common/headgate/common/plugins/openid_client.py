@@ -3,7 +3,7 @@
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, JsonValue, model_validator
 
 from headgate.common.plugins.authentication import CredentialSecret
 from headgate.common.plugins.config import SEALED, PluginConfig, SecretText
@@ -85,7 +85,7 @@ class DpopConfig(PluginConfig):
     signing_alg: Literal["ES256", "RS256", "PS256"] = "ES256"
     private_key: PrivateKey | None = None
     """In PEM; all gateways have the same."""
-    public_jwk: dict[str, str] | None = Field(default=None)
+    public_jwk: dict[str, JsonValue] | None = None
     """Its public half, as a JWK."""
 
     @model_validator(mode="after")

@@ -100,7 +100,9 @@ def _fields(request: Request) -> BodyFields:
 
 
 def _content_type(request: Request) -> bytes:
-    return (request.headers.get("Content-Type") or "").encode("latin-1")
+    """Return the type of the body; of several the one that has fields, as an upstream may go by any of them."""
+    given = [each.encode("latin-1") for each in request.headers.get_all("Content-Type")]
+    return next(filter(has_fields, given), given[0] if given else b"")
 
 
 def with_body(request: Request, hook: Hook, *, is_guard: bool) -> Response | Awaitable[Response | None] | None:
