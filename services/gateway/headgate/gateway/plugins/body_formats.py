@@ -5,13 +5,14 @@ table of its children by their names without prefixes, several of one name a lis
 which its text is 1. White space at the ends of texts is dropped.
 """
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
 import msgspec
+
+from headgate.gateway.form_parts import read_parts
 
 _MAX_DEPTH: Final = 128
 _MAX_FIELDS: Final = 1024
@@ -20,9 +21,6 @@ _PIECE: Final = 64 << 10
 """Bytes of XML that are parsed at once: between two pieces other threads get their turn."""
 
 Fields = dict[Any, Any] | list[Any]
-
-# It has a line for every body that is malformed.
-logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
 
 
 class BodyFault(Exception):
@@ -154,79 +152,11 @@ def _local(name: str) -> str:
 
 
 def _read_parts(body: bytes, content_type: str) -> Fields:
-    from python_multipart.exceptions import FormParserError
-    from python_multipart.multipart import parse_options_header
-
-    _, options = parse_options_header(content_type)
-    parts = _Parts()
     try:
-        parts.read(options.get(b"boundary", b""), body)
-    except (FormParserError, ValueError):
-        raise BodyFault("it is no body in parts, or Content-Type names no boundary") from None
-    if not parts.is_whole:
-        raise BodyFault("its last part does not end")
-    return _gathered((name, text.decode("utf-8", "surrogateescape")) for name, text in parts.fields)
-
-
-class _Parts:
-    """What a parser tells of the parts of a body; those without a name do not count."""
-
-    def __init__(self) -> None:
-        self.fields: list[tuple[str, bytes]] = []
-        self.is_whole = False
-        self._header = b""
-        self._value = b""
-        self._name: bytes | None = None
-        self._text: list[bytes] = []
-
-    def read(self, boundary: bytes, body: bytes) -> None:
-        """Parse. Raises FormParserError, ValueError."""
-        from python_multipart.multipart import MultipartParser
-
-        parser = MultipartParser(
-            boundary,
-            {
-                "on_part_begin": self._begin,
-                "on_header_field": self._header_field,
-                "on_header_value": self._header_value,
-                "on_header_end": self._header_end,
-                "on_part_data": self._data,
-                "on_part_end": self._part_end,
-                "on_end": self._end,
-            },
-        )
-        parser.write(body)
-        parser.finalize()
-
-    def _begin(self) -> None:
-        if len(self.fields) >= _MAX_FIELDS:
-            raise ValueError("too many parts")
-        self._name = None
-        self._text = []
-
-    def _header_field(self, data: bytes, start: int, end: int) -> None:
-        self._header += data[start:end]
-
-    def _header_value(self, data: bytes, start: int, end: int) -> None:
-        self._value += data[start:end]
-
-    def _header_end(self) -> None:
-        from python_multipart.multipart import parse_options_header
-
-        if self._header.lower() == b"content-disposition":
-            _, options = parse_options_header(self._value)
-            self._name = options.get(b"name")
-        self._header = self._value = b""
-
-    def _data(self, data: bytes, start: int, end: int) -> None:
-        self._text.append(data[start:end])
-
-    def _part_end(self) -> None:
-        name = self._name
-        self.fields.append(("" if name is None else name.decode("utf-8", "replace"), b"".join(self._text)))
-
-    def _end(self) -> None:
-        self.is_whole = True
+        parts = read_parts(body, content_type, _MAX_FIELDS)
+    except ValueError as error:
+        raise BodyFault(str(error)) from None
+    return _gathered((name, text.decode("utf-8", "surrogateescape")) for name, text in parts)
 
 
 _DECODERS: Final[Mapping[str, Callable[[bytes, str], Any]]] = MappingProxyType(

@@ -1,9 +1,11 @@
 """The fields of a request's body: of forms and of JSON, parsed when they are first asked for."""
 
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote_to_bytes
 
 import msgspec
+
+from headgate.gateway.form_parts import read_parts
 
 MAX_PARSED_BODY: Final = 256 * 1024
 """Bytes; fields of a longer body are absent. Parsing what a client sends holds up the loop for as long as it takes."""
@@ -97,27 +99,14 @@ def _decoded(text: bytes) -> bytes:
 
 
 def _read_parts(content_type: bytes, body: bytes) -> dict[str, str]:
-    """Read `multipart/form-data` (RFC 7578); nothing of it where it is not whole."""
-    # Imported for those who need it.
-    from multipart import MultipartError, MultipartSegment, PushMultipartParser, parse_options_header
-
+    """Read `multipart/form-data`; nothing of it where it is not whole."""
     found: dict[str, str] = {}
-    name, content = "", b""
-    _, options = parse_options_header(content_type.decode("latin-1"))
     try:
-        with PushMultipartParser(
-            options.get("boundary", ""), len(body), max_segment_count=MAX_FIELDS, strict=True
-        ) as parser:
-            events: list[Any] = list(parser.parse(body))
-    except (MultipartError, UnicodeError):
+        parts = read_parts(body, content_type.decode("latin-1"), MAX_FIELDS)
+    except ValueError:
         return found
-    for event in events:
-        if isinstance(event, MultipartSegment):
-            name, content = event.name, b""
-        elif event is None:
-            found.setdefault(name, content.decode("utf-8", "replace"))
-        else:
-            content += event
+    for name, content in parts:
+        found.setdefault(name, content.decode("utf-8", "replace"))
     return found
 
 
