@@ -187,6 +187,14 @@ def test_what_a_gatewayproxy_says_of_the_data_plane_is_ignored() -> None:
     assert said["provider"].verdict is Verdict.IGNORED
 
 
+def test_an_l4_route_policy_is_ignored() -> None:
+    target = {"group": "gateway.networking.k8s.io", "kind": "TCPRoute", "name": "db"}
+    spec = {"targetRefs": [target], "plugins": [{"name": "ip-restriction", "config": {"whitelist": ["10.0.0.0/8"]}}]}
+    said = audited(resource("L4RoutePolicy", "db", spec, version="v1alpha1"))
+    assert {one.verdict for one in said.values()} == {Verdict.IGNORED}
+    assert "stream" in said["targetRefs"].note
+
+
 def test_metadata_are_told_of_plugin_by_plugin() -> None:
     metadata = {"syslog": {"log_format": {"host": "$host"}}, "datadog": {"host": "a"}}
     said = audited(resource("GatewayProxy", "web", {"pluginMetadata": metadata}, version="v1alpha1"))

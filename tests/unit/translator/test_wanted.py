@@ -9,10 +9,10 @@ from fakes.deltas import ref_of, service
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
 from headgate.common.snapshot import Rollout, RolloutPhase, Version
-from headgate.common.status import ConditionType, LoadBalancerAddress, StatusUpdate, shorten
+from headgate.common.status import AncestorRef, ConditionType, LoadBalancerAddress, StatusUpdate, shorten
 from headgate.translator.conditions import Condition
 from headgate.translator.fleet import Fleet, Replica
-from headgate.translator.fragment import Identity
+from headgate.translator.fragment import Ancestor, Identity
 from headgate.translator.standing import ObjectVersion
 from headgate.translator.wanted import (
     MAX_PROBLEMS,
@@ -379,3 +379,11 @@ def test_what_nothing_that_is_served_refers_to_is_accepted_and_in_no_table() -> 
     assert wanted.revision is None
     (note,) = to_update(wanted, None, NOW, None).events
     assert (note.type, note.reason, note.note) == ("Normal", "Accepted", "spec: not served")
+
+
+def test_a_policy_for_what_is_not_served_says_so_of_each_target() -> None:
+    waiting = Problem(severity=Severity.INFO, reason="TargetsNotServed", field="spec", message="not served")
+    target = AncestorRef("gateway.networking.k8s.io", "TCPRoute", "default", "db")
+    wanted = report(facts(waiting, ancestors=(Ancestor(target, "spec.targetRefs[0]"),)), None, TWO, None)
+    said = [(one.type, one.status, one.reason) for one in wanted.conditions if one.ancestor == target]
+    assert said == [("Accepted", "True", "TargetsNotServed"), ("Programmed", "False", "TargetsNotServed")]

@@ -63,7 +63,8 @@ GATEWAY_CONSUMER = ResourceKind(APISIX_GROUP, "consumers", "Consumer", ("v1alpha
 ROUTE_PLUGIN_CONFIG = ResourceKind(APISIX_GROUP, "pluginconfigs", "PluginConfig", ("v1alpha1",))
 BACKEND_TRAFFIC_POLICY = ResourceKind(APISIX_GROUP, "backendtrafficpolicies", "BackendTrafficPolicy", ("v1alpha1",))
 HTTP_ROUTE_POLICY = ResourceKind(APISIX_GROUP, "httproutepolicies", "HTTPRoutePolicy", ("v1alpha1",))
-POLICY_KINDS = (BACKEND_TRAFFIC_POLICY, HTTP_ROUTE_POLICY)
+L4_ROUTE_POLICY = ResourceKind(APISIX_GROUP, "l4routepolicies", "L4RoutePolicy", ("v1alpha1",))
+POLICY_KINDS = (BACKEND_TRAFFIC_POLICY, HTTP_ROUTE_POLICY, L4_ROUTE_POLICY)
 """Of Apache APISIX' ingress controller: each says of its targets how it stands, in `status.ancestors`."""
 APISIX_KINDS = (
     *POLICY_KINDS,

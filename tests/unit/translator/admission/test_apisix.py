@@ -187,6 +187,9 @@ GATEWAY = {
 }
 
 
+TCP_ROUTE = {"group": "gateway.networking.k8s.io", "kind": "TCPRoute", "name": "db"}
+
+
 def gateway_consumer(*credentials: Any, **spec: Any) -> Any:
     written = {"gatewayRef": {"name": "entrance"}, "credentials": list(credentials), **spec}
     return resource("Consumer", "jack", written, "v1alpha1")
@@ -209,6 +212,10 @@ def test_a_consumer_whose_secret_is_not_there_is_warned_of_as_a_reference() -> N
             "spec.plugins[0].config.count",
         ),
         (resource("PluginConfig", "shared", {"plugins": limited(-1)}, "v1alpha1"), "spec.plugins[0].config.count"),
+        (
+            resource("L4RoutePolicy", "policy", {"targetRefs": [TCP_ROUTE], "plugins": limited(1)}, "v1alpha1"),
+            "spec.plugins[0].name",
+        ),
     ],
 )
 def test_what_cannot_be_followed_of_v1alpha1_is_refused(manifest: Any, field: str) -> None:

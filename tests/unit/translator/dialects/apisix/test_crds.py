@@ -78,6 +78,7 @@ def test_the_versions_are_those_that_were_ever_published_for_a_kind() -> None:
         "PluginConfig": ["v1alpha1"],
         "BackendTrafficPolicy": ["v1alpha1"],
         "HTTPRoutePolicy": ["v1alpha1"],
+        "L4RoutePolicy": ["v1alpha1"],
     }
 
 

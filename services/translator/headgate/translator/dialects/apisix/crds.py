@@ -24,6 +24,7 @@ from headgate.common.resources import (
     GATEWAY_CONSUMER,
     GATEWAY_PROXY,
     HTTP_ROUTE_POLICY,
+    L4_ROUTE_POLICY,
     ROUTE_PLUGIN_CONFIG,
     ResourceKind,
 )
@@ -39,10 +40,11 @@ from headgate.translator.dialects.apisix.models import (
     UpstreamSpec,
 )
 from headgate.translator.dialects.apisix.models.fields import Model
-from headgate.translator.dialects.apisix.models.gateway_consumer import GatewayConsumerSpec, RoutePluginConfigSpec
+from headgate.translator.dialects.apisix.models.gateway_consumer import GatewayConsumerSpec
 from headgate.translator.dialects.apisix.models.gateway_proxy import GatewayProxySpec
 from headgate.translator.dialects.apisix.models.legacy import LegacyRouteSpec
-from headgate.translator.dialects.apisix.models.policy import MAX_TARGETS
+from headgate.translator.dialects.apisix.models.plugin import RoutePluginConfigSpec
+from headgate.translator.dialects.apisix.models.policy import MAX_TARGETS, L4RoutePolicySpec
 
 Schema = dict[str, Any]
 Column = tuple[str, str]
@@ -188,6 +190,7 @@ DEFINITIONS = (
     Definition(APISIX_GLOBAL_RULE, "agr", GlobalRuleSpec, (("Plugins", ".spec.plugins[*].name"),)),
     Definition(BACKEND_TRAFFIC_POLICY, "", BackendTrafficPolicySpec, _TARGETS, _ANCESTORS, _ACCEPTED_THERE),
     Definition(HTTP_ROUTE_POLICY, "", HttpRoutePolicySpec, _TARGETS, _ANCESTORS, _ACCEPTED_THERE),
+    Definition(L4_ROUTE_POLICY, "", L4RoutePolicySpec, _TARGETS, _ANCESTORS, _ACCEPTED_THERE),
 )
 
 

@@ -15,6 +15,7 @@ from headgate.common.resources import (
     GATEWAY_CONSUMER,
     GATEWAY_PROXY,
     HTTP_ROUTE_POLICY,
+    L4_ROUTE_POLICY,
     ROUTE_PLUGIN_CONFIG,
     JsonObject,
     ObjectRef,
@@ -41,6 +42,7 @@ from headgate.translator.dialects.apisix.document import (
 )
 from headgate.translator.dialects.apisix.gateway_consumer import is_of_our_gateway, translate_gateway_consumer
 from headgate.translator.dialects.apisix.gateway_proxy import is_referred_to, translate_gateway_proxy
+from headgate.translator.dialects.apisix.l4_policy import translate_l4_policy
 from headgate.translator.dialects.apisix.legacy import restore_problems, upgrade
 from headgate.translator.dialects.apisix.pods import POD_LABELS
 from headgate.translator.dialects.apisix.route import translate_route
@@ -53,7 +55,7 @@ from headgate.translator.dialects.apisix.shared import (
     translate_route_plugin_config,
     translate_upstream,
 )
-from headgate.translator.dialects.apisix.targets import BACKEND_POLICIES, ROUTE_POLICIES
+from headgate.translator.dialects.apisix.targets import BACKEND_POLICIES, L4_POLICIES, ROUTE_POLICIES
 from headgate.translator.dialects.apisix.tls import translate_tls
 from headgate.translator.fragment import Fragment, with_standing
 from headgate.translator.gateways import GATEWAY_CLASSES, GATEWAYS, REFERENCE_GRANTS
@@ -64,7 +66,7 @@ from headgate.translator.standing import Standing
 
 _REFERRED_TO = frozenset((APISIX_UPSTREAM.resource, APISIX_PLUGIN_CONFIG.resource))
 """Kinds that take effect only where another object names them."""
-_WITHOUT_CLASS = frozenset((ROUTE_PLUGIN_CONFIG.resource, BACKEND_TRAFFIC_POLICY.resource))
+_WITHOUT_CLASS = frozenset((ROUTE_PLUGIN_CONFIG.resource, BACKEND_TRAFFIC_POLICY.resource, L4_ROUTE_POLICY.resource))
 """Kinds that are ours whoever names them, or is named by them."""
 Translate = Callable[[ObjectRef, JsonObject, Context], Fragment]
 _TRANSLATIONS: Mapping[str, Translate] = {
@@ -80,6 +82,7 @@ _TRANSLATIONS: Mapping[str, Translate] = {
     APISIX_CLUSTER_CONFIG.resource: translate_cluster_config,
     BACKEND_TRAFFIC_POLICY.resource: translate_backend_policy,
     HTTP_ROUTE_POLICY.resource: translate_route_policy,
+    L4_ROUTE_POLICY.resource: translate_l4_policy,
 }
 
 
@@ -100,6 +103,7 @@ class ApisixDialect:
         ROUTE_PLUGIN_CONFIGS,
         BACKEND_POLICIES,
         ROUTE_POLICIES,
+        L4_POLICIES,
     )
     reads = (
         INGRESS_CLASSES,

@@ -18,6 +18,7 @@ from headgate.common.resources import (
     GATEWAY_CONSUMER,
     GATEWAY_PROXY,
     HTTP_ROUTE_POLICY,
+    L4_ROUTE_POLICY,
     ROUTE_PLUGIN_CONFIG,
 )
 from headgate.translator.verdicts import FieldVerdict, Likeness
@@ -394,6 +395,14 @@ ROUTE_POLICY_FIELDS: Final = (
         "those of the scope `Variable` above. While one cannot be read the Ingress' requests are answered with 503",
     ),
 )
+L4_POLICY_FIELDS: Final = (
+    FieldVerdict(
+        fields=("targetRefs", "plugins[]"),
+        likeness=Likeness.UNUSED,
+        note="checked, and not in force: TCPRoutes, UDPRoutes and TLSRoutes are not served. Streams are routed by "
+        "`stream` rules of an ApisixRoute, which have the same plugins",
+    ),
+)
 
 APISIX_FIELDS: Final[Mapping[str, Sequence[FieldVerdict]]] = {
     APISIX_ROUTE.resource: ROUTE_FIELDS,
@@ -408,5 +417,6 @@ APISIX_FIELDS: Final[Mapping[str, Sequence[FieldVerdict]]] = {
     ROUTE_PLUGIN_CONFIG.resource: ROUTE_PLUGIN_CONFIG_FIELDS,
     BACKEND_TRAFFIC_POLICY.resource: BACKEND_POLICY_FIELDS,
     HTTP_ROUTE_POLICY.resource: ROUTE_POLICY_FIELDS,
+    L4_ROUTE_POLICY.resource: L4_POLICY_FIELDS,
 }
 """By resource."""

@@ -19,8 +19,8 @@ from headgate.translator.dialects.apisix.credentials import (
     split_plugins,
 )
 from headgate.translator.dialects.apisix.models.fields import Model
-from headgate.translator.dialects.apisix.models.gateway_consumer import GatewayCredential, GatewayRef, NamedPlugin
-from headgate.translator.dialects.apisix.models.plugin import Plugin
+from headgate.translator.dialects.apisix.models.gateway_consumer import GatewayCredential, GatewayRef
+from headgate.translator.dialects.apisix.models.plugin import NamedPlugin, Plugin
 from headgate.translator.dialects.apisix.reading import Part, Spec, refuse
 from headgate.translator.fragment import Fragment
 from headgate.translator.gateways import GATEWAYS, Party, is_granted, owns_gateway

@@ -12,8 +12,7 @@ from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS
 from headgate.translator.dialects.apisix.labels import CONSUMER_GROUP, group_name, labels_of
 from headgate.translator.dialects.apisix.models.cluster import ClusterConfigSpec
 from headgate.translator.dialects.apisix.models.fields import Model
-from headgate.translator.dialects.apisix.models.gateway_consumer import NamedPlugin
-from headgate.translator.dialects.apisix.models.plugin import Plugin
+from headgate.translator.dialects.apisix.models.plugin import NamedPlugin, Plugin
 from headgate.translator.dialects.apisix.plugins import Plugins, read_all
 from headgate.translator.dialects.apisix.reading import Part, Spec, refuse, warn
 from headgate.translator.dialects.apisix.upstream import read_fields, read_upstream, settings_for

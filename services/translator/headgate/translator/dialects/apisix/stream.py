@@ -4,6 +4,7 @@ Ports open and close with the table: nothing has to be listed beforehand, as Apa
 """
 
 import json
+from collections.abc import Iterable
 from ipaddress import ip_network
 from typing import Any, NamedTuple
 
@@ -36,7 +37,8 @@ def translate_stream(
     found: list[Problem] = []
     is_udp = rule.protocol == "UDP"
     names = _server_names(rule, f"{field}.match.host", found)
-    fields = _plugin_fields(rule, field, found)
+    plugins = [Part(plugin, f"{field}.plugins[{index}]") for index, plugin in enumerate(rule.plugins)]
+    fields = read_stream_plugins(plugins, found, is_udp=is_udp, consequence="; the port stays closed")
     problems += found
     if any(problem.severity == "error" for problem in found):
         return None
@@ -78,10 +80,19 @@ def _server_names(rule: StreamRule, field: str, problems: list[Problem]) -> tupl
         return ()
 
 
-def _plugin_fields(rule: StreamRule, field: str, problems: list[Problem]) -> dict[str, Any]:
+def read_stream_plugins(
+    plugins: Iterable[Part[Plugin]], problems: list[Problem], *, is_udp: bool, consequence: str = ""
+) -> dict[str, Any]:
+    """Return the fields of a stream route that stand for plugins.
+
+    Args:
+        plugins: as they are written.
+        problems: where those go that cannot be followed.
+        is_udp: whether some of it is for datagrams.
+        consequence: what a plugin that cannot be followed leads to, for the messages.
+    """
     fields: dict[str, Any] = {}
-    for index, plugin in enumerate(rule.plugins):
-        at = f"{field}.plugins[{index}]"
+    for plugin, at in plugins:
         if not plugin.enable:
             continue
         try:
@@ -90,14 +101,14 @@ def _plugin_fields(rule: StreamRule, field: str, problems: list[Problem]) -> dic
             elif plugin.name == "limit-conn":
                 fields["max_connections"] = _max_connections(plugin)
             elif plugin.name == "mqtt-proxy":
-                fields["mqtt"] = _mqtt(plugin, rule.protocol)
+                fields["mqtt"] = _mqtt(plugin, is_udp=is_udp)
             elif plugin.name in _NEEDLESS:
                 problems.append(warn("UnsupportedPlugin", f"{at}.name", f"not needed: {_NEEDLESS[plugin.name]}"))
             else:
                 message = "there is no such plugin for streams; there are ip-restriction, limit-conn and mqtt-proxy"
-                problems.append(refuse("UnknownPlugin", f"{at}.name", f"{message}; the port stays closed", plugin.name))
+                problems.append(refuse("UnknownPlugin", f"{at}.name", f"{message}{consequence}", plugin.name))
         except ValueError as error:
-            problems.append(refuse("InvalidPlugin", f"{at}.config", f"{error}; the port stays closed"))
+            problems.append(refuse("InvalidPlugin", f"{at}.config", f"plugin {plugin.name}: {error}{consequence}"))
     return fields
 
 
@@ -130,8 +141,8 @@ def _max_connections(plugin: Plugin) -> int:
     return conn + burst
 
 
-def _mqtt(plugin: Plugin, protocol: str) -> MqttConnect:
-    if protocol == "UDP":
+def _mqtt(plugin: Plugin, *, is_udp: bool) -> MqttConnect:
+    if is_udp:
         raise ValueError("is for TCP")
     name, level = plugin.config.get("protocol_name", "MQTT"), plugin.config.get("protocol_level")
     if type(level) is not int or level not in (3, 4, 5):

@@ -8,7 +8,15 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from headgate.common.problems import Problem
-from headgate.common.resources import BACKEND_TRAFFIC_POLICY, HTTP_ROUTE_POLICY, INGRESS, SERVICE, JsonObject, ObjectRef
+from headgate.common.resources import (
+    BACKEND_TRAFFIC_POLICY,
+    HTTP_ROUTE_POLICY,
+    INGRESS,
+    L4_ROUTE_POLICY,
+    SERVICE,
+    JsonObject,
+    ObjectRef,
+)
 from headgate.common.status import AncestorRef
 from headgate.translator.dialects.apisix.reading import refuse
 from headgate.translator.fragment import Ancestor, Seniority
@@ -101,3 +109,4 @@ BACKEND_POLICIES = StoredKind(BACKEND_TRAFFIC_POLICY, _read_document, index=_ser
 """Found by the names of the Services that they are for."""
 ROUTE_POLICIES = StoredKind(HTTP_ROUTE_POLICY, _read_document, index=_ingresses, restore=PolicyDocument.decode)
 """Found by the names of the Ingresses that they are for."""
+L4_POLICIES = StoredKind(L4_ROUTE_POLICY, _read_document, restore=PolicyDocument.decode)

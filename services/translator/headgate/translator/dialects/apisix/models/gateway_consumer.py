@@ -5,15 +5,9 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from headgate.translator.dialects.apisix.models.fields import Model, Name, SecretReference
+from headgate.translator.dialects.apisix.models.plugin import NamedPlugin
 
 CredentialType = Literal["jwt-auth", "basic-auth", "key-auth", "hmac-auth"]
-
-
-class NamedPlugin(Model):
-    """A plugin and its configuration."""
-
-    name: Name = Field(description="Name of the plugin, such as limit-count.")
-    config: dict[str, Any] = Field(default_factory=dict, description="What the plugin is told.")
 
 
 class GatewayRef(Model):
@@ -60,9 +54,3 @@ class GatewayConsumerSpec(Model):
     gateway_ref: GatewayRef = Field(description="The Gateway.")
     credentials: tuple[GatewayCredential, ...] = Field(default=(), description="How the consumer is known.")
     plugins: tuple[NamedPlugin, ...] = Field(default=(), description="Plugins of the consumer's requests.")
-
-
-class RoutePluginConfigSpec(Model):
-    """Plugins that routes of Gateway API name by an ExtensionRef."""
-
-    plugins: tuple[NamedPlugin, ...] = Field(description="Plugins of the routes that name this object.")

@@ -1,4 +1,4 @@
-"""Plugins as all kinds name them, and the two kinds that hold nothing else."""
+"""Plugins as the kinds name them, and the kinds that hold nothing else."""
 
 from typing import Any
 
@@ -20,6 +20,13 @@ class Plugin(Model):
     )
 
 
+class NamedPlugin(Model):
+    """A plugin and its configuration."""
+
+    name: Name = Field(description="Name of the plugin, such as limit-count.")
+    config: dict[str, Any] = Field(default_factory=dict, description="What the plugin is told.")
+
+
 class PluginConfigSpec(Model):
     """Plugins that several routes share."""
 
@@ -32,3 +39,9 @@ class GlobalRuleSpec(Model):
 
     ingress_class_name: str = Field(default="", description="Class of the object; the default class without one.")
     plugins: tuple[Plugin, ...] = Field(default=(), description="Plugins that run for every request.")
+
+
+class RoutePluginConfigSpec(Model):
+    """Plugins that routes of Gateway API name by an ExtensionRef."""
+
+    plugins: tuple[NamedPlugin, ...] = Field(description="Plugins of the routes that name this object.")

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator
 
 from headgate.translator.dialects.apisix.models.fields import Model
+from headgate.translator.dialects.apisix.models.plugin import NamedPlugin
 from headgate.translator.dialects.apisix.models.upstream import (
     ActiveCheck,
     ActiveUnhealthy,
@@ -135,3 +136,19 @@ class HttpRoutePolicySpec(Model):
     vars: tuple[Any, ...] = Field(
         default=(), description='What requests have to satisfy, all of it: [["arg_name", "==", "jack"]].'
     )
+
+
+class StreamRouteReference(TargetReference):
+    """A route of Gateway API for connections or datagrams, in the policy's own namespace."""
+
+    group: Literal["gateway.networking.k8s.io"] = Field(description="API group of the target: that of Gateway API.")
+    kind: Literal["TCPRoute", "UDPRoute", "TLSRoute"] = Field(description="TCPRoute, UDPRoute or TLSRoute.")
+
+
+class L4RoutePolicySpec(Model):
+    """Plugins of routes for connections and datagrams."""
+
+    target_refs: tuple[StreamRouteReference, ...] = Field(
+        min_length=1, max_length=MAX_TARGETS, description="The routes that this holds for."
+    )
+    plugins: tuple[NamedPlugin, ...] = Field(default=(), description="Plugins for streams, such as ip-restriction.")
