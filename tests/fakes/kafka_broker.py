@@ -7,6 +7,7 @@ messages out of the records that producers send.
 import asyncio
 import contextlib
 import io
+import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -108,10 +109,10 @@ class KafkaBroker:
 
 
 @contextlib.asynccontextmanager
-async def kafka_broker(**given: object) -> AsyncIterator[KafkaBroker]:
+async def kafka_broker(tls: ssl.SSLContext | None = None, **given: object) -> AsyncIterator[KafkaBroker]:
     """Run a broker for a while."""
     broker = KafkaBroker(**given)
-    server = await asyncio.start_server(broker.serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(broker.serve, "127.0.0.1", 0, ssl=tls)
     broker.port = server.sockets[0].getsockname()[1]
     try:
         yield broker

@@ -7,17 +7,25 @@ import pytest
 
 from fakes.kafka_broker import KafkaBroker, kafka_broker
 from fakes.ports import free_port
+from fakes.tls import SelfSigned
 from fakes.waiting import until
 from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.plugins.loggers import KafkaLoggerConfig
 from headgate.common.table import PluginUse
+from headgate.gateway.plugins import batches
 from headgate.gateway.plugins.interface import Headers, Response
 from headgate.gateway.plugins.kafka_cluster import KafkaCluster
 from unit.gateway.plugins.running import answered, asked, chain, request
 from unit.gateway.plugins.test_loggers import Closed
 
 FORMAT = {"log_format": {"uri": "$uri", "route_id": "r"}}
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let entries have the time that they need at the end."""
+    monkeypatch.setattr(batches, "_CLOSE_S", 60.0)
 
 
 def told(broker: KafkaBroker, **more: Any) -> dict[str, Any]:
@@ -166,6 +174,14 @@ async def test_a_wrong_password_is_told_without_it(caplog) -> None:
     assert broker.messages == []
     assert "SaslAuthenticationFailed" in caplog.text
     assert "hunter2" not in caplog.text
+
+
+@pytest.mark.parametrize(("tls", "count"), [({}, 1), ({"verify": True}, 0)])
+async def test_brokers_are_spoken_to_over_tls_and_verified_if_that_is_asked(tls: Any, count: int, caplog) -> None:
+    async with kafka_broker(tls=SelfSigned("127.0.0.1").server_context()) as broker:
+        await sent(told(broker, tls=tls), "/one")
+    assert len(broker.messages) == count
+    assert ("CERTIFICATE_VERIFY_FAILED" in caplog.text) is not bool(count)
 
 
 async def test_a_producer_ends_when_nothing_is_sent_and_begins_anew() -> None:
