@@ -249,7 +249,8 @@ CONSUMER_FIELDS: Final = (
             "authParameter.wolfRBAC",
         ),
         likeness=Likeness.SAME,
-        note="by `value` or `secretRef`; of several the first in this order. Values are sealed by the watcher",
+        note="by `value` or `secretRef`; of several the first in this order. Values are sealed by the watcher. A "
+        "`jwtAuth` without a key to check with is refused: none is made up, as nobody signs tokens here",
         label="`authParameter.keyAuth`, `basicAuth`, `jwtAuth`, `hmacAuth`, `ldapAuth`, `wolfRBAC`",
     ),
     FieldVerdict(
