@@ -1,6 +1,7 @@
 """Plugins on real connections: what they change is what the other side gets."""
 
 import asyncio
+import gc
 import gzip
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ from fakes.proxied import OK, Conversation, Proxied, Script, Target, answering, 
 from fakes.waiting import until
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.interface import PluginServices
+from headgate.gateway.plugins.run import PluginRun
 from headgate.gateway.proxy.body_fields import MAX_PARSED_BODY
 from headgate.gateway.proxy.policies import RoutePolicies
 from unit.gateway.plugins.people import chain_for, consumer, directory
@@ -56,6 +58,23 @@ async def test_rewritten_request_reaches_the_origin() -> None:
     assert head.startswith(b"PUT /b?q=1 HTTP/1.1\r\nHost: other:81\r\n")
     assert b"X-New: 127.0.0.1\r\n" in head
     assert b"X-Old" not in head
+
+
+async def test_a_request_that_is_over_leaves_nothing_to_the_collector() -> None:
+    def kept() -> int:
+        return sum(type(each) is PluginRun for each in gc.get_objects())
+
+    async with plugged(answering(OK), ("cors", {}), ("request-id", {})) as proxy:
+        client = await proxy.connect()
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(5):
+                await client.send(GET)
+                await client.answer()
+            assert kept() <= 1  # that of the connection's last request
+        finally:
+            gc.enable()
 
 
 async def test_request_id_of_a_plugin_is_the_one_that_is_sent() -> None:

@@ -412,8 +412,9 @@ class PluginRun:
         if isinstance(user, str) and user:
             exchange.books.user = quote(user.encode("latin-1", "replace"), safe=_VISIBLE).encode()
         self._chain.on_finish(request, status, duration_s)
-        # The two hold each other, and would wait for the collector.
+        # Request, answer and run hold each other, and would wait for the collector.
         request.forget_source()
+        self._response = None
 
     def _await(self, pending: Awaitable[Response | None], then: Callable[[Response | None], None]) -> None:
         self._turn += 1
