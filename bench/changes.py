@@ -8,7 +8,7 @@ from itertools import cycle
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.manifests import SEPARATOR, endpoint_slice, ingress, replace_file, service, write_class
+from bench.manifests import INGRESS, SEPARATOR, Dialect, endpoint_slice, replace_file, service, write_class
 from bench.probe import Probe
 from bench.workload import DOMAIN
 
@@ -35,18 +35,25 @@ class Change:
 
 
 class ChangingSite:
-    """A host whose EndpointSlice is pointed at one endpoint after the other, or whose Ingress at one of two Services.
+    """A host whose EndpointSlice is pointed at one endpoint after the other, or whose route at one of two Services.
 
     The slice has a file of its own, or shares it with `neighbours`, other documents that stay as they are.
     """
 
     def __init__(
-        self, manifests: Path, endpoints: Sequence[int], *, name: str = CHANGING, neighbours: Sequence[str] = ()
+        self,
+        manifests: Path,
+        endpoints: Sequence[int],
+        *,
+        name: str = CHANGING,
+        neighbours: Sequence[str] = (),
+        dialect: Dialect = INGRESS,
     ) -> None:
         self.name = name
         self.host = f"{name}.{DOMAIN}"
         self._manifests = manifests
         self._neighbours = neighbours
+        self._dialect = dialect
         *moving, self._twin_endpoint = endpoints
         self._endpoints = cycle(moving)
         self._is_at_twin = False
@@ -69,13 +76,14 @@ class ChangingSite:
         replace_file(self._manifests / f"{self.name}-slice.yaml", SEPARATOR.join(documents))
 
     def flip_route(self) -> None:
-        """Point the Ingress at the other Service."""
+        """Point the route at the other Service."""
         self._is_at_twin = not self._is_at_twin
         self._write_route()
 
     def _write_route(self) -> None:
         backend = f"{self.name}-twin" if self._is_at_twin else self.name
-        replace_file(self._manifests / f"{self.name}-route.yaml", ingress(self.name, self.host, backend))
+        route = self._dialect.write(0, self.name, self.host, backend)
+        replace_file(self._manifests / f"{self.name}-route.yaml", route)
 
 
 def make_changes(

@@ -2,7 +2,9 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 
@@ -101,6 +103,19 @@ def endpoint_slice(name: str, port: int, addresses: Sequence[str] = LOOPBACK) ->
     return _SLICE.format(name=name, port=port, endpoints=endpoints)
 
 
+@dataclass(frozen=True)
+class Dialect:
+    """What the hosts of sites are written in."""
+
+    title: str
+    """Name of its objects, in the plural."""
+    write: Callable[[int, str, str, str], str]
+    """Writes the object of a site's number, with this name, host and Service."""
+
+
+INGRESS = Dialect("Ingresses", lambda _, name, host, service: ingress(name, host, service))
+
+
 def loopback_address(number: int) -> str:
     """One of 16 million addresses of the loopback interface, from 127.1.0.0 on."""
     return f"127.{1 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
@@ -123,11 +138,11 @@ def site_host(index: int) -> str:
     return f"{site_name(index)}.{DOMAIN}"
 
 
-def site(index: int, port: int, endpoints: int = 1) -> tuple[str, str, str]:
+def site(index: int, port: int, endpoints: int = 1, dialect: Dialect = INGRESS) -> tuple[str, str, str]:
     """A host of its own with a Service and an EndpointSlice of its own."""
     name = site_name(index)
     addresses = site_addresses(index, endpoints)
-    return service(name), endpoint_slice(name, port, addresses), ingress(name, site_host(index), name)
+    return service(name), endpoint_slice(name, port, addresses), dialect.write(index, name, site_host(index), name)
 
 
 def write_class(folder: Path) -> None:
@@ -136,9 +151,18 @@ def write_class(folder: Path) -> None:
     (folder / "class.yaml").write_text(_CLASS)
 
 
-def write_sites(folder: Path, count: int, ports: Sequence[int], documents_per_file: int, *, endpoints: int = 1) -> None:
+def write_sites(
+    folder: Path,
+    count: int,
+    ports: Sequence[int],
+    documents_per_file: int,
+    *,
+    endpoints: int = 1,
+    dialect: Dialect = INGRESS,
+) -> None:
     """Write so many sites with so many endpoints each, the ports given to them in turn."""
-    documents = (document for index in range(count) for document in site(index, ports[index % len(ports)], endpoints))
+    sites = (site(index, ports[index % len(ports)], endpoints, dialect) for index in range(count))
+    documents = chain.from_iterable(sites)
     folder.mkdir(parents=True, exist_ok=True)
     for number, group in enumerate(_grouped(documents, documents_per_file)):
         (folder / f"sites-{number:05d}.yaml").write_text(SEPARATOR.join(group))

@@ -19,7 +19,7 @@ def promises(
     return [
         *(promise for part in parts for promise in part.promises()),
         *(promise for each in propagation for promise in _of_propagation(each)),
-        *(promise for each in scale if each.ingresses >= MANY for promise in _of_scale(each)),
+        *(promise for each in scale if each.sites >= MANY for promise in _of_scale(each)),
     ]
 
 

@@ -6,6 +6,7 @@ python -m bench handshakes http2                 two parts
 python -m bench throughput --rounds 2 --peers nginx,headgate
 python -m bench propagation --changes 50
 python -m bench scale --ingresses 1000 --documents-per-file 1
+python -m bench scale --ingresses 10000 --dialects apisixroutes
 python -m bench churn --ingresses 10000 --seconds 300
 """
 
@@ -16,18 +17,21 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from types import FrameType
 
+from bench.apisix import APISIX
 from bench.bodies import BodiesPlan, measure_bodies
 from bench.churn import ChurnPlan, measure_churn
 from bench.connections import ConnectionsPlan, measure_connections
 from bench.errors import BenchError
 from bench.http2 import Http2Plan, measure_http2
 from bench.machine import StolenTime, describe_machine, load_average
+from bench.manifests import INGRESS, Dialect
 from bench.new_connections import HandshakePlan, measure_new_connections
 from bench.peers import Peer
 from bench.peers.envoy import Envoy
@@ -162,6 +166,7 @@ MEASURES: dict[str, Callable[[argparse.Namespace, Extent, Path], PartResult]] = 
 }
 """Parts that tell their own story."""
 PARTS = (*MEASURES, "propagation", "scale")
+DIALECTS = (INGRESS, APISIX)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -234,8 +239,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-extras", action="store_true", help="throughput: leave out TLS and 64 KB bodies")
     parser.add_argument("--changes", type=int, metavar="N", help="propagation and churn: default 200")
     parser.add_argument(
-        "--ingresses", type=_numbers, metavar="N,...", help="propagation: 0,1000; scale: 1000,10000; churn: 10000"
+        "--ingresses",
+        type=_numbers,
+        metavar="N,...",
+        help="propagation: 0,1000; scale, of any dialect: 1000,10000; churn: 10000",
     )
+    parser.add_argument("--dialects", type=_dialects, metavar="NAMES", help="scale: default ingresses,apisixroutes")
     parser.add_argument("--documents-per-file", type=int, default=100, metavar="N", help="scale: default 100")
     return parser
 
@@ -244,13 +253,22 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in text.split(","))
 
 
-def _peers(text: str) -> tuple[Peer, ...]:
+def _names(text: str, known: Collection[str]) -> list[str]:
     wanted = [name.strip().lower() for name in text.split(",")]
-    known = {peer.name.lower(): peer for peer in PEERS}
     unknown = [name for name in wanted if name not in known]
     if unknown:
         raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: not one of {', '.join(known)}")
-    return tuple(known[name] for name in wanted)
+    return wanted
+
+
+def _peers(text: str) -> tuple[Peer, ...]:
+    known = {peer.name.lower(): peer for peer in PEERS}
+    return tuple(known[name] for name in _names(text, known))
+
+
+def _dialects(text: str) -> tuple[Dialect, ...]:
+    known = {dialect.title.lower(): dialect for dialect in DIALECTS}
+    return tuple(known[name] for name in _names(text, known))
 
 
 def _measure(report: Report, options: argparse.Namespace, extent: Extent) -> None:
@@ -267,9 +285,9 @@ def _measure(report: Report, options: argparse.Namespace, extent: Extent) -> Non
             plan = PropagationPlan(count, options.changes or extent.changes)
             _guarded(report, f"propagation, {count}", partial(_propagation, report, plan, folder / "propagation"))
     if "scale" in parts:
-        for count in options.ingresses or extent.scale_ingresses:
-            size = ScalePlan(count, options.documents_per_file, extent.scale_changes)
-            _guarded(report, f"scale, {count}", partial(_scale, report, size, folder / "scale"))
+        for count, dialect in product(options.ingresses or extent.scale_ingresses, options.dialects or DIALECTS):
+            size = ScalePlan(count, options.documents_per_file, extent.scale_changes, dialect)
+            _guarded(report, f"scale, {count} {dialect.title}", partial(_scale, report, size, folder / "scale"))
 
 
 def _guarded(report: Report, what: str, measure: Callable[[], None]) -> None:

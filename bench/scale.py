@@ -1,6 +1,6 @@
-"""Many Ingresses: cold start, memory of each service, one change, and the longest stall of traffic.
+"""Many Ingresses or ApisixRoutes: cold start, memory of each service, one change, and the longest stall of traffic.
 
-Each Ingress has a host, a Service and an EndpointSlice of its own. The stall is the slowest answer of a client that
+Each has a host, a Service and an EndpointSlice of its own. The stall is the slowest answer of a client that
 asks every millisecond on 64 connections, with changes of endpoints and of routes going on, beside the same without.
 """
 
@@ -8,12 +8,13 @@ import random
 import shutil
 import time
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from bench.changes import CROWDED, ChangingSite, make_changes
 from bench.errors import BenchError
 from bench.figures import Distribution
-from bench.manifests import site, site_host, write_sites
+from bench.manifests import INGRESS, Dialect, site, site_host, write_sites
 from bench.origin import start_origin
 from bench.probe import Probe
 from bench.processes import free_ports
@@ -45,16 +46,17 @@ COLD_STEPS = {
 class ScalePlan:
     """What to measure."""
 
-    ingresses: int
+    sites: int
     documents_per_file: int
-    """Three documents for each Ingress; 1 makes three files for each."""
+    """Three documents for each site; 1 makes three files for each."""
     changes: int
+    dialect: Dialect = INGRESS
 
     @property
     def title(self) -> str:
         """Heading of the row."""
-        files = -(-self.ingresses * 3 // self.documents_per_file)
-        return f"{self.ingresses:,} Ingresses in {files:,} files"
+        files = -(-self.sites * 3 // self.documents_per_file)
+        return f"{self.sites:,} {self.dialect.title} in {files:,} files"
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class ScaleResult:
     """One plan, measured."""
 
     title: str
-    ingresses: int
+    sites: int
     cold_start_s: float
     """From the start of `headgate up` with an empty data folder to the right answer of the last host."""
     cold_steps_s: dict[str, float]
@@ -92,7 +94,7 @@ class ScaleResult:
 
 
 def measure_scale(plan: ScalePlan, folder: Path) -> ScaleResult:
-    """Start Headgate on so many Ingresses, look at it, change something, start it again.
+    """Start Headgate on so many sites, look at it, change something, start it again.
 
     Raises:
         BenchError: it does not start, a sampled host answers wrongly, or a change is not served.
@@ -100,14 +102,17 @@ def measure_scale(plan: ScalePlan, folder: Path) -> ScaleResult:
     shutil.rmtree(folder, ignore_errors=True)
     manifests = folder / "manifests"
     ports = free_ports(ENDPOINTS)
-    write_sites(manifests, plan.ingresses, ports, plan.documents_per_file)
-    neighbours = [document for index in range(NEIGHBOURS) for document in site(FAR + index, ports[0])]
-    alone, crowded = ChangingSite(manifests, ports), ChangingSite(manifests, ports, name=CROWDED, neighbours=neighbours)
-    last = plan.ingresses - 1
+    dialect = plan.dialect
+    write_sites(manifests, plan.sites, ports, plan.documents_per_file, dialect=dialect)
+    sites = (site(FAR + index, ports[0], dialect=dialect) for index in range(NEIGHBOURS))
+    neighbours = list(chain.from_iterable(sites))
+    alone = ChangingSite(manifests, ports, dialect=dialect)
+    crowded = ChangingSite(manifests, ports, name=CROWDED, neighbours=neighbours, dialect=dialect)
+    last = plan.sites - 1
     with start_origin(folder / "origin", [], named_ports=ports):
         with Stack(manifests, folder) as stack:
             cold_start_s = stack.wait_until_serving(site_host(last), str(ports[last % ENDPOINTS]), READY_S)
-            check_sample(stack.http_port, plan.ingresses, ports)
+            check_sample(stack.http_port, plan.sites, ports)
             time.sleep(SETTLE_S)
             cold_steps_s, memory_mb, peak_mb = stack.steps_s(COLD_STEPS), stack.memory_mb(), stack.peak_mb()
             traffic = _measure_traffic(plan, folder, stack, alone, crowded)
@@ -119,7 +124,7 @@ def measure_scale(plan: ScalePlan, folder: Path) -> ScaleResult:
         failures.append(f"{plan.title}: services had to be started again: {restarts}")
     return ScaleResult(
         title=plan.title,
-        ingresses=plan.ingresses,
+        sites=plan.sites,
         cold_start_s=cold_start_s,
         cold_steps_s=cold_steps_s,
         warm_start_s=warm_start_s,
@@ -133,7 +138,7 @@ def measure_scale(plan: ScalePlan, folder: Path) -> ScaleResult:
 def _measure_traffic(
     plan: ScalePlan, folder: Path, stack: Stack, alone: ChangingSite, crowded: ChangingSite
 ) -> Traffic:
-    hosts = [alone.host, *(site_host(index) for index in range(0, plan.ingresses, max(1, plan.ingresses // 7)))]
+    hosts = [alone.host, *(site_host(index) for index in range(0, plan.sites, max(1, plan.sites // 7)))]
     kinds = {
         "endpoint": (alone, alone.move_endpoint),
         "endpoint, in a file of 100": (crowded, crowded.move_endpoint),
@@ -163,13 +168,13 @@ def _measure_traffic(
     )
 
 
-def check_sample(port: int, ingresses: int, ports: list[int]) -> None:
+def check_sample(port: int, sites: int, ports: list[int]) -> None:
     """Ask some hosts, chosen at random, and compare what answers with what their Service names.
 
     Raises:
         BenchError: a host answers wrongly.
     """
-    for index in random.sample(range(ingresses), min(SAMPLED_HOSTS, ingresses)):
+    for index in random.sample(range(sites), min(SAMPLED_HOSTS, sites)):
         probe = Probe(port, site_host(index))
         status, body = probe.ask()
         probe.close()

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import yaml
+from bench.apisix import APISIX
 from bench.changes import ChangingSite
-from bench.manifests import endpoint_slice, service, write_sites, write_workload
+from bench.manifests import endpoint_slice, service, site_host, site_name, write_sites, write_workload
 from bench.workload import TLS_SERVER_NAME, Workload, host_names, write_certificate
 
 
@@ -20,6 +21,17 @@ def test_a_site_is_a_service_a_slice_and_an_ingress(tmp_path: Path):
     rule = ingress["spec"]["rules"][0]
     assert rule["host"] == "site-00001.bench.example"
     assert rule["http"]["paths"][0]["backend"]["service"]["name"] == service["metadata"]["name"]
+
+
+def test_a_site_of_apisix_has_an_apisixroute_instead_of_an_ingress(tmp_path: Path):
+    write_sites(tmp_path, 9, [9001], documents_per_file=100, dialect=APISIX)
+    routes = [each for each in documents(tmp_path) if each["kind"] == "ApisixRoute"]
+    assert [len(each["spec"]["http"]) for each in routes] == [1, 2, 1, 1, 1, 1, 1, 1, 1]
+    assert ["plugins" in each["spec"]["http"][0] for each in routes] == [True, False, False, False] * 2 + [True]
+    for index, route in enumerate(routes):
+        for rule in route["spec"]["http"]:
+            assert rule["match"]["hosts"] == [site_host(index)]
+            assert rule["backends"][0]["serviceName"] == site_name(index)
 
 
 def test_sites_are_spread_over_files(tmp_path: Path):

@@ -17,9 +17,9 @@ def propagation(p99: float, failed: int = 0) -> PropagationResult:
     return PropagationResult("alone", took, {}, took, took, failed, 0)
 
 
-def scale(ingresses: int, cold_start_s: float, stall: float) -> ScaleResult:
+def scale(sites: int, cold_start_s: float, stall: float) -> ScaleResult:
     slow = Distribution.of([stall])
-    return ScaleResult("many", ingresses, cold_start_s, {}, 1, {}, {}, Traffic({}, {}, slow, slow, 0), [])
+    return ScaleResult("many", sites, cold_start_s, {}, 1, {}, {}, Traffic({}, {}, slow, slow, 0), [])
 
 
 def test_a_ratio_at_the_promise_keeps_it():

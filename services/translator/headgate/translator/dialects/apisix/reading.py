@@ -5,6 +5,7 @@ settings) is read apart from it: `Spec.each`.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -132,17 +133,23 @@ def _wrong_type(field: str, value: Any, wanted: str) -> Problem:
 
 def _unknown(model: BaseModel, at: str) -> Iterator[Problem]:
     """Yield the fields that no model has: they are ignored, and their author believes otherwise."""
-    fields = type(model).model_fields
-    known = [info.alias or name for name, info in fields.items()]
+    fields = _written_names(type(model))
     for name, value in (model.model_extra or {}).items():
-        yield unknown_field(name, "***" if at.endswith(".value") else value, known, at)
-    for name, info in fields.items():
+        yield unknown_field(name, "***" if at.endswith(".value") else value, list(fields.values()), at)
+    for name, written in fields.items():
         value = getattr(model, name)
-        members = value if isinstance(value, tuple) else (value,)
-        for index, member in enumerate(members):
-            if isinstance(member, BaseModel):
-                place = f"{at}.{info.alias or name}"
-                yield from _unknown(member, f"{place}[{index}]" if isinstance(value, tuple) else place)
+        if isinstance(value, BaseModel):
+            yield from _unknown(value, f"{at}.{written}")
+        elif isinstance(value, tuple):
+            for index, member in enumerate(value):
+                if isinstance(member, BaseModel):
+                    yield from _unknown(member, f"{at}.{written}[{index}]")
+
+
+@cache
+def _written_names(model: type[BaseModel]) -> Mapping[str, str]:
+    """Return the names of a model's fields, and how they are written."""
+    return {name: info.alias or name for name, info in model.model_fields.items()}
 
 
 def warn(reason: str, field: str, message: str, value: object = None) -> Problem:
