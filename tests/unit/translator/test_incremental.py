@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fakes.apisix import resource
 from fakes.deltas import (
     EPOCH,
     applied,
@@ -113,7 +114,36 @@ decisions = st.builds(
     gateways=st.sampled_from(((), ("http://192.0.2.1:80",))),
     drained=st.sampled_from((None, Drain(by="somebody", at=EPOCH))),
 )
-MANIFESTS = st.one_of(ingresses(), services, slices, secrets, classes, exports, decisions)
+
+
+def policy(kind: str, name: str, target: str, created: str, spec: Any) -> Any:
+    group, target_kind = ("", "Service") if kind == "BackendTrafficPolicy" else ("networking.k8s.io", "Ingress")
+    refs = [{"group": group, "kind": target_kind, "name": target, **spec.get("target", {})}]
+    spec = {key: value for key, value in spec.items() if key != "target"}
+    return resource(kind, name, {"targetRefs": refs, **spec}, "v1alpha1", creationTimestamp=created)
+
+
+policies = st.one_of(
+    st.builds(
+        policy,
+        st.just("BackendTrafficPolicy"),
+        st.sampled_from(NAMES),
+        st.sampled_from(NAMES),
+        st.sampled_from(TIMES),
+        st.sampled_from(
+            ({"passHost": "node"}, {"retries": 2}, {"target": {"sectionName": "http"}}, {"passHost": "rewrite"})
+        ),
+    ),
+    st.builds(
+        policy,
+        st.just("HTTPRoutePolicy"),
+        st.sampled_from(NAMES),
+        st.sampled_from(NAMES),
+        st.sampled_from(TIMES),
+        st.sampled_from(({"priority": 1}, {"vars": [["arg_a", "==", "1"]]}, {"vars": [["nothing"]]})),
+    ),
+)
+MANIFESTS = st.one_of(ingresses(), services, slices, secrets, classes, exports, decisions, policies)
 STEPS = st.tuples(MANIFESTS, st.sampled_from(("a", "b")), st.sampled_from(("apply", "apply", "delete")), st.booleans())
 
 

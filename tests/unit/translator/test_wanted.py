@@ -387,3 +387,52 @@ def test_a_policy_for_what_is_not_served_says_so_of_each_target() -> None:
     wanted = report(facts(waiting, ancestors=(Ancestor(target, "spec.targetRefs[0]"),)), None, TWO, None)
     said = [(one.type, one.status, one.reason) for one in wanted.conditions if one.ancestor == target]
     assert said == [("Accepted", "True", "TargetsNotServed"), ("Programmed", "False", "TargetsNotServed")]
+
+
+# Ancestors of policies
+
+ONE, OTHER = (AncestorRef("", "Service", "default", name) for name in ("one", "two"))
+TARGETS = (Ancestor(ONE, "spec.targetRefs[0]"), Ancestor(OTHER, "spec.targetRefs[1]"))
+CONFLICT = Problem(reason="Conflicted", field="spec.targetRefs[1]", message="is older")
+
+
+def ancestors(known: Facts) -> list[tuple[AncestorRef, str, str, str]]:
+    return [
+        (said.ancestor, said.type, said.status, said.reason)
+        for said in report(known, None, TWO, None).conditions
+        if said.ancestor is not None
+    ]
+
+
+def test_each_target_of_a_policy_is_told_how_the_policy_stands_there() -> None:
+    assert ancestors(facts(CONFLICT, ancestors=TARGETS)) == [
+        (ONE, "Accepted", "True", "Accepted"),
+        (ONE, "Programmed", "True", "Programmed"),
+        (OTHER, "Accepted", "False", "Conflicted"),
+    ]
+
+
+def test_an_error_of_a_policy_itself_keeps_it_from_all_targets() -> None:
+    known = facts(BAD, is_accepted=False, errors=(BAD,), ancestors=TARGETS)
+    assert ancestors(known) == [
+        (ONE, "Accepted", "False", "Invalid"),
+        (OTHER, "Accepted", "False", "Invalid"),
+    ]
+
+
+def test_while_its_last_good_version_holds_all_targets_are_told_that_the_present_one_does_not() -> None:
+    good = ObjectVersion("u", "17", 3, 1)
+    found = ancestors(facts(BAD, errors=(BAD,), stand_in=good, ancestors=TARGETS))
+    assert [(ancestor, status, reason) for ancestor, _, status, reason in found] == [
+        (ONE, "False", "Invalid"),
+        (OTHER, "False", "Invalid"),
+    ]
+
+
+def test_conditions_of_targets_keep_the_time_since_when_they_hold() -> None:
+    known = facts(CONFLICT, ancestors=TARGETS)
+    first = to_update(report(known, None, TWO, None), None, NOW, None)
+    later = to_update(report(facts(ancestors=TARGETS), None, TWO, wanted_by(first)), first, NOW + timedelta(1), None)
+    times = {(one.ancestor, one.type): one.since for one in later.conditions}
+    assert times[ONE, ConditionType.ACCEPTED] == NOW
+    assert times[OTHER, ConditionType.ACCEPTED] == NOW + timedelta(1)

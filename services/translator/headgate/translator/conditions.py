@@ -32,7 +32,8 @@ def judge(fragment: Fragment, assembly: Assembly) -> Condition:
     claims_lost = sum(problem.reason in _LOST for problem in lost)
     problems = tuple(dict.fromkeys((*fragment.problems, *lost, *faults)))
     errors = [problem for problem in problems if problem.severity is Severity.ERROR]
-    unresolved = tuple(error for error in errors if error not in fragment.errors and error not in lost)
+    referred = [error for error in errors if error not in fragment.errors and error not in lost]
+    unresolved = () if fragment.ancestors else tuple(referred)  # of a policy they are what Accepted is about
     is_held = not claimed and fragment.stand_in is not None
     is_in_force = any(not ancestor.errors_in(problems) for ancestor in fragment.ancestors)
     is_accepted = claimed > claims_lost or not errors or is_held or is_in_force

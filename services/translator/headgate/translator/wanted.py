@@ -193,10 +193,11 @@ def _for_ancestors(facts: Facts, programmed: Saying) -> Iterator[Saying]:
     """Say how a policy stands with respect to each of the objects that it is about."""
     for ancestor in facts.ancestors:
         wrong = ancestor.errors_in(facts.condition.problems)
-        if wrong or facts.stand_in is not None:
-            as_a_whole = _accepted(facts)
-            reason, text = (wrong[0].reason, _texts(wrong)) if facts.stand_in is None else as_a_whole[2:4]
-            yield Saying(ConditionType.ACCEPTED, "False", reason, shorten(text, CONDITION_CHARACTERS), ancestor.ref)
+        if facts.stand_in is not None or facts.condition.errors:
+            yield _accepted(facts)._replace(status="False", reason="Invalid", ancestor=ancestor.ref)
+        elif wrong:
+            said = _say(ConditionType.ACCEPTED, "False", wrong[0].reason, _texts(wrong))
+            yield said._replace(ancestor=ancestor.ref)
         else:
             is_waiting = _is_in_no_table(facts.condition)
             said = _accepted(facts) if is_waiting else _say(ConditionType.ACCEPTED, "True", "Accepted", "")

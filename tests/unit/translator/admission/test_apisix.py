@@ -236,3 +236,23 @@ def test_a_gateway_proxy_is_told_of_a_service_that_is_not_there_and_of_a_wrong_p
     ]
     wrong = resource("GatewayProxy", "proxy", {"provider": {"type": "Other"}}, "v1alpha1")
     assert told(propose(wrong, named)) == [("InvalidValue", "spec.provider.type", Basis.OWN)]
+
+
+def policy(name: str = "new", **spec: Any) -> Any:
+    refs = [{"group": "", "kind": "Service", "name": "web"}]
+    return resource("BackendTrafficPolicy", name, {"targetRefs": refs, **spec}, "v1alpha1", **OLD)
+
+
+def test_what_is_wrong_with_a_policy_is_told_at_its_field() -> None:
+    wrong = policy(loadbalancer={"type": "roundrobin", "key": "uri"})
+    assert told(propose(wrong)) == [("InvalidValue", "spec.loadbalancer.key", Basis.OWN)]
+
+
+def test_a_target_that_another_policy_has_or_that_is_not_there_yet_is_told() -> None:
+    assert told(propose(policy(), policy("a"))) == [("Conflicted", "spec.targetRefs[0]", Basis.REFERENCE)]
+    gone = policy()
+    gone["spec"]["targetRefs"][0]["name"] = "gone"
+    assert told(propose(gone)) == [("TargetNotFound", "spec.targetRefs[0]", Basis.REFERENCE)]
+    refs = [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "web"}]
+    on_route = resource("HTTPRoutePolicy", "new", {"targetRefs": refs}, "v1alpha1")
+    assert told(propose(on_route)) == [("UnsupportedTarget", "spec.targetRefs[0].kind", Basis.REFERENCE)]

@@ -8,12 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fakes.apisix import BACKEND, Translated, resource, route, rule
+from fakes.deltas import ingress
 from headgate.common.resources import APISIX_KINDS
 from headgate.translator.dialects.apisix.crds import DEFINITIONS, make_schema
 from headgate.translator.dialects.apisix.models.legacy import LegacyRouteSpec
 
 WORDS = st.sampled_from(
-    ["", "a", "web", "/x*", "/a/*/b", "*.a.com", "A.com", "10.0.0.0/8", "5s", "keyAuth", "(", "é", "$host"]
+    ["", "a", "web", "/x*", "/a/*/b", "*.a.com", "A.com", "10.0.0.0/8", "5s", "keyAuth", "(", "é", "$host", "Ingress"]
 )
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-2, 70000), st.floats(allow_nan=False, width=16), WORDS)
 JSON = st.recursive(
@@ -48,6 +49,8 @@ def _object(draw: st.DrawFn, schema: Any) -> Any:
     return {name: draw(shaped(schema["properties"][name])) for name in names}
 
 
+WEB_SERVICE = {"group": "", "kind": "Service", "name": "web"}
+WEB_INGRESS = {"group": "networking.k8s.io", "kind": "Ingress", "name": "web"}
 SCHEMAS = {definition.kind.kind: make_schema(definition.spec) for definition in DEFINITIONS}
 LEGACY = make_schema(LegacyRouteSpec)
 
@@ -60,9 +63,11 @@ def test_whatever_stands_in_a_spec_is_read_or_refused(kind: str, data: st.DataOb
     name = "web" if kind == "ApisixUpstream" else "any"
     backends = [BACKEND, {**BACKEND, "subset": "a"}, {**BACKEND, "resolveGranularity": "service"}]
     user = route(rule(backends=backends, upstreams=[{"name": "web"}], plugin_config_name="any"), name="user")
-    table = Translated(resource(kind, name, spec), user)
-    for each in (name, "user"):
-        assert [one for one in table.problems(each) if one.reason == "InternalError"] == [], json.dumps(spec)
+    if isinstance(spec, dict) and isinstance(spec.get("targetRefs"), list):
+        spec["targetRefs"] = [*spec["targetRefs"], WEB_SERVICE, WEB_INGRESS]
+    table = Translated(resource(kind, name, spec), user, ingress("web", host="b.com"))
+    problems = [problem for found in table.offline.problems.values() for problem in found]
+    assert [one for one in problems if one.reason == "InternalError"] == [], json.dumps(spec)
     assert all(one.field for one in table.problems(name)), json.dumps(spec)
 
 
