@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from fakes.grpc_service import grpc_server
 from fakes.http2 import http2_client, request
 from fakes.proxied import OK, Conversation, answering
 from fakes.served import HOST, Got, asking, at, named, origins, ports, read_answer, sealed, served, site, to
@@ -505,3 +506,34 @@ async def test_what_was_logged_is_sent_before_the_gateway_ends() -> None:
         await until(lambda: bool(got))
     entries = json.loads(got[0])
     assert [entry["asked"] for entry in entries] == ["/?one", "/?two"]
+
+
+async def test_a_browsers_call_reaches_a_grpc_service_below_the_path_of_its_route() -> None:
+    message = b"\0\0\0\0\3abc"
+    route = to("up", path="/grpc/web", plugins=[("grpc-web", {})])
+    async with grpc_server() as (_, port), served(site(route), at(port, protocol="h2c")) as proxy:
+        kind = "application/grpc-web+proto"
+        got = await proxy.post(message, "/grpc/web/test.Echo/Unary", Content_Type=kind)
+    assert (got.status, got["content-type"]) == (200, kind)
+    assert got.body.startswith(b"\0\0\0\0\3cba\x80")
+    assert b"grpc-status:0\r\n" in got.body
+
+
+async def test_a_form_becomes_json_for_the_upstream_and_its_xml_becomes_json_for_the_client() -> None:
+    answer = b"<answer><name>Madrid</name></answer>"
+    raw = b"HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nContent-Length: %d\r\n\r\n%b" % (len(answer), answer)
+    asked: list[bytes] = []
+
+    async def capital(conversation: Conversation) -> None:
+        asked.append((await conversation.request())[1])
+        await conversation.send(raw)
+
+    templates = {
+        "request": {"template": "{*_escape_json(context)*}"},
+        "response": {"template": '{"capital": {*_escape_json(answer.name)*}}'},
+    }
+    route = to("up", plugins=[("body-transformer", templates)])
+    async with origins(capital) as (origin,), served(site(route), at(origin.port)) as proxy:
+        got = await proxy.post(b"country=Spain&country=%22", Content_Type="application/x-www-form-urlencoded")
+    assert asked == [b'{"country":["Spain","\\""]}']
+    assert json.loads(got.body) == {"capital": "Madrid"}

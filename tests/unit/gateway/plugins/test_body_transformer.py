@@ -172,6 +172,13 @@ async def test_an_answer_that_cannot_be_transformed_is_not_let_through(
     assert "Content-Encoding" not in answer.headers
 
 
+@pytest.mark.parametrize("status", [404, 503])
+async def test_an_error_of_the_upstream_that_cannot_be_transformed_keeps_its_status(status: int) -> None:
+    answer = await changed({"template": "{{a}}", "input_format": "json"}, b"<html>", status=status)
+    assert answer.status == status
+    assert b"cannot be transformed: it is no JSON" in (answer.body or b"")
+
+
 async def test_only_answers_of_the_upstream_are_transformed() -> None:
     plugins = chain(
         ("body-transformer", {"response": {"template": "never"}}), ("mocking", {"response_example": "mock"})
@@ -260,7 +267,7 @@ async def test_an_answer_that_is_too_long_is_a_502_on_the_wire() -> None:
         await client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         head, body = await client.answer()
         assert head.startswith(b"HTTP/1.1 502 ")
-        assert b"more than the 7 bytes" in body
+        assert b"more than 7 bytes" in body
 
 
 @pytest.mark.parametrize(

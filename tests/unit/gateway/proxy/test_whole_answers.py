@@ -3,14 +3,17 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from fakes.proxied import Client, Conversation, Proxied, Script, answering, proxied
 from fakes.waiting import until
+from headgate.common.table import PluginUse
 from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.interface import BodyTooLarge, Plugin, PluginConfig, PluginServices, Request, Response
 from headgate.gateway.proxy.policies import RoutePolicies
+from unit.gateway.plugins.running import REGISTRY, unsealed
 
 GET = b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -31,11 +34,13 @@ class Turned(Plugin[PluginConfig]):
 
 
 @contextlib.asynccontextmanager
-async def turning(script: Script) -> AsyncIterator[Proxied]:
+async def turning(script: Script, *others: tuple[str, dict[str, Any]]) -> AsyncIterator[Proxied]:
     async with proxied(script) as proxy:
         proxy.target.policies = RoutePolicies()
         services = PluginServices()
-        proxy.target.policies.chain = PluginChain([(0, Turned(PluginConfig(), services))], services)
+        uses = [PluginUse(name=name, config=config) for name, config in others]
+        parts = REGISTRY.parts(uses, services, unsealed)
+        proxy.target.policies.chain = PluginChain([(0, Turned(PluginConfig(), services)), *parts], services)
         yield proxy
 
 
@@ -118,6 +123,28 @@ async def test_a_client_that_leaves_meanwhile_takes_the_upstream_with_it() -> No
         await asyncio.wait_for(gone.wait(), 20)
         await until(lambda: bool(proxy.log.records))
         assert proxy.log.records[0][5] == 499
+
+
+async def test_a_get_that_was_made_of_a_head_is_not_waited_for() -> None:
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabcdef"
+    async with turning(answering(answer), ("proxy-rewrite", {"method": "GET"})) as proxy:
+        client = await proxy.connect()
+        await client.send(b"HEAD / HTTP/1.1\r\nHost: a.example\r\n\r\n")
+        assert (await client.head()).startswith(b"HTTP/1.1 200 ")
+        assert proxy.origin.heads[0].startswith(b"GET ")
+
+
+async def test_a_hook_that_does_not_care_for_the_length_is_a_502() -> None:
+    class Careless(Turned):
+        async def on_response(self, request: Request, response: Response) -> None:
+            if response.from_upstream:
+                await response.read_body(2)
+
+    async with proxied(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc")) as proxy:
+        services = PluginServices()
+        proxy.target.policies = RoutePolicies()
+        proxy.target.policies.chain = PluginChain([(0, Careless(PluginConfig(), services))], services)
+        assert (await fetch(await proxy.connect()))[0].startswith(b"HTTP/1.1 502 ")
 
 
 async def test_without_an_upstream_the_body_is_what_is_there() -> None:

@@ -54,9 +54,9 @@ class BodyTransformerConfig(PluginConfig):
 
     request: BodyTemplate | None = None
     response: BodyTemplate | None = None
-    max_req_body_size: int = Field(default=1 << 20, gt=0, le=64 << 20)
+    max_req_body_size: int = Field(default=1 << 20, gt=0)
     """Bytes, once it is decompressed too; longer bodies are refused with 413."""
-    max_resp_body_size: int = Field(default=1 << 20, gt=0, le=64 << 20)
+    max_resp_body_size: int = Field(default=1 << 20, gt=0)
     """The same of answers, in the place of which the client gets a 502."""
 
     @model_validator(mode="after")

@@ -70,7 +70,7 @@ _NOT_FOLLOWED: Final = {
 _MAGIC: Final = frozenset("^$()%.[]*+-?")
 
 
-@lru_cache(256)
+@lru_cache(16)
 def parse(template: str) -> Template:
     """Read a template. Raises TemplateFault."""
     if len(template) > MAX_LENGTH:

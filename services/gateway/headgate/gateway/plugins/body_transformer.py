@@ -8,7 +8,7 @@ operators and some functions, `{% %}` with `if`, `for`, `local` and assignments.
 
 Only answers of the upstream are transformed; a body is held back as a whole, and compressed ones are decompressed.
 What cannot be decoded is answered with 400, or 502 if it came from the upstream, and a template that does not fit with
-503. A rendering has 50,000 steps and 8 MiB at most.
+503; an error of the upstream keeps its status. A rendering has 50,000 steps and 8 MiB at most.
 """
 
 import asyncio
@@ -83,14 +83,18 @@ class BodyTransformer(Plugin[BodyTransformerConfig]):
             body = await response.read_body(transformation.limit)
             response.body = await transformation.run(_Message(body, response.headers, request, variables))
         except (BodyFault, CodingFault) as fault:
-            response.replace(Response.refusal(502, f"the upstream's answer cannot be transformed: {fault}"))
+            _refuse(response, 502, f"the upstream's answer cannot be transformed: {fault}")
         except BodyTooLarge:
-            reason = f"the upstream's answer has more than the {transformation.limit} bytes that are transformed"
-            response.replace(Response.refusal(502, reason))
+            _refuse(response, 502, f"the upstream's answer has more than {transformation.limit} bytes to transform")
         except RenderFault as fault:
-            response.replace(Response.refusal(503, f"the template does not fit the upstream's answer: {fault}"))
+            _refuse(response, 503, f"the template does not fit the upstream's answer: {fault}")
         else:
             _drop_validators(response.headers)
+
+
+def _refuse(response: Response, status: int, reason: str) -> None:
+    """Put an error in the place of an answer; one that is an error keeps its status."""
+    response.replace(Response.refusal(response.status if response.status >= 400 else status, reason))
 
 
 def _drop_validators(headers: Headers) -> None:

@@ -148,7 +148,7 @@ class PluginChain:
             try:
                 pending = hook(request, response)
             except Exception as error:
-                response.replace(self._failure(name, request, error))
+                response.replace(self._failure(name, request, error, too_long=502))
                 continue
             if pending is not None:
                 return self._await_response_hook(name, pending, request, response, position)
@@ -165,7 +165,7 @@ class PluginChain:
         try:
             await pending
         except Exception as error:
-            response.replace(self._failure(name, request, error))
+            response.replace(self._failure(name, request, error, too_long=502))
         following = self._run_response_hooks(request, response, position)
         if following is not None:
             await following
@@ -224,9 +224,9 @@ class PluginChain:
             except Exception as error:
                 self._report(plugin.name, request, error)
 
-    def _failure(self, name: str, request: Request, error: Exception) -> Response:
+    def _failure(self, name: str, request: Request, error: Exception, too_long: int = 413) -> Response:
         if isinstance(error, BodyTooLarge):
-            return Response.refusal(413, str(error))
+            return Response.refusal(too_long, str(error))
         self._report(name, request, error)
         return Response.refusal(500, f"plugin {name} failed")
 

@@ -31,7 +31,7 @@ _TARGET = re.compile(r"\*|/[\x21\x22\x24-\x7e]*+")
 
 
 class BodyTooLarge(Exception):
-    """A body is longer than the plugin that asked for it can take; of a request the client gets a 413."""
+    """A body is longer than the plugin that asked for it can take; the client gets a 413, of an answer a 502."""
 
 
 class BodySource(Protocol):

@@ -321,6 +321,8 @@ class PluginRun:
 
     async def read_answer(self, limit: int) -> bytes:
         """Wait for the whole body of the answer; the `AnswerSource` of the response."""
+        if self._bodiless:
+            return b""
         waiting: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._answer_read = waiting
         self._answer_room = limit
