@@ -12,6 +12,8 @@ from pydantic import Field, JsonValue
 from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.fields import HeaderName, HeaderValue
 
+_ANY = frozenset(("*", "**"))
+
 
 class PluginMetadata(PluginConfig):
     """Base: fields of the plugin's configuration, for uses that do not say them themselves."""
@@ -63,9 +65,11 @@ class CorsMetadata(PluginMetadata):
         if not found:
             return config
         own = config.get("allow_origins")
-        lists = [*([own] if isinstance(own, str) and own else []), *found]
+        written = own if isinstance(own, list) else [own] if own else []
+        if not _ANY.isdisjoint(map(str, written)):
+            found = []  # whatever else is allowed besides
         left = [name for name in names if name not in self.allow_origins]
-        return {**config, "allow_origins": ",".join(lists), "allow_origins_by_metadata": left}
+        return {**config, "allow_origins": ",".join(map(str, [*written, *found])), "allow_origins_by_metadata": left}
 
 
 class AuthzCasbinMetadata(PluginMetadata):

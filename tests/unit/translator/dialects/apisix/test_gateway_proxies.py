@@ -184,6 +184,22 @@ def test_metadata_may_say_what_a_plugin_requires() -> None:
     assert without.errors() == ["spec.http[0].plugins[0].config.path"]
 
 
+@pytest.mark.parametrize(
+    ("own", "allowed"),
+    [
+        ({}, "https://b.example"),
+        ({"allow_origins": ["https://a.example", "null"]}, "https://a.example,null,https://b.example"),
+        ({"allow_origins": "*"}, "*"),
+    ],
+)
+def test_origins_of_metadata_are_added_to_whatever_the_route_says(own: Any, allowed: str) -> None:
+    config = {**own, "allow_origins_by_metadata": ["shops"]}
+    used = of_class(route(rule(plugins=[{"name": "cors", "enable": True, "config": config}])))
+    table = Translated(used, metadata(cors={"allow_origins": {"shops": "https://b.example"}}), class_with())
+    assert uses(table)["cors"].config["allow_origins"] == allowed
+    assert table.problems() == []
+
+
 def test_origins_of_metadata_are_allowed_beside_those_of_the_route() -> None:
     config = {"allow_origins": "https://a.example", "allow_origins_by_metadata": ["shops", "none"]}
     used = of_class(route(rule(plugins=[{"name": "cors", "enable": True, "config": config}])))

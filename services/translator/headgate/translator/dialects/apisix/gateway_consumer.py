@@ -68,7 +68,7 @@ def _is_there(gateway: GatewayRef, ref: ObjectRef, context: Context, problems: l
     namespace = gateway.namespace or ref.namespace
     if context.lookups is None or context.lookups.get(GATEWAYS, namespace, gateway.name) is not None:
         return True
-    message = f"Gateway {namespace}/{gateway.name} is not there: nobody is recognised by this"
+    message = f"Gateway {namespace}/{gateway.name} is not there, or may not be read: nobody is recognised by this"
     problems.append(refuse("GatewayNotFound", "spec.gatewayRef.name", message, gateway.name))
     return False
 

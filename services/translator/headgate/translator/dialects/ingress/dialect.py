@@ -88,7 +88,8 @@ class IngressDialect:
         if served is None:
             return None
         fragment = with_standing(translate_ingress(ref, served, lookups, self._extensions), standing)
-        return replace(fragment, addresses=self._find_addresses(lookups, class_name(served)))
+        addresses = self._find_addresses(lookups, class_name(served))
+        return fragment if addresses is None else replace(fragment, addresses=addresses)
 
     @staticmethod
     def _standing(ref: ObjectRef, lookups: Lookups) -> Standing | None:
