@@ -300,7 +300,7 @@ async def test_objects_of_a_cluster_are_served_and_told_how_they_stand(tmp_path:
     async with EchoServer("web") as server, FakeKubernetes(allows_loopback=True) as api:
         for kind in APISIX_KINDS:
             found = Resource(kind.group, kind.resource, kind.kind, is_custom=True)
-            api.install("apisix.apache.org/v2", found)
+            api.install(f"apisix.apache.org/{kind.versions[0]}", found)
         api.apply(service_object("web"))
         api.apply(endpoint_slice("web", "127.0.0.1", port=server.port))
         api.apply(bare(route(rule(hosts=["cluster.example"]))))
@@ -323,6 +323,7 @@ async def test_objects_of_a_cluster_are_served_and_told_how_they_stand(tmp_path:
             api.delete("apisixroutes", "route")
             await stack.wait_for_answer("cluster.example", "/", 404)
             await check_that_every_kind_is_told(api)
+            await check_that_policies_are_told_of_their_targets(api)
 
 
 async def check_that_every_kind_is_told(api: FakeKubernetes) -> None:
@@ -346,6 +347,32 @@ async def check_that_every_kind_is_told(api: FakeKubernetes) -> None:
         return told == [("True", "Accepted")] * len(objects) and balancer == {"ingress": [{"ip": "192.0.2.1"}]}
 
     await eventually(all_are_told)
+
+
+async def check_that_policies_are_told_of_their_targets(api: FakeKubernetes) -> None:
+    """Policies for the Service and the Ingress `web` hear of these, and of what is not there."""
+    service_ref = {"group": "", "kind": "Service", "name": "web"}
+    ingress_ref = {"group": "networking.k8s.io", "kind": "Ingress", "name": "web"}
+    absent = {**ingress_ref, "name": "absent"}
+    for kind, refs in (("BackendTrafficPolicy", [service_ref]), ("HTTPRoutePolicy", [ingress_ref, absent])):
+        api.apply(bare(resource(kind, "policy", {"targetRefs": refs}, "v1alpha1")))
+
+    def told(kind: str) -> dict[tuple[str, str], str]:
+        entries = api.get(kind, "policy").get("status", {}).get("ancestors", [])
+        return {
+            (entry["ancestorRef"]["kind"], entry["ancestorRef"]["name"]): ", ".join(
+                f"{one['type']} {one['status']} {one['reason']}" for one in entry["conditions"]
+            )
+            for entry in entries
+            if entry["controllerName"] == "headgate.dev/ingress-controller"
+        }
+
+    async def both_are_told() -> bool:
+        served = "Accepted True Accepted, Programmed True Programmed"
+        expected = {("Ingress", "web"): served, ("Ingress", "absent"): "Accepted False TargetNotFound"}
+        return told("backendtrafficpolicies") == {("Service", "web"): served} and told("httproutepolicies") == expected
+
+    await eventually(both_are_told)
 
 
 def bare(manifest: Any) -> Any:

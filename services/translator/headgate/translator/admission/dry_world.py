@@ -23,7 +23,7 @@ class DryWorld:
 
         Args:
             world: read, and left as it is.
-            ref: the object; of a kind without an index.
+            ref: the object. Whoever looks for objects by an index finds those of the world.
             version: how it is instead. No last good version stands in for it: it is judged as it is.
         """
         self._world, self._ref, self._version = world, ref, version

@@ -105,6 +105,27 @@ LEGACY = {"rules": [{"host": "a.com", "http": {"paths": [{"path": "/x", "backend
         resource("ApisixTls", "a", {"hosts": ["*.a.com"], "secret": {"name": "b", "namespace": "c"}}, "v1"),
         resource("ApisixConsumer", "a", {"authParameter": {"keyAuth": {"value": {"key": "x"}}}}),
         resource("ApisixPluginConfig", "a", {"plugins": [{"name": "cors", "config": {"a": [1, {"b": None}]}}]}),
+        resource(
+            "BackendTrafficPolicy",
+            "a",
+            {
+                "targetRefs": [{"group": "", "kind": "Service", "name": "web", "sectionName": "http"}],
+                "loadbalancer": {"type": "chash", "hashOn": "vars", "key": "uri"},
+                "timeout": {"read": "60s"},
+                "healthCheck": {"active": {"timeout": "1s", "unhealthy": {"interval": "1s", "timeouts": 3}}},
+            },
+            "v1alpha1",
+        ),
+        resource(
+            "HTTPRoutePolicy",
+            "a",
+            {
+                "targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "web"}],
+                "priority": 10,
+                "vars": [["http_x", "==", "a"], ["OR", ["arg_a", ">", 1], ["arg_b", "in", ["x", "y"]]]],
+            },
+            "v1alpha1",
+        ),
     ],
     ids=lambda manifest: f"{manifest['kind']}-{manifest['apiVersion']}",
 )
@@ -121,6 +142,14 @@ def test_manifests_as_they_are_published_are_taken(manifest: Any) -> None:
         resource("ApisixUpstream", "a", {"scheme": "ftp"}),
         resource("ApisixTls", "a", {"hosts": []}),
         resource("ApisixRoute", "a", {"rules": [{"http": {}}]}, "v1"),
+        resource("BackendTrafficPolicy", "a", {"targetRefs": []}, "v1alpha1"),
+        resource(
+            "BackendTrafficPolicy",
+            "a",
+            {"targetRefs": [{"group": "networking.k8s.io", "kind": "Ingress", "name": "web"}]},
+            "v1alpha1",
+        ),
+        resource("HTTPRoutePolicy", "a", {"targetRefs": [{"kind": "Ingress", "name": "web"}]}, "v1alpha1"),
     ],
 )
 def test_wrong_manifests_are_refused_by_the_api_server_itself(manifest: Any) -> None:
@@ -131,3 +160,9 @@ def test_the_files_hold_one_definition_each() -> None:
     for path in FOLDER.glob("*.yaml"):
         (made,) = yaml.safe_load_all(path.read_text())
         assert made["metadata"]["name"] == f"{made['spec']['names']['plural']}.{made['spec']['group']}"
+
+
+def test_a_key_of_a_policy_is_for_hashes_only_as_api_servers_check_it() -> None:
+    spec = schemas("BackendTrafficPolicy")["v1alpha1"]["properties"]["spec"]
+    (rule_of_key,) = spec["properties"]["loadbalancer"]["x-kubernetes-validations"]
+    assert rule_of_key["rule"] == "!(has(self.key) && self.type != 'chash')"
