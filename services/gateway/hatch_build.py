@@ -28,13 +28,15 @@ GROUP = "headgate_gateway"
 INTERPRETED = {PACKAGE / "proxy" / "server.py"}
 """Start and stop only; `asyncio` wants factories and callbacks of it that are plain functions."""
 PLUGINS = ("chain", "consumer_chain", "headers", "messages", "run", "variables")
-"""What carries a request through its plugins; these themselves are classes that anybody derives from."""
+"""What carries a request through its plugins. These themselves derive from an interpreted class, as anybody's do."""
+OFTEN_USED = ("cors", "limit_count", "request_id")
+"""Plugins that are compiled all the same, as many routes have them."""
 
 
 def sources() -> list[Path]:
     """Return what is compiled."""
     proxy = sorted(path for path in (PACKAGE / "proxy").rglob("*.py") if path not in INTERPRETED)
-    plugins = [PACKAGE / "plugins" / f"{name}.py" for name in PLUGINS]
+    plugins = [PACKAGE / "plugins" / f"{name}.py" for name in (*PLUGINS, *OFTEN_USED)]
     return [*proxy, *plugins, PACKAGE / "access_log.py", PACKAGE / "balancing" / "round_robin.py"]
 
 

@@ -120,8 +120,7 @@ class PluginChain:
                 return outcome
             if outcome is not None:
                 return self._await_request_hook(name, outcome, request, position)
-        # What came from the client was checked when it was read.
-        fault = request.fault() if request.is_changed else ""
+        fault = request.fault_of_changes()
         return self._unsendable(request, fault) if fault else None
 
     async def _await_request_hook(

@@ -4,15 +4,15 @@ A preflight of an allowed origin is answered here; an origin that is not allowed
 to the upstream, as with nginx.
 """
 
-from typing import Final
+from typing import ClassVar, Final
 
 import re2
 
 from headgate.common.patterns import compile_pattern
 from headgate.common.plugins.cors import CorsConfig
-from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
 
-_ALL_METHODS = "GET,POST,PUT,DELETE,PATCH,HEAD,OPTIONS,CONNECT,TRACE"
+_ALL_METHODS: Final = "GET,POST,PUT,DELETE,PATCH,HEAD,OPTIONS,CONNECT,TRACE"
 
 
 DECIDES: Final = "cors.decides"
@@ -45,9 +45,9 @@ class _Origins:
 class Cors(Plugin[CorsConfig]):
     """Answers preflights and marks answers."""
 
-    name = "cors"
-    order = 4000
-    Config = CorsConfig
+    name: ClassVar[str] = "cors"
+    order: ClassVar[int] = 4000
+    Config: ClassVar[type[PluginConfig]] = CorsConfig
 
     def __init__(self, config: CorsConfig, services: PluginServices) -> None:
         super().__init__(config, services)

@@ -19,6 +19,12 @@ def _key(name: str) -> bytes:
     return b"\n%b:" % name.lower().encode() if HEADER_NAME.fullmatch(name) else b"\n\n"
 
 
+@lru_cache(4096)
+def _begin(name: str) -> bytes:
+    """Return what the line of a field that is set begins with. Raises BadHeader."""
+    return b"%b: " % checked_name(name).encode()
+
+
 class Headers:
     """The fields of one head, without Host and those that frame the message."""
 
@@ -77,10 +83,14 @@ class Headers:
         """Append a field; others of its name stay. Raises BadHeader."""
         self._append(_line(name, value))
 
-    def set_lines(self, names: Iterable[str], lines: bytes) -> None:
-        """Put checked lines, each with its CRLF, in the place of all fields that have these names."""
-        for name in names:
-            self.remove(name)
+    def set_lines(self, names: Iterable[str], prefix: bytes, lines: bytes) -> None:
+        """Put checked lines, each with its CRLF, in the place of all fields that have these names.
+
+        `prefix` is what all the names begin with, in lower case: one search says that there are none of them.
+        """
+        if self.has_any(prefix):
+            for name in names:
+                self.remove(name)
         self._append(lines)
 
     def extend(self, lines: bytes) -> None:
@@ -160,4 +170,4 @@ class Headers:
 
 
 def _line(name: str, value: str) -> bytes:
-    return f"{checked_name(name)}: {checked_value(value)}\r\n".encode("latin-1")
+    return b"%b%b\r\n" % (_begin(name), checked_value(value).encode("latin-1"))

@@ -5,16 +5,18 @@ any time.
 """
 
 import math
+import os.path
 from collections.abc import Awaitable
+from typing import ClassVar, Final
 
 from headgate.common.errors import StoreError
 from headgate.common.plugins.limits import LimitCountConfig
-from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.interface import Headers, Plugin, PluginConfig, PluginServices, Request, Response
 from headgate.gateway.plugins.keyed import KeyReader, exempted, not_counted, rejection
 from headgate.gateway.plugins.numbers import BadNumber, NumberReader
 from headgate.gateway.plugins.windows import WINDOWS, Quota, Windows
 
-_QUOTA = "limit-count.quota"
+_QUOTA: Final = "limit-count.quota"
 
 
 _Limit = tuple[str, int, float]
@@ -37,6 +39,7 @@ class _Rule:
     ) -> None:
         self.windows = windows
         self.headers = headers
+        self._prefix = os.path.commonprefix([name.lower() for name in headers]).encode()  # noqa: RUF071 - no paths
         names = tuple(name.replace("%", "%%").encode() for name in headers)
         self._lines = b"%b: %%d\r\n%b: %%d\r\n%b: %%d\r\n" % names
         self._count = NumberReader(count)
@@ -58,13 +61,17 @@ class _Rule:
         """Write what is left as header lines."""
         return self._lines % quota[1:]
 
+    def tell(self, lines: bytes, headers: Headers) -> None:
+        """Put such lines into a head."""
+        headers.set_lines(self.headers, self._prefix, lines)
+
 
 class LimitCount(Plugin[LimitCountConfig]):
     """Counts requests in windows."""
 
-    name = "limit-count"
-    order = 1002
-    Config = LimitCountConfig
+    name: ClassVar[str] = "limit-count"
+    order: ClassVar[int] = 1002
+    Config: ClassVar[type[PluginConfig]] = LimitCountConfig
 
     def __init__(self, config: LimitCountConfig, services: PluginServices) -> None:
         super().__init__(config, services)
@@ -72,6 +79,7 @@ class LimitCount(Plugin[LimitCountConfig]):
         self._shared = services.find_counters(config)
         self._identity = f"group|{config.group}" if config.group else f"route|{services.scope}"
         self._rules = self._make_rules()
+        self._clock = services.clock
 
     def _make_rules(self) -> list[_Rule]:
         config = self.config
@@ -102,14 +110,21 @@ class LimitCount(Plugin[LimitCountConfig]):
         """Refuse what is over a limit."""
         if self._exempted is not None and request.client in self._exempted:
             return None
+        limits = []
         try:
-            limits = [(rule, limit) for rule in self._rules if (limit := rule.read(request)) is not None]
+            for rule in self._rules:
+                limit = rule.read(request)
+                if limit is not None:
+                    limits.append((rule, limit))
         except BadNumber as error:
             return not_counted(self.config, self.services, request, str(error))
         if self._shared is not None:
             return self._count_together(request, limits)
-        now = self.services.clock()
-        return self._judge(request, [(rule, rule.windows.take(*limit, now)) for rule, limit in limits])
+        now = self._clock()
+        quotas = []
+        for rule, (key, most, window_s) in limits:
+            quotas.append((rule, rule.windows.take(key, most, window_s, now)))
+        return self._judge(request, quotas)
 
     async def _count_together(self, request: Request, limits: list[tuple[_Rule, _Limit]]) -> Response | None:
         assert self._shared is not None
@@ -126,7 +141,7 @@ class LimitCount(Plugin[LimitCountConfig]):
 
     def _judge(self, request: Request, quotas: list[tuple[_Rule, Quota]]) -> Response | None:
         if self.config.show_limit_quota_header:
-            request.variables[_QUOTA] = quotas
+            request.variables[_QUOTA] = [(rule, rule.lines(quota)) for rule, quota in quotas]
         for _, quota in quotas:
             if not quota[0]:
                 return rejection(self.config, "over the limit of requests for this time")
@@ -134,8 +149,10 @@ class LimitCount(Plugin[LimitCountConfig]):
 
     def on_response(self, request: Request, response: Response) -> None:
         """Say what is left."""
-        quotas = request.variables.get(_QUOTA)
-        if not isinstance(quotas, list):
+        told = request.variables.get(_QUOTA)
+        if not isinstance(told, list):
             return
-        for rule, quota in quotas:
-            response.headers.set_lines(rule.headers, rule.lines(quota))
+        rule: _Rule
+        lines: bytes
+        for rule, lines in told:
+            rule.tell(lines, response.headers)

@@ -7,13 +7,13 @@ bytes on the wire (ISO 8859-1); only bodies are bytes.
 import json
 import re
 from collections.abc import Mapping
-from http import HTTPStatus
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from pydantic import JsonValue
 
 from headgate.gateway.plugins.headers import Headers
+from headgate.gateway.proxy.errors import phrase
 from headgate.gateway.proxy.grammar import HOST, TOKEN
 from headgate.gateway.proxy.paths import has_dot_segments
 
@@ -27,6 +27,7 @@ _NO_CLAIMS: Mapping[bytes, bytes] = MappingProxyType({})
 _COMMON_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 _METHOD = re.compile(TOKEN.decode() + "++")
 _ID = re.compile("[!-~]++")
+_BAD_ID = "the request id is empty, or has characters that are no visible ASCII"
 _TARGET = re.compile(r"\*|/[\x21\x22\x24-\x7e]*+")
 
 
@@ -205,14 +206,14 @@ class Request:
         if self.upstream_host is not None and not HOST.fullmatch(self.upstream_host.encode("latin-1", "replace")):
             return "the host is no host"
         if not _ID.fullmatch(self.id):
-            return "the request id is empty, or has characters that are no visible ASCII"
+            return _BAD_ID
         return ""
 
-    @property
-    def is_changed(self) -> bool:
-        """Plugins have changed something of the request line, its Host or its id since it was made."""
-        is_renamed = self.id is not self._given_id or self.method not in _COMMON_METHODS
-        return is_renamed or self.upstream_host is not None or self.is_target_changed
+    def fault_of_changes(self) -> str:
+        """Say the same of what plugins have changed since it was made: the rest was checked when it was read."""
+        if self.upstream_host is not None or self.method not in _COMMON_METHODS or self.is_target_changed:
+            return self.fault()
+        return "" if self.id is self._given_id or _ID.fullmatch(self.id) else _BAD_ID
 
     @property
     def is_target_changed(self) -> bool:
@@ -322,12 +323,10 @@ class Response:
     @classmethod
     def refusal(cls, status: int, reason: str) -> "Response":
         """Make an answer that says why a request is not served, in the form of the gateway's own errors."""
-        shown = "".join(char if " " <= char <= "~" else "?" for char in reason)
-        try:
-            phrase = HTTPStatus(status).phrase
-        except ValueError:
-            phrase = "Unknown"
-        response = cls.text(status, f"{status} {phrase}: {shown}\n", reason=reason)
+        shown = reason
+        if not (reason.isascii() and reason.isprintable()):
+            shown = "".join([char if " " <= char <= "~" else "?" for char in reason])
+        response = cls.text(status, f"{status} {phrase(status)}: {shown}\n", reason=reason)
         response.headers.set("x-headgate-reason", shown)
         return response
 

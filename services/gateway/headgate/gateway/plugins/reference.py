@@ -70,8 +70,9 @@ def _summary(kind: type[Plugin[Any]]) -> str:
 
 
 def _text(kind: type[Plugin[Any]]) -> str:
-    """Return what a plugin's module says of it, without its name in front."""
-    text = (inspect.getdoc(sys.modules[kind.__module__]) or "").removeprefix(f"`{kind.name}`: ")
+    """Return what a plugin's module says of it, without its name in front; read in its source, as some are compiled."""
+    source = Path(__file__).with_name(f"{kind.__module__.rpartition('.')[2]}.py")
+    text = (ast.get_docstring(ast.parse(source.read_text())) or "").removeprefix(f"`{kind.name}`: ")
     return text[:1].upper() + text[1:]
 
 

@@ -3,26 +3,29 @@
 import secrets
 import time
 import uuid
+from collections.abc import Callable
+from typing import ClassVar, Final
 
 from headgate.common.plugins.request_id import RequestIdConfig
-from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
 
-_NANOID = "useandom-26T198340PX75pxJACKVERYMINDBUSHWOLF_GQZbfghjklqvwyzrict"
-_LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_AT_ONCE = 256
-_VARIANTS = {f"{digit:x}": "89ab"[digit & 3] for digit in range(16)}
-_KSUID_EPOCH_S = 1_400_000_000
+_NANOID: Final = "useandom-26T198340PX75pxJACKVERYMINDBUSHWOLF_GQZbfghjklqvwyzrict"
+_LETTERS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_AT_ONCE: Final = 256
+_VARIANTS: Final = {f"{digit:x}": "89ab"[digit & 3] for digit in range(16)}
+_KSUID_EPOCH_S: Final = 1_400_000_000
 
 
 class RequestId(Plugin[RequestIdConfig]):
     """Names requests that come without a name."""
 
-    name = "request-id"
-    order = 12015
-    Config = RequestIdConfig
+    name: ClassVar[str] = "request-id"
+    order: ClassVar[int] = 12015
+    Config: ClassVar[type[PluginConfig]] = RequestIdConfig
 
     def __init__(self, config: RequestIdConfig, services: PluginServices) -> None:
         super().__init__(config, services)
+        self._make = _maker(config)
         self._is_own = config.header_name.lower() == "x-request-id"
 
     def on_request(self, request: Request) -> None:
@@ -47,18 +50,18 @@ class RequestId(Plugin[RequestIdConfig]):
         ):
             response.headers.add(self.config.header_name, made)
 
-    def _make(self) -> str:
-        match self.config.algorithm:
-            case "uuid":
-                return _uuid_v4()
-            case "nanoid":
-                return _drawn(_NANOID, 21)
-            case "range_id":
-                return _drawn(self.config.range_id.char_set, self.config.range_id.length)
-            case "ksuid":
-                return _ksuid()
-            case "uuidv7":
-                return _uuid_v7()
+
+def _maker(config: RequestIdConfig) -> Callable[[], str]:
+    """Return what makes ids by the algorithm that was chosen."""
+    drawn = config.range_id
+    makers: dict[str, Callable[[], str]] = {
+        "uuid": _uuid_v4,
+        "nanoid": lambda: _drawn(_NANOID, 21),
+        "range_id": lambda: _drawn(drawn.char_set, drawn.length),
+        "ksuid": _ksuid,
+        "uuidv7": _uuid_v7,
+    }
+    return makers[config.algorithm]
 
 
 class _Drawn:
@@ -77,7 +80,7 @@ class _Drawn:
         return self._text[used : used + 32]
 
 
-_DRAWN = _Drawn()
+_DRAWN: Final = _Drawn()
 
 
 def _uuid_v4() -> str:

@@ -271,8 +271,8 @@ class PluginRun:
             phrase(response.status).encode(),
             response.headers.to_lines(),
         )
-        answer.has_date = "date" in response.headers
-        answer.has_server = "server" in response.headers
+        answer.has_date = response.headers.has_any(b"date:")
+        answer.has_server = response.headers.has_any(b"server:")
         self._is_held = False
         body = response.body
         if body is not None:
