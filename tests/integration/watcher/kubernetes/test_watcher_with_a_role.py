@@ -13,9 +13,10 @@ from fakes.kubernetes_rights import RoleHolder
 from fakes.nats import real_bus
 from fakes.service_process import running_service
 from fakes.waiting import until
-from headgate.common.resources import APISIX_KINDS, ObjectRef, ResourceKind
+from headgate.common.resources import APISIX_KINDS, GATEWAY_KINDS, POLICY_KINDS, ObjectRef, ResourceKind
 from headgate.common.sealing import load_or_create_key_pair
 from headgate.common.status import (
+    AncestorRef,
     ConditionType,
     EventNote,
     LoadBalancerAddress,
@@ -31,6 +32,7 @@ NOW = datetime.now(UTC)
 OF_APISIX = [kind for kind in APISIX_KINDS if kind.namespaced]
 """What a Role can permit."""
 LEASE = "headgate-watcher-team-a"
+_POLICIES = frozenset(kind.kind for kind in POLICY_KINDS)
 
 
 class World(NamedTuple):
@@ -46,7 +48,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     account = RoleHolder.of(ROLE, TENANT)
     async with FakeKubernetes() as api, real_bus() as (server, bus):
         api.accounts[TOKEN] = account
-        for kind in APISIX_KINDS:
+        for kind in (*GATEWAY_KINDS, *APISIX_KINDS):
             resource = Resource(kind.group, kind.resource, kind.kind, kind.namespaced, is_custom=True)
             api.install(f"{kind.group}/{kind.versions[0]}", resource)
         for namespace in (TENANT, OTHER):
@@ -78,6 +80,10 @@ def _has_lease(api: FakeKubernetes) -> bool:
 
 
 def _update(api: FakeKubernetes, group: str, version: str, resource: str, kind: str, namespace: str) -> StatusUpdate:
+    ancestor = AncestorRef("", "Service", namespace, "web") if kind in _POLICIES else None
+    accepted = StatusCondition(
+        type=ConditionType.ACCEPTED, status="True", reason="Accepted", since=NOW, ancestor=ancestor
+    )
     return StatusUpdate(
         ref=ObjectRef(TENANT, group, resource, namespace, "web"),
         api_version=f"{group}/{version}" if group else version,
@@ -85,7 +91,7 @@ def _update(api: FakeKubernetes, group: str, version: str, resource: str, kind: 
         uid=api.get(resource, "web", namespace)["metadata"]["uid"],
         is_accepted=True,
         addresses=(LoadBalancerAddress(ip="192.0.2.7"),) if kind == "Ingress" else None,
-        conditions=(StatusCondition(type=ConditionType.ACCEPTED, status="True", reason="Accepted", since=NOW),),
+        conditions=(accepted,),
         events=(EventNote(type="Normal", reason="Accepted", note="it is served", at=NOW),),
         at=NOW,
     )
