@@ -16,6 +16,7 @@ SECTIONS = {
         "watcher": LazyCommand("headgate.cli.services:watcher", "Run a watcher: changes of one cluster or of folders."),
         "translator": LazyCommand("headgate.cli.services:translator", "Run a translator: changes become route tables."),
         "gateway": LazyCommand("headgate.cli.services:gateway", "Run a gateway: serve traffic by the route table."),
+        "keys": LazyCommand("headgate.cli.keys:keys", "Make the key pair that Secrets are sealed to."),
         "demo-backend": LazyCommand("headgate.cli.demo_backend:demo_backend", "Run a small server that echoes JSON."),
     },
     "Ask about manifests, before anything runs": {

@@ -122,9 +122,15 @@ def load_or_create_key_pair(folder: Path) -> PrivateKey:
     else:
         key = PrivateKey.generate()
         with os.fdopen(descriptor, "wb") as file:
-            file.write(base64.b64encode(bytes(key)) + b"\n")
-    (folder / PUBLIC_KEY_FILE).write_bytes(base64.b64encode(bytes(key.public_key)) + b"\n")
+            file.write(key_pair_files(key)[PRIVATE_KEY_FILE])
+    (folder / PUBLIC_KEY_FILE).write_bytes(key_pair_files(key)[PUBLIC_KEY_FILE])
     return key
+
+
+def key_pair_files(key: PrivateKey) -> dict[str, bytes]:
+    """Return what the two files of a key pair hold, by their names."""
+    halves = {PRIVATE_KEY_FILE: bytes(key), PUBLIC_KEY_FILE: bytes(key.public_key)}
+    return {name: base64.b64encode(half) + b"\n" for name, half in halves.items()}
 
 
 def read_private_key(path: Path) -> PrivateKey:
