@@ -42,6 +42,20 @@ def test_the_webhook_needs_a_certificate() -> None:
     assert (settings.admission_port, settings.admission_failure_policy) == (9443, "ignore")
 
 
+def test_a_kept_certificate_needs_names_and_a_configuration() -> None:
+    with pytest.raises(SettingsError, match="admission_webhook, whose caBundle is written"):
+        load("--admission-port=9443", "--admission-secret=own", "--admission-names=a.b.svc")
+    with pytest.raises(SettingsError, match="admission_names, which the certificate is for"):
+        load("--admission-port=9443", "--admission-secret=own", "--admission-webhook=headgate")
+    kept = ("--admission-secret=own", "--admission-webhook=headgate", "--admission-names=a.b.svc,192.0.2.1,a.b.svc")
+    settings = load("--admission-port=9443", *kept)
+    assert settings.admission_names == ["a.b.svc", "192.0.2.1"]
+    with pytest.raises(SettingsError, match="exclude each other"):
+        load("--admission-port=9443", "--admission-key-file=key.pem", *kept)
+    with pytest.raises(SettingsError, match="'A_b' must be a DNS name"):
+        load("--admission-names=A_b")
+
+
 def test_the_webhook_is_set_by_environment_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADGATE_ADMISSION_FAILURE_POLICY", "fail")
     monkeypatch.setenv("HEADGATE_ADMISSION_MISSING_REFERENCES", "deny")

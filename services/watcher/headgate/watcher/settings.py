@@ -1,6 +1,7 @@
 """Settings of the watcher."""
 
 import re
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal, Self
 
@@ -100,6 +101,29 @@ class WatcherSettings(LeaseSettings):
     admission_host: str = Field(
         default="", description="Address of the webhook; all by default, as the API server comes from elsewhere."
     )
+    admission_secret: str = Field(
+        default="",
+        max_length=253,
+        description="Secret in the watcher's own namespace (that of the Lease) in which the pair keeps the webhook's "
+        "certificate, made and renewed by itself; none by default: the certificate is in files.",
+    )
+    admission_webhook: str = Field(
+        default="",
+        max_length=253,
+        description="ValidatingWebhookConfiguration that is told the authority of that certificate.",
+    )
+    admission_names: list[str] = Field(
+        default=[],
+        description="DNS names or addresses by which API servers reach the webhook, for that certificate: "
+        "SERVICE.NAMESPACE.svc.",
+    )
+    admission_certificate_days: float = Field(
+        default=90.0,
+        ge=0.001,
+        le=825,
+        description="Days that such a certificate is valid; 90, as those of public authorities. It is renewed when a "
+        "third is left.",
+    )
     admission_certificate_file: Path | None = Field(
         default=None, description="The webhook's certificate with its chain, PEM; read again when it changes."
     )
@@ -143,9 +167,9 @@ class WatcherSettings(LeaseSettings):
             raise ValueError("must be a namespace's name")
         return value
 
-    @field_validator("lease_name")
+    @field_validator("lease_name", "admission_secret", "admission_webhook")
     @classmethod
-    def _check_lease_name(cls, value: str) -> str:
+    def _check_object_name(cls, value: str) -> str:
         if value and not _OBJECT.fullmatch(value):
             raise ValueError("must be an object's name: lower-case letters, digits, - and .")
         return value
@@ -162,6 +186,16 @@ class WatcherSettings(LeaseSettings):
     @classmethod
     def _check_admission_tables(cls, values: list[str]) -> list[str]:
         return [*dict.fromkeys(map(check_table_name, values))]
+
+    @field_validator("admission_names")
+    @classmethod
+    def _check_admission_names(cls, values: list[str]) -> list[str]:
+        for value in values:
+            if not (_OBJECT.fullmatch(value) or _is_address(value)):
+                raise ValueError(
+                    f"{value!r} must be a DNS name, such as headgate-admission.headgate.svc, or an address"
+                )
+        return [*dict.fromkeys(values)]
 
     @field_validator("ingress_selector")
     @classmethod
@@ -185,8 +219,25 @@ class WatcherSettings(LeaseSettings):
 
     @model_validator(mode="after")
     def _check_admission(self) -> Self:
-        if self.admission_port and not (self.admission_certificate_file and self.admission_key_file):
+        files, kept = self.admission_certificate_file and self.admission_key_file, self.admission_secret
+        if kept and (self.admission_certificate_file or self.admission_key_file):
+            raise ValueError("admission_secret and admission_certificate_file exclude each other: give one certificate")
+        if kept and not (self.admission_webhook and self.admission_names):
             raise ValueError(
-                "admission_port needs admission_certificate_file and admission_key_file: API servers use TLS"
+                "admission_secret needs admission_webhook, whose caBundle is written, and admission_names, which the "
+                "certificate is for"
+            )
+        if self.admission_port and not (files or kept):
+            raise ValueError(
+                "admission_port needs admission_secret, for a certificate that is made and renewed, or "
+                "admission_certificate_file and admission_key_file: API servers use TLS"
             )
         return self
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -48,5 +48,13 @@ def test_the_certificate_is_for_the_service() -> None:
 
 
 def test_rights_are_for_single_objects() -> None:
-    for kind in ("ClusterRole", "Role"):
-        assert all(rule["resourceNames"] for rule in only(kind)["rules"])
+    secret, configuration = only("Secret"), only("ValidatingWebhookConfiguration")
+    for kind, named in (("Role", secret), ("ClusterRole", configuration)):
+        (rule,) = only(kind)["rules"]
+        assert rule["resourceNames"] == [named["metadata"]["name"]]
+        assert rule["verbs"] == ["get", "patch"]
+
+
+def test_the_secret_is_empty_and_the_configuration_left_to_the_watchers() -> None:
+    assert not only("Secret").keys() & {"data", "stringData"}
+    assert "annotations" not in only("ValidatingWebhookConfiguration")["metadata"]
