@@ -17,24 +17,38 @@ from headgate.common.sealing import PRIVATE_KEY_FILE, PUBLIC_KEY_FILE, key_pair_
     examples=[
         "headgate keys /etc/headgate/sealing",
         "headgate keys --secret headgate-sealing | kubectl -n headgate apply -f -",
+        "headgate keys --fill headgate-generated --password gateway-password    # in a pod",
     ],
     read_more="docs/cli.md",
 )
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), required=False)
 @click.option("--secret", metavar="NAME", help="Print a Secret of this name instead: another pair with every call.")
-def keys(folder: Path | None, secret: str | None) -> None:
+@click.option(
+    "--fill", metavar="NAME", help="Add what is missing to this Secret of the pod's cluster, which must exist."
+)
+@click.option("--namespace", "-n", default="", metavar="NAME", help="Of the Secret to fill; default: the pod's own.")
+@click.option("--password", "passwords", multiple=True, metavar="KEY", help="With --fill: a key for a random password.")
+@click.option("--pair/--no-pair", default=True, help="With --fill: whether the Secret is to have a key pair.")
+def keys(
+    folder: Path | None, secret: str | None, fill: str | None, namespace: str, passwords: tuple[str, ...], pair: bool
+) -> None:
     """Make the key pair that private keys and credentials are sealed to: watchers seal, gateways alone open.
 
     FOLDER gets gateway.key, for HEADGATE_SEALING_PRIVATE_KEYS of all gateways, and gateway.pub, for
-    HEADGATE_SEALING_PUBLIC_KEYS of all watchers. A pair that is there already is kept. The Secret has both under
-    these names; mount gateway.pub alone into watchers.
+    HEADGATE_SEALING_PUBLIC_KEYS of all watchers. A pair that is there already is kept. A Secret has both under these
+    names; mount gateway.pub alone into watchers.
     """
-    if (folder is None) == (secret is None):
-        raise UsageMistake("give a folder for the two files, or --secret NAME for a manifest on standard output")
-    if folder is not None:
+    if sum(target is not None for target in (folder, secret, fill)) != 1:
+        raise UsageMistake("give one of: a folder for the two files, --secret NAME for a manifest, --fill NAME")
+    if fill is not None:
+        from headgate.cli.secret_filling import fill_secret  # its client takes 0.2 s, which files need not wait for
+
+        added = fill_secret(fill, namespace, passwords, with_pair=pair)
+        click.echo(f"Secret {fill}: " + (f"added {', '.join(added)}" if added else "nothing was missing"))
+    elif secret is not None:
+        click.echo(json.dumps(_manifest(secret), indent=2))
+    elif folder is not None:
         _write(folder)
-    else:
-        click.echo(json.dumps(_manifest(str(secret)), indent=2))
 
 
 def _write(folder: Path) -> None:
