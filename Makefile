@@ -10,10 +10,10 @@ BESIDE := -n 4 --dist loadfile
 HOT    := $(shell find services/gateway/headgate/gateway -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help install accelerate up test soak check crds format lock bench clean
+.PHONY: help install accelerate up test cluster-test soak check crds format lock bench clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(ENGINE) ## Make .venv with everything that is needed
 
@@ -37,6 +37,10 @@ up: $(ENGINE) ## Serve examples/quickstart on ports 8080 and 8443, with two demo
 test: $(ENGINE) ## Run all tests, and those of the proxy a second time on its sources
 	$(BIN)/pytest $(BESIDE)
 	HEADGATE_ENGINE=pure $(BIN)/pytest $(BESIDE) tests/unit/gateway tests/integration/gateway tests/fuzz
+
+cluster-test: $(ENGINE) ## Run tests on the cluster that KUBECONFIG names, in namespaces of their own; says what was left out
+	@test -n "$(KUBECONFIG)" || { echo "name a cluster: make cluster-test KUBECONFIG=file" >&2; exit 2; }
+	KUBECONFIG="$(KUBECONFIG)" $(BIN)/pytest tests/cluster tests/integration/watcher/kubernetes/test_kubernetes_cluster.py $(ARGS)
 
 soak: $(ENGINE) ## Break everything at random for MINUTES=20 while it serves; SEED=... draws the same faults again
 	FAULT_MINUTES=$(or $(MINUTES),20) FAULT_SEED=$(SEED) $(BIN)/pytest tests/faults/soak.py $(if $(SHAPE),-k $(SHAPE)) -s

@@ -1,13 +1,15 @@
 """The scenarios of the Kubernetes ingress controller conformance suite, against the whole stack.
 
 The suite (kubernetes-sigs/ingress-controller-conformance) has 30: six for the default backend, six for host rules,
-one for the class, one for balancing, sixteen for paths. Here the API server is the fake one and the pods are echo
-servers on loopback; everything between is what a user runs: watcher, log, translator, store and gateway as processes.
+one for the class, one for balancing, sixteen for paths. Here the API server is the fake one (in tests/cluster a real
+one) and the pods are echo servers on this machine; everything between is what a user runs: watcher, log, translator,
+store and gateway as processes.
 """
 
+import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any, NamedTuple
 
@@ -16,10 +18,9 @@ import pytest
 import pytest_asyncio
 
 from fakes.echo import EchoServer
-from fakes.kubernetes_api import FakeKubernetes
+from fakes.kubernetes_hands import Hands
 from fakes.stack import Stack
 from fakes.tls import SelfSigned
-from fakes.waiting import until
 
 JSON = dict[str, Any]
 SERVICES = (
@@ -42,7 +43,7 @@ class Cluster(NamedTuple):
     """The stack under test and what it was given."""
 
     stack: Stack
-    api: FakeKubernetes
+    hands: Hands
     certificate: SelfSigned
 
 
@@ -61,20 +62,19 @@ def service(name: str) -> JSON:
     }
 
 
-def endpoint_slice(name: str, ports: Sequence[int]) -> JSON:
+def endpoint_slice(name: str, address: str, port: int) -> JSON:
     """Pods share one address here, so each has a slice of its own port."""
-    assert len(ports) == 1
     return {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
         "metadata": {
-            "name": f"{name}-{ports[0]}",
+            "name": f"{name}-{port}",
             "namespace": "default",
             "labels": {"kubernetes.io/service-name": name},
         },
         "addressType": "IPv4",
-        "ports": [{"name": "http", "port": ports[0], "protocol": "TCP"}],
-        "endpoints": [{"addresses": ["127.0.0.1"], "conditions": {"ready": True}}],
+        "ports": [{"name": "http", "port": port, "protocol": "TCP"}],
+        "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
     }
 
 
@@ -136,17 +136,16 @@ INGRESSES = (
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
+async def cluster(hands: Hands, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
     folder = tmp_path_factory.mktemp("conformance")
     async with AsyncExitStack() as resources:
-        api = await resources.enter_async_context(FakeKubernetes(allows_loopback=True))
         for name in SERVICES:
-            api.apply(service(name))
+            await hands.apply(service(name))
             for pod in range(10 if name == "echo-service" else 1):
-                echo = await resources.enter_async_context(EchoServer(f"{name}-{pod}"))
-                api.apply(endpoint_slice(name, [echo.port]))
+                echo = await resources.enter_async_context(EchoServer(f"{name}-{pod}", hands.address))
+                await hands.apply(endpoint_slice(name, hands.address, echo.port))
         certificate = SelfSigned(TLS_HOST)
-        api.apply(
+        await hands.apply(
             {
                 "apiVersion": "networking.k8s.io/v1",
                 "kind": "IngressClass",
@@ -154,16 +153,19 @@ async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Clu
                 "spec": {"controller": "headgate.dev/ingress-controller"},
             }
         )
-        api.apply(certificate.secret("default", "conformance-tls"))
+        await hands.apply(certificate.secret("default", "conformance-tls"))
         for item in INGRESSES:
-            api.apply(item)
-        kubeconfig = folder / "kubeconfig"
-        api.write_kubeconfig(kubeconfig)
+            await hands.apply(item)
         stack = await resources.enter_async_context(
-            Stack(data_dir=folder / "data", kubeconfig=kubeconfig, publish_address="127.0.0.1")
+            Stack(
+                data_dir=folder / "data",
+                kubeconfig=hands.write_kubeconfig(folder / "kubeconfig"),
+                publish_address="127.0.0.1",
+                environment=hands.environment,
+            )
         )
         await stack.wait_for_answer(TLS_HOST, "/")
-        yield Cluster(stack, api, certificate)
+        yield Cluster(stack, hands, certificate)
 
 
 async def call(
@@ -192,10 +194,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="class", loop_scope="module")
 async def default_backend(cluster: Cluster) -> AsyncIterator[None]:
-    cluster.api.apply(DEFAULT_BACKEND)
+    await cluster.hands.apply(DEFAULT_BACKEND)
     await cluster.stack.wait_for_answer("my-host", "/", status=200)
     yield
-    cluster.api.delete("ingresses", "default-backend")
+    await cluster.hands.delete("ingresses", "default-backend")
     await cluster.stack.wait_for_answer("my-host", "/", status=404)
 
 
@@ -255,10 +257,14 @@ async def test_ingress_of_an_unknown_class_gets_no_status(cluster: Cluster) -> N
         "stranger", {"ingressClassName": "some-invalid-class-name", "defaultBackend": backend("foo-exact")}
     )
     ours = ingress("after-stranger", {"rules": [rule("after-stranger", path("/", "Prefix", "foo-exact"))]})
-    cluster.api.apply(stranger)
-    cluster.api.apply(ours)
-    await until(lambda: addresses_of(cluster, "after-stranger") == [{"ip": "127.0.0.1"}])
-    assert addresses_of(cluster, "stranger") == []
+    await cluster.hands.apply(stranger)
+    await cluster.hands.apply(ours)
+
+    async def is_told() -> bool:
+        return await addresses_of(cluster, "after-stranger") == [{"ip": "127.0.0.1"}]
+
+    await eventually(is_told)
+    assert await addresses_of(cluster, "stranger") == []
     assert (await call(cluster, "some-host", "/")).status == 404
 
 
@@ -288,8 +294,14 @@ async def test_path_rules(cluster: Cluster, host: str, target: str, pod: str | N
     assert (answer.status, answer.origin.get("name")) == (200 if pod else 404, pod)
 
 
-def addresses_of(cluster: Cluster, name: str) -> list[JSON]:
-    found = cluster.api.get("ingresses", name)
+async def addresses_of(cluster: Cluster, name: str) -> list[JSON]:
+    found = await cluster.hands.get("ingresses", name)
     balancer: JSON = found.get("status", {}).get("loadBalancer", {})
     entries: list[JSON] = balancer.get("ingress", [])
     return entries
+
+
+async def eventually(check: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(30):
+        while not await check():  # noqa: ASYNC110 - what is waited for is in another process
+            await asyncio.sleep(0.05)

@@ -12,10 +12,11 @@ import h11
 
 
 class EchoServer:
-    """HTTP/1.1 with keep-alive on a free port of 127.0.0.1; answers JSON."""
+    """HTTP/1.1 with keep-alive on a free port of 127.0.0.1, or of another address; answers JSON."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, host: str = "127.0.0.1") -> None:
         self.name = name
+        self._host = host
         self.requests = 0
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
@@ -26,7 +27,7 @@ class EchoServer:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, self._host, 0)
         return self
 
     async def __aexit__(
