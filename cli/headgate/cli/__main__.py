@@ -48,6 +48,9 @@ SECTIONS = {
         "drain": LazyCommand("headgate.cli.clusters:drain", "Give a cluster no new requests."),
         "undrain": LazyCommand("headgate.cli.clusters:undrain", "Give it requests again."),
         "set-cluster": LazyCommand("headgate.cli.clusters:set_cluster", "Set a cluster's weight, rank and gateways."),
+        "remove-cluster": LazyCommand(
+            "headgate.cli.removal:remove_cluster", "Take a cluster out of all tables that is gone for good."
+        ),
     },
     "Ask a running Headgate": {
         "explain": LazyCommand("headgate.cli.explain:explain", "Say which route takes a request and why."),

@@ -71,6 +71,9 @@ def clusters(nats_url: str, data_dir: Path, table: str, as_json: bool) -> None:
 
 def _cells(known: Known, table: str) -> tuple[object, ...]:
     settings = known.settings.of_table(table)
+    if settings.removed and not known.is_served:
+        why = f": {settings.removed.reason}" if settings.removed.reason else ""
+        return f"removed by {settings.removed.by}, {age(settings.removed.at)} ago{why}", "-", "-", "-", "-", "-"
     state = "served" if known.is_served else "not listed yet"
     if known.watcher and datetime.now(UTC) - known.watcher.announced_at > SILENT_AFTER:
         state += f", its watcher is silent since {age(known.watcher.announced_at)}"
@@ -92,7 +95,8 @@ def _as_document(name: str, known: Known) -> dict[str, Any]:
     }
 
 
-def _change_options(command: Command) -> Command:
+def change_options(command: Command) -> Command:
+    """Add the flags of commands that decide something of a cluster."""
     for option in (
         click.argument("cluster"),
         click.option("--by", default="", show_default=False, metavar="NAME", help="Who you are; default: USER@HOST."),
@@ -107,7 +111,7 @@ def _change_options(command: Command) -> Command:
     read_more="docs/clusters.md",
 )
 @click.option("--reason", default="", show_default=False, metavar="TEXT", help="Why; shown by `headgate clusters`.")
-@_change_options
+@change_options
 def drain(cluster: str, by: str, reason: str, nats_url: str, data_dir: Path, table: str, as_json: bool) -> None:
     """Give a cluster no new requests: other clusters' endpoints take them, where a Service has any.
 
@@ -120,7 +124,7 @@ def drain(cluster: str, by: str, reason: str, nats_url: str, data_dir: Path, tab
 
 
 @click.command(cls=TeachingCommand, examples=["headgate undrain west"], read_more="docs/clusters.md")
-@_change_options
+@change_options
 def undrain(cluster: str, by: str, nats_url: str, data_dir: Path, table: str, as_json: bool) -> None:
     """Give a drained cluster requests again."""
     _change(cluster, by or current_user(), {"drained": None}, nats_url, data_dir, table, as_json=as_json)
@@ -147,7 +151,7 @@ def undrain(cluster: str, by: str, nats_url: str, data_dir: Path, table: str, as
     help="Where its gateways of the --table are, as others cannot reach its pods; repeatable.",
 )
 @click.option("--direct", is_flag=True, help="Its pods can be reached from everywhere.")
-@_change_options
+@change_options
 def set_cluster(
     cluster: str,
     weight: int | None,
@@ -228,9 +232,17 @@ async def _logged_at(log: DeltaLogReader, cluster: str, sequence: int) -> dateti
 
 
 async def change_cluster(
-    stores: NatsStores, table: str, cluster: str, by: str, changes: Mapping[str, Any]
+    stores: NatsStores, table: str, cluster: str, by: str, changes: Mapping[str, Any], *, is_known: bool = False
 ) -> ClusterSettings:
     """Change some of a cluster's settings, and no others that somebody else changes meanwhile.
+
+    Args:
+        stores: where it is written.
+        table: has to have the cluster, and is the one whose gateways are changed.
+        cluster: its name.
+        by: who decides.
+        changes: settings by name; whoever changes any takes a removal back.
+        is_known: whether the cluster need not be looked for in the table.
 
     Raises:
         CommandError: the table has no such cluster, or others change it again and again.
@@ -239,7 +251,7 @@ async def change_cluster(
     for _ in range(_ATTEMPTS):
         before = await _decisions(stores.log_reader, cluster)
         old = before[0].delta if before else None
-        if old is None:
+        if old is None and not is_known:
             await _check_known(stores, table, cluster)
         settings = _changed(read_settings((old.object if old else None) or {}), table, changes)
         delta = Decision.make(settings, by, datetime.now(UTC)).as_delta(cluster)
@@ -258,7 +270,7 @@ def _changed(settings: ClusterSettings, table: str, changes: Mapping[str, Any]) 
     elif "gateways" in changes:
         changes = {**changes, "table_gateways": {}}  # whether pods can be reached is no matter of tables
     try:
-        return ClusterSettings.model_validate({**settings.model_dump(), **changes})
+        return ClusterSettings.model_validate({**settings.model_dump(), "removed": None, **changes})
     except ValidationError as error:
         first = error.errors()[0]
         raise UsageMistake(f"--gateway: {first['msg'].removeprefix('Value error, ')}") from None

@@ -11,7 +11,7 @@ import pytest
 
 from fakes.deltas import applied, endpoint_slice, ingress, service
 from fakes.served_history import History, served_history
-from fakes.translator_loop import fill, running
+from fakes.translator_loop import INGRESSES, KINDS, SERVICES, fill, mark, running
 from headgate.cli.clusters import change_cluster
 from headgate.common.deltas import ClusterAnnouncement
 from headgate.common.table import Endpoint, Upstream
@@ -156,3 +156,59 @@ async def test_a_table_has_the_clusters_that_it_selects() -> None:
         assert (await history.ask("drain", "a", "--table=tenant", code=1)).err == (
             "headgate: no cluster 'a' in table 'tenant'; it has b\n"
         )
+
+
+async def test_a_removed_cluster_leaves_the_table_and_is_waited_for_by_nobody() -> None:
+    async with two_clusters() as history:
+        last = await history.stores.log_writer.append(applied(ingress("own", host="west.example"), "b"))
+        await history.until(lambda manifest: manifest.inputs["b"] >= last)
+        assert "west.example" in await history.table()
+        said = await history.ask("remove-cluster", "b", "--by=ada", "--reason=moved", "--dry-run")
+        assert said.out == "cluster b with 3 objects would be removed\n"
+        said = await history.ask("remove-cluster", "b", "--by=ada", "--reason=moved")
+        assert said.out == "cluster b with 3 objects removed\n"
+        await history.until(lambda manifest: "b" not in manifest.inputs)
+        assert [*await endpoints(history, lambda found: len(found) == 1)] == ["10.1.0.1"]
+        assert "west.example" not in await history.table()
+        listed = (await history.ask("clusters")).out.splitlines()
+        assert re.search(r"^b +removed by ada, \d+s ago: moved", listed[2])
+        assert "by ada: removed by ada" in (await history.ask("history", "--limit=1")).out
+        async with running(history.stores, table="later") as translator:
+            async with asyncio.timeout(30):
+                while translator.readiness() is not None:  # noqa: ASYNC110 - no event here
+                    await asyncio.sleep(0.02)
+            pointer = await history.stores.snapshots.read_pointer("later")
+            assert pointer is not None
+            assert [*(await history.stores.snapshots.get_manifest("later", pointer.version)).inputs] == ["a"]
+
+
+async def test_a_removed_cluster_comes_back_whole_with_its_watcher() -> None:
+    async with two_clusters() as history:
+        await history.ask("remove-cluster", "b")
+        await history.until(lambda manifest: "b" not in manifest.inputs)
+        told = ClusterAnnouncement(
+            cluster="b", source="kubernetes", instance="w", kinds=KINDS, announced_at=datetime.now(UTC)
+        )
+        await history.stores.log_writer.announce(told)
+        await history.stores.log_writer.append(applied(shared(), "b"))
+        await mark(history.stores, SERVICES, cluster="b")
+        await history.stores.log_writer.append(applied(endpoint_slice("web", "10.2.0.9"), "b"))
+        half = await history.stores.log_writer.append(applied(endpoint_slice("web", "10.1.0.2"), "a"))
+        await history.until(lambda manifest: manifest.inputs["a"] >= half and "b" not in manifest.inputs)
+        assert [*await endpoints(history, lambda found: "10.1.0.2" in found)] == ["10.1.0.2"]
+        await mark(history.stores, INGRESSES, cluster="b")
+        await endpoints(history, lambda found: {*found} == {"10.1.0.2", "10.2.0.9"})
+        assert (await history.ask("clusters")).out.splitlines()[2].startswith("b        served")
+
+
+async def test_a_cluster_with_a_watcher_is_not_removed() -> None:
+    async with two_clusters() as history:
+        told = ClusterAnnouncement(
+            cluster="b", source="kubernetes", instance="w-7", kinds=KINDS, announced_at=datetime.now(UTC)
+        )
+        await history.stores.log_writer.announce(told)
+        said = await history.ask("remove-cluster", "b", code=1)
+        assert re.search(r"watcher w-7 of cluster b was heard of \d+s ago .*: stop its watchers, and try", said.err)
+        said = await history.ask("remove-cluster", "west", code=1)
+        assert "no cluster 'west' in the log; it has a, b" in said.err
+        assert len(await endpoints(history, lambda _: True)) == 3

@@ -1,6 +1,7 @@
 """The loop over stores in memory: when it publishes, what it posts, and how it comes back."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from fakes.translator_loop import (
     until,
     version_of,
 )
+from headgate.common.clusters import ClusterSettings, Decision, Removal
 from headgate.common.errors import StoreUnavailable
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Version
@@ -151,6 +153,32 @@ async def test_a_restart_with_a_lost_log_waits_for_the_published_clusters() -> N
     async with running(stores, forget_clusters=["b"]) as translator:
         await until(lambda: translator.readiness() is None)
         assert "b.example" not in await table_of(stores)
+
+
+async def test_a_restart_waits_for_no_cluster_that_was_removed_meanwhile() -> None:
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="a.example"), cluster="a")
+    gone = ingress("web", host="b.example")
+    await fill(stores, gone, cluster="b")
+    async with running(stores):
+        await until(lambda: version_of(stores))
+    await stores.log_writer.append(deleted(gone, "b"))
+    removal = Removal(by="ada", at=NOW + timedelta(hours=1))
+    decision = Decision.make(ClusterSettings(removed=removal), "ada", removal.at)
+    await stores.log_writer.append(decision.as_delta("b"))
+    async with running(stores) as translator:
+        await until(lambda: translator.readiness() is None)
+        assert set(await table_of(stores)) == {"a.example", "a/default/web:80"}
+        assert (translator.clusters(), [*(await manifest_of(stores)).inputs]) == ({"a", "b"}, ["a"])
+    stores.log.lose()
+    await fill(stores, ingress("web", host="a2.example"), cluster="a")
+    async with running(stores) as translator:
+        await until(lambda: translator.readiness() is None)
+        assert "a2.example" in await table_of(stores)
+        await announce(stores, "b")  # written before it was removed, and so no sign of life
+        await mark(stores, *KINDS, cluster="b")
+        await idle(stores, translator)
+        assert [*(await manifest_of(stores)).inputs] == ["a"]
 
 
 async def test_a_lost_store_gets_the_table_back_under_a_new_epoch() -> None:

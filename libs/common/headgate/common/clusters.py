@@ -71,6 +71,16 @@ class Drain(BaseModel):
     reason: str = ""
 
 
+class Removal(BaseModel):
+    """Why a cluster has no part in any table, until its watchers announce it again after that time."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    by: str
+    at: datetime
+    reason: str = ""
+
+
 class ClusterSettings(BaseModel):
     """The `spec` of a `Cluster`."""
 
@@ -88,6 +98,7 @@ class ClusterSettings(BaseModel):
     """The same of other tables, by their names. Without any, a table has no way to pods that cannot be reached: a
     gateway of another table would answer by other routes."""
     drained: Drain | None = None
+    removed: Removal | None = None
 
     @property
     def has_local_pods(self) -> bool:
@@ -108,6 +119,8 @@ class ClusterSettings(BaseModel):
 
 def describe(settings: ClusterSettings) -> str:
     """Say in a line what is decided; of gateways those of the table that the settings are `of_table`."""
+    if settings.removed:
+        return f"removed by {settings.removed.by}"
     weight = "weighted by its endpoints" if settings.weight is None else f"weight {settings.weight}"
     drained = f"drained by {settings.drained.by}" if settings.drained else "not drained"
     reached = f"reached by {', '.join(settings.gateways) or 'none of its gateways'}"

@@ -133,6 +133,10 @@ class Graph:
         self._complete.add(cluster)
         self.touch((Completeness(cluster),))
 
+    def dismiss(self, cluster: str) -> None:
+        """Say that a cluster is gone, of which nothing is left: when it comes back it is not complete at once."""
+        self._complete.discard(cluster)
+
     def is_complete(self, cluster: str) -> bool:
         """Whether all objects of a cluster are here."""
         return cluster in self._complete

@@ -2,7 +2,7 @@
 
 Pure bookkeeping. A cluster is complete when it was announced and every announced kind has a marker; it stays so while
 this incarnation of the log lasts, because from then on the log follows the cluster. Clusters that the table does not
-select are passed over.
+select are passed over, and one that was removed is forgotten until its watchers announce it anew.
 """
 
 from collections.abc import Mapping
@@ -111,7 +111,9 @@ class Intake:
         self._target = position
         self._translation = translation
         self._table = table
-        self._announced: dict[str, frozenset[KindName]] = {}
+        self._announced: dict[str, ClusterAnnouncement] = {}
+        self._removed: dict[str, datetime] = {}
+        """Clusters that nobody announced since they were removed, and when that was."""
         self._synced: dict[str, dict[KindName, int]] = {}
         """Cluster to its marked kinds, each with the sequence of its last marker."""
         self._sequences: dict[str, int] = {}
@@ -135,6 +137,11 @@ class Intake:
     def is_replayed(self) -> bool:
         """Whether everything that was in the log at its beginning is here."""
         return self._sequence >= self._target.last_sequence
+
+    @property
+    def removed(self) -> frozenset[str]:
+        """Clusters that are gone for good: nobody waits for them."""
+        return frozenset(self._removed)
 
     @property
     def inputs(self) -> Mapping[str, int]:
@@ -161,7 +168,7 @@ class Intake:
             case LastGood() if message.table == self._table:
                 return self._translation.remember(message) and message.ref.cluster in self._translation.active_clusters
             case ClusterAnnouncement():
-                self._announced[message.cluster] = frozenset(message.kinds)
+                self._admit(message)
             case SyncMarker():
                 self._synced.setdefault(message.cluster, {})[message.kind] = message.sequence
         return False
@@ -170,32 +177,51 @@ class Intake:
         self._sequences[delta.ref.cluster] = delta.sequence
         kind = self._translation.world.kind_of(delta.ref)
         if delta.ref == cluster_ref(delta.ref.cluster):
-            self.decided[delta.ref.cluster] = delta
+            self._decide(delta)
         if kind is None or not self._translation.apply(delta):
             return False
         causes.add(delta, kind.kind)
         return delta.ref.cluster in self._translation.active_clusters
 
+    def _admit(self, announcement: ClusterAnnouncement) -> None:
+        """By time, not by place: a decision is written anew into a log that lost it, after what came since."""
+        cluster = announcement.cluster
+        if cluster not in self._removed or announcement.announced_at > self._removed[cluster]:
+            self._removed.pop(cluster, None)
+            self._announced[cluster] = announcement
+
+    def _decide(self, delta: Delta) -> None:
+        cluster = delta.ref.cluster
+        self.decided[cluster] = delta
+        removal, announced = read_settings(delta.object or {}).removed, self._announced.get(cluster)
+        if removal is None or (announced and announced.announced_at > removal.at):
+            self._removed.pop(cluster, None)
+            return
+        self._removed[cluster] = removal.at
+        self._announced.pop(cluster, None)
+        self._synced.pop(cluster, None)
+        self._translation.dismiss(cluster)
+
     def _activate_complete(self) -> None:
         """Only after the replay: a message replayed later may belong to before the marker."""
         if not self.is_replayed:
             return
-        for cluster, kinds in self._announced.items():
-            if kinds <= self._synced.get(cluster, {}).keys():
+        for cluster, announcement in self._announced.items():
+            if {*announcement.kinds} <= self._synced.get(cluster, {}).keys():
                 self._translation.activate(cluster)
 
     def not_marked_after(self, sequence: int) -> set[str]:
         """Return the clusters of which a kind was not marked after a sequence."""
         return {
             cluster
-            for cluster, kinds in self._announced.items()
-            if any(self._synced.get(cluster, {}).get(kind, 0) <= sequence for kind in kinds)
+            for cluster, announcement in self._announced.items()
+            if any(self._synced.get(cluster, {}).get(kind, 0) <= sequence for kind in announcement.kinds)
         }
 
     def incomplete(self) -> Mapping[str, list[str]]:
         """Return the clusters that are announced but not complete, with the kinds that are missing."""
         return {
-            cluster: sorted(str(kind.resource) for kind in kinds - self._synced.get(cluster, {}).keys())
-            for cluster, kinds in sorted(self._announced.items())
+            cluster: sorted(str(kind.resource) for kind in {*announcement.kinds} - self._synced.get(cluster, {}).keys())
+            for cluster, announcement in sorted(self._announced.items())
             if cluster not in self._translation.active_clusters
         }

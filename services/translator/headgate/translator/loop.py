@@ -126,8 +126,8 @@ class TranslatorLoop:
         return None if self._is_current else self._obstacle() or "no table is published yet"
 
     def clusters(self) -> frozenset[str]:
-        """Return the clusters that the table is built from."""
-        return self._translation.active_clusters
+        """Return the clusters that the table is, or was, built from."""
+        return self._translation.active_clusters | self._intake.removed
 
     @property
     def translation(self) -> Translation:
@@ -328,7 +328,7 @@ class TranslatorLoop:
         if not self._intake.is_replayed:
             return "the log is being read"
         active = self._translation.active_clusters
-        if missing := self._required - active - set(self._settings.forget_clusters):
+        if missing := self._required - active - self._intake.removed - set(self._settings.forget_clusters):
             return f"the published table has clusters that are not listed yet: {', '.join(sorted(missing))}"
         if not active:
             waiting = "; ".join(

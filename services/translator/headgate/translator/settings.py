@@ -121,7 +121,7 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
     forget_clusters: list[str] = Field(
         default=[],
         description="Clusters that are gone for good: when the log was lost, a table is not published before all "
-        "clusters of the last one are listed again, except these; none by default.",
+        "clusters of the last one are listed again, except these and those that were removed; none by default.",
     )
     recovery_wait_s: float = Field(
         default=10.0,

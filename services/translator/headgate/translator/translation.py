@@ -90,6 +90,11 @@ class Translation:
         for ref in self.world.standings.refs(cluster):
             self._demand_root(ref)
 
+    def dismiss(self, cluster: str) -> None:
+        """Let a cluster go, whose objects are all deleted."""
+        self._active.discard(cluster)
+        self.graph.dismiss(cluster)
+
     def apply(self, delta: Delta) -> bool:
         """Take in one delta; return whether anything changed by it that the table is made of, or may be."""
         ref = delta.ref
