@@ -4,10 +4,12 @@ It sends neither `Server` nor `Date`, so that a test sees which of those the gat
 """
 
 import asyncio
+import contextlib
 import json
 from types import TracebackType
 from typing import Any, Self
 
+import aiohttp
 import h11
 
 
@@ -38,6 +40,16 @@ class EchoServer:
         for writer in self._writers:
             writer.close()
         await self._server.wait_closed()
+
+    async def until_behind(self, port: int, host: str, within_s: float = 40.0) -> None:
+        """Wait until the gateway on a port passes requests for a host on to this server."""
+        async with aiohttp.ClientSession() as session, asyncio.timeout(within_s):
+            while True:
+                with contextlib.suppress(aiohttp.ClientError):
+                    async with session.get(f"http://127.0.0.1:{port}/", headers={"Host": host}) as answer:
+                        if answer.status == 200 and (await answer.json())["name"] == self.name:
+                            return
+                await asyncio.sleep(0.05)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)

@@ -2,14 +2,18 @@
 
 async with nats_cluster(folder) as cluster:
     bus = await cluster.connect("gateway")
+    async with leaf_node(cluster) as leaf:          # the server of the edge cluster `paris`
+        bus = await leaf.connect("gateway")
 """
 
 import asyncio
 import ipaddress
+import json
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 from cryptography import x509
 
@@ -21,17 +25,24 @@ from headgate.common.nats_access import NatsAccess
 from headgate.common.settings import ServiceSettings, load_settings
 
 DEPLOYED = Path(__file__).parents[2] / "deploy" / "nats"
-CLUSTERS = ("local", "paris")
+EDGE = "paris"
+"""A cluster more than `local`, that may have a server of its own."""
+CLUSTERS = ("local", EDGE)
 """Each with a watcher of its own."""
-USERS = ("admin", "system", "translator", "gateway", "reader", *(f"watcher-{cluster}" for cluster in CLUSTERS))
+USERS = (
+    *("admin", "system", "translator", "gateway", "reader", f"edge-{EDGE}"),
+    *(f"watcher-{cluster}" for cluster in CLUSTERS),
+)
 
 
 class NatsCluster:
     """Servers, and what their users need to get in."""
 
-    def __init__(self, folder: Path, servers: Sequence[NatsServer]) -> None:
+    def __init__(self, folder: Path, servers: Sequence[NatsServer], leaf_ports: Sequence[int] = ()) -> None:
         self.folder = folder
         self.servers = servers
+        self.leaf_ports = leaf_ports
+        """Where servers of edge clusters connect."""
 
     @property
     def url(self) -> str:
@@ -92,29 +103,48 @@ async def nats_cluster(folder: Path, *flags: str) -> AsyncIterator[NatsCluster]:
         flags: for each server.
     """
     _prepare(folder)
-    ports = free_ports(3)
+    ports, leaf_ports = free_ports(3), free_ports(3)
     routes = ",".join(f"nats://127.0.0.1:{port}" for port in ports)
     servers = [
         NatsServer(
             folder / f"nats-{number}",
-            _config_of(folder, number),
+            _config_of(folder, number, leaf_port),
             name=f"nats-{number}",
             flags=(f"--cluster=nats://127.0.0.1:{port}", f"--routes={routes}", *flags),
         )
-        for number, port in enumerate(ports)
+        for number, (port, leaf_port) in enumerate(zip(ports, leaf_ports, strict=True))
     ]
     async with AsyncExitStack() as stack:
         await asyncio.gather(*(stack.enter_async_context(server) for server in servers))
-        yield NatsCluster(folder, servers)
+        yield NatsCluster(folder, servers, leaf_ports)
+
+
+@asynccontextmanager
+async def leaf_node(cluster: NatsCluster, ports: Sequence[int] = ()) -> AsyncIterator[NatsCluster]:
+    """Run the server of the edge cluster `paris` on `deploy/nats/leaf.conf`.
+
+    Args:
+        cluster: the centre.
+        ports: where it finds the centre, if something lies between.
+    """
+    folder = cluster.folder / "leaf"
+    folder.mkdir(exist_ok=True)
+    (folder / "leaf.conf").write_text(_for_edge((cluster.folder / "leaf.conf").read_text()))
+    login = quote(f"edge-{EDGE}:{password_of(f'edge-{EDGE}')}", safe=":")
+    hubs = [f"tls://{login}@127.0.0.1:{port}" for port in ports or cluster.leaf_ports]
+    passwords = _passwords("system", "gateway", f"watcher-{EDGE}")
+    (folder / "passwords.conf").write_text(f"{passwords}HUB_URLS: {json.dumps(hubs)}\n")
+    async with NatsServer(folder / "server", folder / "leaf.conf", name=f"{EDGE}-0") as server:
+        yield NatsCluster(cluster.folder, [server])
 
 
 def _prepare(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for source in DEPLOYED.glob("*.conf"):
         (folder / source.name).write_text(source.read_text().replace("/etc/nats/", f"{folder}/"))
-    _add_watcher(folder, "paris")
-    lines = (f'{user.upper().replace("-", "_")}_PASSWORD: "{password_of(user)}"\n' for user in USERS)
-    (folder / "passwords.conf").write_text("".join(lines))
+    _add_watcher(folder)
+    _add_edge(folder)
+    (folder / "passwords.conf").write_text(_passwords(*USERS))
     authority, loopback = Authority("NATS CA"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
     server, client = authority.issue("nats", loopback), authority.issue("headgate")
     (folder / "tls").mkdir(exist_ok=True)
@@ -125,25 +155,40 @@ def _prepare(folder: Path) -> None:
         (folder / "tls" / name).write_bytes(content)
 
 
-def _config_of(folder: Path, number: int) -> Path:
+def _passwords(*users: str) -> str:
+    return "".join(f'{user.upper().replace("-", "_")}_PASSWORD: "{password_of(user)}"\n' for user in users)
+
+
+def _config_of(folder: Path, number: int, leaf_port: int) -> Path:
     """A server's own copy, as all run on one machine."""
     path = folder / f"nats-{number}.conf"
     text = (folder / "nats-server.conf").read_text()
+    text = text.replace("port: 7422", f"host: 127.0.0.1\n  port: {leaf_port}")
     path.write_text(text.replace('store_dir: "/data"', f'store_dir: "{folder / f"nats-{number}"}"'))
     return path
 
 
-def _add_watcher(folder: Path, cluster: str) -> None:
+def _for_edge(text: str) -> str:
+    """As the heads of the files say."""
+    return text.replace("local", EDGE).replace("LOCAL", EDGE.upper())
+
+
+def _add_watcher(folder: Path) -> None:
     """As the head of `watcher-local.conf` says."""
-    rules = (folder / "watcher-local.conf").read_text()
-    copy = rules.replace("local", cluster).replace("LOCAL", cluster.upper())
-    (folder / f"watcher-{cluster}.conf").write_text(copy)
-    main = folder / "nats-server.conf"
-    text = main.read_text()
-    text = text.replace(
-        'include "watcher-local.conf"', f'include "watcher-local.conf"\ninclude "watcher-{cluster}.conf"'
-    )
-    user = re.search(r"\n( *\{ user: watcher-local.*\})", text)
+    user = re.search(r"\n( *\{ user: watcher-local.*\})", (folder / "nats-server.conf").read_text())
     assert user is not None
-    added = user[1].replace("local", cluster).replace("LOCAL", cluster.upper())
-    main.write_text(text.replace(user[1], f"{user[1]}\n{added}"))
+    _add(folder, "watcher", _for_edge(user[1]))
+
+
+def _add_edge(folder: Path) -> None:
+    """As the head of `edge-local.conf` says."""
+    user = re.search(r"\n# +(\{ user: edge-.*)\n# +(.*\})", (folder / "edge-local.conf").read_text())
+    assert user is not None
+    _add(folder, "edge", f"{user[1]} {user[2]}")
+
+
+def _add(folder: Path, role: str, user: str) -> None:
+    (folder / f"{role}-{EDGE}.conf").write_text(_for_edge((folder / f"{role}-local.conf").read_text()))
+    main = folder / "nats-server.conf"
+    text = main.read_text().replace("\naccounts {", f'include "{role}-{EDGE}.conf"\n\naccounts {{')
+    main.write_text(text.replace("    users: [\n", f"    users: [\n      {user}\n", 1))

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 import pytest_asyncio
 from nats.errors import NoRespondersError
@@ -64,19 +63,6 @@ async def ask(cluster: NatsCluster, *command: str) -> str:
     return said.out
 
 
-async def answers(port: int, name: str) -> None:
-    """Wait until the gateway passes requests to an echo server."""
-    async with aiohttp.ClientSession() as session, asyncio.timeout(BOUND_S):
-        while True:
-            try:
-                async with session.get(f"http://127.0.0.1:{port}/", headers={"Host": HOST}) as answer:
-                    if answer.status == 200 and (await answer.json())["name"] == name:
-                        return
-            except aiohttp.ClientError:
-                pass
-            await asyncio.sleep(0.05)
-
-
 async def test_every_service_does_its_work_with_the_rights_of_its_own(cluster: NatsCluster, tmp_path: Path) -> None:
     folder, data, log = tmp_path / "manifests", tmp_path / "data", tmp_path / "log"
     folder.mkdir()
@@ -93,9 +79,9 @@ async def test_every_service_does_its_work_with_the_rights_of_its_own(cluster: N
         ):
             watching = (f"--manifests={folder}", *common, *cluster.flags("watcher-local"))
             async with running_service("watcher", *watching, log=log):
-                await answers(http_port, "red")
+                await red.until_behind(http_port, HOST)
                 write(folder, "web.yaml", ingress("web", HOST, "web"), service("web", blue.port))
-                await answers(http_port, "blue")
+                await blue.until_behind(http_port, HOST)
             write(folder, "web.yaml", ingress("web", HOST, "nothing"), service("web", red.port))
             async with running_service(
                 "watcher", *watching, log=log

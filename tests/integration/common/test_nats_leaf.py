@@ -1,0 +1,232 @@
+"""An edge cluster's NATS server on `deploy/nats/leaf.conf`: services work through it, and it may do no more than they."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from fakes.echo import EchoServer
+from fakes.fallible_link import FallibleLink
+from fakes.manifests import ingress, service, write
+from fakes.nats_cluster import DEPLOYED, EDGE, NatsCluster, leaf_node, nats_cluster, password_of
+from fakes.ports import free_ports
+from fakes.service_process import running_service
+from headgate.common.bus import Bus
+from headgate.common.deltas import Delta, Operation
+from headgate.common.nats_access import make_context
+from headgate.common.resources import ObjectRef
+from headgate.common.sealing import load_or_create_key_pair
+from headgate.common.stores import DeltaSelection
+from headgate.common.stores.nats import FOR_WATCHERS, NatsStores, Upkeep
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+BOUND_S = 40.0
+HOST = "web.example"
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+COUNT = 2500
+"""Deltas of 2 KB: two batches and a half to write, and more than is on its way at once to read."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def centre(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[NatsCluster]:
+    async with nats_cluster(tmp_path_factory.mktemp("nats")) as cluster, cluster.connect("translator") as bus:
+        await NatsStores.open(bus)
+        yield cluster
+
+
+@asynccontextmanager
+async def far_leaf(centre: NatsCluster) -> AsyncIterator[tuple[NatsCluster, list[FallibleLink]]]:
+    """The edge's server, behind links to each server of the centre."""
+    async with AsyncExitStack() as stack:
+        links = [await stack.enter_async_context(FallibleLink(port)) for port in centre.leaf_ports]
+        yield await stack.enter_async_context(leaf_node(centre, [link.port for link in links])), links
+
+
+async def test_an_edge_serves_while_its_link_is_cut_and_its_changes_arrive_after(
+    centre: NatsCluster, tmp_path: Path
+) -> None:
+    folder, data, log = tmp_path / "manifests", tmp_path / "data", tmp_path / "log"
+    folder.mkdir()
+    load_or_create_key_pair(data)
+    (http_port,) = free_ports(1)
+    common = (f"--data-dir={data}", "--log-format=json", f"--cluster={EDGE}")
+    gateway = ("--http-host=127.0.0.1", f"--http-port={http_port}", "--https-port=0")
+    async with EchoServer("red") as red, EchoServer("blue") as blue, far_leaf(centre) as (leaf, links):
+        write(folder, "web.yaml", ingress("web", HOST, "web"), service("web", red.port))
+        async with (
+            running_service("translator", f"--data-dir={data}", *centre.flags("translator"), log=log),
+            running_service("gateway", *common, *gateway, *leaf.flags("gateway"), log=log),
+            running_service(
+                "watcher", f"--manifests={folder}", *common, *leaf.flags(f"watcher-{EDGE}"), log=log
+            ) as watcher,
+        ):
+            await red.until_behind(http_port, HOST)
+            for link in links:
+                link.cut()
+            write(folder, "web.yaml", ingress("web", HOST, "web"), service("web", blue.port))
+            async with asyncio.timeout(BOUND_S):
+                while "the log takes no deltas, trying on" not in log.read_text():  # noqa: ASYNC110 - no event
+                    await asyncio.sleep(0.05)
+            await red.until_behind(http_port, HOST)
+            for link in links:
+                link.heal()
+            await blue.until_behind(http_port, HOST)
+            async with centre.connect("reader") as bus:
+                assert [one.cluster for one in await NatsStores(bus).heartbeats.live()] == [EDGE]
+            assert watcher.returncode is None
+    assert "does not permit" not in log.read_text(), log.read_text()
+
+
+def delta(number: int) -> Delta:
+    return Delta(
+        ref=ObjectRef(EDGE, "", "services", "default", f"n{number}"),
+        operation=Operation.APPLY,
+        uid=f"uid-{number}",
+        resource_version="1",
+        observed_at=NOW,
+        object={"metadata": {"name": f"n{number}", "annotations": {"long": "x" * 2000}}},
+    )
+
+
+async def test_a_long_list_passes_through_a_leaf_in_both_directions(centre: NatsCluster) -> None:
+    deltas = [delta(number) for number in range(COUNT)]
+    async with leaf_node(centre) as leaf, leaf.connect(f"watcher-{EDGE}") as bus:
+        stores = await NatsStores.open(bus, upkeep=Upkeep(makes_streams=False), needs=FOR_WATCHERS)
+        async with asyncio.timeout(BOUND_S):
+            await stores.log_writer.append_all(deltas)
+            assert {each.ref for each in deltas} <= set(await stores.log_writer.read_state(EDGE))
+            past = stores.log_reader.read_after(DeltaSelection(cluster=EDGE), 0)
+            assert {each.ref for each in deltas} <= {one.delta.ref async for batch in past for one in batch}
+
+
+class RawLeaf:
+    """An edge's server that was taken over: it says what it likes with the credential of the edge."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+        self.refused: list[str] = []
+        self.got: dict[str, bytes] = {}
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(cls, centre: NatsCluster, user: str) -> AsyncIterator["RawLeaf"]:
+        tls = centre.access("gateway").tls
+        assert tls is not None
+        reader, writer = await asyncio.open_connection("127.0.0.1", centre.leaf_ports[0])
+        try:
+            info = json.loads((await reader.readline()).removeprefix(b"INFO "))
+            assert info["tls_required"]
+            await writer.start_tls(make_context(tls), server_hostname="127.0.0.1")
+            login = {"user": user, "pass": password_of(user), "name": "taken", "headers": True, "tls_required": True}
+            writer.write(f"CONNECT {json.dumps(login | {'version': info['version']})}\r\n".encode())
+            yield cls(reader, writer)
+        finally:
+            writer.close()
+
+    def say(self, subject: str, reply: str = "") -> None:
+        self._writer.write(f"LMSG {subject} {reply} 2\r\n{{}}\r\n".encode())
+
+    def listen(self, subject: str) -> None:
+        self._writer.write(f"LS+ {subject}\r\n".encode())
+
+    async def until_heard(self, subject: str) -> None:
+        async with asyncio.timeout(BOUND_S):
+            while subject not in self.got:
+                await self.settle()
+                await asyncio.sleep(0.02)
+
+    async def settle(self) -> None:
+        """Wait until the server has done all that was said; note what it sent meanwhile."""
+        self._writer.write(b"PING\r\n")
+        async with asyncio.timeout(BOUND_S):
+            while (line := (await self._reader.readline()).decode()) != "PONG\r\n":
+                if not line:
+                    assert self.refused, "the server ended the connection"
+                    return
+                if line.startswith("-ERR"):
+                    self.refused.append(line)
+                elif line.startswith(("LMSG", "HMSG")):
+                    subject, size = line.split()[1], int(line.split()[-1])
+                    self.got[subject] = (await self._reader.readexactly(size + 2))[:-2]
+
+
+@pytest.mark.parametrize(
+    ("subject", "stream"),
+    [
+        (f"headgate.delta.{EDGE}.a.b.c.d", "HEADGATE_DELTAS"),
+        ("$JS.hub.API.$KV.HEADGATE_GATEWAYS.default.g.0", "KV_HEADGATE_GATEWAYS"),
+    ],
+)
+async def test_what_a_watcher_and_a_gateway_say_a_leaf_may_say(centre: NatsCluster, subject: str, stream: str) -> None:
+    async with RawLeaf.connect(centre, f"edge-{EDGE}") as leaf:
+        leaf.listen("_INBOX.gateway.>")
+        leaf.say(subject, reply="_INBOX.gateway.stored")
+        await leaf.until_heard("_INBOX.gateway.stored")
+        assert json.loads(leaf.got["_INBOX.gateway.stored"])["stream"] == stream
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "headgate.delta.local.a.b.c.d",
+        "headgate.cluster.local",
+        f"headgate.status.{EDGE}.a.b.c.d",
+        "headgate.resync",
+        "$KV.HEADGATE_TABLES.pointer.default",
+        "$JS.hub.API.$KV.HEADGATE_TABLES.pointer.default",
+        "$JS.API.STREAM.DELETE.HEADGATE_DELTAS",
+        "$JS.hub.API.STREAM.DELETE.HEADGATE_DELTAS",
+        "$JS.hub.API.CONSUMER.CREATE.HEADGATE_DELTAS.x",
+        "$SYS.REQ.SERVER.PING",
+    ],
+)
+async def test_what_a_leaf_may_not_say_ends_its_link(centre: NatsCluster, subject: str) -> None:
+    async with RawLeaf.connect(centre, f"edge-{EDGE}") as leaf:
+        leaf.say(subject)
+        await leaf.settle()
+        named = subject.replace("$JS.hub.API.$KV.", "$KV.").replace("$JS.hub.", "$JS.")  # as the domain has it
+        assert leaf.refused == [f"-ERR 'Permissions Violation for Publish to \"{named}\"'\r\n"]
+
+
+async def test_a_leaf_hears_what_its_services_ask_for_and_nothing_else(centre: NatsCluster) -> None:
+    async with RawLeaf.connect(centre, f"edge-{EDGE}") as leaf, centre.connect("admin") as admin:
+        leaf.listen(">")
+        await leaf.settle()
+        for subject in ("headgate.delta.local.a.b.c.d", f"headgate.status.{EDGE}.a.b.c.d", "_INBOX.watcher-local.a"):
+            await admin.publish(subject)
+        await admin.publish(f"_INBOX.watcher-{EDGE}.a")
+        await admin.publish("_INBOX.gateway.a")
+        await admin.publish("headgate.resync")
+        await admin.nc.flush()
+        await leaf.until_heard("headgate.resync")
+        assert leaf.got.keys() == {f"_INBOX.watcher-{EDGE}.a", "_INBOX.gateway.a", "headgate.resync"}
+
+
+async def test_the_user_of_a_leaf_is_no_user_for_clients(centre: NatsCluster, caplog: pytest.LogCaptureFixture) -> None:
+    bus = await Bus.connect(centre.access(f"edge-{EDGE}"), name="test", wait_s=1.0)
+    await bus.close()
+    assert f"the user 'edge-{EDGE}' or its password is refused" in str([vars(one) for one in caplog.records])
+
+
+def rights(file: str, role: str) -> tuple[set[str], set[str]]:
+    """What a role may publish and subscribe to, as it is shipped."""
+    block = re.search(rf"\n{role}_RIGHTS: \{{(.*?)\n\}}", (DEPLOYED / file).read_text(), re.S)
+    assert block is not None
+    said, heard = (set(re.findall(r'"([^"]+)"', part)) for part in block[1].split("subscribe:"))
+    return said, heard
+
+
+async def test_the_rights_of_an_edge_are_those_of_its_services_by_the_centres_domain() -> None:
+    def by_domain(said: set[str]) -> set[str]:
+        return {re.sub(r"^\$JS\.API\.", "$JS.hub.API.", re.sub(r"^\$KV\.", "$JS.hub.API.$KV.", one)) for one in said}
+
+    watcher, gateway = rights("watcher-local.conf", "WATCHER_LOCAL"), rights("roles.conf", "GATEWAY")
+    assert rights("leaf.conf", "WATCHER_LOCAL") == (by_domain(watcher[0]), watcher[1])
+    assert rights("leaf.conf", "GATEWAY") == (by_domain(gateway[0]), gateway[1])
+    assert rights("edge-local.conf", "EDGE_LOCAL") == (by_domain(watcher[0] | gateway[0]), watcher[1] | gateway[1])
