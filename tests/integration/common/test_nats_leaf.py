@@ -1,4 +1,4 @@
-"""An edge cluster's NATS server on `deploy/nats/leaf.conf`: services work through it, and it may do no more than they."""
+"""An edge cluster's NATS server on `deploy/nats/leaf.conf`: services work through it, and it may do what they may."""
 
 import asyncio
 import json
