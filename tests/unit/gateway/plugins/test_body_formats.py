@@ -120,14 +120,14 @@ CODED: Any = [
 ]
 
 
-@pytest.mark.parametrize(("coding", "body"), CODED)
+@pytest.mark.parametrize(("coding", "body"), CODED, ids=[coding for coding, _ in CODED])
 def test_compressed_bodies_are_decompressed_up_to_a_bound(coding: str, body: bytes) -> None:
     assert decompress(body, coding.upper(), len(TEXT)) == TEXT
     with pytest.raises(BodyTooLarge):
         decompress(body, coding, len(TEXT) - 1)
 
 
-@pytest.mark.parametrize(("coding", "body"), CODED)
+@pytest.mark.parametrize(("coding", "body"), CODED, ids=[coding for coding, _ in CODED])
 def test_bodies_that_are_not_what_their_coding_says_are_refused(coding: str, body: bytes) -> None:
     for other in (body[:-3], body[:10], TEXT, body + b"more", b""):
         with pytest.raises(CodingFault, match=f"its Content-Encoding is {coding}"):
