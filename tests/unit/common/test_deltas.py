@@ -1,5 +1,6 @@
 """Subjects and messages of the delta log."""
 
+import json
 import re
 from datetime import UTC, datetime
 
@@ -9,8 +10,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from headgate.common.deltas import (
+    ClusterAnnouncement,
     Delta,
+    KindName,
     Operation,
+    SyncMarker,
     cluster_subject,
     delta_subject,
     escape_token,
@@ -21,6 +25,7 @@ from headgate.common.deltas import (
 from headgate.common.errors import DecodeError
 from headgate.common.resources import ObjectRef
 
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
 TEXT = st.text(max_size=40) | st.from_regex(r"[a-z0-9.=*> -]{0,30}", fullmatch=True)
 
 
@@ -108,3 +113,13 @@ def test_a_delta_is_frozen_and_knows_its_fields() -> None:
         delta.uid = "other"  # type: ignore[misc]
     with pytest.raises(ValidationError):
         make_delta(colour="red")
+
+
+def test_what_a_later_release_says_of_a_cluster_besides_hides_nothing() -> None:
+    kind = KindName(group="", resource="services")
+    announcement = ClusterAnnouncement(cluster="a", source="kubernetes", instance="w", kinds=(kind,), announced_at=NOW)
+    said = announcement.model_dump(mode="json") | {"mood": "calm"}
+    said["kinds"][0]["scope"] = "namespaced"
+    assert ClusterAnnouncement.model_validate_json(json.dumps(said)) == announcement
+    marker = SyncMarker(cluster="a", kind=kind, at=NOW)
+    assert SyncMarker.model_validate_json(json.dumps(marker.model_dump(mode="json") | {"count": 3})) == marker

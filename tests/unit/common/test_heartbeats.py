@@ -20,6 +20,13 @@ def test_what_is_not_in_use_is_left_out_so_that_earlier_releases_read_the_rest()
     assert Heartbeat.model_validate_json(nothing_yet.encode()) == nothing_yet
 
 
+def test_what_a_later_release_says_besides_hides_nothing() -> None:
+    refusal = Refusal(version=Version(7, 4), reason="damaged")
+    said = json.loads(beat(refusal=refusal).encode())
+    said |= {"temperature": 21, "refusal": {**said["refusal"], "advice": "upgrade"}}
+    assert Heartbeat.model_validate_json(json.dumps(said)) == beat(refusal=refusal)
+
+
 def test_a_heartbeat_survives_encoding() -> None:
     counts = TrafficCounts(errors=1, bounds_s=(0.1,), buckets=(5, 2))
     report = RolloutReport(step=Version(7, 2), is_next=True, started=NOW, changed=counts, all=counts)

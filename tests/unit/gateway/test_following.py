@@ -18,7 +18,7 @@ from fakes.rolled_out import rolled_out
 from headgate.common.errors import StoreUnavailable
 from headgate.common.logs import JsonFormatter
 from headgate.common.sealing import Unsealer, seal
-from headgate.common.snapshot import ChunkName, Manifest, Pointer, TableImage, Version
+from headgate.common.snapshot import SCHEMA, ChunkName, Manifest, Pointer, TableImage, Version
 from headgate.common.stores.memory import MemorySnapshotStore
 from headgate.common.tasks import cancel
 from headgate.gateway.apply import TableApplier
@@ -354,6 +354,23 @@ async def test_a_manifest_of_another_revision_is_refused(caplog: pytest.LogCaptu
     async with gateway.following():
         await eventually(lambda: "revision not applied" in caplog.text)
     assert gateway.served() is None
+
+
+async def test_a_revision_of_a_later_release_is_refused_with_advice_and_the_table_before_goes_on() -> None:
+    store = Shakable()
+    gateway = Gateway(store)
+    await commit(store, small_image(), (1, 1))
+    async with gateway.following():
+        await eventually(lambda: gateway.served() == "1.1")
+        manifest, chunks = publish(small_image(2), (1, 2))
+        await store.put_chunks(chunks)
+        later = manifest.model_copy(update={"schema_version": SCHEMA + 1})
+        await store.commit(later, await store.read_pointer("default"))
+        await eventually(lambda: gateway.follower.refusal is not None)
+        assert "upgrade the gateways" in str(gateway.follower.refusal)
+        assert gateway.served() == "1.1"
+        await commit(store, small_image(3), (1, 3))  # by a translator of the release before
+        await eventually(lambda: gateway.served() == "1.3")
 
 
 async def test_a_table_from_disk_is_served_until_the_store_has_a_greater_one(

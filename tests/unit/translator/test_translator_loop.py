@@ -26,7 +26,7 @@ from fakes.translator_loop import (
 from headgate.common.clusters import ClusterSettings, Decision, Removal
 from headgate.common.errors import StoreUnavailable
 from headgate.common.heartbeats import Heartbeat
-from headgate.common.snapshot import Version
+from headgate.common.snapshot import SCHEMA, Version
 from headgate.common.status import StatusUpdate
 from headgate.common.stores.memory import MemoryStores
 from headgate.translator import loop as loop_module
@@ -153,6 +153,20 @@ async def test_a_restart_with_a_lost_log_waits_for_the_published_clusters() -> N
     async with running(stores, forget_clusters=["b"]) as translator:
         await until(lambda: translator.readiness() is None)
         assert "b.example" not in await table_of(stores)
+
+
+async def test_a_revision_of_a_later_release_is_followed_by_one_of_this() -> None:
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="a.example"))
+    async with running(stores):
+        first = await until(lambda: version_of(stores))
+    later = (await manifest_of(stores)).model_copy(
+        update={"schema_version": SCHEMA + 1, "version": Version(first.epoch, 2)}
+    )
+    await stores.snapshots.commit(later, await stores.snapshots.read_pointer("default"))
+    async with running(stores):
+        await until(lambda: version_of(stores) == Version(first.epoch, 3))
+        assert "a.example" in await table_of(stores)
 
 
 async def test_a_restart_waits_for_no_cluster_that_was_removed_meanwhile() -> None:

@@ -10,7 +10,7 @@ Other messages travel in the same stream, so that they keep their place among th
 - `LastGood`: a translator writes down which version of an object stands in for one that cannot be used.
 
 A table is built from a cluster only when every announced kind has its marker: nothing is ever built from half a
-cluster.
+cluster. What a later release's watcher says besides in announcements and markers is passed over.
 """
 
 import re
@@ -168,7 +168,7 @@ class SyncState(StrEnum):
 class KindName(BaseModel):
     """Group and plural of a kind, as in `ResourceKind`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     group: str
     resource: str
@@ -177,7 +177,7 @@ class KindName(BaseModel):
 class ClusterAnnouncement(BaseModel):
     """What a watcher is going to send for its cluster."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     cluster: str
     source: Literal["kubernetes", "manifests"]
@@ -193,7 +193,7 @@ class ClusterAnnouncement(BaseModel):
 class SyncMarker(BaseModel):
     """The initial list of one kind of one cluster is in the log before this message."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     cluster: str
     kind: KindName

@@ -1,4 +1,8 @@
-"""What a gateway worker announces about itself."""
+"""What a gateway worker announces about itself.
+
+Gateways are upgraded before translators, so what a later release says besides is passed over, and not refused: a
+gateway that is not heard would lose its address in every status.
+"""
 
 from datetime import datetime
 
@@ -17,7 +21,7 @@ COUNTING_INTERVAL_S = 1.0
 class TrafficCounts(BaseModel):
     """Requests that were over within some time."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     errors: int = 0
     """Answers of 500 and above, and requests that no route took."""
@@ -35,7 +39,7 @@ class TrafficCounts(BaseModel):
 class RolloutReport(BaseModel):
     """How a worker fares with its table since a rollout took a step."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     step: Version
     """`Rollout.begun`."""
@@ -51,7 +55,7 @@ class RolloutReport(BaseModel):
 class Refusal(BaseModel):
     """A revision that a worker cannot apply; it goes on with the one before."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     version: Version
     reason: str
@@ -60,7 +64,7 @@ class Refusal(BaseModel):
 class Heartbeat(BaseModel):
     """One worker of one gateway replica."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     replica: str
     worker: int

@@ -1,6 +1,7 @@
 """What translators want written back to an object: its addresses, conditions and Events.
 
-Each table that an object is in has a status of it; watchers write what these say together.
+Each table that an object is in has a status of it; watchers write what these say together. What a later release's
+translator says besides is passed over, so that translators can be upgraded before watchers.
 """
 
 import ipaddress
@@ -50,7 +51,7 @@ def status_subject(ref: ObjectRef, table: str) -> str:
 class LoadBalancerAddress(BaseModel):
     """One entry of `status.loadBalancer.ingress`: an address or a host name."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     ip: str | None = None
     hostname: str | None = None
@@ -81,7 +82,7 @@ class AncestorRef(NamedTuple):
 class StatusCondition(BaseModel):
     """One condition of an object, in the shape of Kubernetes' own."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     type: ConditionType
     status: Literal["True", "False", "Unknown"]
@@ -98,7 +99,7 @@ class StatusCondition(BaseModel):
 class EventNote(BaseModel):
     """A Kubernetes Event about an object."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     type: Literal["Normal", "Warning"]
     reason: str
@@ -111,7 +112,7 @@ class EventNote(BaseModel):
 class ServedVersion(BaseModel):
     """A version of an object that is served in place of the present one."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     resource_version: str
     generation: int = 0
@@ -121,7 +122,7 @@ class ServedVersion(BaseModel):
 class StatusUpdate(BaseModel):
     """What one table wants of the status of one object; replaces what it wanted before."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     ref: ObjectRef
     table: str = DEFAULT_TABLE
