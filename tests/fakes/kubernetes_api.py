@@ -55,6 +55,14 @@ BUILT_IN: dict[str, tuple[Resource, ...]] = {
     "discovery.k8s.io/v1": (Resource("discovery.k8s.io", "endpointslices", "EndpointSlice"),),
     "events.k8s.io/v1": (Resource("events.k8s.io", "events", "Event"),),
     "coordination.k8s.io/v1": (Resource("coordination.k8s.io", "leases", "Lease"),),
+    "admissionregistration.k8s.io/v1": (
+        Resource(
+            "admissionregistration.k8s.io",
+            "validatingwebhookconfigurations",
+            "ValidatingWebhookConfiguration",
+            namespaced=False,
+        ),
+    ),
 }
 _EVENT_FIELDS = ("eventTime", "reportingController", "reportingInstance", "action", "reason", "type")
 
@@ -311,13 +319,14 @@ class FakeKubernetes:
             case "delete":
                 found = self._store.delete(resource, *key)
             case _:
-                found = self._write(seen, resource, await request.json())
+                found = self._write(seen, resource, await request.json(), request.content_type)
         return web.json_response(_typed(found, resource, version))
 
-    def _write(self, seen: SeenRequest, resource: Resource, body: JsonObject) -> JsonObject:
+    def _write(self, seen: SeenRequest, resource: Resource, body: JsonObject, content_type: str) -> JsonObject:
         key = (seen.namespace, seen.name)
         before = self._store.get(resource, *key)
-        wanted = _merge(before, body) if seen.verb == "patch" else body
+        by_name = content_type == "application/strategic-merge-patch+json"
+        wanted = _merge(before, body, by_name=by_name) if seen.verb == "patch" else body
         for name in ("resourceVersion", "uid"):
             given = body.get("metadata", {}).get(name)
             if given and given != before["metadata"][name]:
@@ -476,8 +485,11 @@ def _untyped(item: JsonObject) -> JsonObject:
     return {name: value for name, value in item.items() if name not in ("kind", "apiVersion")}
 
 
-def _merge(target: Any, patch: Any) -> Any:
-    """RFC 7396."""
+def _merge(target: Any, patch: Any, *, by_name: bool = False) -> Any:
+    """RFC 7396; or a strategic merge, as far as lists go whose items are told apart by `name`."""
+    if by_name and isinstance(patch, list):
+        changes = {item["name"]: item for item in patch}
+        return [_merge(item, changes.get(item["name"], {}), by_name=True) for item in target]
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}
@@ -485,7 +497,7 @@ def _merge(target: Any, patch: Any) -> Any:
         if value is None:
             merged.pop(name, None)
         else:
-            merged[name] = _merge(merged.get(name), value)
+            merged[name] = _merge(merged.get(name), value, by_name=by_name)
     return merged
 
 

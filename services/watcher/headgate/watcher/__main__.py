@@ -6,6 +6,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from aiohttp import web
+from nacl.public import PublicKey
 
 from headgate.common.admin import AdminSite
 from headgate.common.bus import Bus
@@ -18,7 +19,8 @@ from headgate.common.service import ServiceContext, run_service
 from headgate.common.settings import load_settings
 from headgate.common.stores.nats import FOR_WATCHERS, NatsStores, Upkeep
 from headgate.common.tasks import run_together
-from headgate.watcher.admission.service import make_admission_server
+from headgate.watcher.admission.keeper import CertificateKeeper
+from headgate.watcher.admission.service import make_admission_server, make_certificate_keeper, make_kept_secret
 from headgate.watcher.lease import KubernetesLeaseBoard, pod_namespace
 from headgate.watcher.publisher import Publisher, Relist
 from headgate.watcher.recipients import wait_for_recipients
@@ -65,6 +67,7 @@ class Watcher:
         self._publisher: Publisher | None = None
         self._status_log: StatusLog | None = None
         self._status_writer: StatusWriter | None = None
+        self._keeper: CertificateKeeper | None = None
 
     def prepare(self, admin: AdminSite) -> None:
         """Add what the admin site shows of a watcher."""
@@ -96,15 +99,35 @@ class Watcher:
             compare = self._publisher.compare_with_log
             bus.on_reconnect(compare)
             work = [self._publisher.run(), self._write_statuses(stores), heed_resync(bus, compare)]
-            if server := make_admission_server(settings, bus, recipients):
-                context.admin.add_readiness("admission", server.readiness)
-                work.append(server.run())
+            work += self._admission(context, bus, recipients)
             await run_together(self._leadership.run(), *work)
         finally:
             await self._leadership.release()
             if isinstance(self._source, KubernetesSource):
                 await self._source.transport.close()
             await bus.close()
+
+    def _admission(
+        self, context: ServiceContext, bus: Bus, recipients: Sequence[PublicKey]
+    ) -> list[Coroutine[Any, Any, None]]:
+        if isinstance(self._source, ManifestSource):
+            return []
+        work = []
+        transport = self._source.transport
+        kept = make_kept_secret(self._settings, transport, self._namespace)
+        if server := make_admission_server(self._settings, bus, recipients, kept):
+            context.admin.add_readiness("admission", server.readiness)
+            work.append(server.run())
+        if kept:
+            self._keeper = make_certificate_keeper(self._settings, kept, transport, self._leadership)
+            work.append(self._keeper.run())
+        return work
+
+    @property
+    def _namespace(self) -> str:
+        """The watcher's own, where its Lease is."""
+        settings = self._settings
+        return settings.lease_namespace or pod_namespace() or next(iter(settings.namespaces), "default")
 
     @property
     def _relist(self) -> Relist | None:
@@ -117,8 +140,7 @@ class Watcher:
         settings = self._settings
         if not (isinstance(self._source, KubernetesSource) and settings.leader_election):
             return Sole()
-        namespace = settings.lease_namespace or pod_namespace() or next(iter(settings.namespaces), "default")
-        board = KubernetesLeaseBoard(self._source.transport, namespace)
+        board = KubernetesLeaseBoard(self._source.transport, self._namespace)
         name = settings.lease_name or f"headgate-watcher-{settings.cluster}"
         return Elector(board, name, settings.instance, settings.timing, is_ready=self._is_listed)
 
@@ -152,7 +174,8 @@ class Watcher:
             found += (problem.as_json() for problem in self._source.problems)
         else:
             written = self._status_writer.troubles if self._status_writer else ()
-            found += (_as_json("API server", _trouble(text)) for text in (*self._source.troubles, *written))
+            kept = self._keeper.troubles if self._keeper else ()
+            found += (_as_json("API server", _trouble(text)) for text in (*self._source.troubles, *written, *kept))
         if self._publisher:
             found += (_as_json(str(ref), problem) for ref, problem in self._publisher.refused)
         if self._status_log:

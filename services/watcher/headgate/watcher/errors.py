@@ -1,6 +1,7 @@
 """The errors of the watcher.
 
 WatcherError                     anything that the watcher raises on purpose
+├── CertificateUnusable          the webhook's certificate, or where it is kept, cannot be used
 ├── ClusterConfigError           a kubeconfig or service account that cannot be used; says which and what would be right
 └── ApiError                     a request to the API server did not do what was asked
     ├── ApiUnreachable           no complete answer: refused, reset, timed out, or not what an API server sends
@@ -20,6 +21,10 @@ from headgate.common.errors import HeadgateError
 
 class WatcherError(HeadgateError):
     """Base of the watcher's errors."""
+
+
+class CertificateUnusable(WatcherError):
+    """The webhook's certificate, or where it is kept, cannot be used; says which and why."""
 
 
 class ClusterConfigError(WatcherError):

@@ -191,7 +191,7 @@ class WatcherSettings(LeaseSettings):
     @classmethod
     def _check_admission_names(cls, values: list[str]) -> list[str]:
         for value in values:
-            if not (_OBJECT.fullmatch(value) or _is_address(value)):
+            if not (_OBJECT.fullmatch(value) or _as_address(value)):
                 raise ValueError(
                     f"{value!r} must be a DNS name, such as headgate-admission.headgate.svc, or an address"
                 )
@@ -235,9 +235,9 @@ class WatcherSettings(LeaseSettings):
         return self
 
 
-def _is_address(text: str) -> bool:
+def _as_address(text: str) -> str:
+    """Return an address as certificates have it; empty for what is none."""
     try:
-        ip_address(text)
+        return str(ip_address(text))
     except ValueError:
-        return False
-    return True
+        return ""

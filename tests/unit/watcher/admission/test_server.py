@@ -20,7 +20,7 @@ from fakes.waiting import until
 from headgate.common.admission import Opinion, Outcome, Proposal
 from headgate.common.errors import NoAnswer, SettingsError
 from headgate.watcher.admission.admit import Admission, Ask
-from headgate.watcher.admission.certificate import ServerCertificate
+from headgate.watcher.admission.certificate import FileCertificate
 from headgate.watcher.admission.question import Scope
 from headgate.watcher.admission.selector import parse_selector
 from headgate.watcher.admission.server import MAX_BODY, PATH, AdmissionServer, read_timeout
@@ -34,7 +34,7 @@ async def content(proposal: Proposal, within_s: float) -> Opinion:
 
 @asynccontextmanager
 async def serving(
-    certificate: ServerCertificate, ask: Ask = content, *, on_failure: Any = "ignore", deadline_s: float = 2.0
+    certificate: FileCertificate, ask: Ask = content, *, on_failure: Any = "ignore", deadline_s: float = 2.0
 ) -> AsyncIterator[AdmissionServer]:
     scope = Scope("paris", frozenset(), parse_selector(""), throwaway_recipients())
     admission = Admission(scope, Policy(on_failure, "warn"), {"default": ask})
@@ -86,7 +86,7 @@ async def presents(server: AdmissionServer, issued: Issued) -> None:
 
 async def test_a_review_is_answered_with_its_uid(tmp_path: Path) -> None:
     authority = Authority()
-    async with serving(ServerCertificate(*issue(authority).write(tmp_path))) as server:
+    async with serving(FileCertificate(*issue(authority).write(tmp_path))) as server:
         response = await WebhookClient(server.port, authority).review(review(ingress("web"), uid="abc"))
     assert response == {"uid": "abc", "allowed": True}
 
@@ -94,7 +94,7 @@ async def test_a_review_is_answered_with_its_uid(tmp_path: Path) -> None:
 async def test_a_renewed_certificate_is_presented_without_losing_a_connection(tmp_path: Path) -> None:
     authority = Authority()
     first, second = issue(authority), issue(authority)
-    async with serving(ServerCertificate(*put(first, tmp_path))) as server:
+    async with serving(FileCertificate(*put(first, tmp_path))) as server:
         assert await serial(server) == first.certificate.serial_number
         client = WebhookClient(server.port, authority)
         async with aiohttp.ClientSession() as session:
@@ -115,7 +115,7 @@ async def test_files_that_do_not_fit_each_other_change_nothing(tmp_path: Path) -
     authority = Authority()
     first, second = issue(authority), issue(authority)
     chain, key = first.write(tmp_path)
-    certificate = ServerCertificate(chain, key)
+    certificate = FileCertificate(chain, key)
     async with serving(certificate) as server:
         chain.write_bytes(second.chain_pem)  # its key is not there yet
         await until(lambda: bool(server._complaint))
@@ -129,7 +129,7 @@ async def test_a_certificate_that_comes_late_is_waited_for(tmp_path: Path) -> No
     chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
     scope = Scope("paris", frozenset(), parse_selector(""), ())
     admission = Admission(scope, Policy("ignore", "warn"), {"default": content})
-    server = AdmissionServer(admission, ServerCertificate(chain, key), "127.0.0.1", 0, 1.0)
+    server = AdmissionServer(admission, FileCertificate(chain, key), "127.0.0.1", 0, 1.0)
     task = asyncio.create_task(server.run())
     try:
         await until(lambda: "cannot be used" in (server.readiness() or ""))
@@ -148,7 +148,7 @@ async def test_with_client_authorities_nobody_else_is_heard(tmp_path: Path) -> N
         (tmp_path / name).mkdir()
     files = issue(authority).write(tmp_path / "server")
     own = clients.issue("kube-apiserver").write(tmp_path / "client")
-    async with serving(ServerCertificate(*files, tmp_path / "ca.pem")) as server:
+    async with serving(FileCertificate(*files, tmp_path / "ca.pem")) as server:
         assert (await WebhookClient(server.port, authority, own).review(review(ingress("web"))))["allowed"]
         with pytest.raises((aiohttp.ClientError, ssl.SSLError, ConnectionError)):
             await WebhookClient(server.port, authority).review(review(ingress("web")))
@@ -166,7 +166,7 @@ async def test_with_client_authorities_nobody_else_is_heard(tmp_path: Path) -> N
 )
 async def test_what_is_no_review_is_refused_with_a_reason(tmp_path: Path, body: bytes, complaint: str) -> None:
     authority = Authority()
-    async with serving(ServerCertificate(*issue(authority).write(tmp_path))) as server:
+    async with serving(FileCertificate(*issue(authority).write(tmp_path))) as server:
         status, text = await WebhookClient(server.port, authority).post(body)
         assert status == 400
         assert complaint in text.decode()
@@ -175,7 +175,7 @@ async def test_what_is_no_review_is_refused_with_a_reason(tmp_path: Path, body: 
 
 async def test_a_body_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     authority = Authority()
-    async with serving(ServerCertificate(*issue(authority).write(tmp_path))) as server:
+    async with serving(FileCertificate(*issue(authority).write(tmp_path))) as server:
         status, _ = await WebhookClient(server.port, authority).post(b"x" * (MAX_BODY + 1))
     assert status == 413
 
@@ -187,11 +187,11 @@ async def unanswered(proposal: Proposal, within_s: float) -> Opinion:
 async def test_without_an_answer_the_failure_policy_decides(tmp_path: Path) -> None:
     authority = Authority()
     files = issue(authority).write(tmp_path)
-    async with serving(ServerCertificate(*files), unanswered) as server:
+    async with serving(FileCertificate(*files), unanswered) as server:
         response = await WebhookClient(server.port, authority).review(review(ingress("web")))
         assert response["allowed"]
         assert "no translator listens" in response["warnings"][0]
-    async with serving(ServerCertificate(*files), unanswered, on_failure="fail") as server:
+    async with serving(FileCertificate(*files), unanswered, on_failure="fail") as server:
         response = await WebhookClient(server.port, authority).review(review(ingress("web")))
         assert (response["allowed"], response["status"]["code"]) == (False, 503)
 
@@ -201,7 +201,7 @@ async def test_a_translator_that_cannot_judge_yet_is_no_answer(tmp_path: Path) -
         return Opinion(outcome=Outcome.NOT_SYNCED, detail="cluster paris is not completely known yet")
 
     authority = Authority()
-    async with serving(ServerCertificate(*issue(authority).write(tmp_path)), unsynced, on_failure="fail") as server:
+    async with serving(FileCertificate(*issue(authority).write(tmp_path)), unsynced, on_failure="fail") as server:
         response = await WebhookClient(server.port, authority).review(review(ingress("web")))
     assert not response["allowed"]
     assert "not completely known" in response["status"]["message"]
@@ -215,7 +215,7 @@ async def test_the_api_servers_patience_bounds_the_question(tmp_path: Path) -> N
         return Opinion(outcome=Outcome.JUDGED)
 
     authority = Authority()
-    async with serving(ServerCertificate(*issue(authority).write(tmp_path)), note, deadline_s=5.0) as server:
+    async with serving(FileCertificate(*issue(authority).write(tmp_path)), note, deadline_s=5.0) as server:
         client = WebhookClient(server.port, authority)
         for query in ("?timeout=1s", "?timeout=10s", ""):
             await client.review(review(ingress("web")), query)
@@ -232,10 +232,10 @@ def test_timeouts_are_read_as_api_servers_write_them(text: str, seconds: float) 
 
 async def test_a_port_in_use_is_a_mistake_in_the_settings(tmp_path: Path) -> None:
     files = issue(Authority()).write(tmp_path)
-    async with serving(ServerCertificate(*files)) as server:
+    async with serving(FileCertificate(*files)) as server:
         admission = Admission(
             Scope("paris", frozenset(), parse_selector(""), ()), Policy("ignore", "warn"), {"default": content}
         )
-        second = AdmissionServer(admission, ServerCertificate(*files), "127.0.0.1", server.port, 1.0)
+        second = AdmissionServer(admission, FileCertificate(*files), "127.0.0.1", server.port, 1.0)
         with pytest.raises(SettingsError, match="admission_port"):
             await second.run()

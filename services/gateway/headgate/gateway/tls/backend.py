@@ -15,13 +15,13 @@ from weakref import WeakValueDictionary
 from cryptography import x509
 
 from headgate.common.errors import SealingError
+from headgate.common.pem import load_key_pair
 from headgate.common.sealing import SealedValue
 from headgate.common.secret import Secret
 from headgate.common.table import BackendProtocol, BackendTls, Upstream
 from headgate.gateway.tls.errors import TlsConfigError
 from headgate.gateway.tls.loading import (
     load_authorities,
-    load_key_pair,
     set_ciphers,
     set_versions,
     verified_intermediates,

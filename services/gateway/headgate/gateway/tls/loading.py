@@ -1,11 +1,8 @@
-"""Getting PEM into OpenSSL contexts without touching a disk, and certificates made on the spot."""
+"""What OpenSSL contexts are told: authorities, versions, ciphers; and certificates made on the spot."""
 
-import contextlib
 import datetime
-import os
 import ssl
 import warnings
-from collections.abc import Iterator
 from typing import Final
 
 from cryptography import x509
@@ -13,6 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from headgate.common.pem import in_memory_file
 from headgate.gateway.tls.errors import TlsConfigError
 
 _SELF_SIGNED_DAYS = 3650
@@ -24,13 +22,6 @@ _VERSIONS: Final = {
 }
 
 
-def load_key_pair(context: ssl.SSLContext, chain_pem: bytes, key_pem: bytes) -> None:
-    """Load a certificate chain and its key. Raises ssl.SSLError for what is no pair."""
-    with _in_memory_file(chain_pem) as chain, _in_memory_file(key_pem) as key:
-        # Without a password function an encrypted key would make OpenSSL ask on the terminal.
-        context.load_cert_chain(chain, key, password="")
-
-
 def load_authorities(context: ssl.SSLContext, ca_pem: str, crl_pem: str = "") -> None:
     """Trust these authorities, and check the whole chain against the revocation lists if there are any.
 
@@ -40,7 +31,7 @@ def load_authorities(context: ssl.SSLContext, ca_pem: str, crl_pem: str = "") ->
     try:
         x509.load_pem_x509_certificates(ca_pem.encode())
         # The loader for files knows revocation lists, the one for strings does not.
-        with _in_memory_file(ca_pem.encode()) as path:
+        with in_memory_file(ca_pem.encode()) as path:
             context.load_verify_locations(path)
     except (ssl.SSLError, ValueError) as error:
         raise TlsConfigError(f"ca_pem: not certificates in PEM: {error}") from error
@@ -48,7 +39,7 @@ def load_authorities(context: ssl.SSLContext, ca_pem: str, crl_pem: str = "") ->
         return
     try:
         x509.load_pem_x509_crl(crl_pem.encode())
-        with _in_memory_file(crl_pem.encode()) as path:
+        with in_memory_file(crl_pem.encode()) as path:
             context.load_verify_locations(path)
     except (ssl.SSLError, ValueError) as error:
         raise TlsConfigError(f"crl_pem: not a revocation list in PEM: {error}") from error
@@ -91,17 +82,6 @@ def verified_intermediates(connection: ssl.SSLObject) -> int:
     """
     source = connection if hasattr(connection, "get_verified_chain") else connection._sslobj  # type: ignore[attr-defined]
     return max(0, len(source.get_verified_chain() or ()) - 2)
-
-
-@contextlib.contextmanager
-def _in_memory_file(content: bytes) -> Iterator[str]:
-    """Path of an anonymous file in memory: OpenSSL's loader takes paths only, and a key does not go to a disk."""
-    descriptor = os.memfd_create("pem", os.MFD_CLOEXEC)
-    try:
-        os.write(descriptor, content)
-        yield f"/proc/self/fd/{descriptor}"
-    finally:
-        os.close(descriptor)
 
 
 def self_signed(name: str) -> tuple[bytes, bytes]:

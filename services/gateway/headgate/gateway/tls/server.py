@@ -16,9 +16,10 @@ from weakref import WeakKeyDictionary
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
+from headgate.common.pem import load_key_pair
 from headgate.common.secret import Secret
 from headgate.gateway.tls.handshake import Chosen, HandshakeCounts, ListenerContext
-from headgate.gateway.tls.loading import load_key_pair, self_signed
+from headgate.gateway.tls.loading import self_signed
 from headgate.gateway.tls.policy import HostTls, put_into_effect
 
 _log = logging.getLogger(__name__)

@@ -14,9 +14,10 @@ from aiohttp import web
 
 from headgate.common.errors import SettingsError
 from headgate.watcher.admission.admit import Admission
-from headgate.watcher.admission.certificate import CertificateUnusable, ServerCertificate
+from headgate.watcher.admission.certificate import CertificateSource
 from headgate.watcher.admission.metrics import REVIEW_SECONDS
 from headgate.watcher.admission.review import ReviewError, make_answer, parse_review
+from headgate.watcher.errors import CertificateUnusable
 
 PATH = "/validate"
 MAX_BODY = 7 * 1024 * 1024
@@ -24,7 +25,6 @@ MAX_BODY = 7 * 1024 * 1024
 AT_ONCE = 32
 """Requests that are read or decided; more wait."""
 READ_S = 5.0
-REFRESH_S = 1.0
 _MARGIN = 0.9
 """Of the time that the API server gives us, what is used for the answer to be there in time."""
 _TIMEOUT = re.compile(r"(?:([0-9]+)m(?!s))?(?:([0-9]+(?:\.[0-9]+)?)s)?(?:([0-9]+)ms)?")
@@ -36,7 +36,7 @@ class AdmissionServer:
     """Serves the webhook while `run` runs."""
 
     def __init__(
-        self, admission: Admission, certificate: ServerCertificate, host: str, port: int, deadline_s: float
+        self, admission: Admission, certificate: CertificateSource, host: str, port: int, deadline_s: float
     ) -> None:
         """Prepare.
 
@@ -74,8 +74,8 @@ class AdmissionServer:
             await self._bind(runner)
             self._trouble = None
             while True:
-                await asyncio.sleep(REFRESH_S)
-                self._refresh()
+                await asyncio.sleep(self._certificate.pause_s)
+                await self._refresh()
         finally:
             self._trouble = "stopped"
             await runner.cleanup()
@@ -91,18 +91,18 @@ class AdmissionServer:
         self.port = runner.addresses[0][1]
 
     async def _wait_for_certificate(self) -> None:
-        while not self._refresh():  # noqa: ASYNC110 - files have no event
-            await asyncio.sleep(REFRESH_S)
+        while not await self._refresh():  # noqa: ASYNC110 - neither files nor a Secret have events here
+            await asyncio.sleep(self._certificate.pause_s)
 
-    def _refresh(self) -> bool:
+    async def _refresh(self) -> bool:
         """Read the certificate again if it has changed; return whether a new one is in force."""
         try:
-            is_new = self._certificate.refresh()
+            is_new = await self._certificate.refresh()
         except CertificateUnusable as error:
             self._complain(str(error))
             return False
+        self._complaint = ""
         if is_new:
-            self._complaint = ""
             _log.info("the webhook's certificate was read")
         return is_new
 
