@@ -1,8 +1,10 @@
 """Patterns that users write."""
 
+from collections.abc import Iterable
+
 import pytest
 
-from headgate.common.patterns import compile_pattern
+from headgate.common.patterns import bounded_patterns, compile_pattern
 
 
 @pytest.mark.parametrize("pattern", ["(", "(?=a)", "(a)\\1", "[z-a]"])
@@ -33,3 +35,28 @@ def test_case_is_ignored_if_asked() -> None:
 
 def test_what_would_backtrack_elsewhere_takes_no_time_here() -> None:
     assert compile_pattern("^(a+)+$").search(b"a" * 50_000 + b"!") is None
+
+
+def _compile(patterns: Iterable[str]) -> None:
+    for pattern in patterns:
+        compile_pattern(pattern)
+
+
+def test_patterns_of_one_place_have_a_bound_together() -> None:
+    with bounded_patterns():
+        _compile(f"^/{number}/" for number in range(300))
+        with pytest.raises(ValueError, match=r"is one pattern too many: all together have 40000 instructions at most"):
+            _compile(f"^/{number}/" for number in range(300, 1000))
+    assert compile_pattern("^/1/").match(b"/1/") is not None
+
+
+def test_a_pattern_that_is_known_already_counts_all_the_same() -> None:
+    compile_pattern("a")
+    with bounded_patterns(), pytest.raises(ValueError, match="'a' is one pattern too many"):
+        _compile("a" for _ in range(1000))
+
+
+def test_places_are_counted_apart() -> None:
+    for _ in range(3):
+        with bounded_patterns():
+            _compile("a" for _ in range(500))

@@ -1,5 +1,8 @@
 """What plugins are told, checked where it was written."""
 
+import re
+from ipaddress import ip_network
+
 import bcrypt
 import pytest
 
@@ -7,6 +10,7 @@ from headgate.common.plugins.catalogue import CONFIGS
 from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.elsewhere import ELSEWHERE
 from headgate.common.plugins.errors import PluginFault
+from headgate.common.plugins.fields import check_network, read_network
 from headgate.common.sealing import SealedValue
 from headgate.common.table import PluginUse
 
@@ -136,3 +140,82 @@ def test_what_may_be_a_secret_is_not_told(name: str, config: object) -> None:
 def test_a_file_of_htpasswd_may_have_comments_and_empty_lines() -> None:
     kept = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
     check_use(PluginUse(name="basic-auth", config={"htpasswd": f"# people\n\n jack:{kept}\nann:$apr1$s$x\n"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "told"),
+    [
+        ("echo", {"body": "a" * 131072}, "config: must have at most 131072 bytes as JSON, but has 131084"),
+        (
+            "uri-blocker",
+            {"block_rules": [f"^/{number}" for number in range(1000)]},
+            r"'\^/\d+' is one pattern too many: all together have 40000 instructions at most",
+        ),
+        (
+            "workflow",
+            {
+                "rules": [
+                    {"case": [["uri", "~~", f"[a-z]{{900}}{number}"]], "actions": [["return", {"code": 403}]]}
+                    for number in range(50)
+                ]
+            },
+            r"config.rules.\d+.case: '\[a-z\]\{900\}\d+' is one pattern too many",
+        ),
+        (
+            "cors",
+            {"_meta": {"filter": [["uri", "~~", "a"]] * 1000}},
+            "config._meta.filter: 'a' is one pattern too many",
+        ),
+        ("degraphql", {"query": "{" + "a " * 1500 + "}"}, "config: query is no GraphQL: .* more than 1500 tokens"),
+        (
+            "body-transformer",
+            {"request": {"template": "{{a}}" * 2000}},
+            "config.request: template: a template has 6000 names, operators and texts at most, this one 6001",
+        ),
+        (
+            "request-validation",
+            {"body_schema": {"properties": {f"a{number}": {"pattern": "a"} for number in range(101)}}},
+            "config.body_schema: has more than 100 patterns",
+        ),
+        (
+            "request-validation",
+            {"body_schema": {"patternProperties": {f"a{number}": {} for number in range(101)}}},
+            "config.body_schema: has more than 100 patterns",
+        ),
+        ("request-validation", {"body_schema": {"pattern": r"(\w{50}){50}"}}, "config.body_schema: is no JSON Schema"),
+        (
+            "multi-auth",
+            {"auth_plugins": [{"key-auth": {}}] * 17},
+            "config.auth_plugins: must have at most 16 items, not",
+        ),
+        (
+            "limit-count",
+            {"rules": [{"count": 1, "time_window": 1, "key": "$a"}] * 101},
+            "config.rules: must have at most 100 items, not 101",
+        ),
+        ("limit-count", {"count": "$a" * 600, "time_window": 1}, "config.count: must be a whole number above 0, or a"),
+    ],
+)
+def test_what_would_hold_up_a_gateway_that_reads_it_is_refused(name: str, config: dict[str, object], told: str) -> None:
+    assert re.search(told, str(fault_of(name, config)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("10.0.0.1", "10.1.2.3/8", "10.0.0.0/255.0.0.0", "0.0.0.0/0", "::1", "2001:db8::/32", "::ffff:10.0.0.1/128"),
+        *("fe80::1%1", "::/0", "10.0.0.0/08"),
+    ],
+)
+def test_a_network_is_read_as_the_standard_library_does(text: str) -> None:
+    network = ip_network(text, strict=False)
+    shift = network.max_prefixlen - network.prefixlen
+    assert read_network(text) == (network.version, shift, int(network.network_address) >> shift)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", "10.0.0", "10.0.0.1/33", "010.0.0.1", "10.0.0.1/", "::1/129", "1::2::3", "\0"]
+)
+def test_what_is_no_network_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is neither an address nor a network"):
+        check_network(text)

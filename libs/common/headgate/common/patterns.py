@@ -8,6 +8,9 @@ at every byte, so that size is bounded too: at `MAX_PROGRAM` the worst pattern w
 100 ms, where ordinary ones take 2 µs.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, Final, Protocol, cast
 
@@ -17,7 +20,14 @@ MAX_PROGRAM: Final = 1000
 """Instructions of one compiled pattern; `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}` has 72."""
 PATTERN_MEMORY: Final = 1024 * 1024
 """Bytes that one pattern's automaton may take; it is built as input asks for it."""
+MAX_TOGETHER: Final = 40_000
+"""Instructions of all patterns that somebody gives at one place, 800 short ones: they are compiled in one go, in
+some 20 ms, and a request may be compared with all."""
+_OF_EACH: Final = 40
+"""Instructions that take about as long to compile as the shortest pattern."""
 _SHOWN: Final = 80
+_left: ContextVar[list[int] | None] = ContextVar("_left", default=None)
+"""Instructions that may still be compiled; None: there is no bound."""
 
 
 class Match(Protocol):
@@ -46,13 +56,39 @@ class Pattern(Protocol):
         """Replace what the pattern finds."""
 
 
-@lru_cache(1024)
+@contextmanager
+def bounded_patterns() -> Iterator[None]:
+    """Let `compile_pattern` raise ValueError within once all patterns together have more than `MAX_TOGETHER`."""
+    token = _left.set([MAX_TOGETHER])
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
 def compile_pattern(pattern: str, *, ignore_case: bool = False, captures: bool = False) -> Pattern:
     """Compile a pattern; without `captures` its groups catch nothing, which is faster.
 
     Raises:
         ValueError: it is no RE2 pattern, or too large.
     """
+    left = _left.get()
+    if left is None:
+        return _compile(pattern, ignore_case, captures)[0]
+    if left[0] > 0:
+        compiled, size = _compile(pattern, ignore_case, captures)
+        left[0] -= _OF_EACH + size
+    if left[0] <= 0:
+        raise ValueError(
+            f"{pattern[:_SHOWN]!r} is one pattern too many: all together have {MAX_TOGETHER} instructions at most, "
+            f"{_OF_EACH} for each counted in"
+        )
+    return compiled
+
+
+@lru_cache(1024)
+def _compile(pattern: str, ignore_case: bool, captures: bool) -> tuple[Pattern, int]:
+    """Return a pattern and how many instructions it has. Raises ValueError."""
     try:
         compiled = re2.compile(pattern.encode(), pattern_options(ignore_case=ignore_case, captures=captures))
     except re2.error as error:
@@ -62,7 +98,7 @@ def compile_pattern(pattern: str, *, ignore_case: bool = False, captures: bool =
     if compiled.programsize > MAX_PROGRAM:
         size = f"{compiled.programsize} instructions, at most {MAX_PROGRAM}"
         raise ValueError(f"{pattern[:_SHOWN]!r} is too large: {size}")
-    return cast(Pattern, compiled)
+    return cast(Pattern, compiled), compiled.programsize
 
 
 def pattern_options(*, ignore_case: bool = False, captures: bool = False, memory: int = PATTERN_MEMORY) -> Any:

@@ -24,7 +24,7 @@ from fakes.requests import PLAIN
 from headgate.common.errors import DecodeError
 from headgate.common.sealing import Unsealer, seal
 from headgate.common.snapshot import ChunkName, TableImage, Version
-from headgate.common.table import TableEntry
+from headgate.common.table import PluginUse, TableEntry
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.proxy.spec import ConnectionSpec
 from headgate.gateway.table.compiler import TableCompiler
@@ -143,6 +143,19 @@ def test_a_host_with_many_routes_is_compiled_in_many_steps() -> None:
     update = compiler.stage(manifest.version, manifest.chunks)
     assert len(list(update.add(update.needed[0], chunks[0].content))) >= 10
     assert update.commit().match(b"h1.com", b"/999/x", PLAIN) is not None
+
+
+def test_routes_with_plugins_are_compiled_in_more_steps_than_plain_ones() -> None:
+    def steps(**more: object) -> int:
+        routes = (route(f"/{number}").model_copy(update=more) for number in range(100))
+        compiler = new_compiler()
+        manifest, chunks = publish(TableImage([host("h1.com", *routes)]), (1, 1))
+        update = compiler.stage(manifest.version, manifest.chunks)
+        return len(list(update.add(update.needed[0], chunks[0].content)))
+
+    use = PluginUse(name="uri-blocker", config={"block_rules": ["[a-z]{200}"] * 10})
+    assert steps() <= 10
+    assert steps(plugins=(use,)) >= 20
 
 
 def test_a_chunk_of_many_entries_is_compiled_in_some_steps_and_its_unchanged_entries_in_none() -> None:

@@ -7,11 +7,12 @@ import copy
 import difflib
 import json
 from collections.abc import Collection, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
+from headgate.common.patterns import bounded_patterns
 from headgate.common.plugins.catalogue import CONFIGS
 from headgate.common.plugins.config import SEALED, PluginConfig
 from headgate.common.plugins.credentials import CREDENTIALS
@@ -22,6 +23,8 @@ from headgate.common.secret import Secret
 from headgate.common.table import PluginUse
 
 C = TypeVar("C", bound=PluginConfig)
+MAX_CONFIG: Final = 128 << 10
+"""Bytes of one configuration as JSON. Gateways read one in a go, between requests: nobody's may hold up everybody's."""
 _TYPES = {
     "bool_parsing": "true or false",
     "bool_type": "true or false",
@@ -54,7 +57,8 @@ def check_use(use: PluginUse, others: Collection[str] = ()) -> None:
     if model is None and use.name not in others:
         remedy = "one of a third party is named by the translator's setting plugin_names"
         raise unknown_plugin(use.name, (*CONFIGS, *others), remedy)
-    read_meta(use)
+    with bounded_patterns():
+        read_meta(use)
     if model is not None:
         _check_sealed(model, use)
 
@@ -111,8 +115,12 @@ def read_config(model: type[C], use: PluginUse, secrets: Mapping[str, str]) -> C
 
 def _check_sealed(model: type[PluginConfig], use: PluginUse) -> None:
     """Check a configuration, of which what is sealed cannot be looked at."""
+    size = len(json.dumps(use.config))
+    if size > MAX_CONFIG:
+        raise PluginFault(use.name, "config", f"must have at most {MAX_CONFIG} bytes as JSON, but has {size}")
     try:
-        model.model_validate(_with_secrets(use, dict.fromkeys(use.secrets, SEALED)))
+        with bounded_patterns():
+            model.model_validate(_with_secrets(use, dict.fromkeys(use.secrets, SEALED)))
     except ValidationError as error:
         for each in error.errors(include_url=False):
             if ".".join(map(str, each["loc"])) not in use.secrets:
@@ -160,7 +168,7 @@ def _told(model: type[PluginConfig], error: ErrorDetails) -> str:
         return f"must be {_TYPES[kind]}, but is {_shown(kind, error['input']) or _kind_of(error['input'])}"
     if kind == "union_tag_invalid":
         return f"must be one of {error['ctx']['expected_tags']}, but is {json.dumps(error['ctx']['tag'])[:60]}"
-    text = error["msg"].removeprefix("Value error, ")
+    text = error["msg"].removeprefix("Value error, ").replace(" items after validation, not ", " items, not ")
     for beginning, other in (("Input should be ", "must be "), ("String should ", "must "), ("Tuple should ", "must ")):
         if text.startswith(beginning):
             shown = _shown(kind, error["input"])

@@ -3,6 +3,7 @@
 import re
 from functools import lru_cache
 from ipaddress import ip_network
+from socket import AF_INET, AF_INET6, inet_pton
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
@@ -67,10 +68,30 @@ def check_pattern(text: str) -> str:
     return text
 
 
+def read_network(text: str) -> tuple[int, int, int]:
+    """Return an address or a network as version, bits that differ within, and what is before them as a number.
+
+    The usual forms are read without the objects of `ipaddress`, as lists of networks may be long. Raises ValueError.
+    """
+    address, slash, length = text.partition("/")
+    family, version, width = (AF_INET6, 6, 128) if ":" in address else (AF_INET, 4, 32)
+    if not slash or (length.isascii() and length.isdecimal() and len(length) <= 3 and int(length) <= width):
+        try:
+            number = int.from_bytes(inet_pton(family, address))
+        except (OSError, ValueError):
+            pass  # said below, or a rare form
+        else:
+            shift = width - int(length) if slash else 0
+            return version, shift, number >> shift
+    network = ip_network(text, strict=False)
+    shift = network.max_prefixlen - network.prefixlen
+    return network.version, shift, int(network.network_address) >> shift
+
+
 def check_network(text: str) -> str:
     """Return a text that is an address or a network. Raises ValueError."""
     try:
-        ip_network(text, strict=False)
+        read_network(text)
     except ValueError:
         raise ValueError(f"{text[:60]!r} is neither an address nor a network as 10.0.0.0/8") from None
     return text

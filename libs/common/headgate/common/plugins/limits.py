@@ -9,6 +9,7 @@ from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.counting import CountingConfig
 from headgate.common.plugins.fields import HeaderName, NetworkText
 
+_MAX_TEMPLATE: Final = 1024
 KeyType = Literal["var", "var_combination", "constant"]
 _OR_VARIABLE: Final = ", or a text with a variable: $http_count or ${http_count ?? 10}"
 
@@ -16,7 +17,7 @@ _OR_VARIABLE: Final = ", or a text with a variable: $http_count or ${http_count 
 def _number(value: Any, kind: str, least: float, *, is_whole: bool) -> Any:
     """Read a number, or a template that gives one. Raises ValueError."""
     if isinstance(value, str):
-        if "$" in value:
+        if "$" in value and len(value) <= _MAX_TEMPLATE:
             return value
         value = int(value) if value.isascii() and value.isdigit() else value
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -78,7 +79,7 @@ class LimitConnConfig(LimitKeyConfig):
     """Requests at once: a number, or a template that gives one."""
     burst: VariableBurst = 0
     """More of them that are delayed instead of refused."""
-    rules: tuple[ConnRule, ...] = ()
+    rules: tuple[ConnRule, ...] = Field(default=(), max_length=100)
     """Instead of `conn` and `burst`."""
     default_conn_delay: float = Field(default=0.1, gt=0)
     """Seconds."""
@@ -126,7 +127,7 @@ class LimitCountConfig(LimitKeyConfig):
     window_type: Literal["fixed", "sliding"] = "fixed"
     """`fixed`: a window begins with its first request. `sliding`: counted is what came in the last `time_window`
     seconds, where the window before counts by its share that still lies within."""
-    rules: tuple[CountRule, ...] = ()
+    rules: tuple[CountRule, ...] = Field(default=(), max_length=100)
     """Instead of `count` and `time_window`."""
     group: str | None = Field(default=None, min_length=1)
     """Uses of one group count together, over routes."""

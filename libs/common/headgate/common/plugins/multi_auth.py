@@ -44,5 +44,5 @@ class OneOfSeveral(PluginConfig):
 class MultiAuthConfig(PluginConfig):
     """Fields of `multi-auth`."""
 
-    auth_plugins: tuple[OneOfSeveral, ...] = Field(min_length=2)
+    auth_plugins: tuple[OneOfSeveral, ...] = Field(min_length=2, max_length=16)
     """Tried in this order; the first that recognises somebody has it."""

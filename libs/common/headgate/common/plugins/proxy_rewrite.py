@@ -38,7 +38,7 @@ class PrefixReplacement(PluginConfig):
 class ProxyRewriteConfig(PluginConfig):
     """Fields of `proxy-rewrite`. Of the changes to the path the first that is given and matches is made."""
 
-    uri: str | None = Field(default=None, pattern="^/")
+    uri: str | None = Field(default=None, pattern="^/", max_length=8192)
     """The new path, a template; the query stays, behind one that stands here."""
     regex_uri: tuple[str, ...] = ()
     """Pairs of a pattern and what its first match in the path is replaced by; the first that matches counts."""

@@ -13,7 +13,7 @@ class RedirectConfig(PluginConfig):
 
     http_to_https: bool = False
     """Redirect requests over plain HTTP to HTTPS: 301 for GET and HEAD, 308 for others, unless `ret_code` is given."""
-    uri: str | None = Field(default=None, min_length=1)
+    uri: str | None = Field(default=None, min_length=1, max_length=8192)
     """Where to: a template, as `https://$host/new$uri`."""
     regex_uri: tuple[PatternText, str] | None = None
     """A pattern, and what its first match in the path is replaced by; requests that it does not match go on."""

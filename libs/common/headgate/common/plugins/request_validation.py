@@ -1,10 +1,14 @@
 """What `request-validation` is told."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, Self
 
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from headgate.common.plugins.config import PluginConfig
+
+_MAX_PATTERNS: Final = 100
+_MAX_PATTERN: Final = 64 << 10
+"""Bytes of a compiled pattern: it is run on the event loop, over what clients send."""
 
 
 def _no_retrieval(uri: str) -> Any:
@@ -21,10 +25,28 @@ def compile_schema(schema: dict[str, JsonValue]) -> Any:
     import jsonschema_rs
 
     make = jsonschema_rs.validator_for if "$schema" in schema else jsonschema_rs.Draft7Validator
+    if _patterns(schema) > _MAX_PATTERNS:
+        raise ValueError(f"has more than {_MAX_PATTERNS} patterns")
+    options = jsonschema_rs.RegexOptions(size_limit=_MAX_PATTERN)
     try:
-        return make(schema, retriever=_no_retrieval, pattern_options=jsonschema_rs.RegexOptions(), mask="the value")
+        return make(schema, retriever=_no_retrieval, pattern_options=options, mask="the value")
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
         raise ValueError(f"is no JSON Schema: {str(error).splitlines()[0][:200]}") from None
+
+
+def _patterns(schema: Any) -> int:
+    """Count what may be a pattern."""
+    count, left = 0, [schema]
+    while left:
+        one = left.pop()
+        if isinstance(one, dict):
+            count += isinstance(one.get("pattern"), str)
+            named = one.get("patternProperties")
+            count += len(named) if isinstance(named, dict) else 0
+            left += one.values()
+        elif isinstance(one, list):
+            left += one
+    return count
 
 
 def _check_schema(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:

@@ -29,6 +29,8 @@ from headgate.common.templates.tokens import TemplateFault, Token, cut
 MAX_LENGTH: Final = 32 << 10
 """Characters of a template."""
 _SHORT: Final = 4096
+_MAX_TOKENS: Final = 6000
+"""Gateways read a template on the event loop, some 5 µs for each token."""
 _MAX_DEPTH: Final = 32
 _MAX_OPERATORS: Final = 200
 """In one expression, so that what is read and evaluated by recursion has a bound."""
@@ -75,7 +77,10 @@ def parse(template: str) -> Template:
     """Read a template. Raises TemplateFault."""
     if len(template) > MAX_LENGTH:
         raise TemplateFault(f"a template has {MAX_LENGTH} characters at most, this one {len(template)}")
-    parser = _Parser(cut(template))
+    tokens = cut(template)
+    if len(tokens) > _MAX_TOKENS:
+        raise TemplateFault(f"a template has {_MAX_TOKENS} names, operators and texts at most, this one {len(tokens)}")
+    parser = _Parser(tokens)
     return Template(parser.whole(), is_quick=len(template) <= _SHORT and not parser.has_loops)
 
 

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 from functools import lru_cache
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import IPv6Address, ip_address
+
+from headgate.common.plugins.fields import read_network
 
 
 @lru_cache(8192)
@@ -30,9 +32,8 @@ class NetworkSet:
     def __init__(self, networks: Iterable[str]) -> None:
         by_shift: dict[tuple[int, int], set[int]] = {}
         for text in networks:
-            network = ip_network(text, strict=False)
-            shift = network.max_prefixlen - network.prefixlen
-            by_shift.setdefault((network.version, shift), set()).add(int(network.network_address) >> shift)
+            version, shift, head = read_network(text)
+            by_shift.setdefault((version, shift), set()).add(head)
         self._by_shift = tuple((version, shift, frozenset(heads)) for (version, shift), heads in by_shift.items())
 
     def __contains__(self, address: str) -> bool:

@@ -73,7 +73,6 @@ class PluginRegistry:
         try:
             config = read_config(kind.Config, use, opened_secrets(use, unseal))
             read_meta(use)
-            config = read_config(kind.Config, use, opened_secrets(use, unseal))
         except PluginFault as fault:
             # Without the cause: a model's own words may hold what the user wrote.
             raise _refused(fault) from None

@@ -21,7 +21,7 @@ from headgate.gateway.errors import BadMatch
 from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.steps import Steps
-from headgate.gateway.table.chunks import FindPrevious
+from headgate.gateway.table.chunks import STEP_BYTES, FindPrevious
 from headgate.gateway.table.conditions import and_body
 from headgate.gateway.table.match import (
     MatchPath,
@@ -43,8 +43,10 @@ _log = logging.getLogger(__name__)
 MakeChain = Callable[[Sequence[PluginUse], str, PathMatch], "PluginChain | None"]
 """Makes the plugins of a route, known as `host|route name`, for its paths; raises PluginRefused."""
 
-ROUTES_AT_ONCE = 64
-"""Routes compiled between two turns of the event loop: about a millisecond."""
+_PLUGINS_COST = 8
+"""A byte of a route with plugins takes so much longer to compile: it may be a part of a pattern."""
+_KNOWN_BYTES = 50
+"""What a route that did not change costs."""
 
 
 def no_plugins(uses: Sequence[PluginUse], scope: str, path: PathMatch) -> "PluginChain | None":
@@ -132,10 +134,19 @@ def compile_host(
     if previous and previous.compiled.tls is tls:
         known = dict(zip(split_host(previous.raw)[1], previous.compiled.routes, strict=True))
     routes: list[tuple[PathRule, CompiledRoute]] = []
+    size = 0
     for raw_route in raw_routes:
-        rule, route = known.get(raw_route) or compile_route(host, decode_route(raw_route), holders, guard, make_chain)
+        bound = known.get(raw_route)
+        if bound is None:
+            decoded = decode_route(raw_route)
+            bound = compile_route(host, decoded, holders, guard, make_chain)
+            size += len(raw_route) * (_PLUGINS_COST if decoded.plugins else 1)
+        else:
+            size += _KNOWN_BYTES
+        rule, route = bound
         routes.append((rule._replace(position=len(routes)), route))
-        if len(routes) % ROUTES_AT_ONCE == 0:
+        if size > STEP_BYTES:
+            size = 0
             yield
     match = yield from index_paths(routes)
     return host, CompiledHost(routes, match, tls, falls_through=fields.falls_through)

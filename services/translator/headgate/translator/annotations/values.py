@@ -14,7 +14,7 @@ import yaml
 from cryptography import x509
 from yaml.events import AliasEvent
 
-from headgate.common.patterns import compile_pattern
+from headgate.common.patterns import bounded_patterns, compile_pattern
 from headgate.common.table import Compare, Condition, HashKey, Not, Operator, PluginUse, Subject
 from headgate.common.table.route import RetryCondition
 
@@ -168,6 +168,7 @@ def regex(text: str) -> str:
 def lines_about(subject: Subject) -> Callable[[str], tuple[Condition, ...]]:
     """Return the reader of one comparison a line: `name=value`, `name~regex`, `name`; `!` before it negates."""
 
+    @bounded_patterns()
     def read(text: str) -> tuple[Condition, ...]:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         if not lines:

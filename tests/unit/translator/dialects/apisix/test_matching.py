@@ -43,6 +43,24 @@ def test_a_rule_that_cannot_be_read_costs_itself_alone() -> None:
     assert table.is_accepted()
 
 
+def test_a_rule_that_asks_for_too_many_routes_is_refused_and_others_are_served() -> None:
+    many = rule("many", *[f"/{n}" for n in range(101)], hosts=[f"h{n}.com" for n in range(100)])
+    table = Translated(route(rule("first", "/x"), many, rule("last", "/y")))
+    assert table.errors() == ["spec.http[1].match"]
+    assert "asks for 10100 routes (hosts times paths), and an object has 10000 at most" in table.problems()[0].message
+    assert table.winner("a.com/x") == "route first"
+    assert table.winner("a.com/y") == "route last"
+
+
+def test_patterns_of_a_rule_have_a_bound_together() -> None:
+    exprs = [
+        {"subject": {"scope": "Path"}, "op": "RegexMatch", "value": f"[a-z]{{900}}{number}"} for number in range(50)
+    ]
+    (first, *_) = Translated(route(rule("r", "/x", match_exprs=exprs))).problems()
+    assert first.field == "spec.http[0].match.exprs[42].value"
+    assert "is one pattern too many" in first.message
+
+
 # Order
 
 

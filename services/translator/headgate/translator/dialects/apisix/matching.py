@@ -11,6 +11,7 @@ from ipaddress import ip_network
 from typing import NamedTuple
 from urllib.parse import quote
 
+from headgate.common.patterns import bounded_patterns
 from headgate.common.problems import Problem
 from headgate.common.table import ANY_HOST, Compare, Condition, Operator, PathMatch, PathType, Subject
 from headgate.translator.dialects.apisix.exprs import all_of, read_expr
@@ -48,6 +49,7 @@ class MatchRule(NamedTuple):
         return all_of([*([path.when] if path.when else ()), *self.conditions])
 
 
+@bounded_patterns()
 def read_match(match: Match, field: str, problems: list[Problem]) -> MatchRule | None:
     """Return what a rule takes; None where some of it cannot be read, which goes to `problems`."""
     found: list[Problem] = []

@@ -34,6 +34,8 @@ from headgate.translator.fragment import BackendUse, Fragment, RefusalRef, Route
 
 KIND = "ApisixRoute"
 DEFAULT_WEIGHT = 100
+MAX_ROUTES = 10_000
+"""Hosts times paths of all rules of an object: a few kilobytes could ask for millions."""
 
 
 class _Rest(Model):
@@ -58,7 +60,7 @@ def translate_route(ref: ObjectRef, manifest: JsonObject, context: Context) -> F
     problems += annotated.problems if annotated is not None else ()
     http, stream = spec.each("http", HttpRule), spec.each("stream", StreamRule)
     _check_names([*http, *stream], problems)
-    rules = [_Rule(ref, part, context, annotated, problems) for part in http]
+    rules = list(_within_bounds([_Rule(ref, part, context, annotated, problems) for part in http], problems))
     streams = [found for part in stream if (found := translate_stream(ref, part, context, problems))]
     return Fragment(
         identity=identify(ref, manifest),
@@ -79,6 +81,21 @@ def _check_names(rules: "list[Part[HttpRule] | Part[StreamRule]]", problems: lis
             problems.append(warn("DuplicateName", f"{rule.field}.name", message, rule.value.name))
 
 
+def _within_bounds(rules: "list[_Rule]", problems: list[Problem]) -> "Iterator[_Rule]":
+    """Yield the rules that an object may have, and tell of the others."""
+    left = MAX_ROUTES
+    for rule in rules:
+        if rule.size > left:
+            message = (
+                f"asks for {rule.size} routes (hosts times paths), and an object has {MAX_ROUTES} at most: write hosts "
+                "as *.example.com, or spread them over several objects"
+            )
+            problems.append(refuse("TooManyRoutes", f"{rule.field}.match", message))
+        else:
+            left -= rule.size
+            yield rule
+
+
 class _Rule:
     """One rule for HTTP requests."""
 
@@ -90,16 +107,21 @@ class _Rule:
         annotated: ApisixAnnotations | None,
         problems: list[Problem],
     ) -> None:
-        self._ref, self._rule, self._field = ref, part.value, part.field
+        self._ref, self._rule, self.field = ref, part.value, part.field
         self._annotated = annotated
         self._context, self._problems = context, problems
-        self._match = read_match(self._rule.match, f"{self._field}.match", problems)
+        self._match = read_match(self._rule.match, f"{self.field}.match", problems)
         self._filter_fault = self._refuse_filter()
         plugins = self._read_plugins()
         self._plugins, self._split = plugins.uses, plugins.backends
         self._backends = self._shared_out(list(self._read_backends()))
         faults = [*plugins.faults, *filter(None, (self._filter_fault,))]
         self._refusal = self._refuse(faults[0]) if faults else None
+
+    @property
+    def size(self) -> int:
+        """How many routes there are: one for each host and path."""
+        return len(self._match.hosts) * len(self._match.paths) if self._match is not None else 0
 
     def _refuse(self, fault: str) -> RefusalRef:
         ref, name = self._ref, f"{self._ref.name}/{self._rule.name}"
@@ -113,7 +135,7 @@ class _Rule:
             "Lua is not run here: say it with match.exprs (scopes Query, Header, Cookie, Path, Body, Variable), or "
             "with the plugin traffic-split or workflow; until then requests of this rule are refused"
         )
-        self._problems.append(refuse("UnsupportedField", f"{self._field}.match.filter_func", message))
+        self._problems.append(refuse("UnsupportedField", f"{self.field}.match.filter_func", message))
         return "filter_func cannot be followed"
 
     # Plugins
@@ -122,8 +144,8 @@ class _Rule:
         rule, namespace = self._rule, self._ref.namespace
         shared, faults = self._shared_plugins()
         own = [
-            *sources(rule.plugins, f"{self._field}.plugins", namespace),
-            *authentication(rule.authentication, f"{self._field}.authentication", namespace),
+            *sources(rule.plugins, f"{self.field}.plugins", namespace),
+            *authentication(rule.authentication, f"{self.field}.authentication", namespace),
         ]
         names = {source.plugin.name for source in own if source.plugin.enable}
         theirs: list[Problem] = []
@@ -132,9 +154,9 @@ class _Rule:
         for problem in theirs:
             if problem.severity == "error":
                 where = f"ApisixPluginConfig {self._config_name}"
-                told = problem.model_copy(update={"field": f"{self._field}.plugin_config_name", "value": None})
+                told = problem.model_copy(update={"field": f"{self.field}.plugin_config_name", "value": None})
                 self._problems.append(told.model_copy(update={"message": f"{where}: {problem}"}))
-        field = f"{self._field}.plugin_config_name"
+        field = f"{self.field}.plugin_config_name"
         theirs_used = (use._replace(name_field=field, port_field=field) for use in inherited.backends)
         uses = {use.name: use for use in (*self._annotated_plugins(), *inherited.uses, *mine.uses)}
         unreadable = self._annotated.unreadable if self._annotated is not None else ()
@@ -159,7 +181,7 @@ class _Rule:
         manifest = find_referenced(lookups, PLUGIN_CONFIGS, namespace, name, self._context.settings)
         if manifest is None:
             message = f"ApisixPluginConfig {self._config_name} not found, or it is another controller's"
-            field = f"{self._field}.plugin_config_name"
+            field = f"{self.field}.plugin_config_name"
             self._problems.append(refuse("PluginConfigNotFound", field, message, name))
             return [], (message,)
         theirs: list[Problem] = []
@@ -172,7 +194,7 @@ class _Rule:
     def _read_backends(self) -> Iterator[_Backend]:
         ref, settings = self._ref, self._context.settings
         for index, written in enumerate(self._rule.backends):
-            field = f"{self._field}.backends[{index}]"
+            field = f"{self.field}.backends[{index}]"
             backend = ServiceBackend(
                 ref.cluster,
                 ref.namespace,
@@ -186,7 +208,7 @@ class _Rule:
             yield _Backend(backend, DEFAULT_WEIGHT if written.weight is None else written.weight, use)
         for index, named in enumerate(self._rule.upstreams):
             nodes = NodesBackend(ref.cluster, ref.namespace, named.name, settings)
-            field = f"{self._field}.upstreams[{index}].name"
+            field = f"{self.field}.upstreams[{index}].name"
             yield _Backend(
                 nodes, DEFAULT_WEIGHT if named.weight is None else named.weight, BackendUse(nodes, field, field)
             )
@@ -225,7 +247,7 @@ class _Rule:
         yield from (backend.use for backend in self._backends)
         yield from self._split
         if self._refusal is not None:
-            yield BackendUse(self._refusal, self._field, self._field)
+            yield BackendUse(self._refusal, self.field, self.field)
 
     # Claims
 
@@ -261,6 +283,6 @@ class _Rule:
             plugins=() if self._refusal is not None else self._plugins,
             websocket=rule.websocket is not False,
             provenance=Provenance(
-                cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=self._field
+                cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=self.field
             ),
         )

@@ -1,5 +1,6 @@
 """One ApisixTls to one fragment: the certificate of its hosts, and what is asked of their clients."""
 
+from headgate.common.patterns import bounded_patterns
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import ClientAuth, TlsPolicy
@@ -67,6 +68,7 @@ def _refuse_secret(
     problems.append(refuse(reason, f"{field}.name", message, shown(written.name)))
 
 
+@bounded_patterns()
 def _policy(ref: ObjectRef, client: Client, context: Context, problems: list[Problem]) -> TlsPolicy | None:
     """Return what is asked of clients. What cannot be read lets nobody in: authorities are then those of no one."""
     patterns = []

@@ -5,6 +5,7 @@ from ipaddress import ip_network
 from math import isfinite
 from typing import Any
 
+from headgate.common.patterns import bounded_patterns
 from headgate.common.plugins.expressions import Comparison, Expression, parse_expressions
 from headgate.common.problems import Problem
 from headgate.common.table import AllOf, AnyOf, Compare, Condition, Not, Operator
@@ -26,6 +27,7 @@ _OPERATORS = {
 }
 
 
+@bounded_patterns()
 def read_vars(written: tuple[Any, ...], field: str, problems: list[Problem]) -> list[Condition]:
     """Return what requests have to satisfy, all of it; mistakes go to `problems`."""
     if written and isinstance(written[0], str):
