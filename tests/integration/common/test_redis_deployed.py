@@ -1,0 +1,97 @@
+"""Three Redis servers and three Sentinels on the files of `deploy/redis/`, with TLS and users: lost and restarted."""
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from fakes.redis import eventually, has_tls, linked
+from fakes.redis_deployed import SERVICE, DeployedRedis, DeployedServer, deployed_redis
+from fakes.waiting import until
+from headgate.common.errors import Conflict, StoreUnavailable
+from headgate.common.heartbeats import Heartbeat
+from headgate.common.snapshot import TableImage, Version
+from headgate.common.stores.redis.stores import tables_on
+from headgate.common.stores.redis.target import Login
+from headgate.common.stores.tables import TableStores
+from headgate.common.table import VirtualHost
+from headgate.common.tasks import cancel
+from headgate.translator.publisher import Draft, Publisher
+from headgate.translator.retention import Retention
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not has_tls(), reason="this redis-server was built without TLS"),
+]
+BOUND_S = 60.0
+
+
+async def publish(tables: TableStores, host: str) -> Version:
+    """Publish as a translator does that was just started: again and again until it is done."""
+    publisher = Publisher(tables.snapshots, "default", Retention(10))
+    async with asyncio.timeout(BOUND_S):
+        while True:
+            try:
+                version = await publisher.publish(Draft(TableImage([VirtualHost(host=host, routes=())]).chunks()))
+            except (Conflict, StoreUnavailable):
+                await asyncio.sleep(0.05)
+            else:
+                assert version is not None
+                return version
+
+
+async def follow(tables: TableStores, seen: list[Version]) -> None:
+    async for pointer in tables.snapshots.follow("default"):
+        seen.append(pointer.version)
+
+
+async def primary_of(deployed: DeployedRedis) -> DeployedServer:
+    [primary] = [each for each in deployed.servers if (await deployed.replication(each))["role"] == "master"]
+    return primary
+
+
+async def test_a_failover_and_restarts_leave_versions_in_order(tmp_path: Path) -> None:
+    async with (
+        deployed_redis(tmp_path) as deployed,
+        linked(deployed.target("translator")) as writing,
+        linked(deployed.target("gateway")) as reading,
+    ):
+        tables, gateway, seen = tables_on(writing), tables_on(reading), list[Version]()
+        following = asyncio.create_task(follow(gateway, seen))
+        first = await publish(tables, "a.example")
+        lost = deployed.servers[0]
+        await lost.kill()
+        second = await publish(tables, "b.example")
+        assert second.epoch > first.epoch
+        # Its file was written before the failover, the others' since: each starts on what it finds there.
+        await lost.start()
+        await eventually(lambda: deployed.is_replica(lost), BOUND_S)
+        chosen = await primary_of(deployed)
+        await chosen.kill()
+        await chosen.start()
+        third = await publish(tables, "c.example")
+        assert third.epoch > second.epoch
+        assert second in await tables.snapshots.versions("default")  # the file of what was written holds it
+        await until(lambda: seen[-1:] == [third])
+        assert seen == sorted(seen)
+        await gateway.heartbeats.beat(
+            Heartbeat(replica="g", worker=0, table="default", version=third, at=datetime.now(UTC))
+        )
+        assert [beat.version for beat in await tables.heartbeats.live()] == [third]
+        await cancel(following)
+        await check_sentinels(deployed)
+
+
+async def check_sentinels(deployed: DeployedRedis) -> None:
+    """Whoever may ask the Sentinels may do nothing else there, and nobody without a login asks."""
+    asker, sentinel = deployed.target("").sentinel_login, deployed.sentinels[0]
+    for words in (
+        ("SENTINEL", "FAILOVER", SERVICE),
+        ("SENTINEL", "REMOVE", SERVICE),
+        ("SENTINEL", "SET", SERVICE, "quorum", "1"),
+    ):
+        with pytest.raises(StoreUnavailable, match="no permissions"):
+            await deployed.ask(sentinel, asker, *words)
+    with pytest.raises(StoreUnavailable, match="Authentication required"):
+        await deployed.ask(sentinel, Login(), "SENTINEL", "MASTER", SERVICE)
