@@ -389,6 +389,20 @@ def test_a_policy_for_what_is_not_served_says_so_of_each_target() -> None:
     assert said == [("Accepted", "True", "TargetsNotServed"), ("Programmed", "False", "TargetsNotServed")]
 
 
+def test_a_policy_for_one_that_is_served_and_one_that_is_not_tells_them_apart() -> None:
+    waiting = Problem(severity=Severity.INFO, reason="TargetsNotServed", field="spec.targetRefs[1]", message="not so")
+    known = facts(waiting, ancestors=TARGETS)
+    assert ancestors(known) == [
+        (ONE, "Accepted", "True", "Accepted"),
+        (ONE, "Programmed", "True", "Programmed"),
+        (OTHER, "Accepted", "True", "TargetsNotServed"),
+        (OTHER, "Programmed", "False", "TargetsNotServed"),
+    ]
+    wanted = report(known, None, TWO, None)
+    assert told(wanted, ConditionType.ACCEPTED)[1:3] == ("True", "Accepted")
+    assert programmed(wanted) == ("True", "Programmed")
+
+
 # Ancestors of policies
 
 ONE, OTHER = (AncestorRef("", "Service", "default", name) for name in ("one", "two"))

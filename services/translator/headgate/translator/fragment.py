@@ -251,6 +251,10 @@ class Ancestor(NamedTuple):
         errors = (problem for problem in problems if problem.severity is Severity.ERROR)
         return [one for one in errors if one.field.startswith(self.field) or not one.field.startswith(others)]
 
+    def unserved_in(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Return what of a policy's problems says that this object is not served, which is nobody's fault."""
+        return [one for one in problems if one.reason == TARGETS_NOT_SERVED and self.field.startswith(one.field)]
+
 
 @dataclass(frozen=True, slots=True)
 class Fragment:

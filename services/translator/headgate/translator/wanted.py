@@ -40,8 +40,6 @@ EVENTS_AGE = timedelta(hours=1)
 """API servers keep Events for an hour."""
 MAX_WITHDRAWN = 16
 _NAMED = 3
-_SAID_OF_WHAT_IS_WELL = (SERVED_BY_NAMESAKE, TARGETS_NOT_SERVED)
-"""Reasons that stand in the condition of an object with nothing wrong."""
 HELD_BACK = "HeldBack"
 """Reason of an object that waits because the fleet went back from a table with it."""
 
@@ -146,14 +144,16 @@ def report(
 
 
 def _revision(facts: Facts, before: Wanted | None) -> Version | None:
-    if not facts.condition.is_accepted or _is_in_no_table(facts.condition):
+    if not facts.condition.is_accepted or _is_in_no_table(facts):
         return None
     is_as_before = before is not None and before.is_accepted and before.content == facts.content
     return before.revision if before and is_as_before and before.revision else facts.version
 
 
-def _is_in_no_table(condition: Condition) -> bool:
-    return any(problem.reason == TARGETS_NOT_SERVED for problem in condition.problems)
+def _is_in_no_table(facts: Facts) -> bool:
+    problems = facts.condition.problems
+    is_said = any(problem.reason == TARGETS_NOT_SERVED for problem in problems)
+    return is_said and all(ancestor.unserved_in(problems) for ancestor in facts.ancestors)
 
 
 def _withdrawn(
@@ -184,7 +184,8 @@ def _accepted(facts: Facts) -> Saying:
         return _say(ConditionType.ACCEPTED, "False", reason, _texts(wrong or condition.problems))
     if wrong:
         return _say(ConditionType.ACCEPTED, "True", "ServedInPart", _texts(wrong))
-    if elsewhere := [problem for problem in condition.problems if problem.reason in _SAID_OF_WHAT_IS_WELL]:
+    said = (SERVED_BY_NAMESAKE, TARGETS_NOT_SERVED) if _is_in_no_table(facts) else (SERVED_BY_NAMESAKE,)
+    if elsewhere := [problem for problem in condition.problems if problem.reason in said]:
         return _say(ConditionType.ACCEPTED, "True", elsewhere[0].reason, _texts(elsewhere))
     return _say(ConditionType.ACCEPTED, "True", "Accepted", "")
 
@@ -198,10 +199,12 @@ def _for_ancestors(facts: Facts, programmed: Saying) -> Iterator[Saying]:
         elif wrong:
             said = _say(ConditionType.ACCEPTED, "False", wrong[0].reason, _texts(wrong))
             yield said._replace(ancestor=ancestor.ref)
-        else:
-            is_waiting = _is_in_no_table(facts.condition)
-            said = _accepted(facts) if is_waiting else _say(ConditionType.ACCEPTED, "True", "Accepted", "")
+        elif unserved := ancestor.unserved_in(facts.condition.problems):
+            said = _say(ConditionType.ACCEPTED, "True", TARGETS_NOT_SERVED, _texts(unserved))
             yield said._replace(ancestor=ancestor.ref)
+            yield _in_no_table(TARGETS_NOT_SERVED)._replace(ancestor=ancestor.ref)
+        else:
+            yield _say(ConditionType.ACCEPTED, "True", "Accepted", "")._replace(ancestor=ancestor.ref)
             yield programmed._replace(ancestor=ancestor.ref)
 
 
@@ -216,7 +219,7 @@ def _programmed(facts: Facts, revision: Version | None, fleet: Fleet, before: Wa
     what = ConditionType.PROGRAMMED
     if revision is None:
         reason = TARGETS_NOT_SERVED if facts.condition.is_accepted else "NotAccepted"
-        return _say(what, "False", reason, "nothing of it is in the table")
+        return _in_no_table(reason)
     if facts.pinned is not None and facts.pinned < revision:
         text = f"the table is pinned to revision {facts.pinned}; this waits, in revision {revision}, to be unpinned"
         return _say(what, "False", "TablePinned", text)
@@ -232,6 +235,10 @@ def _programmed(facts: Facts, revision: Version | None, fleet: Fleet, before: Wa
         return _say(what, "False", "Pending", text)
     text = f"revision {revision} was served by {_all(len(fleet.replicas))} when this was written"
     return _kept(before, revision) or _say(what, "True", "Programmed", text)
+
+
+def _in_no_table(reason: str) -> Saying:
+    return _say(ConditionType.PROGRAMMED, "False", reason, "nothing of it is in the table")
 
 
 def _rolling_out(rollout: Rollout, revision: Version, count: int) -> tuple[str, str]:

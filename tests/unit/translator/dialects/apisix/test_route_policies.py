@@ -150,8 +150,18 @@ def test_an_http_route_is_taken_for_a_target_and_told_not_to_be_served_yet() -> 
     table = served(policy("policy", target, vars=[HEADER]))
     assert takes(table) == "web"
     (problem,) = table.problems("policy")
-    assert (problem.reason, problem.field) == ("UnsupportedTarget", "spec.targetRefs[0].kind")
-    assert "HTTPRoutes are not served yet" in problem.message
+    assert (problem.severity, problem.reason) == (Severity.INFO, "TargetsNotServed")
+    assert str(problem).startswith("spec.targetRefs[0]: checked, and not in force for HTTPRoute web: ")
+    assert table.is_accepted("policy")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [{"group": "apps", "kind": "HTTPRoute"}, {"group": "", "kind": "Service"}, {"group": "", "kind": "Ingress"}],
+)
+def test_what_can_be_no_target_is_refused(target: dict[str, str]) -> None:
+    table = served(policy("policy", {"name": "web", **target}, vars=[HEADER]))
+    assert told(table) == [("UnsupportedTarget", "spec.targetRefs[0].kind")]
     assert not table.is_accepted("policy")
 
 

@@ -378,8 +378,8 @@ ROUTE_POLICY_FIELDS: Final = (
     ),
     FieldVerdict(
         fields=("targetRefs[].kind",),
-        likeness=Likeness.REFUSED,
-        note="HTTPRoutes are not served yet",
+        likeness=Likeness.UNUSED,
+        note="checked, and told with the reason `TargetsNotServed`: HTTPRoutes are not served yet",
         value="HTTPRoute",
         label="… of kind `HTTPRoute`",
     ),

@@ -22,7 +22,7 @@ from headgate.translator.dialects.apisix.targets import (
     read_targets,
 )
 from headgate.translator.dialects.apisix.vars import read_vars
-from headgate.translator.fragment import Fragment
+from headgate.translator.fragment import TARGETS_NOT_SERVED, Fragment
 from headgate.translator.graph import Lookups
 from headgate.translator.manifest import as_text, metadata
 from headgate.translator.policies import NO_ROUTE_POLICY, RoutePolicy
@@ -92,10 +92,12 @@ def _is_foreign(context: Context, namespace: str, target: Target) -> bool:
 
 def _judge(context: Context, ref: ObjectRef, target: Target, policy: RoutePolicy) -> list[Problem]:
     assert context.lookups is not None
-    if (target.group, target.kind) != SERVED_ROUTES:
-        what = "HTTPRoutes are not served yet" if (target.group, target.kind) == _HTTP_ROUTE else "cannot be a target"
-        message = f"{what}; name an Ingress of group {SERVED_ROUTES[0]}"
+    if (target.group, target.kind) not in (SERVED_ROUTES, _HTTP_ROUTE):
+        message = f"cannot be a target; name an Ingress of group {SERVED_ROUTES[0]}"
         return [refuse("UnsupportedTarget", f"{target.field}.kind", message, target.kind)]
+    if (target.group, target.kind) == _HTTP_ROUTE:
+        message = f"checked, and not in force for HTTPRoute {target.name}: HTTPRoutes are not served"
+        return [Problem(severity=Severity.INFO, reason=TARGETS_NOT_SERVED, field=target.field, message=message)]
     what = f"Ingress {ref.namespace}/{target.name}"
     if context.find_ingress(context.lookups, ref.namespace, target.name, context.settings) is None:
         return [not_found(target, f"{what} not found")]
