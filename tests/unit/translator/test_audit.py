@@ -210,11 +210,11 @@ def test_a_plugin_config_of_gateway_api_is_ignored_and_a_wrong_plugin_in_it_refu
     assert said["plugins[limit-count]"].verdict is Verdict.REFUSED
 
 
-def test_a_policy_for_an_http_route_is_refused_and_the_rest_of_it_honoured() -> None:
+def test_a_policy_for_an_http_route_is_in_force_nowhere() -> None:
     target = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "web"}
     spec = {"targetRefs": [target], "priority": 1, "vars": [["arg_a", "==", "1"]]}
     said = audited(resource("HTTPRoutePolicy", "web", spec, version="v1alpha1"))
-    assert said["targetRefs[].kind=HTTPRoute"].verdict is Verdict.REFUSED
+    assert said["targetRefs[].kind=HTTPRoute"].verdict is Verdict.IGNORED
     assert said["priority"].verdict is Verdict.HONOURED
     assert said["vars"].verdict is Verdict.HONOURED
 
