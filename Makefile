@@ -10,7 +10,7 @@ BESIDE := -n 4 --dist loadfile
 HOT    := $(shell find services/gateway/headgate/gateway -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help install accelerate up test cluster-test soak check crds format lock bench clean
+.PHONY: help install accelerate up test cluster-test soak check crds manifests format lock bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,10 +52,14 @@ check: $(STAMP) ## Everything that is checked without running: format, lint, typ
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 	$(BIN)/python -m headgate.translator.dialects.apisix.crds --check crds
+	$(BIN)/python deploy/manifests/render.py --check
 	$(BIN)/python .ci/licences.py
 
 crds: $(STAMP) ## Write crds/ as the models of the resources have it
 	$(BIN)/python -m headgate.translator.dialects.apisix.crds crds
+
+manifests: $(STAMP) ## Write deploy/manifests/ as the chart has it, with helm or what HELM names
+	$(BIN)/python deploy/manifests/render.py
 
 bench: $(ENGINE) ## Measure beside nginx, HAProxy and Envoy; ARGS='--quick' is short, ARGS=--help says more
 	$(BIN)/python -m bench $(ARGS)

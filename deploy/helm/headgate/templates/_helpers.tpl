@@ -1,0 +1,230 @@
+{{- define "headgate.name" -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if .Values.fullnameOverride }}{{ .Values.fullnameOverride }}
+{{- else if contains $name .Release.Name }}{{ .Release.Name }}
+{{- else }}{{ printf "%s-%s" .Release.Name $name }}{{ end -}}
+{{- end }}
+
+{{/* The name of a cluster-scoped object: two releases of one name in two namespaces do not share it. */}}
+{{- define "headgate.clusterName" -}}
+{{ printf "%s-%s" .Release.Namespace (include "headgate.name" .) }}
+{{- end }}
+
+{{- define "headgate.selector" -}}
+app.kubernetes.io/name: {{ default .root.Chart.Name .root.Values.nameOverride }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+{{- with .component }}
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+{{- end }}
+
+{{- define "headgate.labels" -}}
+{{ include "headgate.selector" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
+{{- end }}
+
+{{/* metadata of an object of the release's namespace: root, name (a suffix), component */}}
+{{- define "headgate.metadata" -}}
+name: {{ include "headgate.name" .root }}{{ with .name }}-{{ . }}{{ end }}
+namespace: {{ .root.Release.Namespace }}
+labels: {{- include "headgate.labels" . | nindent 2 }}
+{{- end }}
+
+{{/* What a null in the values stands for; "true" or nothing where it is a switch. */}}
+{{- define "headgate.has" -}}
+{{- $mode := .root.Values.mode -}}
+{{- $by := dict
+  "nats" (list "all-in-one" "central")
+  "translator" (list "all-in-one" "central" "tenant")
+  "watcher" (list "all-in-one" "edge" "tenant")
+  "gateway" (list "all-in-one" "edge" "tenant")
+  "ingressClass" (list "all-in-one" "edge")
+  "clusterScoped" (list "all-in-one" "edge")
+  "tls" (list "central")
+-}}
+{{- $given := dict
+  "nats" .root.Values.nats.enabled
+  "gateway" .root.Values.gateway.enabled
+  "ingressClass" .root.Values.ingressClass.create
+  "clusterScoped" .root.Values.watchClusterScoped
+  "tls" .root.Values.nats.tls.enabled
+-}}
+{{- $set := get $given .what -}}
+{{- if kindIs "bool" $set }}{{ if $set }}true{{ end }}
+{{- else if has $mode (get $by .what) }}true
+{{- else if and (eq .what "tls") (contains "tls://" .root.Values.nats.url) }}true{{ end -}}
+{{- end }}
+
+{{- define "headgate.cluster" -}}
+{{- if .Values.cluster }}{{ .Values.cluster }}{{ else if eq .Values.mode "tenant" }}{{ .Release.Namespace }}{{ else }}local{{ end -}}
+{{- end }}
+
+{{- define "headgate.namespaces" -}}
+{{- if .Values.namespaces }}{{ toJson .Values.namespaces }}
+{{- else if eq .Values.mode "tenant" }}{{ toJson (list .Release.Namespace) }}
+{{- else }}[]{{ end -}}
+{{- end }}
+
+{{- define "headgate.image" -}}
+{{ .root.Values.image.registry }}/{{ .image }}:{{ default .root.Chart.AppVersion .root.Values.image.tag }}
+{{- end }}
+
+{{- define "headgate.watcherAccount" -}}
+{{ default (printf "%s-watcher" (include "headgate.name" .)) .Values.watcher.serviceAccount.name }}
+{{- end }}
+
+{{- define "headgate.natsReplicas" -}}
+{{ default (ternary 3 1 (eq .Values.mode "central")) .Values.nats.replicas | int }}
+{{- end }}
+
+{{- define "headgate.natsUrl" -}}
+{{- if include "headgate.has" (dict "root" . "what" "nats") -}}
+{{- $name := include "headgate.name" . -}}
+{{- $scheme := ternary "tls" "nats" (not (empty (include "headgate.has" (dict "root" . "what" "tls")))) -}}
+{{- $servers := list -}}
+{{- range $i := until (include "headgate.natsReplicas" . | int) -}}
+{{- $servers = append $servers (printf "%s://%s-nats-%d.%s-nats.%s.svc:4222" $scheme $name $i $name $.Release.Namespace) -}}
+{{- end -}}
+{{ join "," $servers }}
+{{- else -}}
+{{ required "nats.url: the NATS servers that this release uses, such as tls://nats.example:4222" .Values.nats.url }}
+{{- end -}}
+{{- end }}
+
+{{- define "headgate.watcherUser" -}}
+{{ default (printf "watcher-%s" (include "headgate.cluster" .)) .Values.nats.auth.users.watcher }}
+{{- end }}
+
+{{- define "headgate.natsClusters" -}}
+{{ toJson (default (list (include "headgate.cluster" .)) .Values.nats.clusters) }}
+{{- end }}
+
+{{/* Users of the servers of this release. */}}
+{{- define "headgate.natsUsers" -}}
+{{- $users := list "admin" "system" "translator" "gateway" "reader" -}}
+{{- range include "headgate.natsClusters" . | fromJsonArray }}{{ $users = append $users (printf "watcher-%s" .) }}{{ end -}}
+{{ toJson $users }}
+{{- end }}
+
+{{- define "headgate.passwordVariable" -}}
+{{ . | upper | replace "-" "_" }}_PASSWORD
+{{- end }}
+
+{{- define "headgate.generated" -}}
+{{ include "headgate.name" . }}-generated
+{{- end }}
+
+{{- define "headgate.natsSecret" -}}
+{{- if .Values.nats.auth.existingSecret }}{{ .Values.nats.auth.existingSecret }}
+{{- else if include "headgate.has" (dict "root" . "what" "nats") }}{{ include "headgate.generated" . }}
+{{- else }}{{ required "nats.auth.existingSecret: the Secret with the passwords of these users" .Values.nats.auth.existingSecret }}{{ end -}}
+{{- end }}
+
+{{- define "headgate.sealingSecret" -}}
+{{ default (include "headgate.generated" .) .Values.sealing.existingSecret }}
+{{- end }}
+
+{{/* What the Job makes: "pair", "passwords", both or nothing. */}}
+{{- define "headgate.made" -}}
+{{- $made := list -}}
+{{- $sealed := include "headgate.has" (dict "root" . "what" "gateway") -}}
+{{- if and $sealed (not .Values.sealing.existingSecret) }}{{ $made = append $made "pair" }}{{ end -}}
+{{- if and (include "headgate.has" (dict "root" . "what" "nats")) .Values.nats.auth.enabled (not .Values.nats.auth.existingSecret) -}}
+{{- $made = append $made "passwords" -}}
+{{- end -}}
+{{ join "," $made }}
+{{- end }}
+
+{{- define "headgate.natsServerSecret" -}}
+{{- if .Values.nats.tls.certManager.enabled }}{{ include "headgate.name" . }}-nats-server
+{{- else }}{{ required "nats.tls.serverSecret: the Secret with tls.crt, tls.key and ca.crt of the NATS servers; or have cert-manager make it (nats.tls.certManager)" .Values.nats.tls.serverSecret }}{{ end -}}
+{{- end }}
+
+{{- define "headgate.natsClientSecret" -}}
+{{- if and .Values.nats.tls.certManager.enabled (not .Values.nats.tls.clientSecret) }}{{ include "headgate.name" . }}-nats-client
+{{- else }}{{ required "nats.tls.clientSecret: the Secret with ca.crt, and with tls.crt and tls.key unless nats.tls.mutual is off" .Values.nats.tls.clientSecret }}{{ end -}}
+{{- end }}
+
+{{- define "headgate.webhookName" -}}
+{{ include "headgate.name" . }}-admission.{{ .Release.Namespace }}.svc
+{{- end }}
+
+{{/* A setting's value as text: lists with commas, whole numbers without an exponent. */}}
+{{- define "headgate.text" -}}
+{{- if kindIs "slice" . }}{{ $texts := list }}{{ range . }}{{ $texts = append $texts (include "headgate.text" .) }}{{ end }}{{ join "," $texts }}
+{{- else if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . }}
+{{- else }}{{ toString . }}{{ end -}}
+{{- end }}
+
+{{/* Settings as variables: those of the component, then the user's for all services, then the user's for this one. */}}
+{{- define "headgate.variables" -}}
+{{- $settings := mergeOverwrite (dict) .settings (deepCopy .root.Values.settings) (deepCopy (get .root.Values .component).settings) -}}
+{{- range $name, $value := $settings }}
+- name: HEADGATE_{{ upper $name }}
+  value: {{ include "headgate.text" $value | quote }}
+{{- end }}
+{{- end }}
+
+{{- define "headgate.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- define "headgate.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
+
+{{- define "headgate.placement" -}}
+{{- with .nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- end }}
+
+{{- define "headgate.podMetadata" -}}
+labels: {{- include "headgate.labels" . | nindent 2 }}
+{{- with .root.Values.podLabels }}
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.podAnnotations }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Replicas over nodes and zones, as far as possible. */}}
+{{- define "headgate.spread" -}}
+{{- $selector := include "headgate.selector" . -}}
+{{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+- topologyKey: {{ . }}
+  maxSkew: 1
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector:
+    matchLabels: {{- $selector | nindent 6 }}
+{{- end }}
+{{- end }}
+
+{{- define "headgate.disruption" -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  {{- include "headgate.metadata" . | nindent 2 }}
+spec:
+  maxUnavailable: {{ default 1 .maxUnavailable }}
+  selector:
+    matchLabels: {{- include "headgate.selector" . | nindent 6 }}
+{{- end }}
