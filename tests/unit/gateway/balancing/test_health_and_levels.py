@@ -55,6 +55,17 @@ def test_a_mark_reaches_all_upstreams_that_share_the_endpoint() -> None:
     assert set(tally(second, 4)) == {3}
 
 
+def test_an_endpoint_knows_the_living_of_many_upstreams() -> None:
+    world = World()
+    kept = []
+    for _ in range(40):
+        kept.append(world.balancer(endpoint(1), endpoint(2)))
+        world.balancer(endpoint(1), endpoint(2))
+    slot_of(kept[0], 1).mark(is_healthy=False)
+    assert all(set(tally(balancer, 4)) == {2} for balancer in kept)
+    assert len(slot_of(kept[0], 1)._users) <= 2 * len(kept) + 2
+
+
 def test_an_upstream_can_take_an_endpoint_out_for_itself() -> None:
     world = World()
     holder, other = UpstreamHolder(KEY), world.balancer(endpoint(1), endpoint(3))

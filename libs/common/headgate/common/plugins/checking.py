@@ -41,6 +41,7 @@ _TYPES = {
     "tuple_type": "a list",
 }
 """What pydantic wants where an error is of this type."""
+_NO_META = PluginMeta()
 
 
 def check_use(use: PluginUse, others: Collection[str] = ()) -> None:
@@ -87,9 +88,10 @@ def unknown_plugin(name: str, known: Collection[str], remedy: str) -> PluginFaul
 
 def read_meta(use: PluginUse) -> PluginMeta:
     """Return what a plugin is told under `_meta`. Raises PluginFault."""
-    config: Any = use.config
+    if META not in use.config:
+        return _NO_META
     try:
-        return PluginMeta.model_validate(config.get(META, {}) if isinstance(config, dict) else {})
+        return PluginMeta.model_validate(use.config[META])
     except ValidationError as error:
         raise _fault(PluginMeta, use.name, error.errors(include_url=False)[0], META) from None
 

@@ -59,7 +59,7 @@ class EndpointSlot:
         self._directory = directory
         self._is_healthy = True
         self._ejected_until = 0.0
-        self._users: tuple[ref[SlotUser], ...] = ()
+        self._users: tuple[ref[SlotUser], ...] | list[ref[SlotUser]] = ()
         self.is_suspect = False
         """Unhealthy, or ejected at some time that may be over: what plans look at first."""
         self.key = key
@@ -119,8 +119,14 @@ class EndpointSlot:
     def add_user(self, user: "tuple[ref[SlotUser]]") -> None:
         """Tell a balancer of changes for as long as it lives."""
         users = self._users
+        if len(users) & (len(users) - 1):
+            # Thousands of upstreams may send here: the dead are looked for each time that they have doubled.
+            assert isinstance(users, list)
+            users.extend(user)
+            return
         # Nearly all slots have one upstream, of which two revisions are there during a swap, and share its tuple.
-        self._users = (*[other for other in users if other() is not None], *user) if users else user
+        living = [other for other in users if other() is not None]
+        self._users = [*living, *user] if living else user
 
     @property
     def upstreams(self) -> list[str]:

@@ -10,6 +10,7 @@ class ClientControl(Plugin[ClientControlConfig]):
     name = "client-control"
     order = 22000
     Config = ClientControlConfig
+    is_shareable = True
 
     def on_request(self, request: Request) -> Response | None:
         """Refuse a body that is announced to be too long; one that turns out so is refused as it comes."""

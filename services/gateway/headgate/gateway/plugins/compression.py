@@ -41,6 +41,7 @@ class Compression(Plugin[C]):
 
     coding: ClassVar[str]
     """In Accept-Encoding and Content-Encoding."""
+    is_shareable = True
 
     def __init__(self, config: C, services: PluginServices) -> None:
         super().__init__(config, services)

@@ -13,6 +13,7 @@ class ConsumerRestriction(Plugin[ConsumerRestrictionConfig]):
     name = "consumer-restriction"
     order = 2400
     Config = ConsumerRestrictionConfig
+    is_shareable = True
     waits_for_consumer = True
 
     def __init__(self, config: ConsumerRestrictionConfig, services: PluginServices) -> None:

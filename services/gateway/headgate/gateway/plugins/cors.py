@@ -48,6 +48,7 @@ class Cors(Plugin[CorsConfig]):
     name: ClassVar[str] = "cors"
     order: ClassVar[int] = 4000
     Config: ClassVar[type[PluginConfig]] = CorsConfig
+    is_shareable: ClassVar[bool] = True
 
     def __init__(self, config: CorsConfig, services: PluginServices) -> None:
         super().__init__(config, services)

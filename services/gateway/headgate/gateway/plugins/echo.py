@@ -11,6 +11,7 @@ class Echo(Plugin[EchoConfig]):
     name = "echo"
     order = 412
     Config = EchoConfig
+    is_shareable = True
 
     def __init__(self, config: EchoConfig, services: PluginServices) -> None:
         super().__init__(config, services)

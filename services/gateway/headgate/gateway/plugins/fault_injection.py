@@ -17,6 +17,7 @@ class FaultInjection(Plugin[FaultInjectionConfig]):
     name = "fault-injection"
     order = 11000
     Config = FaultInjectionConfig
+    is_shareable = True
 
     def __init__(self, config: FaultInjectionConfig, services: PluginServices) -> None:
         super().__init__(config, services)

@@ -25,6 +25,7 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
     name = "forward-auth"
     order = 2002
     Config = ForwardAuthConfig
+    is_shareable = True
 
     def __init__(self, config: ForwardAuthConfig, services: PluginServices) -> None:
         super().__init__(config, services)

@@ -35,6 +35,7 @@ class HmacAuth(Authenticator[HmacAuthConfig]):
     name = "hmac-auth"
     order = 2530
     Config = HmacAuthConfig
+    is_shareable = True
     scheme = "hmac"
 
     def __init__(self, config: HmacAuthConfig, services: PluginServices) -> None:

@@ -23,6 +23,7 @@ from headgate.gateway.plugins.interface import (
     SendTo,
     no_metrics,
 )
+from headgate.gateway.plugins.keyed import Keyed
 from headgate.gateway.plugins.registry import PluginRegistry
 from headgate.gateway.plugins.shared_counts import CountersDirectory
 from headgate.gateway.plugins.shared_sessions import SessionsDirectory
@@ -30,6 +31,8 @@ from headgate.gateway.plugins.targets import Endpoints, NoEndpoints
 
 _FETCH_S = 5.0
 _MAX_PAGE = 64 << 20
+_SHARED_CHAINS = 1024
+"""Remembered for the next route that has the same plugins."""
 
 
 class PluginHost:
@@ -57,6 +60,8 @@ class PluginHost:
     ) -> None:
         self._unseal = unseal
         self._registry = PluginRegistry()
+        self._chains: Keyed[tuple[PluginChain | None]] = Keyed(_SHARED_CHAINS)
+        """Chains of several routes, by what their plugins are told."""
         self._session: aiohttp.ClientSession | None = None
         self._counters = CountersDirectory()
         self._sessions = SessionsDirectory()
@@ -76,8 +81,17 @@ class PluginHost:
         )
 
     def make_chain(self, uses: Sequence[PluginUse], scope: str, path: PathMatch) -> PluginChain | None:
-        """Make the plugins of a route, known as `host|route name`, for its paths; raises PluginRefused."""
-        return self._registry.chain(uses, replace(self._services, path=path), self._unseal, scope=scope)
+        """Make the plugins of a route, known as `host|route name`, for its paths; raises PluginRefused.
+
+        Routes whose plugins are told the same share one chain, where the plugins allow it.
+        """
+        if not self._registry.are_shareable(uses):
+            return self._registry.chain(uses, replace(self._services, path=path), self._unseal, scope=scope)
+        told = "".join(use.model_dump_json() for use in uses)
+        shared = self._chains.get(told)
+        if shared is None:
+            shared = self._chains.put(told, (self._registry.chain(uses, self._services, self._unseal),))
+        return shared[0]
 
     async def fetch(self, url: str) -> Response:
         """Get a page, for plugins that show it: with a 502 if it cannot be had."""

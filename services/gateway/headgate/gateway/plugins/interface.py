@@ -1,8 +1,9 @@
 """What a plugin is, and what it is given. `docs/plugins.md` teaches it; third-party plugins import from here only.
 
-A plugin is made once for each use in a route, when the table is compiled, and serves many requests at once. Its hooks
-are called on the event loop: they must not block. A hook that returns a value costs no task; one that returns an
-awaitable (an `async def`) makes that request, and no other, wait for it.
+A plugin is made once for each use in a route, when the table is compiled, and serves many requests at once; shareable
+ones once for all routes whose plugins are the same. Its hooks are called on the event loop: they must not block. A hook
+that returns a value costs no task; one that returns an awaitable (an `async def`) makes that request, and no other,
+wait for it.
 
 Request hooks run by `order`, greater first; response hooks and filters run the other way round, so that a plugin wraps
 those behind it. Response hooks see every answer, those of other plugins and of the gateway itself too, also where an
@@ -180,6 +181,9 @@ class Plugin(Generic[C]):
     waits_for_consumer: bool = False
     """True for one that runs behind those that recognise consumers, whatever its order, so that a consumer's own one
     stands in its place."""
+    is_shareable: ClassVar[bool] = False
+    """True for one of which routes that tell it the same may share one object: it keeps nothing of a route, and asks
+    for neither `scope` nor `path`."""
 
     def __init__(self, config: C, services: PluginServices) -> None:
         self.config = config

@@ -26,6 +26,7 @@ class JwtAuth(Authenticator[JwtAuthConfig]):
     name = "jwt-auth"
     order = 2510
     Config = JwtAuthConfig
+    is_shareable = True
     scheme = "Bearer"
 
     def __init__(self, config: JwtAuthConfig, services: PluginServices) -> None:

@@ -14,6 +14,7 @@ class KeyAuth(Authenticator[KeyAuthConfig]):
     name = "key-auth"
     order = 2500
     Config = KeyAuthConfig
+    is_shareable = True
     scheme = "apikey"
 
     def identify(self, request: Request) -> Identified:

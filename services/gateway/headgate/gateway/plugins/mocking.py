@@ -19,6 +19,7 @@ class Mocking(Plugin[MockingConfig]):
     name = "mocking"
     order = 10900
     Config = MockingConfig
+    is_shareable = True
 
     def __init__(self, config: MockingConfig, services: PluginServices) -> None:
         super().__init__(config, services)

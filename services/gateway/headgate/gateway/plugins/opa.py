@@ -24,6 +24,7 @@ class Opa(Plugin[OpaConfig]):
     name = "opa"
     order = 2001
     Config = OpaConfig
+    is_shareable = True
 
     async def on_request(self, request: Request) -> Response | None:
         """Ask, and refuse or go on."""

@@ -14,3 +14,4 @@ class Opentelemetry(Plugin[OpentelemetryConfig]):
     name = "opentelemetry"
     order = 12009
     Config = OpentelemetryConfig
+    is_shareable = True

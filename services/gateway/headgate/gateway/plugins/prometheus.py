@@ -15,3 +15,4 @@ class Prometheus(Plugin[PrometheusConfig]):
     name = "prometheus"
     order = 500
     Config = PrometheusConfig
+    is_shareable = True

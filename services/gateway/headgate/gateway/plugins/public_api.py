@@ -19,6 +19,7 @@ class PublicApi(Plugin[PublicApiConfig]):
     name = "public-api"
     order = 501
     Config = PublicApiConfig
+    is_shareable = True
 
     def on_request(self, request: Request) -> Response | Awaitable[Response]:
         """Answer."""

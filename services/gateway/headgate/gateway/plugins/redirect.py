@@ -13,6 +13,7 @@ class Redirect(Plugin[RedirectConfig]):
     name = "redirect"
     order = 900
     Config = RedirectConfig
+    is_shareable = True
 
     def __init__(self, config: RedirectConfig, services: PluginServices) -> None:
         super().__init__(config, services)

@@ -27,6 +27,7 @@ class RefererRestriction(Plugin[RefererRestrictionConfig]):
     name = "referer-restriction"
     order = 2990
     Config = RefererRestrictionConfig
+    is_shareable = True
     waits_for_consumer = True
 
     def __init__(self, config: RefererRestrictionConfig, services: PluginServices) -> None:

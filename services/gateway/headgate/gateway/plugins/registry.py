@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
+from weakref import WeakValueDictionary
+
+import msgspec
 
 from headgate.common.plugins.checking import read_config, read_meta, unknown_plugin
 from headgate.common.plugins.errors import PluginFault
@@ -33,6 +36,8 @@ class PluginRegistry:
         """Import the third-party plugins; `found` stands for the installed entry points."""
         self._kinds: dict[str, _Kind] = dict(built_in)
         self._broken: dict[str, str] = {}
+        self._configs: WeakValueDictionary[tuple[str, bytes], PluginConfig] = WeakValueDictionary()
+        """By the plugin and what it was told."""
         for point in entry_points(group=ENTRY_POINT_GROUP) if found is None else found:
             self._add(point)
 
@@ -71,7 +76,7 @@ class PluginRegistry:
             raise PluginRefused(use.name, "", use.fault)
         kind = self.find(use.name)
         try:
-            config = read_config(kind.Config, use, opened_secrets(use, unseal))
+            config = self._read_config(kind, use, unseal)
             read_meta(use)
         except PluginFault as fault:
             # Without the cause: a model's own words may hold what the user wrote.
@@ -80,6 +85,21 @@ class PluginRegistry:
             return kind(config, services)
         except Exception as error:
             raise PluginRefused(use.name, "config", f"{error or type(error).__name__}") from error
+
+    def _read_config(self, kind: _Kind, use: PluginUse, unseal: Unseal) -> PluginConfig:
+        """Read what a plugin is told, once for all that are told the same. Raises PluginFault, PluginRefused."""
+        if use.secrets:
+            return read_config(kind.Config, use, opened_secrets(use, unseal))
+        told = use.name, msgspec.json.encode(use.config)
+        config = self._configs.get(told)
+        if config is None:
+            config = self._configs[told] = read_config(kind.Config, use, {})
+        return config
+
+    def are_shareable(self, uses: Iterable[PluginUse]) -> bool:
+        """Tell whether routes that have these plugins may share one chain. Secrets are opened for each route."""
+        kinds = ((use, self._kinds.get(use.name)) for use in uses)
+        return all(kind is not None and kind.is_shareable and not use.secrets for use, kind in kinds)
 
     def parts(self, uses: Iterable[PluginUse], services: PluginServices, unseal: Unseal) -> list[Part]:
         """Make plugins, with their orders.

@@ -22,6 +22,7 @@ class RequestId(Plugin[RequestIdConfig]):
     name: ClassVar[str] = "request-id"
     order: ClassVar[int] = 12015
     Config: ClassVar[type[PluginConfig]] = RequestIdConfig
+    is_shareable: ClassVar[bool] = True
 
     def __init__(self, config: RequestIdConfig, services: PluginServices) -> None:
         super().__init__(config, services)

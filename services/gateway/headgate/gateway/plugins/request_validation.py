@@ -16,6 +16,7 @@ class RequestValidation(Plugin[RequestValidationConfig]):
     name = "request-validation"
     order = 2800
     Config = RequestValidationConfig
+    is_shareable = True
 
     def __init__(self, config: RequestValidationConfig, services: PluginServices) -> None:
         super().__init__(config, services)

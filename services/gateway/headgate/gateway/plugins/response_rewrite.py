@@ -23,6 +23,7 @@ class ResponseRewrite(Plugin[ResponseRewriteConfig]):
     name = "response-rewrite"
     order = 899
     Config = ResponseRewriteConfig
+    is_shareable = True
 
     def __init__(self, config: ResponseRewriteConfig, services: PluginServices) -> None:
         super().__init__(config, services)

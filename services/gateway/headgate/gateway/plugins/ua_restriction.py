@@ -11,6 +11,7 @@ class UaRestriction(Plugin[UaRestrictionConfig]):
     name = "ua-restriction"
     order = 2999
     Config = UaRestrictionConfig
+    is_shareable = True
     waits_for_consumer = True
 
     def __init__(self, config: UaRestrictionConfig, services: PluginServices) -> None:

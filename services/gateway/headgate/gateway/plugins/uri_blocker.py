@@ -15,6 +15,7 @@ class UriBlocker(Plugin[UriBlockerConfig]):
     name = "uri-blocker"
     order = 2900
     Config = UriBlockerConfig
+    is_shareable = True
 
     def __init__(self, config: UriBlockerConfig, services: PluginServices) -> None:
         super().__init__(config, services)

@@ -1,5 +1,6 @@
 """What a route asks of the proxy beyond the plain way, compiled."""
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from headgate.common.plugins.checking import read_config, read_meta
@@ -93,8 +94,9 @@ def guard_policies(policies: RoutePolicies | None, guard: "ClientGuard") -> Rout
     return guarded
 
 
+@lru_cache(256)
 def compile_retries(retries: Retries) -> RetryPolicy:
-    """Return a retry policy in the proxy's form."""
+    """Return a retry policy in the proxy's form; routes that ask for the same share it."""
     statuses = frozenset(retries.statuses) if "status" in retries.on else frozenset()
     if "gateway-error" in retries.on:
         statuses |= _GATEWAY_ERRORS
