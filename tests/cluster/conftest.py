@@ -13,6 +13,7 @@ import pytest_asyncio
 from cluster.facts import OURS, Facts, find_out, uninstall
 from fakes.kubernetes_real import RealCluster
 
+NO_ADDRESS = "this machine has no address but loopback ones, which API servers do not take for endpoints"
 _found: list[Facts] = []
 """For the summary."""
 
@@ -44,9 +45,18 @@ def _beside_the_loop(coroutine: Coroutine[Any, Any, Any]) -> Any:
 async def hands(kubeconfig: Path, facts: Facts) -> AsyncIterator[RealCluster]:
     """A namespace of the cluster; what is served there is on this machine."""
     if not facts.address:
-        pytest.skip("this machine has no address but loopback ones, which API servers do not take for endpoints")
+        pytest.skip(NO_ADDRESS)
     async with RealCluster(kubeconfig, has_controllers=facts.has_controllers) as cluster:
         yield cluster
+
+
+@pytest.fixture
+async def cluster(kubeconfig: Path, facts: Facts) -> AsyncIterator[RealCluster]:
+    """A namespace for one test alone, as it has rights or ends in it."""
+    if not facts.address:
+        pytest.skip(NO_ADDRESS)
+    async with RealCluster(kubeconfig, has_controllers=facts.has_controllers) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

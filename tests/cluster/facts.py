@@ -100,16 +100,24 @@ async def without_definition(cluster: RealCluster, name: str) -> AsyncIterator[N
 
 
 async def install_one(cluster: RealCluster, definition: dict[str, Any]) -> None:
-    """Apply a definition and wait until its objects are served."""
+    """Apply a definition and wait until its objects are served, and discovery says so, which is later."""
     path = f"{DEFINITIONS_PATH}/{definition['metadata']['name']}"
     query = {"fieldManager": MANAGER, "force": "true"}
     await cluster.request("PATCH", path, definition, query, "application/apply-patch+yaml")
 
-    async def is_established() -> bool:
-        found = (await cluster.request("GET", path))["status"]["conditions"] or ()  # null at first
-        return ("Established", "True") in {(one["type"], one["status"]) for one in found}
+    names, group = definition["spec"]["names"], definition["spec"]["group"]
+    groups = [f"/apis/{group}/{version['name']}" for version in definition["spec"]["versions"]]
 
-    await eventually(is_established)
+    async def is_served() -> bool:
+        try:
+            found = [await cluster.request("GET", one) for one in groups]
+            for one in groups:
+                await cluster.request("GET", f"{one}/{names['plural']}", query={"limit": "1"})
+        except Absent:
+            return False
+        return all(names["plural"] in {one["name"] for one in each["resources"]} for each in found)
+
+    await eventually(is_served)
 
 
 async def _install(cluster: RealCluster) -> str:

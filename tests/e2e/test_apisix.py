@@ -17,12 +17,11 @@ from fakes.deltas import endpoint_slice
 from fakes.deltas import ingress as ingress_object
 from fakes.deltas import service as service_object
 from fakes.echo import EchoServer
-from fakes.kubernetes_api import FakeKubernetes, Resource
+from fakes.kubernetes_hands import Hands
 from fakes.manifests import service, write
 from fakes.ports import free_ports
 from fakes.stack import Stack
 from fakes.tls import Authority, SelfSigned, unverified
-from headgate.common.resources import APISIX_KINDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -296,37 +295,34 @@ async def test_a_route_of_v1_is_served_as_it_was_published(world: World) -> None
     assert answer.json["name"] == "two"
 
 
-async def test_objects_of_a_cluster_are_served_and_told_how_they_stand(tmp_path: Path) -> None:
-    async with EchoServer("web") as server, FakeKubernetes(allows_loopback=True) as api:
-        for kind in APISIX_KINDS:
-            found = Resource(kind.group, kind.resource, kind.kind, is_custom=True)
-            api.install(f"apisix.apache.org/{kind.versions[0]}", found)
-        api.apply(service_object("web"))
-        api.apply(endpoint_slice("web", "127.0.0.1", port=server.port))
-        api.apply(bare(route(rule(hosts=["cluster.example"]))))
-        kubeconfig = api.write_kubeconfig(tmp_path / "config")
-        async with Stack(kubeconfig=kubeconfig, publish_address="192.0.2.1") as stack:
+async def test_objects_of_a_cluster_are_served_and_told_how_they_stand(hands: Hands, tmp_path: Path) -> None:
+    async with EchoServer("web", hands.address) as server:
+        await hands.apply(bare(service_object("web")))
+        await hands.apply(bare(endpoint_slice("web", hands.address, port=server.port)))
+        await hands.apply(bare(route(rule(hosts=["cluster.example"]))))
+        kubeconfig = hands.write_kubeconfig(tmp_path / "config")
+        environment = hands.environment
+        async with Stack(kubeconfig=kubeconfig, publish_address="192.0.2.1", environment=environment) as stack:
             await stack.wait_for_answer("cluster.example", "/")
 
             async def is_programmed() -> bool:
-                return conditions(api).get("Programmed", ("", ""))[0] == "True"
+                return (await conditions(hands)).get("Programmed", ("", ""))[0] == "True"
 
             await eventually(is_programmed)
-            assert conditions(api)["Accepted"] == ("True", "Accepted")
-            wrong = bare(route(rule("r", "nothing")))
-            api.apply(wrong)
+            assert (await conditions(hands))["Accepted"] == ("True", "Accepted")
+            await hands.apply(bare(route(rule("r", "nothing"))))
 
             async def is_told() -> bool:
-                return conditions(api)["Accepted"] == ("False", "InvalidSpec")
+                return (await conditions(hands))["Accepted"] == ("False", "InvalidSpec")
 
             await eventually(is_told)
-            api.delete("apisixroutes", "route")
+            await hands.delete("apisixroutes", "route")
             await stack.wait_for_answer("cluster.example", "/", 404)
-            await check_that_every_kind_is_told(api)
-            await check_that_policies_are_told_of_their_targets(api)
+            await check_that_every_kind_is_told(hands)
+            await check_that_policies_are_told_of_their_targets(hands)
 
 
-async def check_that_every_kind_is_told(api: FakeKubernetes) -> None:
+async def check_that_every_kind_is_told(hands: Hands) -> None:
     """Objects of each kind hear that they are accepted, and an Ingress hears the address."""
     plugins = {"plugins": [headers("X-A", "a")]}
     objects = {
@@ -336,29 +332,31 @@ async def check_that_every_kind_is_told(api: FakeKubernetes) -> None:
         "apisixtlses": resource("ApisixTls", "tls", {"hosts": ["tls.example"], "secret": {"name": "pair"}}),
         "apisixconsumers": resource("ApisixConsumer", "jack", {"authParameter": {"keyAuth": {"value": {"key": "k"}}}}),
     }
-    api.apply(SelfSigned("tls.example").secret("default", "pair"))
+    await hands.apply(SelfSigned("tls.example").secret("default", "pair"))
     for manifest in objects.values():
-        api.apply(bare(manifest))
-    api.apply(bare(ingress_object("web", host="ingress.example")))
+        await hands.apply(bare(manifest))
+    await hands.apply(bare(ingress_object("web", host="ingress.example")))
 
     async def all_are_told() -> bool:
-        told = [conditions(api, kind, one["metadata"]["name"]).get("Accepted") for kind, one in objects.items()]
-        balancer = api.get("ingresses", "web").get("status", {}).get("loadBalancer")
+        told = [
+            (await conditions(hands, kind, one["metadata"]["name"])).get("Accepted") for kind, one in objects.items()
+        ]
+        balancer = (await hands.get("ingresses", "web")).get("status", {}).get("loadBalancer")
         return told == [("True", "Accepted")] * len(objects) and balancer == {"ingress": [{"ip": "192.0.2.1"}]}
 
     await eventually(all_are_told)
 
 
-async def check_that_policies_are_told_of_their_targets(api: FakeKubernetes) -> None:
+async def check_that_policies_are_told_of_their_targets(hands: Hands) -> None:
     """Policies for the Service and the Ingress `web` hear of these, and of what is not there."""
     service_ref = {"group": "", "kind": "Service", "name": "web"}
     ingress_ref = {"group": "networking.k8s.io", "kind": "Ingress", "name": "web"}
     absent = {**ingress_ref, "name": "absent"}
     for kind, refs in (("BackendTrafficPolicy", [service_ref]), ("HTTPRoutePolicy", [ingress_ref, absent])):
-        api.apply(bare(resource(kind, "policy", {"targetRefs": refs}, "v1alpha1")))
+        await hands.apply(bare(resource(kind, "policy", {"targetRefs": refs}, "v1alpha1")))
 
-    def told(kind: str) -> dict[tuple[str, str], str]:
-        entries = api.get(kind, "policy").get("status", {}).get("ancestors", [])
+    async def told(kind: str) -> dict[tuple[str, str], str]:
+        entries = (await hands.get(kind, "policy")).get("status", {}).get("ancestors", [])
         return {
             (entry["ancestorRef"]["kind"], entry["ancestorRef"]["name"]): ", ".join(
                 f"{one['type']} {one['status']} {one['reason']}" for one in entry["conditions"]
@@ -370,7 +368,8 @@ async def check_that_policies_are_told_of_their_targets(api: FakeKubernetes) -> 
     async def both_are_told() -> bool:
         served = "Accepted True Accepted, Programmed True Programmed"
         expected = {("Ingress", "web"): served, ("Ingress", "absent"): "Accepted False TargetNotFound"}
-        return told("backendtrafficpolicies") == {("Service", "web"): served} and told("httproutepolicies") == expected
+        of_service = await told("backendtrafficpolicies")
+        return of_service == {("Service", "web"): served} and await told("httproutepolicies") == expected
 
     await eventually(both_are_told)
 
@@ -381,6 +380,6 @@ def bare(manifest: Any) -> Any:
     return {**manifest, "metadata": metadata}
 
 
-def conditions(api: FakeKubernetes, kind: str = "apisixroutes", name: str = "route") -> dict[str, tuple[str, str]]:
-    found = api.get(kind, name).get("status", {}).get("conditions", [])
+async def conditions(hands: Hands, kind: str = "apisixroutes", name: str = "route") -> dict[str, tuple[str, str]]:
+    found = (await hands.get(kind, name)).get("status", {}).get("conditions", [])
     return {each["type"]: (each["status"], each["reason"]) for each in found}

@@ -133,8 +133,8 @@ class RealCluster:
     async def try_out(self, manifest: JsonObject) -> None:
         """Have the server check an object without keeping it. Raises `ApiStatusError`."""
         placed = self.place(manifest)
-        query = {"dryRun": "All", "fieldValidation": "Strict"}
-        await self.request("POST", self.path_of(placed).rpartition("/")[0], placed, query)
+        query = {"dryRun": "All", "fieldValidation": "Strict", "fieldManager": MANAGER, "force": "true"}
+        await self.request("PATCH", self.path_of(placed), placed, query, "application/apply-patch+yaml")
 
     async def merge(self, resource: str, name: str, patch: JsonObject, manager: str = MANAGER) -> JsonObject:
         """Change an object by a merge patch."""

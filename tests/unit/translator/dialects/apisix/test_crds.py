@@ -96,6 +96,7 @@ LEGACY = {"rules": [{"host": "a.com", "http": {"paths": [{"path": "/x", "backend
         route(rule(timeout={"read": "5s", "send": 5})),
         route(rule(backends=[{"serviceName": "web", "servicePort": "http"}])),
         route(rule(authentication={"enable": True, "keyauth": {"header": "X"}}), version="v2beta3"),
+        route(rule(authentication={"enable": True, "type": "wolfRbac"}), version="v2beta2"),
         resource("ApisixRoute", "a", LEGACY, "v1"),
         resource("ApisixUpstream", "a", {"portLevelSettings": [{"port": 80, "timeout": {"read": "5s"}}]}, "v1"),
         resource(

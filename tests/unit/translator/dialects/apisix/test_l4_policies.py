@@ -54,6 +54,11 @@ def test_a_target_that_is_no_stream_route_is_named(targets: Any, field: str) -> 
     assert translated(BLOCK, targets=targets).errors("policy") == [field]
 
 
+def test_too_many_targets_are_counted_in_plain_words() -> None:
+    problems = translated(BLOCK, targets=[{**TCP, "name": f"db{number}"} for number in range(17)]).problems("policy")
+    assert "must have at most 16 elements" in [problem.message for problem in problems]
+
+
 def test_mqtt_is_for_no_datagrams() -> None:
     mqtt = {"name": "mqtt-proxy", "config": {"protocol_level": 4}}
     assert translated(mqtt).errors("policy") == []

@@ -98,6 +98,8 @@ def _told(error: ErrorDetails, written: Any) -> str:
         return f"must be {_TYPES[kind]}, but is {type_name(written)}"
     if kind == "too_short":
         return "must have at least one element"
+    if kind == "too_long":
+        return f"must have at most {context['max_length']} elements"
     if kind == "string_too_short":
         return "must not be empty"
     if kind == "literal_error":

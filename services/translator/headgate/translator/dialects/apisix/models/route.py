@@ -1,6 +1,6 @@
 """ApisixRoute: which requests and connections go where."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
 
@@ -100,12 +100,17 @@ class LdapAuth(Model):
     uid: str = Field(default="", description="Attribute that names a user; cn by default.")
 
 
+def _with_older_spellings(schema: dict[str, Any]) -> None:
+    """API servers must let in what older versions wrote, or it is never read."""
+    schema["enum"] = [*schema["enum"], "wolfRbac"]
+
+
 class Authentication(Model):
     """Who may use the rule: consumers with a credential of this sort."""
 
     enable: bool = Field(default=False, description="Whether clients have to say who they are.")
     type: Literal["keyAuth", "basicAuth", "jwtAuth", "hmacAuth", "wolfRBAC", "ldapAuth"] = Field(
-        default="basicAuth", description="Sort of credential."
+        default="basicAuth", description="Sort of credential.", json_schema_extra=_with_older_spellings
     )
     key_auth: KeyAuth = Field(default=KeyAuth(), description="For keyAuth.")
     jwt_auth: JwtAuth = Field(default=JwtAuth(), description="For jwtAuth.")
