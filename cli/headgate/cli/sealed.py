@@ -72,7 +72,7 @@ def sealed(without: tuple[str, ...], nats_url: str, data_dir: Path, table: str, 
 
 def _tell_lost(lost: Sequence[str], count: int) -> None:
     if not lost:
-        click.echo(f"{count_of(count, 'value')}: each is opened by another key")
+        click.echo(f"{count_of(count, 'value')}: each is opened by another key" if count else "nothing is sealed")
         return
     for entry in lost[:SHOWN]:
         click.echo(f"opened by no other key: {entry}")
