@@ -39,13 +39,15 @@ PAUSE_S = 0.1
 class Server:
     """One of the three."""
 
-    def __init__(self, folder: Path, name: str, ports: tuple[int, int], routes: list[str]) -> None:
+    def __init__(
+        self, folder: Path, name: str, ports: tuple[int, int], routes: list[str], sync: str = "always"
+    ) -> None:
         self.name, self.port = name, ports[0]
         self._folder = folder
         self._config = folder / f"{name}.conf"
         self._config.write_text(
             f"server_name: {name}\nhost: 127.0.0.1\nport: {ports[0]}\n"
-            f"jetstream {{ store_dir: {json.dumps(str(folder / name))}, sync_interval: always }}\n"
+            f"jetstream {{ store_dir: {json.dumps(str(folder / name))}, sync_interval: {sync} }}\n"
             f"cluster {{ name: bench, host: 127.0.0.1, port: {ports[1]}, routes: {json.dumps(routes)} }}\n"
         )
         self.process = self._spawn()
@@ -133,7 +135,7 @@ async def measure(rounds: int) -> list[list[str]]:
     """Return a row for each kind of loss."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        servers = _start(Path(folder))
+        servers = start_servers(Path(folder))
         try:
             url = ",".join(f"nats://127.0.0.1:{server.port}" for server in servers)
             async with _connected(url) as (writer, reader):
@@ -152,10 +154,16 @@ async def measure(rounds: int) -> list[list[str]]:
     return rows
 
 
-def _start(folder: Path) -> list[Server]:
+def start_servers(folder: Path, sync: str = "always") -> list[Server]:
+    """Start a cluster of three.
+
+    Args:
+        folder: for everything.
+        sync: their `sync_interval`.
+    """
     ports = free_ports(6)
     routes = [f"nats://127.0.0.1:{port}" for port in ports[3:]]
-    return [Server(folder, f"n{n}", (ports[n], ports[3 + n]), routes) for n in range(3)]
+    return [Server(folder, f"n{n}", (ports[n], ports[3 + n]), routes, sync) for n in range(3)]
 
 
 @asynccontextmanager

@@ -2,7 +2,8 @@
 
 One process commits revisions of a table at a steady rate, another one follows the pointer as a gateway does, on uvloop.
 Each revision brings one new chunk; its manifest names as many as asked for. Both stores run on this machine, one after
-the other. NATS is the embedded server, which writes to disk before it confirms; Redis (`redis-server` on PATH) appends
+the other. NATS is the embedded server, which writes to disk before it confirms, and clusters of three that do so or
+leave it to the system for two minutes, the server's default; Redis (`redis-server` on PATH) appends
 to its file and syncs it every second, as its documentation advises, and once more before every confirmation.
 """
 
@@ -26,6 +27,7 @@ import uvloop
 
 from bench.figures import percentile
 from bench.machine import describe_machine, load_average
+from bench.nats_failover import start_servers
 from bench.processes import Process, free_ports, need_program, wait_for_port
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.bus import Bus
@@ -129,6 +131,17 @@ async def run_nats(folder: Path) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
+async def run_cluster(folder: Path, *, sync: str) -> AsyncIterator[str]:
+    """Run three NATS servers with a `sync_interval`."""
+    servers = start_servers(folder, sync)
+    try:
+        yield ",".join(f"nats://127.0.0.1:{server.port}" for server in servers)
+    finally:
+        for server in servers:
+            server.process.stop()
+
+
+@asynccontextmanager
 async def run_redis(folder: Path, *, fsync: str) -> AsyncIterator[str]:
     """Run a Redis server that keeps a file of what was written."""
     [port] = free_ports(1)
@@ -142,6 +155,8 @@ async def run_redis(folder: Path, *, fsync: str) -> AsyncIterator[str]:
 Run = Callable[[Path], AbstractAsyncContextManager[str]]
 SERVERS: dict[str, Run] = {
     "NATS, synced at every write": run_nats,
+    "three NATS servers, synced at every write": lambda folder: run_cluster(folder, sync="always"),
+    "three NATS servers, synced every two minutes": lambda folder: run_cluster(folder, sync="2m"),
     "Redis, synced every second": lambda folder: run_redis(folder, fsync="everysec"),
     "Redis, synced at every write": lambda folder: run_redis(folder, fsync="always"),
 }

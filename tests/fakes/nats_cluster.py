@@ -2,7 +2,7 @@
 
 async with nats_cluster(folder) as cluster:
     bus = await cluster.connect("gateway")
-    async with leaf_node(cluster) as leaf:          # the server of the edge cluster `paris`
+    async with leaf_node(cluster) as leaf:          # the servers of the edge cluster `paris`
         bus = await leaf.connect("gateway")
 """
 
@@ -121,7 +121,7 @@ async def nats_cluster(folder: Path, *flags: str) -> AsyncIterator[NatsCluster]:
 
 @asynccontextmanager
 async def leaf_node(cluster: NatsCluster, ports: Sequence[int] = ()) -> AsyncIterator[NatsCluster]:
-    """Run the server of the edge cluster `paris` on `deploy/nats/leaf.conf`.
+    """Run the pair of servers of the edge cluster `paris` on `deploy/nats/leaf.conf`.
 
     Args:
         cluster: the centre.
@@ -134,8 +134,11 @@ async def leaf_node(cluster: NatsCluster, ports: Sequence[int] = ()) -> AsyncIte
     hubs = [f"tls://{login}@127.0.0.1:{port}" for port in ports or cluster.leaf_ports]
     passwords = _passwords("system", "gateway", f"watcher-{EDGE}")
     (folder / "passwords.conf").write_text(f"{passwords}HUB_URLS: {json.dumps(hubs)}\n")
-    async with NatsServer(folder / "server", folder / "leaf.conf", name=f"{EDGE}-0") as server:
-        yield NatsCluster(cluster.folder, [server])
+    names = (f"{EDGE}-0", f"{EDGE}-1")
+    async with AsyncExitStack() as stack:
+        servers = [NatsServer(folder / name, folder / "leaf.conf", name=name) for name in names]
+        await asyncio.gather(*(stack.enter_async_context(server) for server in servers))
+        yield NatsCluster(cluster.folder, servers)
 
 
 def _prepare(folder: Path) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,13 +17,18 @@ from fakes.manifests import ingress, service, write
 from fakes.nats_cluster import DEPLOYED, EDGE, NatsCluster, leaf_node, nats_cluster, password_of
 from fakes.ports import free_ports
 from fakes.service_process import running_service
+from headgate.common.admission import Opinion, Outcome, Proposal
 from headgate.common.bus import Bus
+from headgate.common.bus_admission import Answering
+from headgate.common.bus_admission import ask as ask_for_opinion
 from headgate.common.deltas import Delta, Operation
+from headgate.common.errors import NoAnswer, StoreUnavailable
 from headgate.common.nats_access import make_context
 from headgate.common.resources import ObjectRef
 from headgate.common.sealing import load_or_create_key_pair
 from headgate.common.stores import DeltaSelection
 from headgate.common.stores.nats import FOR_WATCHERS, NatsStores, Upkeep
+from headgate.common.tasks import cancel
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 BOUND_S = 40.0
@@ -81,6 +86,39 @@ async def test_an_edge_serves_while_its_link_is_cut_and_its_changes_arrive_after
                 assert [one.cluster for one in await NatsStores(bus).heartbeats.live()] == [EDGE]
             assert watcher.returncode is None
     assert "does not permit" not in log.read_text(), log.read_text()
+
+
+async def test_services_go_on_through_the_other_server_of_an_edge(centre: NatsCluster) -> None:
+    async with leaf_node(centre) as leaf, leaf.connect(f"watcher-{EDGE}") as bus:
+        stores = await NatsStores.open(bus, upkeep=Upkeep(makes_streams=False), needs=FOR_WATCHERS)
+        connected = bus.nc.connected_url
+        assert connected is not None
+        [used] = [server for server in leaf.servers if server.port == connected.port]
+        await used.kill()
+        async with asyncio.timeout(BOUND_S):
+            while True:
+                with suppress(StoreUnavailable):
+                    assert await stores.log_writer.append(delta(COUNT))
+                    return
+                await asyncio.sleep(0.05)
+
+
+async def test_a_translator_answers_a_watcher_of_an_edge(centre: NatsCluster) -> None:
+    proposal = Proposal(ref=ObjectRef(EDGE, "networking.k8s.io", "ingresses", "default", "web"), object={})
+    judged = Opinion(outcome=Outcome.JUDGED)
+    async with (
+        centre.connect("translator") as theirs,
+        leaf_node(centre) as leaf,
+        leaf.connect(f"watcher-{EDGE}") as ours,
+    ):
+        answering = asyncio.create_task(Answering(theirs, "default", lambda _: judged).run())
+        heard: list[Opinion] = []
+        async with asyncio.timeout(BOUND_S):
+            while not heard:
+                with suppress(NoAnswer):
+                    heard.append(await ask_for_opinion(ours, "default", proposal, 2.0))
+        await cancel(answering)
+    assert heard == [judged]
 
 
 def delta(number: int) -> Delta:
@@ -229,4 +267,5 @@ async def test_the_rights_of_an_edge_are_those_of_its_services_by_the_centres_do
     watcher, gateway = rights("watcher-local.conf", "WATCHER_LOCAL"), rights("roles.conf", "GATEWAY")
     assert rights("leaf.conf", "WATCHER_LOCAL") == (by_domain(watcher[0]), watcher[1])
     assert rights("leaf.conf", "GATEWAY") == (by_domain(gateway[0]), gateway[1])
-    assert rights("edge-local.conf", "EDGE_LOCAL") == (by_domain(watcher[0] | gateway[0]), watcher[1] | gateway[1])
+    said = by_domain(watcher[0] | gateway[0]) | {"headgate.admission.local.default"}  # which is in the first set, too
+    assert rights("edge-local.conf", "EDGE_LOCAL") == (said, watcher[1] | gateway[1])
