@@ -1,7 +1,7 @@
 """One worker: the table, the proxy, the admin pages and the heartbeats of one process.
 
 Order on start: the last good table from disk, which is served at once; then the store is followed, whenever it can be
-reached. Losing the bus changes nothing for traffic.
+reached. Ports open with the first table. Losing the bus changes nothing for traffic.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import random
 import signal
 import sys
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 
 from prometheus_client import REGISTRY
@@ -21,7 +21,7 @@ from headgate.common.errors import HeadgateError, SettingsError
 from headgate.common.heartbeats import COUNTING_INTERVAL_S, INTERVAL_S, Heartbeat
 from headgate.common.service import ServiceContext
 from headgate.common.snapshot import ChunkName, Manifest
-from headgate.common.tasks import run_together
+from headgate.common.tasks import cancel, run_together
 from headgate.gateway import ENGINE, memory
 from headgate.gateway.access_log import AccessLog
 from headgate.gateway.apply import TableApplier
@@ -61,6 +61,7 @@ from headgate.gateway.tls.fallback_files import FallbackFiles
 from headgate.gateway.tls.metrics import TlsFamilies
 from headgate.gateway.tracing import Tracing
 from headgate.gateway.traffic_metrics import EndpointFamilies, RouteFamilies, gone_routes
+from headgate.gateway.workers import reserve_port
 
 _log = logging.getLogger(__name__)
 
@@ -155,11 +156,32 @@ class Worker:
         self._health_collector = ProxyCollector(self._health.stats)
         self._stream_collector = ProxyCollector(self._stream_stats)
         self._listeners: tuple[str, ...] = ()
+        self._has_table = asyncio.Event()
         self._swapped = asyncio.Event()
         self._is_heap_frozen = False
 
     async def run(self, context: ServiceContext, open_stores: OpenStores) -> None:
-        """Serve until told to stop, then drain."""
+        """Serve until told to stop, then drain.
+
+        Ports are kept from the beginning, so that a wrong one is told at once, and opened with the first table: clients
+        that nobody keeps from a replica which is not ready yet are refused, and ask another one.
+        """
+        with ExitStack() as ports:
+            self._reserve_ports(ports)
+            await self._run(context, open_stores)
+
+    def _reserve_ports(self, ports: ExitStack) -> None:
+        settings, role = self._settings, self._role
+        if role.is_alone:
+            http = ports.enter_context(reserve_port("http_port", settings.http_host, settings.http_port))
+            https = (
+                ports.enter_context(reserve_port("https_port", settings.http_host, settings.https_port))
+                if settings.https
+                else None
+            )
+            self._role = role.model_copy(update={"http_port": http, "https_port": https})
+
+    async def _run(self, context: ServiceContext, open_stores: OpenStores) -> None:
         context.health.add_readiness("table", self._why_not_ready)
         if self._fallback:
             self._fallback.load()
@@ -174,7 +196,6 @@ class Worker:
         REGISTRY.register(self._stream_collector)
         try:
             await self._load_last_good()
-            await self._listen()
             await run_together(
                 self._serve_until(context.stopping),
                 endure("following the store", lambda: self._follow(open_stores)),
@@ -200,17 +221,16 @@ class Worker:
 
     async def _listen(self) -> None:
         settings, role = self._settings, self._role
-        shared = not role.is_alone
         with _naming("http_port", settings.http_port, settings.http_host):
             port = await self._server.listen_http(
-                settings.http_host, role.http_port or settings.http_port, reuse_port=shared
+                settings.http_host, role.http_port or settings.http_port, reuse_port=True
             )
         listeners = [f"http://{settings.http_host}:{port}"]
         reserved = {port: "HTTP port", settings.admin_port: "admin port"}
         if settings.https:
             with _naming("https_port", settings.https_port, settings.http_host):
                 port = await self._server.listen_https(
-                    settings.http_host, role.https_port or settings.https_port, self._certificates, reuse_port=shared
+                    settings.http_host, role.https_port or settings.https_port, self._certificates, reuse_port=True
                 )
             listeners.append(f"https://{settings.http_host}:{port}")
             reserved[port] = "HTTPS port"
@@ -218,12 +238,13 @@ class Worker:
         self._streams = StreamListeners(
             self._stream_context,
             settings.http_host,
-            reuse_port=shared,
+            reuse_port=not role.is_alone,
             reserved=reserved,
             https=self._server if settings.https else None,
             on_change=self._announcer.announce_soon,
         )
         self._serve_streams([stream for _, stream in self._compiler.streams.compiled()])
+        self._announcer.announce_soon()
         _log.info("listening", extra={"listeners": " ".join(listeners), "worker": role.index, "engine": ENGINE})
 
     def _serve_streams(self, routes: Sequence[CompiledStream]) -> None:
@@ -246,7 +267,10 @@ class Worker:
         return self._listeners + (self._streams.names if self._streams is not None else ())
 
     async def _serve_until(self, stopping: asyncio.Event) -> None:
-        """Serve until told to stop; readiness fails from then on, accepting goes on for the drain delay."""
+        """Serve from the first table until told to stop; then readiness fails, and accepting goes on for the delay."""
+        if not await _comes_before(self._has_table, stopping):
+            return
+        await self._listen()
         await stopping.wait()
         self._server.announce_drain()
         await asyncio.sleep(self._settings.drain_delay_s)
@@ -294,6 +318,7 @@ class Worker:
         self._announcer.interval_s = COUNTING_INTERVAL_S if self._rollout.is_counting else INTERVAL_S
         self._announcer.announce_soon()
         self._last_good.note_change()
+        self._has_table.set()
         self._swapped.set()
 
     async def _retire_pools(self) -> None:
@@ -331,9 +356,9 @@ class Worker:
             store.change_certificates(entries, (*gone, *without_key))
 
     def _why_not_ready(self) -> str | None:
-        if not self._listeners:
-            return "the ports are not open yet"
-        return None if self._applier.version else f"no revision of table {self._settings.table} was applied yet"
+        if not self._applier.version:
+            return f"no revision of table {self._settings.table} was applied yet"
+        return None if self._listeners else "the ports are not open yet"
 
     def _describe(self) -> Heartbeat:
         settings = self._settings
@@ -375,6 +400,16 @@ class Worker:
         )
         pages.add_to(admin)
         return admin
+
+
+async def _comes_before(event: asyncio.Event, other: asyncio.Event) -> bool:
+    """Wait for one of two events; tell whether the first has come by then."""
+    waits = [asyncio.create_task(each.wait()) for each in (event, other)]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await cancel(*waits)
+    return event.is_set()
 
 
 @contextmanager
