@@ -1,41 +1,32 @@
 # One image for each service, and one with the whole command. `docker build --target gateway -t headgate/gateway .`
 # BUILD needs pip and a C compiler, RUNTIME only a Python of the same minor version: gcr.io/distroless/python3-debian12 does.
+# The libraries are a layer below our own code and are installed again only when requirements.lock or a pyproject.toml
+# changes. The stages of a service stand before its image, for builders that make all stages down to their target.
 ARG BUILD=python:3.11-bookworm
 ARG RUNTIME=python:3.11-slim-bookworm
 
 # What requirements.lock names, each file checked against its digest there; everything below installs from these only.
 FROM ${BUILD} AS wheels
 WORKDIR /src
+ENV PIP_ROOT_USER_ACTION=ignore PIP_DISABLE_PIP_VERSION_CHECK=1
 COPY requirements.lock .
 RUN python3 -m pip wheel --quiet --require-hashes --requirement requirements.lock --wheel-dir /wheels
-RUN python3 -m pip install --quiet --no-index --find-links /wheels editables hatchling mypy setuptools
-COPY libs libs
-COPY services services
-COPY cli cli
-RUN python3 -m pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir /wheels \
-        ./libs/common ./services/watcher ./services/translator ./services/gateway ./cli \
+RUN python3 -m pip install --quiet --no-index --find-links /wheels editables hatchling mypy setuptools \
     && install --directory --owner 65532 --group 65532 /state
 
-FROM wheels AS watcher-files
-RUN python3 -m pip install --quiet --no-index --find-links /wheels --target /opt/headgate headgate-watcher
+FROM wheels AS libraries
+COPY deploy/images/libraries.py libs/common/pyproject.toml ./
 
-FROM wheels AS translator-files
-RUN python3 -m pip install --quiet --no-index --find-links /wheels --target /opt/headgate headgate-translator
-
-FROM wheels AS gateway-files
-RUN python3 -m pip install --quiet --no-index --find-links /wheels --target /opt/headgate headgate-gateway
-
-FROM wheels AS headgate-files
-RUN python3 -m pip install --quiet --no-index --find-links /wheels --target /opt/headgate headgate
+FROM wheels AS code
+COPY libs libs
+RUN python3 -m pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir /own ./libs/common
 
 # Nothing is written but /var/lib/headgate, so the root file system may be read-only; no step and no check needs a shell.
 FROM ${RUNTIME} AS service
 ARG VERSION=0.1.0
-ARG REVISION=
 LABEL org.opencontainers.image.title="Headgate" \
       org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.revision="${REVISION}"
+      org.opencontainers.image.version="${VERSION}"
 ENV PYTHONPATH=/opt/headgate PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 PATH=/opt/headgate/bin:/usr/local/bin:/usr/bin:/bin \
     HEADGATE_DATA_DIR=/var/lib/headgate HEADGATE_ADMIN_HOST=0.0.0.0 HEADGATE_ADMIN_PORT=9080
 COPY --from=wheels --chown=65532:65532 /state /var/lib/headgate
@@ -44,26 +35,73 @@ USER 65532:65532
 EXPOSE 9080
 HEALTHCHECK --interval=5s --timeout=3s --start-period=30s CMD ["python3", "-m", "headgate.common.healthcheck"]
 
+FROM libraries AS watcher-libraries
+COPY services/watcher/pyproject.toml service.toml
+RUN python3 libraries.py /opt/headgate pyproject.toml service.toml
+
+FROM code AS watcher-code
+COPY services/watcher services/watcher
+RUN python3 -m pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir /own ./services/watcher \
+    && python3 -m pip install --quiet --no-deps --target /opt/headgate /own/*.whl
+
 FROM service AS watcher
 LABEL org.opencontainers.image.description="Watches one cluster, or folders of manifests, and publishes every change"
-COPY --from=watcher-files /opt/headgate /opt/headgate
+COPY --from=watcher-libraries /opt/headgate /opt/headgate
+COPY --from=watcher-code /opt/headgate /opt/headgate
 ENTRYPOINT ["python3", "-m", "headgate.watcher"]
+
+FROM libraries AS translator-libraries
+COPY services/translator/pyproject.toml service.toml
+RUN python3 libraries.py /opt/headgate pyproject.toml service.toml
+
+FROM code AS translator-code
+COPY services/translator services/translator
+RUN python3 -m pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir /own ./services/translator \
+    && python3 -m pip install --quiet --no-deps --target /opt/headgate /own/*.whl
 
 FROM service AS translator
 LABEL org.opencontainers.image.description="Translates the resources of all clusters into one versioned route table"
-COPY --from=translator-files /opt/headgate /opt/headgate
+COPY --from=translator-libraries /opt/headgate /opt/headgate
+COPY --from=translator-code /opt/headgate /opt/headgate
 ENTRYPOINT ["python3", "-m", "headgate.translator"]
+
+FROM libraries AS gateway-libraries
+COPY services/gateway/pyproject.toml service.toml
+RUN python3 libraries.py /opt/headgate pyproject.toml service.toml
+
+# The one part that is compiled, which takes a minute or two.
+FROM code AS gateway-code
+COPY services/gateway services/gateway
+RUN python3 -m pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir /own ./services/gateway \
+    && python3 -m pip install --quiet --no-deps --target /opt/headgate /own/*.whl
 
 FROM service AS gateway
 LABEL org.opencontainers.image.description="Serves traffic by the current route table"
-COPY --from=gateway-files /opt/headgate /opt/headgate
+COPY --from=gateway-libraries /opt/headgate /opt/headgate
+COPY --from=gateway-code /opt/headgate /opt/headgate
 EXPOSE 8080 8443
 ENTRYPOINT ["python3", "-m", "headgate.gateway"]
+
+FROM libraries AS headgate-libraries
+COPY services/watcher/pyproject.toml watcher.toml
+COPY services/translator/pyproject.toml translator.toml
+COPY services/gateway/pyproject.toml gateway.toml
+COPY cli/pyproject.toml cli.toml
+RUN python3 libraries.py /opt/headgate pyproject.toml watcher.toml translator.toml gateway.toml cli.toml
+
+FROM gateway-code AS headgate-code
+COPY services/watcher services/watcher
+COPY services/translator services/translator
+COPY cli cli
+RUN python3 -m pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir /own \
+        ./services/watcher ./services/translator ./cli \
+    && python3 -m pip install --quiet --no-deps --target /opt/whole /own/*.whl
 
 # The `headgate` command, with all services and a NATS server: for trying things out, for one machine, for questions.
 FROM service AS headgate
 LABEL org.opencontainers.image.description="The headgate command, with all services and a NATS server"
-COPY --from=headgate-files /opt/headgate /opt/headgate
+COPY --from=headgate-libraries /opt/headgate /opt/headgate
+COPY --from=headgate-code /opt/whole /opt/headgate
 EXPOSE 8080 8443
 ENTRYPOINT ["python3", "-m", "headgate.cli"]
 CMD ["up", "--manifests", "/manifests", "--data-dir", "/var/lib/headgate"]

@@ -10,7 +10,7 @@ BESIDE := -n 4 --dist loadfile
 HOT    := $(shell find services/gateway/headgate/gateway -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help install accelerate up test cluster-test soak check crds manifests format lock bench clean
+.PHONY: help install accelerate up stack stack-down stack-test test cluster-test soak check crds manifests format lock bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,15 @@ up: $(ENGINE) ## Serve examples/quickstart on ports 8080 and 8443, with two demo
 	@$(BIN)/python examples/make_certificate.py examples/quickstart secure.localhost
 	@exec $(BIN)/headgate up --manifests examples/quickstart \
 		--demo-backend red=9101 --demo-backend blue=9102
+
+stack: ## Build the images and serve examples/stack from containers; PROFILES=redis,metrics and GATEWAYS=3 say more
+	@PROFILES='$(PROFILES)' GATEWAYS='$(GATEWAYS)' deploy/stack/start
+
+stack-down: ## End the containers, and remove what they stored
+	@deploy/stack/compose --profile redis --profile kubeconfig --profile metrics down --volumes --remove-orphans
+
+stack-test: $(STAMP) ## Try the images and the stack under load: scale it, kill each container, change manifests; needs docker
+	$(BIN)/pytest tests/stack/images.py tests/stack/traffic.py -s
 
 test: $(ENGINE) ## Run all tests, and those of the proxy a second time on its sources
 	$(BIN)/pytest $(BESIDE)
