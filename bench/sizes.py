@@ -165,7 +165,7 @@ def _disk_mb(folder: Path) -> float:
 def main() -> int:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(prog="python -m bench.sizes", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--sites", type=int, nargs="+", default=[1000, 10_000, 50_000], help="sites of each row")
+    parser.add_argument("--sites", type=int, nargs="+", default=[1000, 10_000], help="sites of each row")
     parser.add_argument("--revisions", type=int, default=100, help="that are kept")
     chosen = parser.parse_args()
     if missing := need_program("redis-server", "redis-server"):

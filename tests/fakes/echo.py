@@ -41,7 +41,7 @@ class EchoServer:
             writer.close()
         await self._server.wait_closed()
 
-    async def until_behind(self, port: int, host: str, within_s: float = 40.0) -> None:
+    async def until_behind(self, port: int, host: str, within_s: float = 60.0) -> None:
         """Wait until the gateway on a port passes requests for a host on to this server."""
         async with aiohttp.ClientSession() as session, asyncio.timeout(within_s):
             while True:
