@@ -138,7 +138,10 @@ def _unknown(model: BaseModel, at: str) -> Iterator[Problem]:
     fields = _written_names(type(model))
     for name, value in (model.model_extra or {}).items():
         yield unknown_field(name, "***" if at.endswith(".value") else value, list(fields.values()), at)
+    given = model.model_fields_set
     for name, written in fields.items():
+        if name not in given:
+            continue
         value = getattr(model, name)
         if isinstance(value, BaseModel):
             yield from _unknown(value, f"{at}.{written}")

@@ -50,6 +50,15 @@ class _Backend(NamedTuple):
     use: BackendUse
 
 
+class _Common(NamedTuple):
+    """What the routes of one rule share: one for each path, of which there may be hundreds."""
+
+    backends: tuple[WeightedBackend, ...]
+    timeouts: Timeouts
+    retries: Retries
+    provenance: Provenance
+
+
 def translate_route(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:
     """Return what an ApisixRoute that is ours contributes."""
     problems: list[Problem] = []
@@ -255,9 +264,9 @@ class _Rule:
         """Yield the routes, one for each host and path."""
         if self._match is None:
             return
-        timeouts, retries = self._timing()
+        common = self._common()
         for path in self._match.paths:
-            route = self._route(path, self._match, timeouts, retries)
+            route = self._route(path, self._match, common)
             for host in self._match.hosts:
                 yield RouteClaim(
                     host,
@@ -268,21 +277,25 @@ class _Rule:
                     preference=self._rule.priority * PREFERENCE_ROOM + len(path.written),
                 )
 
-    def _route(self, path: PathRule, match: MatchRule, timeouts: Timeouts, retries: Retries) -> Route:
-        ref, rule = self._ref, self._rule
+    def _common(self) -> _Common:
+        """Make what the routes of all paths share."""
+        ref = self._ref
         weighted = [WeightedBackend(upstream=each.ref.key, weight=each.weight) for each in self._backends]
         if self._refusal is not None:
             weighted = [WeightedBackend(upstream=self._refusal.key)]
+        provenance = Provenance(cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=self.field)
+        return _Common(tuple(weighted), *self._timing(), provenance)
+
+    def _route(self, path: PathRule, match: MatchRule, common: _Common) -> Route:
+        ref, rule = self._ref, self._rule
         return Route(
             name=f"{ref.cluster}/{ref.namespace}/{ref.name} {rule.name} {path.written}",
             path=path.match,
             when=match.when(path),
-            backends=tuple(weighted),
-            timeouts=timeouts,
-            retries=retries,
+            backends=common.backends,
+            timeouts=common.timeouts,
+            retries=common.retries,
             plugins=() if self._refusal is not None else self._plugins,
             websocket=rule.websocket is not False,
-            provenance=Provenance(
-                cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=self.field
-            ),
+            provenance=common.provenance,
         )
