@@ -27,13 +27,17 @@ class Client:
         self._context = ssl.create_default_context(cadata=certificate.certificate_pem.decode())
         self._ports: dict[int, asyncio.Lock] = {}
         self.answers = 0
+        self.failure: Exception | None = None
 
     async def run(self) -> None:
-        while True:
+        while self.failure is None:
             for port, lock in list(self._ports.items()):
                 async with lock:
                     if port in self._ports:
-                        await self._ask(port)
+                        try:
+                            await self._ask(port)
+                        except (OSError, EOFError, AssertionError) as failure:
+                            self.failure = failure
             await asyncio.sleep(0.01)
 
     async def _ask(self, port: int) -> None:
@@ -60,7 +64,8 @@ class Client:
         """Wait for two answers of each."""
         wanted = self.answers + 2 * len(self._ports)
         async with asyncio.timeout(BOUND_S):
-            while self.answers < wanted:  # noqa: ASYNC110 - counted by another task
+            while self.answers < wanted:
+                assert self.failure is None, repr(self.failure)
                 await asyncio.sleep(0.01)
 
 
@@ -102,7 +107,7 @@ async def replicas(client: Client, folder: Path, url: str) -> AsyncIterator[tupl
     both = Replica(client, folder / "g1", url), Replica(client, folder / "g2", url)
     try:
         yield both
-        assert not asking.done(), asking.result()
+        assert client.failure is None, repr(client.failure)
     finally:
         for each in both:
             await each.stop()
