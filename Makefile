@@ -49,7 +49,7 @@ test: $(ENGINE) ## Run all tests, and those of the proxy a second time on its so
 
 cluster-test: $(ENGINE) ## Run tests on the cluster that KUBECONFIG names, in namespaces of their own; says what was left out
 	@test -n "$(KUBECONFIG)" || { echo "name a cluster: make cluster-test KUBECONFIG=file" >&2; exit 2; }
-	KUBECONFIG="$(KUBECONFIG)" $(BIN)/pytest tests/cluster tests/integration/watcher/kubernetes/test_kubernetes_cluster.py $(ARGS)
+	KUBECONFIG="$(KUBECONFIG)" $(BIN)/pytest --timeout 900 tests/cluster tests/integration/watcher/kubernetes/test_kubernetes_cluster.py $(ARGS)
 
 soak: $(ENGINE) ## Break everything at random for MINUTES=20 while it serves; SEED=... draws the same faults again
 	FAULT_MINUTES=$(or $(MINUTES),20) FAULT_SEED=$(SEED) $(BIN)/pytest tests/faults/soak.py $(if $(SHAPE),-k $(SHAPE)) -s

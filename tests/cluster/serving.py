@@ -11,6 +11,8 @@ from fakes.stack import Stack
 
 CLASS = "web"
 PUBLISHED = "192.0.2.1"
+START_S = 150.0
+"""A cluster on the same machine may have much to do itself."""
 
 
 @asynccontextmanager
@@ -30,6 +32,7 @@ async def serving(
         publish_address=PUBLISHED,
         environment={**cluster.environment, **(environment or {})},
         extra=["--access-log=off", *extra],
+        start_within_s=START_S,
     )
     async with stack:
         yield stack

@@ -50,6 +50,7 @@ class Stack:
         extra: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
         wait_until_ready: bool = True,
+        start_within_s: float = START_S,
     ) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="headgate-stack-") if data_dir is None else None
         self.data_dir = data_dir or Path(self._temporary.name if self._temporary else "")
@@ -60,6 +61,7 @@ class Stack:
         if publish_address:
             self._environment["HEADGATE_PUBLISH_ADDRESSES"] = publish_address
         self._wait_until_ready = wait_until_ready
+        self._start_within_s = start_within_s
         self._process: asyncio.subprocess.Process | None = None
         self._session: aiohttp.ClientSession | None = None
 
@@ -119,7 +121,7 @@ class Stack:
                 *self.command, stdout=log, stderr=log, env={**os.environ, **self._environment}
             )
         if self._wait_until_ready:
-            await self.wait_for_state(lambda state: state.is_ready)
+            await self.wait_for_state(lambda state: state.is_ready, self._start_within_s)
 
     async def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal to `up`, wait until it has ended and return its exit code."""
@@ -134,9 +136,9 @@ class Stack:
         assert state is not None, "up.json is absent"
         return state
 
-    async def wait_for_state(self, is_reached: Any) -> UpState:
+    async def wait_for_state(self, is_reached: Any, within_s: float = START_S) -> UpState:
         """Wait until `up.json` satisfies a condition."""
-        end = time.monotonic() + START_S
+        end = time.monotonic() + within_s
         while time.monotonic() < end:
             state = read_state(self.data_dir)
             if state is not None and is_reached(state):
