@@ -16,6 +16,8 @@ from typing import Any, Final, Protocol, cast
 
 import re2
 
+from headgate.common.effort import spend
+
 MAX_PROGRAM: Final = 1000
 """Instructions of one compiled pattern; `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}` has 72."""
 PATTERN_MEMORY: Final = 1024 * 1024
@@ -76,7 +78,9 @@ def compile_pattern(pattern: str, *, ignore_case: bool = False, captures: bool =
     if left is None:
         return _compile(pattern, ignore_case, captures)[0]
     if left[0] > 0:
+        spend(_OF_EACH)
         compiled, size = _compile(pattern, ignore_case, captures)
+        spend(size // 4)
         left[0] -= _OF_EACH + size
     if left[0] <= 0:
         raise ValueError(

@@ -6,6 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from headgate.common.effort import spend
 from headgate.common.plugins.config import PluginConfig
 from headgate.common.templates.nodes import Template
 from headgate.common.templates.parsing import MAX_LENGTH, parse
@@ -34,7 +35,9 @@ class BodyTemplate(PluginConfig):
     def parsed(self) -> Template:
         """Read the template. Raises ValueError."""
         try:
-            return parse(self._text())
+            text = self._text()
+            spend(3 * len(text))
+            return parse(text)
         except ValueError as fault:
             raise ValueError(f"template: {fault}") from None
 

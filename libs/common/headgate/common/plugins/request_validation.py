@@ -4,6 +4,7 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
+from headgate.common.effort import spend
 from headgate.common.plugins.config import PluginConfig
 
 _MAX_PATTERNS: Final = 100
@@ -25,8 +26,10 @@ def compile_schema(schema: dict[str, JsonValue]) -> Any:
     import jsonschema_rs
 
     make = jsonschema_rs.validator_for if "$schema" in schema else jsonschema_rs.Draft7Validator
-    if _patterns(schema) > _MAX_PATTERNS:
+    patterns = _patterns(schema)
+    if patterns > _MAX_PATTERNS:
         raise ValueError(f"has more than {_MAX_PATTERNS} patterns")
+    spend(500 * (patterns + 1))
     options = jsonschema_rs.RegexOptions(size_limit=_MAX_PATTERN)
     try:
         return make(schema, retriever=_no_retrieval, pattern_options=options, mask="the value")

@@ -78,7 +78,7 @@ def test_a_provider_is_said_not_to_be_needed_and_that_is_no_mistake() -> None:
 @pytest.mark.parametrize(
     ("provider", "field", "message"),
     [
-        ({"type": "Other"}, "spec.provider.type", "must be 'ControlPlane'"),
+        ({"type": "Other"}, "spec.provider.type", "must be 'ControlPlane', but is \"Other\""),
         ({"type": "ControlPlane"}, "spec.provider", "controlPlane must be given with the type ControlPlane"),
         ({}, "spec.provider.type", "must be given"),
         (
@@ -99,7 +99,7 @@ def test_a_provider_is_said_not_to_be_needed_and_that_is_no_mistake() -> None:
         (
             {"type": "ControlPlane", "controlPlane": {"service": {"name": "a", "port": 70000}, "auth": AUTH}},
             "spec.provider.controlPlane.service.port",
-            "must be less than or equal to 65535",
+            "must be less than or equal to 65535, but is 70000",
         ),
         (
             {"type": "ControlPlane", "controlPlane": {**CONTROL_PLANE, "auth": {"type": "AdminKey"}}},

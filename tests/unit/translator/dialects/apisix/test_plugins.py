@@ -212,3 +212,21 @@ def test_of_one_plugin_in_two_global_rules_that_of_the_older_counts_and_the_othe
     assert uses(table)["cors"].config == {"max_age": 1}
     assert [problem.reason for problem in table.problems("new")] == ["PluginConflict"]
     assert table.problems("old") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        ("uri-blocker", {"block_rules": [f"[a-z]{{900}}{number}" for number in range(40)]}),
+        ("degraphql", {"query": "{" + "a " * 1400 + "}"}),
+        ("body-transformer", {"request": {"template": "{{a}}" * 1900}}),
+        ("request-validation", {"body_schema": {"properties": {str(n): {"pattern": "a"} for n in range(100)}}}),
+    ],
+)
+def test_what_an_object_would_have_everybody_compile_has_a_bound(name: str, config: Any) -> None:
+    plugin = {"name": name, "enable": True, "config": config}
+    rules = [rule(f"r{number}", f"/{number}", plugins=[plugin]) for number in range(150)]
+    table = Translated(route(*rules))
+    told = [problem.message for problem in table.problems() if "is too much together" in problem.message]
+    assert 1 <= len(told) < 150
+    assert table.winner("a.com/0") == "route r0"

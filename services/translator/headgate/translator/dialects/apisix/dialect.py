@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
+from headgate.common.effort import bounded_effort
 from headgate.common.problems import Problem
 from headgate.common.resources import (
     APISIX_CLUSTER_CONFIG,
@@ -155,6 +156,7 @@ class ApisixDialect:
             return not is_for_others(ref, manifest, self._context(manifest, lookups))
         return owns(manifest, lookups, self._settings, is_referred_to=ref.resource in _REFERRED_TO)
 
+    @bounded_effort()
     def _translate(self, ref: ObjectRef, manifest: JsonObject, lookups: Lookups | None) -> Fragment:
         upgraded = upgrade(manifest)
         fragment = _TRANSLATIONS[ref.resource](ref, upgraded, self._context(upgraded, lookups))

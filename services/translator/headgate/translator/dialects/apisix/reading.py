@@ -4,6 +4,7 @@ A model takes or refuses what it is given as a whole, so what can be refused apa
 settings) is read apart from it: `Spec.each`.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -88,8 +89,12 @@ def _problem(error: ErrorDetails, whole: Any, field: str) -> Problem:
     if error["type"] == "missing":
         return Problem(reason="Required", field=at, message="must be given")
     is_private = bool(_PRIVATE & set(map(str, error["loc"])))
-    value = None if error["loc"] == () else "***" if is_private else shown(_at(whole, error["loc"]))
-    return Problem(reason="InvalidValue", field=at, value=value, message=_told(error, _at(whole, error["loc"])))
+    written = _at(whole, error["loc"])
+    value = None if error["loc"] == () else "***" if is_private else shown(written)
+    message = _told(error, written)
+    if error["type"] not in _TYPES and not is_private and isinstance(written, str | int | float) and written != "":
+        message = f"{message}, but is {shown(json.dumps(written))}"
+    return Problem(reason="InvalidValue", field=at, value=value, message=message)
 
 
 def _told(error: ErrorDetails, written: Any) -> str:
