@@ -2,6 +2,8 @@
 
 import datetime
 import ipaddress
+import ssl
+import warnings
 
 import pytest
 from cryptography import x509
@@ -10,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 from cryptography.x509.oid import NameOID
 
-from headgate.watcher.certificates import read_certificate_facts
+from headgate.watcher.certificates import read_authorities, read_certificate_facts
 
 START = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 
@@ -141,3 +143,28 @@ def test_private_keys_never_stand_in_the_chain() -> None:
     facts = read_certificate_facts(LEAF.pem + LEAF.key_pem(), LEAF.key_pem())
     assert "PRIVATE" not in facts.model_dump_json()
     assert facts.chain_pem.encode() == LEAF.pem
+
+
+def without_alternatives(issued: Issued) -> bytes:
+    return Issued("plain", issuer=issued).pem
+
+
+@pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
+@pytest.mark.parametrize("pem", [LEAF.pem, without_alternatives(LEAF)], ids=["names", "common name"])
+def test_no_byte_of_a_certificate_keeps_it_from_being_described(pem: bytes, flip: int) -> None:
+    der = x509.load_pem_x509_certificate(pem).public_bytes(serialization.Encoding.DER)
+    for place in range(len(der)):
+        broken = ssl.DER_cert_to_PEM_cert(der[:place] + bytes([der[place] ^ flip]) + der[place + 1 :]).encode()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what a later version of the library is going to refuse
+            for chain in (broken, broken + LEAF.pem, LEAF.pem + broken):
+                read_certificate_facts(chain, LEAF.key_pem())
+            read_authorities(broken)
+
+
+def test_a_version_that_does_not_exist_is_unreadable() -> None:
+    version_3 = bytes.fromhex("a003020102")
+    der = x509.load_pem_x509_certificate(LEAF.pem).public_bytes(serialization.Encoding.DER)
+    broken = ssl.DER_cert_to_PEM_cert(der.replace(version_3, bytes.fromhex("a003020122"))).encode()
+    assert read_certificate_facts(broken, LEAF.key_pem()).problem == "tls.crt is not a readable PEM certificate"
+    assert read_authorities(broken) == ""

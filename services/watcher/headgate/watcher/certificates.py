@@ -5,6 +5,7 @@ An expired certificate is a fact, not a problem: it is served, and its dates say
 """
 
 from datetime import datetime
+from typing import Final
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -12,6 +13,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.x509.oid import ExtensionOID, NameOID
 
 from headgate.common.sealing import CertificateFacts
+
+UNREADABLE: Final = (ValueError, UnsupportedAlgorithm, x509.InvalidVersion)
+"""What reading a certificate, key or revocation list may raise. The last is no ValueError."""
 
 
 class _Unusable(Exception):
@@ -27,6 +31,7 @@ def read_certificate_facts(chain_pem: bytes, key_pem: bytes) -> CertificateFacts
     """
     try:
         chain = _read_chain(chain_pem)
+        ordered = _in_order(chain)
     except _Unusable as unusable:
         return CertificateFacts(chain_pem="", problem=str(unusable))
     leaf = chain[0]
@@ -39,7 +44,7 @@ def read_certificate_facts(chain_pem: bytes, key_pem: bytes) -> CertificateFacts
         problem = str(unusable)
     return CertificateFacts(
         # Encoded anew: text around the PEM blocks, which may be anything, does not leave the watcher.
-        chain_pem="".join(one.public_bytes(serialization.Encoding.PEM).decode() for one in _in_order(chain)),
+        chain_pem="".join(one.public_bytes(serialization.Encoding.PEM).decode() for one in ordered),
         names=names,
         not_before=_date(leaf, "not_valid_before_utc"),
         not_after=_date(leaf, "not_valid_after_utc"),
@@ -52,7 +57,7 @@ def read_authorities(pem: bytes) -> str:
     """Return the certificates of `ca.crt`, encoded anew; empty where it is unreadable."""
     try:
         found = x509.load_pem_x509_certificates(pem)
-    except (ValueError, UnsupportedAlgorithm):
+    except UNREADABLE:
         return ""
     return "".join(one.public_bytes(serialization.Encoding.PEM).decode() for one in found)
 
@@ -61,7 +66,7 @@ def read_revocations(pem: bytes) -> str:
     """Return a revocation list, encoded anew; empty where it is unreadable."""
     try:
         return x509.load_pem_x509_crl(pem).public_bytes(serialization.Encoding.PEM).decode()
-    except (ValueError, UnsupportedAlgorithm):
+    except UNREADABLE:
         return ""
 
 
@@ -70,7 +75,7 @@ def _read_chain(pem: bytes) -> list[x509.Certificate]:
         raise _Unusable("tls.crt is empty: it must hold the certificate and its chain in PEM")
     try:
         return x509.load_pem_x509_certificates(pem)
-    except (ValueError, UnsupportedAlgorithm):
+    except UNREADABLE:
         raise _Unusable("tls.crt is not a readable PEM certificate") from None
 
 
@@ -79,12 +84,19 @@ def _names(leaf: x509.Certificate) -> tuple[str, ...]:
     try:
         found = leaf.extensions.get_extension_for_oid(ExtensionOID.SUBJECT_ALTERNATIVE_NAME).value
     except x509.ExtensionNotFound:
-        return tuple(str(one.value) for one in leaf.subject.get_attributes_for_oid(NameOID.COMMON_NAME))
+        return _common_names(leaf)
     except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
         raise _Unusable("tls.crt has extensions that cannot be read") from None
     assert isinstance(found, x509.SubjectAlternativeName)
     addresses = tuple(str(one) for one in found.get_values_for_type(x509.IPAddress))
     return (*found.get_values_for_type(x509.DNSName), *addresses)
+
+
+def _common_names(leaf: x509.Certificate) -> tuple[str, ...]:
+    try:
+        return tuple(str(one.value) for one in leaf.subject.get_attributes_for_oid(NameOID.COMMON_NAME))
+    except ValueError:
+        raise _Unusable("tls.crt has a subject that cannot be read") from None
 
 
 def _check_key(chain: list[x509.Certificate], pem: bytes) -> None:
@@ -94,12 +106,12 @@ def _check_key(chain: list[x509.Certificate], pem: bytes) -> None:
         key = serialization.load_pem_private_key(pem, password=None)
     except TypeError:
         raise _Unusable("tls.key is encrypted: it must be stored without a passphrase") from None
-    except (ValueError, UnsupportedAlgorithm):
+    except UNREADABLE:
         raise _Unusable("tls.key is not a readable PEM private key") from None
     own = _public_bytes(key.public_key())
     try:
         position = next((number for number, one in enumerate(chain) if _public_bytes(one.public_key()) == own), None)
-    except (ValueError, UnsupportedAlgorithm):
+    except UNREADABLE:
         raise _Unusable("tls.crt holds a kind of key that is not supported") from None
     if position is None:
         raise _Unusable("tls.key does not belong to the certificate in tls.crt")
@@ -110,9 +122,12 @@ def _check_key(chain: list[x509.Certificate], pem: bytes) -> None:
 def _in_order(chain: list[x509.Certificate]) -> list[x509.Certificate]:
     """Put each issuer after what it issued, as RFC 5246 section 7.4.2 asks; what belongs nowhere comes last."""
     ordered, rest = chain[:1], chain[1:]
-    while (issuer := next((one for one in rest if one.subject == ordered[-1].issuer), None)) is not None:
-        ordered.append(issuer)
-        rest.remove(issuer)
+    try:
+        while (issuer := next((one for one in rest if one.subject == ordered[-1].issuer), None)) is not None:
+            ordered.append(issuer)
+            rest.remove(issuer)
+    except ValueError:
+        raise _Unusable("tls.crt has a subject or issuer that cannot be read") from None
     return ordered + rest
 
 

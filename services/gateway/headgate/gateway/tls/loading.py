@@ -33,7 +33,7 @@ def load_authorities(context: ssl.SSLContext, ca_pem: str, crl_pem: str = "") ->
         # The loader for files knows revocation lists, the one for strings does not.
         with in_memory_file(ca_pem.encode()) as path:
             context.load_verify_locations(path)
-    except (ssl.SSLError, ValueError) as error:
+    except (ssl.SSLError, ValueError, x509.InvalidVersion) as error:
         raise TlsConfigError(f"ca_pem: not certificates in PEM: {error}") from error
     if not crl_pem:
         return
@@ -41,7 +41,7 @@ def load_authorities(context: ssl.SSLContext, ca_pem: str, crl_pem: str = "") ->
         x509.load_pem_x509_crl(crl_pem.encode())
         with in_memory_file(crl_pem.encode()) as path:
             context.load_verify_locations(path)
-    except (ssl.SSLError, ValueError) as error:
+    except (ssl.SSLError, ValueError, x509.InvalidVersion) as error:
         raise TlsConfigError(f"crl_pem: not a revocation list in PEM: {error}") from error
     context.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_CHAIN
 

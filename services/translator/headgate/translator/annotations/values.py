@@ -258,7 +258,7 @@ def certificates(text: str) -> str:
     try:
         if len(text) <= MAX_TEXT and x509.load_pem_x509_certificates(text.encode()):
             return text.strip() + "\n"
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         pass
     raise ValueError("must be one or more certificates in PEM (-----BEGIN CERTIFICATE-----)")
 
@@ -277,7 +277,7 @@ def revocations(text: str) -> str:
         if len(text) <= MAX_TEXT:
             x509.load_pem_x509_crl(text.encode())
             return text.strip() + "\n"
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         pass
     raise ValueError("must be a certificate revocation list in PEM (-----BEGIN X509 CRL-----)")
 

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from headgate.common.secret import Secret
-from headgate.watcher.certificates import read_certificate_facts
+from headgate.watcher.certificates import UNREADABLE, read_certificate_facts
 
 BACKDATED = timedelta(hours=1)
 """Clocks of API servers may be behind ours by so much."""
@@ -134,6 +134,6 @@ def examine(pair: Pair, authorities: Sequence[x509.Certificate], now: datetime) 
 def _has_signed(authority: x509.Certificate, leaf: x509.Certificate) -> bool:
     try:
         leaf.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature):
+    except (*UNREADABLE, TypeError, InvalidSignature):
         return False
     return True

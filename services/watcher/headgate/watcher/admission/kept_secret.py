@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
 
 from headgate.common.secret import Secret
 from headgate.watcher.admission.issuing import Pair
 from headgate.watcher.admission.rotation import Kept
+from headgate.watcher.certificates import UNREADABLE
 from headgate.watcher.errors import Absent, CertificateUnusable
 from headgate.watcher.secrets import decode_data
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
@@ -88,9 +88,12 @@ def _pair(values: Mapping[str, bytes], names: tuple[str, str]) -> Pair | None:
 
 def _authorities(values: Mapping[str, bytes]) -> tuple[x509.Certificate, ...]:
     try:
-        return tuple(x509.load_pem_x509_certificates(values.get(AUTHORITIES, b"")))
-    except (ValueError, UnsupportedAlgorithm):
+        found = tuple(x509.load_pem_x509_certificates(values.get(AUTHORITIES, b"")))
+        for one in found:
+            one.not_valid_after_utc  # noqa: B018 - raises for what is no date
+    except UNREADABLE:
         return ()
+    return found
 
 
 def _encoded(names: tuple[str, str], pair: Pair | None) -> dict[str, str | None]:

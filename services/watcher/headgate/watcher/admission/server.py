@@ -109,7 +109,7 @@ class AdmissionServer:
     def _complain(self, text: str) -> None:
         if text != self._complaint:
             self._complaint = text
-            _log.error("the webhook's certificate cannot be used; trying on", extra={"reason": text})
+            _log.warning("the webhook's certificate cannot be used; trying on", extra={"reason": text})
         if self._trouble is not None:
             self._trouble = text
 
