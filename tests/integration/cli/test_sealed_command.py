@@ -48,3 +48,14 @@ async def test_a_key_that_opens_nothing_alone_may_go(tmp_path: Path) -> None:
         assert said.out == "1 value: each is opened by another key\n"
         said = await history.ask("sealed", "--without=gateway", code=2)
         assert "'gateway' is neither a public key in base64 nor a file with one" in said.err
+
+
+async def test_a_rollback_to_before_an_exchange_names_what_cannot_be_opened() -> None:
+    async with empty_history() as history:
+        for revision, key in ((1, OLD), (2, NEW)):
+            table = TableImage([certificate("c1/default/one", seal(b"k", [key]), "foo.com")])
+            await commit(history.stores.snapshots, table, (1, revision))
+        said = await history.ask("rollback", "1", "--by=ada")
+        told = "gateways may be unable to open the key of certificate c1/default/one: it was sealed to others"
+        assert told in said.out
+        assert (await history.ask("sealed", f"--without={recipient_id(OLD)}", code=1)).out
