@@ -6,6 +6,7 @@ import pytest
 
 from fakes.apisix import Translated, resource, route, rule
 from fakes.deltas import applied, endpoint_slice, service
+from headgate.common.problems import Severity
 from headgate.common.table import BackendProtocol, Policy, VirtualHost
 from headgate.translator.offline import translate_all
 
@@ -29,6 +30,14 @@ def addresses(table: Translated, key: str = "a/default/web:80/apisix") -> list[t
 
 
 # Services
+
+
+def test_a_rule_with_nothing_that_could_answer_is_told() -> None:
+    silent, redirecting = rule("silent", "/a", backends=[]), rule("redirecting", "/b", backends=[])
+    redirecting["plugins"] = [{"name": "redirect", "enable": True, "config": {"uri": "/"}}]
+    (problem,) = Translated(route(silent, redirecting)).problems()
+    assert (problem.severity, problem.reason) == (Severity.WARNING, "NoBackends")
+    assert problem.field == "spec.http[0].backends"
 
 
 def test_a_backend_is_the_pods_of_its_service_by_default() -> None:

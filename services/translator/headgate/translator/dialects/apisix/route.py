@@ -126,6 +126,9 @@ class _Rule:
         self._backends = self._shared_out(list(self._read_backends()))
         faults = [*plugins.faults, *filter(None, (self._filter_fault,))]
         self._refusal = self._refuse(faults[0]) if faults else None
+        if not (self._backends or self._plugins or faults):
+            message = "must be given, or upstreams, or a plugin that answers: requests are answered with 503 until then"
+            problems.append(warn("NoBackends", f"{self.field}.backends", message))
 
     @property
     def size(self) -> int:
