@@ -6,7 +6,9 @@ async with NatsServer(folder, CONFIG) as server: ...
 import asyncio
 import contextlib
 import json
+import os
 import re
+import signal
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -37,6 +39,11 @@ class NatsServer:
         self._process: asyncio.subprocess.Process | None = None
 
     @property
+    def config(self) -> Path:
+        """The file that it reads."""
+        return self.folder / "nats.conf" if isinstance(self._config, str) else self._config
+
+    @property
     def process(self) -> asyncio.subprocess.Process:
         assert self._process is not None
         return self._process
@@ -59,14 +66,16 @@ class NatsServer:
     async def start(self) -> None:
         """Start, and wait until the server greets."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        config = self._config
-        if isinstance(config, str):
-            (self.folder / "nats.conf").write_text(config)
-            config = self.folder / "nats.conf"
-        command = [server_binary(), f"--config={config}", f"--name={self.name}", "--addr=127.0.0.1"]
-        command += [f"--port={self.port}", *self._flags]
+        if isinstance(self._config, str):
+            self.config.write_text(self._config)
+        command = [server_binary(), f"--config={self.config}", "--addr=127.0.0.1", f"--port={self.port}", *self._flags]
+        if "$SERVER_NAME" not in self.config.read_text():
+            command.append(f"--name={self.name}")
+        environment = os.environ | {"SERVER_NAME": self.name}
         with (self.folder / "log").open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(*command, cwd=self.folder, stdout=log, stderr=log)
+            self._process = await asyncio.create_subprocess_exec(
+                *command, cwd=self.folder, env=environment, stdout=log, stderr=log
+            )
         async with asyncio.timeout(START_S):
             while not await self._greets():
                 assert self._process.returncode is None, self.log
@@ -88,6 +97,15 @@ class NatsServer:
     def published(self, user: str) -> set[str]:
         """Subjects on which clients of a user have published, of a server that was started with `--trace`."""
         return set(re.findall(rf'"HEADGATE/user:{user}" - <<- \[H?PUB (\S+)', self.log))
+
+    async def reload(self) -> None:
+        """Have it read its configuration again, and wait until it did."""
+        before = self.log.count("Reloaded server configuration")
+        self.process.send_signal(signal.SIGHUP)
+        async with asyncio.timeout(START_S):
+            while self.log.count("Reloaded server configuration") == before:
+                assert "Failed to reload" not in self.log, self.log
+                await asyncio.sleep(0.02)
 
     async def kill(self) -> None:
         """End with SIGKILL, as a crash does; harmless when it does not run."""

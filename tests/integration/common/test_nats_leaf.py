@@ -96,12 +96,16 @@ async def test_services_go_on_through_the_other_server_of_an_edge(centre: NatsCl
         assert connected is not None
         [used] = [server for server in leaf.servers if server.port == connected.port]
         await used.kill()
-        async with asyncio.timeout(BOUND_S):
-            while True:
-                with suppress(StoreUnavailable):
-                    assert await stores.log_writer.append(delta(COUNT))
-                    return
-                await asyncio.sleep(0.05)
+        assert await appended(stores, delta(COUNT))
+
+
+async def appended(stores: NatsStores, one: Delta) -> int:
+    """Append a delta as a watcher does: again and again until it is confirmed."""
+    async with asyncio.timeout(BOUND_S):
+        while True:
+            with suppress(StoreUnavailable):
+                return await stores.log_writer.append(one)
+            await asyncio.sleep(0.05)
 
 
 async def test_a_translator_answers_a_watcher_of_an_edge(centre: NatsCluster) -> None:
@@ -120,6 +124,21 @@ async def test_a_translator_answers_a_watcher_of_an_edge(centre: NatsCluster) ->
                     heard.append(await ask_for_opinion(ours, "default", proposal, 2.0))
         await cancel(answering)
     assert heard == [judged]
+
+
+async def test_a_user_is_added_by_a_reload_while_an_edge_is_connected(centre: NatsCluster) -> None:
+    async with leaf_node(centre) as leaf, leaf.connect(f"watcher-{EDGE}") as bus:
+        stores = await NatsStores.open(bus, upkeep=Upkeep(makes_streams=False), needs=FOR_WATCHERS)
+        for server in (*centre.servers, *leaf.servers):
+            text = server.config.read_text()
+            if "user: added" not in text:  # the edge's servers have one file
+                added = f'{{ user: added, password: "{password_of("added")}" }}'
+                server.config.write_text(text.replace("users: [\n", f"users: [\n{added}\n", 1))
+            await server.reload()
+        for place in (centre, leaf):
+            async with place.connect("added") as other:
+                assert other.is_connected
+        assert await appended(stores, delta(COUNT + 1))
 
 
 def delta(number: int) -> Delta:
