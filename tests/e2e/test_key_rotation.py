@@ -5,7 +5,7 @@ import json
 import re
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from fakes.command import headgate
@@ -15,6 +15,7 @@ from fakes.manifests import ingress, service, write
 from fakes.service_process import running_service
 from fakes.tls import SelfSigned
 from headgate.cli.up.embedded_nats import EmbeddedNats
+from headgate.common.tasks import cancel
 
 HOST = "shop.example"
 BOUND_S = 60.0
@@ -57,8 +58,9 @@ class Client:
 
     async def leave(self, port: int) -> None:
         """Ask a replica no more, as a load balancer does before it is stopped."""
-        async with self._ports[port]:
-            del self._ports[port]
+        if port in self._ports:
+            async with self._ports[port]:
+                del self._ports[port]
 
     async def more(self) -> None:
         """Wait for two answers of each."""
@@ -94,25 +96,24 @@ class Replica:
     async def stop(self) -> None:
         """End it in an orderly way, once nobody asks it."""
         if self._gateway is not None:
-            await self._client.leave(self._port)
             gateway, self._gateway = self._gateway, None
-            code = await gateway.stop()
-            await gateway.__aexit__(None, None, None)
-            assert code == 0, gateway.log
+            try:
+                await self._client.leave(self._port)
+                assert await gateway.stop() == 0, gateway.log
+            finally:
+                await gateway.__aexit__(None, None, None)
 
 
 @asynccontextmanager
 async def replicas(client: Client, folder: Path, url: str) -> AsyncIterator[tuple[Replica, Replica]]:
     asking = asyncio.create_task(client.run())
     both = Replica(client, folder / "g1", url), Replica(client, folder / "g2", url)
-    try:
+    async with AsyncExitStack() as ends:
+        ends.push_async_callback(cancel, asking)
+        for each in both:
+            ends.push_async_callback(each.stop)
         yield both
         assert client.failure is None, repr(client.failure)
-    finally:
-        for each in both:
-            await each.stop()
-        asking.cancel()
-        await asyncio.wait({asking})
 
 
 def watcher(url: str, manifests: Path, folder: Path, *keys: Path) -> tuple[str, ...]:
