@@ -33,7 +33,7 @@ COPY --from=wheels --chown=65532:65532 /state /var/lib/headgate
 WORKDIR /var/lib/headgate
 USER 65532:65532
 EXPOSE 9080
-HEALTHCHECK --interval=5s --timeout=3s --start-period=30s CMD ["python3", "-m", "headgate.common.healthcheck"]
+HEALTHCHECK --interval=10s --timeout=10s --start-period=30s CMD ["python3", "-m", "headgate.common.healthcheck"]
 
 FROM libraries AS watcher-libraries
 COPY services/watcher/pyproject.toml service.toml

@@ -17,7 +17,9 @@ PAUSE_S = 0.002
 class SteadyClient:
     """`async with SteadyClient(port, host) as client: ...; assert not client.failures`."""
 
-    def __init__(self, port: int, host: str, path: str = "/", expected: int = 200) -> None:
+    def __init__(
+        self, port: int, host: str, path: str = "/", expected: int = 200, connections: int = CONNECTIONS
+    ) -> None:
         self.answers: Counter[str] = Counter()
         """Answers by the name of the backend that gave them."""
         self.failures: list[str] = []
@@ -26,12 +28,13 @@ class SteadyClient:
         self._url = f"http://127.0.0.1:{port}{path}"
         self._headers = {"Host": host}
         self._expected = expected
+        self._connections = connections
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        self._tasks = [asyncio.create_task(self._ask_for_ever()) for _ in range(CONNECTIONS)]
-        await self.wait_for_more(CONNECTIONS)
+        self._tasks = [asyncio.create_task(self._ask_for_ever()) for _ in range(self._connections)]
+        await self.wait_for_more(self._connections)
         return self
 
     async def __aexit__(
