@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from cluster.facts import OURS, without_definition
-from cluster.serving import apply_service, plain, serving
+from cluster.serving import CLASS, apply_service, plain, serving
 from e2e.test_apisix import (
     test_objects_of_a_cluster_are_served_and_told_how_they_stand as test_objects_of_all_kinds_are_served_and_told,
 )
@@ -113,6 +113,8 @@ async def test_a_definition_that_is_installed_later_is_read_then(
             async with without_definition(hands, "apisixroutes.apisix.apache.org"):
                 stack = await resources.enter_async_context(serving(hands, tmp_path))
             backend = {"serviceName": "late", "servicePort": 80}
-            await hands.apply(plain(route(rule(hosts=["late.example"], backends=[backend]), name="late")))
+            late = plain(route(rule(hosts=["late.example"], backends=[backend]), name="late"))
+            late["spec"]["ingressClassName"] = hands.scoped(CLASS)
+            await hands.apply(late)
             # A kind that is not there is asked for again after half a minute at first, later more rarely.
             await stack.wait_for_answer("late.example", "/", name="late", within_s=240)
