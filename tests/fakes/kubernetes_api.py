@@ -84,6 +84,8 @@ class FakeKubernetes:
         self.allows_loopback = allows_loopback
         self.expires_continue = False
         """Whether continue tokens from before a compaction are 410 Expired, as older servers have it."""
+        self.bookmarks_quiet_kinds = True
+        """Whether watches of kinds that have not changed get bookmarks; not with an etcd that tells of no progress."""
         self.token = "let-me-in"
         """The one bearer token that is known; empty: everybody may come in (that TLS lets in)."""
         self.accounts: dict[str, RoleHolder] = {}
@@ -384,7 +386,8 @@ class FakeKubernetes:
             version,
             matches,
             self._store.revision if from_now else int(given),
-            seen.query.get("allowWatchBookmarks") == "true",
+            seen.query.get("allowWatchBookmarks") == "true"
+            and (self.bookmarks_quiet_kinds or any(self._store.since(0, resource))),
             asyncio.get_running_loop().time() + float(seen.query.get("timeoutSeconds") or 1800),
         )
         watch.changed.set()

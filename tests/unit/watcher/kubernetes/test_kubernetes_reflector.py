@@ -236,6 +236,18 @@ async def test_a_dead_connection_is_left_after_seventy_seconds(tmp_path: Path) -
 
 
 @in_virtual_time
+async def test_a_kind_without_bookmarks_as_nothing_happens_is_no_trouble(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As Kubernetes 1.34 with etcd 3.4 has it: for kinds of which it has seen no event since it started."""
+    async with FakeKubernetes() as api:
+        api.bookmarks_quiet_kinds = False
+        async with following(api, tmp_path) as seen:
+            await seen.until(lambda: len(seen.listed(INGRESS)) == 3, within_s=200)
+    assert [one.getMessage() for one in caplog.records if one.levelname == "WARNING"] == []
+
+
+@in_virtual_time
 async def test_a_server_that_takes_requests_and_says_nothing_is_outwaited(tmp_path: Path) -> None:
     async with FakeKubernetes() as api:
         api.faults.hang(verb="list")

@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 Emit = Callable[[SourceEvent], Awaitable[None]]
 
 SILENCE_S = 70.0
-"""A healthy server sends a bookmark about every 60 s."""
+"""A healthy server sends a bookmark about every 60 s, for most kinds (`_Silence`)."""
 INITIAL_SILENCE_S = 10.0
 """A streaming list that says nothing for this long is not one: some servers ignore the parameters."""
 INITIAL_LIMIT_S = 60.0
@@ -143,7 +143,8 @@ class Reflector:
     async def _note(self, error: WatcherError) -> None:
         if not isinstance(error, Throttled | Unauthorized):  # these say nothing about the version
             self._version = None
-        self._trouble.report(str(self._target), error, self._transport.description)
+        if not isinstance(error, _Silence):  # whether anything is wrong the list will show that comes next
+            self._trouble.report(str(self._target), error, self._transport.description)
         if isinstance(error, Forbidden):
             self._may_stream = True
             if not self._is_forbidden:
@@ -236,7 +237,11 @@ class Reflector:
 
 
 class _Silence(ApiUnreachable):
-    """The watch says nothing, not even a bookmark: a dead connection, or a version that the store has not reached."""
+    """The watch says nothing, not even a bookmark.
+
+    The connection is dead, or the version is one that the store has not reached. Or nothing is wrong: servers send no
+    bookmarks for a kind of which they have seen no event since they started, unless their etcd tells of progress.
+    """
 
 
 class _Events:
