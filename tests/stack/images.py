@@ -153,7 +153,13 @@ async def running(image: str) -> AsyncIterator[str]:
     folder = f"{ROOT}/examples/stack:/manifests:ro"
     settings = ["--env", "HEADGATE_MANIFESTS=/manifests"] if target_of(image) == "watcher" else []
     container = await docker(
-        "run", "--detach", *bounds, "--tmpfs=/var/lib/headgate", f"--volume={folder}", *settings, image
+        "run",
+        "--detach",
+        *bounds,
+        "--tmpfs=/var/lib/headgate:uid=65532,mode=0700",
+        f"--volume={folder}",
+        *settings,
+        image,
     )
     try:
         yield container
