@@ -35,6 +35,14 @@ class GatewaySettings(StoreSettings):
     https_port: int = Field(
         default=8443, ge=0, le=65535, description="Port for HTTPS; 8443 needs no privileges, 0 takes a free one."
     )
+    public_http_port: int = Field(
+        default=0,
+        ge=0,
+        le=65535,
+        description="Port that clients connect to for HTTP, as told in X-Forwarded-Port, where a Service or a load "
+        "balancer maps it to http_port; 0, the default, is http_port itself.",
+    )
+    public_https_port: int = Field(default=0, ge=0, le=65535, description="The same for HTTPS.")
     default_certificate: str = Field(
         default="",
         description="Certificate of the table, as <cluster>/<namespace>/<secret>, for TLS clients that ask for a name "

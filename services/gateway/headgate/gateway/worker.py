@@ -223,14 +223,21 @@ class Worker:
         settings, role = self._settings, self._role
         with _naming("http_port", settings.http_port, settings.http_host):
             port = await self._server.listen_http(
-                settings.http_host, role.http_port or settings.http_port, reuse_port=True
+                settings.http_host,
+                role.http_port or settings.http_port,
+                reuse_port=True,
+                public_port=settings.public_http_port,
             )
         listeners = [f"http://{settings.http_host}:{port}"]
         reserved = {port: "HTTP port", settings.admin_port: "admin port"}
         if settings.https:
             with _naming("https_port", settings.https_port, settings.http_host):
                 port = await self._server.listen_https(
-                    settings.http_host, role.https_port or settings.https_port, self._certificates, reuse_port=True
+                    settings.http_host,
+                    role.https_port or settings.https_port,
+                    self._certificates,
+                    reuse_port=True,
+                    public_port=settings.public_https_port,
                 )
             listeners.append(f"https://{settings.http_host}:{port}")
             reserved[port] = "HTTPS port"

@@ -28,6 +28,12 @@ async def test_upstream_is_told_of_the_client() -> None:
             assert head.count(line + b"\r\n") == 1
 
 
+async def test_upstream_is_told_of_the_port_that_clients_connect_to_where_it_is_another() -> None:
+    async with proxied() as proxy:
+        proxy.port = await proxy.server.listen_http("127.0.0.1", 0, public_port=80)
+        assert b"\r\nX-Forwarded-Port: 80\r\n" in await seen(proxy)
+
+
 async def test_router_is_asked_for_the_bare_host_and_the_path_without_query() -> None:
     async with proxied() as proxy:
         await seen(proxy, start=b"GET /x/%20?y=/../z HTTP/1.1\r\nHost: A.Example.:81\r\n")

@@ -72,15 +72,23 @@ class ProxyServer:
         """Client connections that are open."""
         return len(self._context.connections)
 
-    async def listen_http(self, host: str | None, port: int, reuse_port: bool = False) -> int:
-        """Accept plain connections; gives the port, which the kernel chooses for 0. Raises OSError."""
-        return await self._listen(host, port, reuse_port, b"http", None)
+    async def listen_http(self, host: str | None, port: int, reuse_port: bool = False, public_port: int = 0) -> int:
+        """Accept plain connections; gives the port, which the kernel chooses for 0. Raises OSError.
+
+        `public_port` is the port that clients connect to where something in front maps it to this one; 0: this one.
+        """
+        return await self._listen(host, port, reuse_port, b"http", None, public_port)
 
     async def listen_https(
-        self, host: str | None, port: int, certificates: CertificateStore, reuse_port: bool = False
+        self,
+        host: str | None,
+        port: int,
+        certificates: CertificateStore,
+        reuse_port: bool = False,
+        public_port: int = 0,
     ) -> int:
         """Accept TLS connections with the certificate for their server name; as `listen_http` otherwise."""
-        number = await self._listen(host, port, reuse_port, b"https", certificates)
+        number = await self._listen(host, port, reuse_port, b"https", certificates, public_port)
         self._https = self._listeners[-1]
         return number
 
@@ -90,11 +98,17 @@ class ProxyServer:
             self._https.share(plan)
 
     async def _listen(
-        self, host: str | None, port: int, reuse_port: bool, scheme: bytes, certificates: CertificateStore | None
+        self,
+        host: str | None,
+        port: int,
+        reuse_port: bool,
+        scheme: bytes,
+        certificates: CertificateStore | None,
+        public_port: int,
     ) -> int:
         bound = open_listener(host, port, reuse_port=reuse_port)
         number: int = bound.getsockname()[1]
-        shown = str(number).encode()
+        shown = str(public_port or number).encode()
 
         def accept(client: SocketAddress | None) -> asyncio.Protocol:
             address = client[0].encode() if client is not None else b""
