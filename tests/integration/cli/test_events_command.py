@@ -87,7 +87,12 @@ async def test_following_shows_what_happens_until_it_is_interrupted() -> None:
         await fill(history)
         command = (sys.executable, "-m", "headgate.cli", "events", "-f", "--limit=1", "--json", "--kind=Ingress")
         process = await asyncio.create_subprocess_exec(
-            *command, f"--nats-url={server.url}", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+            *command,
+            f"--nats-url={server.url}",
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            # Shells start what they put in the background with SIGINT ignored, and children inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         assert process.stdout is not None
         assert json.loads(await process.stdout.readline())["operation"] == "delete"
