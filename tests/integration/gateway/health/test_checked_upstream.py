@@ -45,7 +45,7 @@ async def follow_an_endpoint_that_dies_and_returns() -> None:
         assert steady.requests > 2
         revived.close()
     await health.close()
-    assert len(asyncio.all_tasks()) == 1
+    await until(lambda: len(asyncio.all_tasks()) == 1)
 
 
 def test_an_endpoint_that_dies_and_returns_is_noticed_on_the_standard_loop() -> None:
