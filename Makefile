@@ -10,7 +10,7 @@ BESIDE := -n 4 --dist loadfile
 HOT    := $(shell find services/gateway/headgate/gateway -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help install accelerate up stack stack-down stack-test test cluster-test soak check crds manifests format lock bench clean
+.PHONY: help install accelerate up stack stack-down stack-test test cluster-test soak check crds manifests validate format lock bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ crds: $(STAMP) ## Write crds/ as the models of the resources have it
 
 manifests: $(STAMP) ## Write deploy/manifests/ as the chart has it, with helm or what HELM names
 	$(BIN)/python deploy/manifests/render.py
+
+validate: $(STAMP) ## Validate what the chart renders with all its options: with kubeconform, helm or what KUBECONFORM and HELM name
+	$(BIN)/python -m deploy.manifests.validate
 
 bench: $(ENGINE) ## Measure beside nginx, HAProxy and Envoy; ARGS='--quick' is short, ARGS=--help says more
 	$(BIN)/python -m bench $(ARGS)
