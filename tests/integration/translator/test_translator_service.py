@@ -57,15 +57,19 @@ async def eventually(ask: Callable[[], Awaitable[T | None]]) -> T:
 
 async def say(stores: NatsStores, manifests: Sequence[Any], *, everything: bool = False) -> None:
     """Append to the log, as a watcher does."""
-    now = datetime.now(UTC)
     if everything:
-        await stores.log_writer.announce(
-            ClusterAnnouncement(cluster="a", source="manifests", instance="w", kinds=(KIND,), announced_at=now)
-        )
+        await announce(stores)
     for manifest in manifests:
         await stores.log_writer.append(applied(manifest))
     if everything:
-        await stores.log_writer.mark_synced(SyncMarker(cluster="a", kind=KIND, at=now))
+        await stores.log_writer.mark_synced(SyncMarker(cluster="a", kind=KIND, at=datetime.now(UTC)))
+
+
+async def announce(stores: NatsStores) -> None:
+    now = datetime.now(UTC)
+    await stores.log_writer.announce(
+        ClusterAnnouncement(cluster="a", source="manifests", instance="w", kinds=(KIND,), announced_at=now)
+    )
 
 
 async def manifest_of(stores: NatsStores) -> Manifest | None:
@@ -187,11 +191,13 @@ async def test_readiness_and_metrics_tell_how_it_stands(tmp_path: Path, broker: 
                 return 0, ""
 
         async def is_waiting() -> bool:
-            return "none is announced" in (await get("/readyz"))[1]
+            return "(a: " in (await get("/readyz"))[1]
 
         async def is_ready() -> bool:
             return (await get("/readyz"))[0] == 200
 
+        await eventually(is_ready)  # there is no cluster yet
+        await announce(stores)
         await eventually(is_waiting)
         await say(stores, [ingress("web", host="a.example")], everything=True)
         await eventually(is_ready)

@@ -210,6 +210,31 @@ def heartbeat(version: Version | None, *addresses: str) -> Heartbeat:
     return Heartbeat(replica="g", worker=0, table="default", version=version, addresses=addresses, at=NOW)
 
 
+async def test_before_the_first_cluster_there_is_nothing_to_wait_for() -> None:
+    stores = MemoryStores()
+    async with running(stores) as translator:
+        await until(lambda: translator.awaits_first_cluster)
+        await announce(stores)
+        await until(lambda: not translator.awaits_first_cluster)
+        assert translator.readiness() is not None
+
+
+async def test_a_log_that_was_lost_is_not_taken_for_a_new_one() -> None:
+    stores = MemoryStores()
+    await stores.heartbeats.beat(heartbeat(Version(7, 3)))
+    async with running(stores) as translator:
+        await until(lambda: translator._intake.is_replayed)
+        assert not translator.awaits_first_cluster
+    stores = MemoryStores()
+    await fill(stores, ingress("web", host="a.example"))
+    async with running(stores):
+        await until(lambda: version_of(stores))
+    stores.log.lose()
+    async with running(stores) as translator:
+        await until(lambda: translator._intake.is_replayed)
+        assert not translator.awaits_first_cluster
+
+
 async def test_a_store_behind_the_gateways_gets_a_new_epoch() -> None:
     stores = MemoryStores()
     await fill(stores, ingress("web", host="a.example"))

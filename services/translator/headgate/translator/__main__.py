@@ -66,7 +66,7 @@ async def _work(context: ServiceContext, settings: TranslatorSettings) -> None:
             )
             leadership = _leadership(settings, tables.leases, lambda: loop.readiness() is None)
             loop = TranslatorLoop(parts, settings, leadership)
-            context.admin.add_readiness("table", loop.readiness)
+            context.admin.add_readiness("table", lambda: None if loop.awaits_first_cluster else loop.readiness())
             answering = Answering(bus, settings.table, AdmissionDesk(loop).judge)
             try:
                 await run_together(

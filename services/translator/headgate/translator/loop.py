@@ -125,6 +125,13 @@ class TranslatorLoop:
         """Readiness check: None once a table was published, found to be current already, or would be if we led."""
         return None if self._is_current else self._obstacle() or "no table is published yet"
 
+    @property
+    def awaits_first_cluster(self) -> bool:
+        """Whether no cluster is announced, and neither store nor gateways have a table: all is done that can be."""
+        is_new = self._publisher.version is None and self._publisher.served is None
+        has_cluster = bool(self._translation.active_clusters or self._intake.incomplete())
+        return is_new and self._intake.is_replayed and not has_cluster
+
     def clusters(self) -> frozenset[str]:
         """Return the clusters that the table is, or was, built from."""
         return self._translation.active_clusters | self._intake.removed
