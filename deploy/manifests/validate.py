@@ -49,6 +49,7 @@ def main() -> int:
                 wanted = REFUSED.get((mode, name))
                 if wanted is None and done.returncode == 0:
                     (work / "rendered" / f"{mode}-{name}.yaml").write_text(done.stdout)
+                    failed += [f"mode {mode}, {name}: {each}" for each in idle_budgets(done.stdout)]
                 elif wanted is None or wanted not in done.stderr:
                     said = (done.stderr or done.stdout).strip() if done.returncode else "is not refused"
                     failed.append(f"mode {mode}, {name}: {said}")
@@ -73,6 +74,18 @@ def rendered(helm: str, mode: str, values: Path, *, is_linted: bool) -> "subproc
     if is_linted and (done := run(helm, "lint", "--strict", "--quiet", str(CHART), *given)).returncode:
         return done
     return run(helm, "template", "headgate", str(CHART), *given)
+
+
+def idle_budgets(rendered: str) -> list[str]:
+    """Return what is wrong with budgets for disruption: those that Kubernetes cannot count refuse every eviction."""
+    found = [one for one in yaml.safe_load_all(rendered) if one]
+    scaled = [one["spec"]["selector"] for one in found if one["kind"] in ("Deployment", "StatefulSet")]
+    budgets = [one for one in found if one["kind"] == "PodDisruptionBudget"]
+    return [
+        f"PodDisruptionBudget {one['metadata']['name']}: is for no Deployment or StatefulSet"
+        for one in budgets
+        if one["spec"]["selector"] not in scaled
+    ]
 
 
 def write_schemas(folder: Path) -> None:
