@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 from nacl.public import PrivateKey
 
-from headgate.common.sealing import Unsealer, seal
+from headgate.common.sealing import Purpose, Sealer, Unsealer
 from headgate.common.snapshot import ChunkName, TableImage, Version
 from headgate.common.table import Consumer, Credential, PluginUse, Provenance
 from headgate.gateway.balancing.endpoints import EndpointDirectory
@@ -71,7 +71,7 @@ def main() -> None:
 
 def consumer(number: int, key: PrivateKey) -> Consumer:
     """Make a consumer with a sealed key."""
-    sealed = seal(f"key-{number}".encode(), [key.public_key])
+    sealed = Sealer("bench", [key.public_key]).seal(f"key-{number}".encode(), Purpose.CREDENTIAL).of("bench")
     return Consumer(
         key=f"c1/default/consumer-{number}",
         name=f"default_consumer-{number}",

@@ -19,7 +19,7 @@ from typing import Any, cast
 import uvloop
 
 from bench.workload import SMALL_BYTES, browser_headers, host_names
-from headgate.common.sealing import SealedValue
+from headgate.common.sealing import ClusterValue, Purpose
 from headgate.common.secret import Secret
 from headgate.common.table import PluginUse
 from headgate.gateway import ENGINE
@@ -120,7 +120,7 @@ def _make_plugins() -> PluginChain | None:
     return PluginRegistry(found=()).chain(uses, PluginServices(), no_secrets)
 
 
-def no_secrets(value: SealedValue) -> Secret[bytes]:
+def no_secrets(value: ClusterValue, purpose: Purpose) -> Secret[bytes]:
     """Open nothing."""
     raise LookupError("there are no secrets here")
 

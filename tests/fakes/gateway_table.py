@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from headgate.common.sealing import SealedValue, Unsealer
+from headgate.common.sealing import ClusterValue, Unsealer
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, TableImage, Version
 from headgate.common.table import (
     Certificate,
@@ -73,7 +73,7 @@ def upstream(key: str, *endpoints: Endpoint, unavailable: str | None = None) -> 
 
 
 def certificate(
-    key: str, sealed: SealedValue, *names: str, chain: str = "chain", fingerprint: str = "aa"
+    key: str, sealed: ClusterValue, *names: str, chain: str = "chain", fingerprint: str = "aa"
 ) -> Certificate:
     return Certificate(
         key=key, server_names=names, chain_pem=chain, private_key=sealed, fingerprint=fingerprint, provenance=ORIGIN

@@ -10,7 +10,7 @@ from fakes.gateway_table import ORIGIN, load
 from fakes.ports import free_port
 from fakes.proxied import Client, Origin, RecordedLog, Script
 from fakes.tls import Issued, unverified
-from headgate.common.sealing import SealedValue, Unsealer
+from headgate.common.sealing import ClusterValue, Purpose, Unsealer
 from headgate.common.secret import Secret
 from headgate.common.snapshot import TableImage
 from headgate.common.table import (
@@ -237,14 +237,14 @@ class Served:
             client.close()
 
 
-def sealed(value: bytes) -> SealedValue:
+def sealed(value: bytes) -> ClusterValue:
     """A value in a box that `served` opens."""
-    return SealedValue(boxes={"any": value.decode("latin-1")})
+    return ClusterValue(boxes={"any": value.decode("latin-1")})
 
 
-def _unseal(value: SealedValue) -> Secret[bytes]:
+def _unseal(value: ClusterValue, purpose: Purpose) -> Secret[bytes]:
     if not value.boxes:
-        return Unsealer([]).open(value)
+        return Unsealer([]).open(value, purpose)
     return Secret(next(iter(value.boxes.values())).encode("latin-1"))
 
 

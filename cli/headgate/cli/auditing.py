@@ -8,6 +8,7 @@ from typing import NamedTuple
 from headgate.cli.offline import CLUSTER, Finding, delta_of, object_name, translator_settings
 from headgate.common.deltas import SyncState
 from headgate.common.resources import SERVICE, JsonObject
+from headgate.common.sealing import Sealer
 from headgate.translator.audit import AUDITED_RESOURCES, Audit, Said, unread_kind
 from headgate.translator.verdicts import Verdict
 from headgate.watcher.secrets import throwaway_recipients
@@ -98,10 +99,10 @@ def audit_cluster(kubeconfig: Path | None, context: str | None, namespaces: Sequ
 
 
 def _audited(objects: Iterable[FileObject]) -> list[Audited]:
-    auditor, recipients = Audit(translator_settings().classes), throwaway_recipients()
+    auditor, sealer = Audit(translator_settings().classes), Sealer(CLUSTER, throwaway_recipients())
     audited = []
     for one in objects:
-        delta = delta_of(one, recipients)
+        delta = delta_of(one, sealer)
         said = auditor.look_at(one.ref, delta.object) if delta and delta.object is not None else None
         if said or (said is not None and one.kind != SERVICE):
             audited.append(Audited(one.file, one.line, object_name(one), said))

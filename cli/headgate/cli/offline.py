@@ -5,11 +5,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from nacl.public import PublicKey
-
 from headgate.common.deltas import Delta, Operation
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject
+from headgate.common.sealing import Sealer
 from headgate.common.settings import load_settings
 from headgate.common.table import TableEntry
 from headgate.translator.offline import Offline, translate_all
@@ -81,8 +80,8 @@ def translate_paths(paths: Sequence[Path], translator_flags: Sequence[str] = ())
         SettingsError: the flags or variables cannot be used.
     """
     read = read_paths(paths, cluster=CLUSTER)
-    recipients = throwaway_recipients()
-    made = [delta for one in read.objects if (delta := delta_of(one, recipients))]
+    sealer = Sealer(CLUSTER, throwaway_recipients())
+    made = [delta for one in read.objects if (delta := delta_of(one, sealer))]
     offline = translate_all(made, translator_settings(translator_flags).classes)
     findings = [Finding(one.file, one.line, one.object, one.problem) for one in read.problems]
     findings += _located(offline, read.objects)
@@ -104,9 +103,9 @@ def translator_settings(translator_flags: Sequence[str] = ()) -> TranslatorSetti
     return load_settings(TranslatorSettings, translator_flags, program="headgate translator", summary="")
 
 
-def delta_of(one: FileObject, recipients: Sequence[PublicKey]) -> Delta | None:
+def delta_of(one: FileObject, sealer: Sealer) -> Delta | None:
     """Return what a watcher would say of an object in a file; None if it would say nothing."""
-    published = prepare(one.object, recipients)
+    published = prepare(one.object, sealer)
     if published is None:
         return None
     return Delta(

@@ -10,6 +10,7 @@ from headgate.cli.errors import UsageMistake
 from headgate.cli.offline import Finding, Note, delta_of, object_name
 from headgate.common.deltas import ClusterAnnouncement, Delta, Operation
 from headgate.common.resources import APISIX_GROUP, INGRESS, INGRESS_CLASS, JsonObject, ObjectRef
+from headgate.common.sealing import Sealer
 from headgate.common.selection import Selection
 from headgate.common.snapshot import Chunk, Manifest, decode_chunk
 from headgate.common.stores import DeltaLogReader, LastGoodLog, LogBatch, LogReplay
@@ -177,11 +178,11 @@ def _remarks(world: World, before: Mapping[str, Chunk], published: Manifest | No
 
 
 def _deltas(world: World, cluster: ClusterAnnouncement, objects: Sequence[FileObject]) -> Iterator[Delta]:
-    recipients = throwaway_recipients()
+    sealer = Sealer(cluster.cluster, throwaway_recipients())
     now = datetime.now(UTC)
     is_stamped = cluster.source == "kubernetes"
     for one in objects:
-        delta = delta_of(one, recipients)
+        delta = delta_of(one, sealer)
         if delta is None or delta.object is None:
             continue
         known = world.known.get(one.ref)

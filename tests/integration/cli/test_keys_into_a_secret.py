@@ -9,8 +9,9 @@ import pytest
 
 from fakes.kubernetes_api import FakeKubernetes
 from fakes.kubernetes_rights import Right, RoleHolder
+from fakes.sealing import seal
 from headgate.cli.__main__ import main
-from headgate.common.sealing import Unsealer, parse_public_key, read_private_key, seal
+from headgate.common.sealing import Purpose, Unsealer, parse_public_key, read_private_key
 
 TOKEN = "of the job"
 RIGHTS = frozenset(Right(verb, "", "secrets", "generated") for verb in ("get", "patch"))
@@ -48,7 +49,7 @@ async def test_an_empty_secret_gets_a_pair_and_passwords(api: FakeKubernetes, tm
     assert found["gateway-password"] != found["reader-password"]
     (tmp_path / "key").write_bytes(found["gateway.key"])
     sealed = seal(b"value", [parse_public_key(found["gateway.pub"].decode())])
-    assert Unsealer([read_private_key(tmp_path / "key")]).open(sealed).reveal() == b"value"
+    assert Unsealer([read_private_key(tmp_path / "key")]).open(sealed, Purpose.PRIVATE_KEY).reveal() == b"value"
 
 
 async def test_what_is_there_is_kept_and_what_lacks_is_added(api: FakeKubernetes) -> None:

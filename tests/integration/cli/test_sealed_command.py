@@ -6,8 +6,9 @@ from nacl.public import PrivateKey, PublicKey
 
 from fakes.gateway_process import commit
 from fakes.gateway_table import ORIGIN, certificate, host, route, upstream
+from fakes.sealing import seal
 from fakes.served_history import empty_history
-from headgate.common.sealing import load_or_create_key_pair, recipient_id, seal
+from headgate.common.sealing import load_or_create_key_pair, recipient_id
 from headgate.common.snapshot import TableImage
 from headgate.common.table import Consumer, Credential, PluginUse
 

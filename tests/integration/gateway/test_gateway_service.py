@@ -19,9 +19,10 @@ from cryptography.x509.oid import NameOID
 from fakes.echo import EchoServer
 from fakes.gateway_process import BOUND_S, GatewayProcess, commit, open_stores
 from fakes.gateway_table import ORIGIN, certificate, endpoint, host, route, upstream
+from fakes.sealing import seal
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.heartbeats import Heartbeat
-from headgate.common.sealing import load_or_create_key_pair, seal
+from headgate.common.sealing import load_or_create_key_pair
 from headgate.common.snapshot import TableImage
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table import Consumer, Credential, Endpoint, PluginUse, Upstream

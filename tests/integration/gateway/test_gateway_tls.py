@@ -10,10 +10,11 @@ import pytest
 from fakes.echo import EchoServer
 from fakes.gateway_process import BOUND_S, GatewayProcess, commit
 from fakes.gateway_table import certificate, host, route, upstream
+from fakes.sealing import seal
 from fakes.tls import Authority
 from fakes.tls_listener import asking, client_context
 from headgate.cli.up.embedded_nats import EmbeddedNats
-from headgate.common.sealing import load_or_create_key_pair, seal
+from headgate.common.sealing import load_or_create_key_pair
 from headgate.common.snapshot import TableImage
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table import Endpoint

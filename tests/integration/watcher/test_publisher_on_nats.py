@@ -17,7 +17,7 @@ from fakes.tls import SelfSigned
 from fakes.waiting import until
 from headgate.common.bus import Bus
 from headgate.common.deltas import ClusterAnnouncement, Delta, LogMessage, Operation, SyncMarker
-from headgate.common.sealing import SealedSecret, Unsealer, load_or_create_key_pair
+from headgate.common.sealing import Purpose, SealedSecret, Unsealer, load_or_create_key_pair
 from headgate.common.stores import LogReplay
 from headgate.common.stores.nats import NatsStores
 from headgate.common.tasks import cancel, run_together
@@ -162,7 +162,7 @@ async def test_the_process_publishes_manifests_and_shows_their_problems(tmp_path
             key = load_or_create_key_pair(data)  # as a gateway does; the watcher waits for it
             await until(lambda: seen.names == {"x", "tls"} and seen.markers == len(MANIFEST_KINDS))
             sealed = SealedSecret.model_validate((seen.delta("tls").object or {})["sealed"])
-            assert Unsealer([key]).open(sealed.values["tls.key"]).reveal() == pair.key_pem
+            assert Unsealer([key]).open(sealed.values["tls.key"].of("a"), Purpose.PRIVATE_KEY).reveal() == pair.key_pem
             (folder / "a.yaml").write_text(manifest("x", 81) + manifest("z"))
             await until(lambda: seen.names == {"x", "tls", "z"})
             await _check_admin_site(f"http://127.0.0.1:{port}")

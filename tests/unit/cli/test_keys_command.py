@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from fakes.sealing import seal
 from headgate.cli.__main__ import main
-from headgate.common.sealing import Unsealer, parse_public_key, read_private_key, seal
+from headgate.common.sealing import Purpose, Unsealer, parse_public_key, read_private_key
 
 
 def opens(folder: Path) -> bool:
     sealed = seal(b"a key", [parse_public_key((folder / "gateway.pub").read_text())])
-    return Unsealer([read_private_key(folder / "gateway.key")]).open(sealed).reveal() == b"a key"
+    return Unsealer([read_private_key(folder / "gateway.key")]).open(sealed, Purpose.PRIVATE_KEY).reveal() == b"a key"
 
 
 def test_gateways_open_with_one_file_what_is_sealed_with_the_other(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker, Sy
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
-from headgate.common.sealing import SealedValue
+from headgate.common.sealing import ClusterValue
 from headgate.common.snapshot import Manifest, Pin, Version
 from headgate.common.status import StatusUpdate
 from headgate.common.table import Certificate, Provenance
@@ -137,7 +137,7 @@ def certificate(not_after: str) -> Certificate:
         key="local/default/tls",
         server_names=("a.example",),
         chain_pem="chain",
-        private_key=SealedValue(boxes={}),
+        private_key=ClusterValue(boxes={}),
         fingerprint="f",
         not_after=not_after,
         provenance=Provenance(cluster="local", kind="Secret", namespace="default", name="tls"),

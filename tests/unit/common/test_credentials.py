@@ -5,15 +5,15 @@ import pytest
 from headgate.common.plugins.checking import check_credential, check_use
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.plugins.hiding import hide_secrets
-from headgate.common.sealing import SealedValue
+from headgate.common.sealing import ClusterValue
 from headgate.common.table import PluginUse
 
 SESSION = {"secret": "sixteen letters."}
 PROVIDER = {"client_id": "a", "discovery": "https://id.example/.well-known/openid-configuration"}
 
 
-def sealed(*places: str) -> dict[str, SealedValue]:
-    return {place: SealedValue(boxes={"r": "x"}) for place in places}
+def sealed(*places: str) -> dict[str, ClusterValue]:
+    return {place: ClusterValue(boxes={"r": "x"}) for place in places}
 
 
 @pytest.mark.parametrize(

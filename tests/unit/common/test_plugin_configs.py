@@ -11,10 +11,10 @@ from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.elsewhere import ELSEWHERE
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.plugins.fields import check_network, read_network
-from headgate.common.sealing import SealedValue
+from headgate.common.sealing import ClusterValue
 from headgate.common.table import PluginUse
 
-SEALED = SealedValue(boxes={"r": "x"})
+SEALED = ClusterValue(boxes={"r": "x"})
 
 
 def fault_of(name: str, config: dict[str, object] | None = None, **more: object) -> PluginFault:

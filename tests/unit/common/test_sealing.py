@@ -1,5 +1,7 @@
 """Secrets: sealed on the bus, silent in memory."""
 
+import base64
+import hashlib
 import logging
 import pickle
 import stat
@@ -8,60 +10,96 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nacl.public import PrivateKey
+from nacl.public import PrivateKey, SealedBox
 
+from fakes.sealing import seal
 from headgate.common.errors import SealingError
 from headgate.common.sealing import (
-    SealedValue,
+    ClusterValue,
+    Purpose,
+    Sealer,
     Unsealer,
     load_or_create_key_pair,
     parse_public_key,
     read_private_key,
     recipient_id,
-    seal,
 )
 from headgate.common.secret import Secret
 
 ONE, OTHER = PrivateKey.generate(), PrivateKey.generate()
+KEY = Purpose.PRIVATE_KEY
 
 
 @given(st.binary(max_size=2000))
 def test_every_recipient_opens_what_was_sealed(value: bytes) -> None:
     sealed = seal(value, [ONE.public_key, OTHER.public_key])
     for key in (ONE, OTHER):
-        assert Unsealer([key]).open(sealed).reveal() == value
+        assert Unsealer([key]).open(sealed, KEY).reveal() == value
 
 
 def test_sealed_values_survive_json_and_hold_no_plain_value() -> None:
     sealed = seal(b"top secret", [ONE.public_key])
     text = sealed.model_dump_json()
     assert "top secret" not in text
-    assert Unsealer([ONE]).open(SealedValue.model_validate_json(text)).reveal() == b"top secret"
+    assert Unsealer([ONE]).open(ClusterValue.model_validate_json(text), KEY).reveal() == b"top secret"
 
 
 def test_who_holds_another_key_is_told_which_keys_it_was_sealed_for() -> None:
     sealed = seal(b"x", [ONE.public_key])
     with pytest.raises(SealingError, match=recipient_id(ONE.public_key)):
-        Unsealer([OTHER]).open(sealed)
+        Unsealer([OTHER]).open(sealed, KEY)
     with pytest.raises(SealingError, match="no key"):
-        Unsealer([]).open(sealed)
+        Unsealer([]).open(sealed, KEY)
 
 
 @pytest.mark.parametrize("box", ["AAAA", "not base64!", ""])
 def test_a_damaged_box_is_refused(box: str) -> None:
-    sealed = SealedValue(boxes={recipient_id(ONE.public_key): box})
+    sealed = ClusterValue(boxes={recipient_id(ONE.public_key): box})
     with pytest.raises(SealingError, match="damaged"):
-        Unsealer([ONE]).open(sealed)
+        Unsealer([ONE]).open(sealed, KEY)
+
+
+def test_a_value_that_is_said_to_be_of_another_cluster_is_not_opened() -> None:
+    copied = seal(b"x", [ONE.public_key], cluster="paris").of("rome")
+    with pytest.raises(SealingError, match="sealed by cluster paris, but the table has it from an object of 'rome'"):
+        Unsealer([ONE]).open(copied, KEY)
+
+
+@pytest.mark.parametrize("opened_for", Purpose)
+@pytest.mark.parametrize("sealed_for", Purpose)
+def test_a_value_is_opened_for_what_it_was_sealed_for(sealed_for: Purpose, opened_for: Purpose) -> None:
+    sealed, unsealer = seal(b"x", [ONE.public_key], sealed_for), Unsealer([ONE])
+    if sealed_for is opened_for or (sealed_for, opened_for) == (Purpose.VALUE, Purpose.CREDENTIAL):
+        assert unsealer.open(sealed, opened_for).reveal() == b"x"
+        return
+    with pytest.raises(SealingError, match=f"sealed as {sealed_for}, and not for use as {opened_for}"):
+        unsealer.open(sealed, opened_for)
+
+
+@pytest.mark.parametrize("purpose", Purpose)
+def test_what_an_earlier_release_sealed_is_opened_for_all_until_its_key_goes(purpose: Purpose) -> None:
+    box = base64.b64encode(SealedBox(ONE.public_key).encrypt(b"x\0y")).decode()
+    sealed = ClusterValue(boxes={recipient_id(ONE.public_key): box})
+    assert Unsealer([ONE]).open(sealed, purpose).reveal() == b"x\0y"
+    with pytest.raises(SealingError):
+        Unsealer([OTHER]).open(sealed, purpose)
+
+
+def test_what_was_sealed_for_others_or_in_the_form_of_earlier_releases_is_sealed_again() -> None:
+    now = Sealer("paris", [ONE.public_key]).id
+    earlier = hashlib.sha256(recipient_id(ONE.public_key).encode()).hexdigest()[:8]
+    assert now == Sealer("paris", [ONE.public_key]).id
+    assert now not in (earlier, Sealer("paris", [ONE.public_key, OTHER.public_key]).id)
 
 
 def test_sealing_for_nobody_is_refused() -> None:
     with pytest.raises(SealingError, match="HEADGATE_SEALING_PUBLIC_KEYS"):
-        seal(b"x", [])
+        Sealer("paris", []).seal(b"x", KEY)
 
 
 def test_a_sealed_value_prints_its_recipients_only() -> None:
     sealed = seal(b"x", [ONE.public_key])
-    assert repr(sealed) == str(sealed) == f"SealedValue(***, recipients=['{recipient_id(ONE.public_key)}'])"
+    assert repr(sealed) == str(sealed) == f"ClusterValue(***, recipients=['{recipient_id(ONE.public_key)}'])"
 
 
 def test_a_key_pair_is_made_once_and_kept_private(tmp_path: Path) -> None:

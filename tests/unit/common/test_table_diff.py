@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.common.sealing import SealedValue
+from headgate.common.sealing import ClusterValue
 from headgate.common.table import (
     Certificate,
     Compare,
@@ -53,8 +53,8 @@ def endpoint(address: str, **fields: Any) -> Endpoint:
     return Endpoint(address=address, port=80, **fields)
 
 
-def sealed(text: str) -> SealedValue:
-    return SealedValue(boxes={"r": text})
+def sealed(text: str) -> ClusterValue:
+    return ClusterValue(boxes={"r": text})
 
 
 def certificate(key: str = "sealed", chain: str = "chain", fingerprint: str = "f", **fields: Any) -> Certificate:

@@ -4,9 +4,9 @@ import pytest
 from nacl.public import PrivateKey
 from pydantic import ValidationError
 
+from fakes.sealing import seal
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import INGRESS, SERVICE, ObjectRef
-from headgate.common.sealing import seal
 from headgate.common.status import status_subject
 from headgate.common.table import (
     ENTRY_KINDS,

@@ -15,9 +15,10 @@ from prometheus_client import CollectorRegistry
 from fakes.gateway_table import FakePools, certificate, endpoint, host, publish, route, upstream
 from fakes.requests import PLAIN
 from fakes.rolled_out import rolled_out
+from fakes.sealing import seal
 from headgate.common.errors import StoreUnavailable
 from headgate.common.logs import JsonFormatter
-from headgate.common.sealing import Unsealer, seal
+from headgate.common.sealing import Unsealer
 from headgate.common.snapshot import SCHEMA, ChunkName, Manifest, Pointer, TableImage, Version
 from headgate.common.stores.memory import MemorySnapshotStore
 from headgate.common.tasks import cancel

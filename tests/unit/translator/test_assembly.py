@@ -3,7 +3,7 @@
 import pytest
 
 from headgate.common.resources import ObjectRef
-from headgate.common.sealing import SealedValue
+from headgate.common.sealing import ClusterValue
 from headgate.common.table import Consumer, ConsumerGroup, Credential, PluginUse, Provenance
 from headgate.translator.assembly import Assembly
 from headgate.translator.fragment import Fragment, Identity
@@ -41,7 +41,7 @@ def named(name: str, user: str, *, created_at: str, secret: bool = False, called
     """What an ApisixConsumer with a user's name contributes."""
     ref = ObjectRef("c", "apisix.apache.org", "apisixconsumers", "shop", name)
     config = {"password": "p"} if secret else {"username": user, "password": "p"}
-    sealed = {"username": SealedValue(boxes={"r": user})} if secret else {}
+    sealed = {"username": ClusterValue(boxes={"r": user})} if secret else {}
     use = PluginUse(name="basic-auth", config=config, secrets=sealed)
     made = Consumer(
         key=f"c/shop/{name}",

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from headgate.common.deltas import Author
+from headgate.common.sealing import Sealer
 from headgate.watcher.objects import encode, is_published, managing_author, prepare, strip
 from headgate.watcher.secrets import throwaway_recipients
 
@@ -56,12 +57,12 @@ def test_the_status_of_services_stays() -> None:
 def test_secrets_that_others_manage_are_not_published() -> None:
     secret = {"kind": "Secret", "type": "helm.sh/release.v1", "metadata": {"name": "a"}, "data": {"k": "eA=="}}
     assert not is_published(secret)
-    assert prepare(secret, throwaway_recipients()) is None
+    assert prepare(secret, Sealer("paris", throwaway_recipients())) is None
 
 
 def test_secrets_that_people_write_are_published_sealed() -> None:
     secret = {"kind": "Secret", "type": "Opaque", "metadata": {"name": "a"}, "data": {"k": "dmFsdWU="}}
-    published = prepare(secret, throwaway_recipients())
+    published = prepare(secret, Sealer("paris", throwaway_recipients()))
     assert published is not None
     assert published["sealed"]["values"].keys() == {"k"}
     assert b"dmFsdWU" not in encode(published)
@@ -75,7 +76,7 @@ def test_of_pods_only_names_and_labels_are_published() -> None:
 
 
 def test_other_objects_are_prepared_by_stripping_alone() -> None:
-    assert prepare(INGRESS, ()) == strip(INGRESS)
+    assert prepare(INGRESS, Sealer("paris", ())) == strip(INGRESS)
 
 
 def test_equal_values_give_equal_bytes() -> None:

@@ -4,6 +4,9 @@ A watcher seals each value to the gateways' public keys (libsodium's sealed box:
 sender); only gateways hold the private halves. Several recipients at once let keys be rotated: seal to both, move
 the gateways, drop the old one. The translator passes sealed values on and can open none.
 
+With the value a box holds what it was sealed for and by the watcher of which cluster: nobody can change that without
+opening it, so that who copies a box cannot have it opened as something else (docs/decisions/0029).
+
 Rejected: encrypting the bus alone (TLS does that besides): the log and the store would keep keys readable at rest,
 and every translator and console could read them.
 """
@@ -11,8 +14,9 @@ and every translator and console could read them.
 import base64
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 
 from nacl.exceptions import CryptoError
@@ -24,6 +28,28 @@ from headgate.common.secret import Secret
 
 PRIVATE_KEY_FILE = "gateway.key"
 PUBLIC_KEY_FILE = "gateway.pub"
+_BOUND = b"\0headgate 1\0"
+"""Begins what is in a box; then purpose, cluster and value, with a NUL after each but the last. Earlier releases sealed
+the value alone."""
+
+
+class Purpose(StrEnum):
+    """What a value may be opened for."""
+
+    PRIVATE_KEY = "private-key"
+    """A certificate's: for TLS, and never for what a plugin sends."""
+    CREDENTIAL = "credential"
+    """By which consumers are recognised: compared, and not sent."""
+    VALUE = "value"
+    """Of a Secret of no particular use: for plugins, and as a credential."""
+
+
+_OPENED_FOR: Mapping[Purpose, frozenset[Purpose]] = {
+    Purpose.PRIVATE_KEY: frozenset({Purpose.PRIVATE_KEY}),
+    Purpose.CREDENTIAL: frozenset({Purpose.CREDENTIAL, Purpose.VALUE}),
+    Purpose.VALUE: frozenset({Purpose.VALUE}),
+}
+"""Purposes that a value may have been sealed for, by the one that it is opened for."""
 
 
 class SealedValue(BaseModel):
@@ -35,9 +61,24 @@ class SealedValue(BaseModel):
     """Recipient (`recipient_id`) to sealed box in base64."""
 
     def __repr__(self) -> str:
-        return f"SealedValue(***, recipients={sorted(self.boxes)})"
+        return f"{type(self).__name__}(***, recipients={sorted(self.boxes)})"
 
     __str__ = __repr__
+
+    def of(self, cluster: str) -> "ClusterValue":
+        """Return the value as a table has it, with the cluster of whose object it is."""
+        return ClusterValue(boxes=self.boxes, cluster=cluster)
+
+
+class ClusterValue(SealedValue):
+    """A sealed value in a table. The translator says by whom the log has it; watchers are not believed there."""
+
+    cluster: str = ""
+    """Empty in tables of earlier releases."""
+
+
+Unseal = Callable[[ClusterValue, Purpose], Secret[bytes]]
+"""Opens a value for a purpose; raises SealingError."""
 
 
 class CertificateFacts(BaseModel):
@@ -75,12 +116,25 @@ def recipient_id(public_key: PublicKey) -> str:
     return hashlib.sha256(bytes(public_key)).hexdigest()[:16]
 
 
-def seal(value: bytes, recipients: Iterable[PublicKey]) -> SealedValue:
-    """Seal a value for every recipient."""
-    boxes = {recipient_id(key): base64.b64encode(SealedBox(key).encrypt(value)).decode() for key in recipients}
-    if not boxes:
-        raise SealingError("there is no recipient to seal for: set HEADGATE_SEALING_PUBLIC_KEYS")
-    return SealedValue(boxes=boxes)
+class Sealer:
+    """Seals values for the gateways, in the name of a cluster."""
+
+    def __init__(self, cluster: str, recipients: Sequence[PublicKey]) -> None:
+        """Take the cluster that the values are of, and the gateways' public keys."""
+        self._cluster = cluster.encode()
+        self._boxes = {recipient_id(key): SealedBox(key) for key in recipients}
+        named = ",".join((_BOUND.decode(), *sorted(self._boxes)))
+        self.id = hashlib.sha256(named.encode()).hexdigest()[:8]
+        """Changes when what was sealed before has to be sealed again: for other recipients, in another form."""
+
+    def seal(self, value: bytes, purpose: Purpose) -> SealedValue:
+        """Seal a value for every recipient. Raises SealingError where there is none."""
+        if not self._boxes:
+            raise SealingError("there is no recipient to seal for: set HEADGATE_SEALING_PUBLIC_KEYS")
+        content = _BOUND + b"\0".join((purpose.encode(), self._cluster, value))
+        return SealedValue(
+            boxes={name: base64.b64encode(box.encrypt(content)).decode() for name, box in self._boxes.items()}
+        )
 
 
 class Unsealer:
@@ -91,21 +145,34 @@ class Unsealer:
             recipient_id(key.public_key): SealedBox(key) for key in private_keys
         }
 
-    def open(self, sealed: SealedValue) -> Secret[bytes]:
+    def open(self, sealed: ClusterValue, purpose: Purpose) -> Secret[bytes]:
         """Return the value.
 
         Raises:
-            SealingError: it was sealed for other keys, or is damaged.
+            SealingError: it was sealed for other keys, for another purpose or of another cluster, or is damaged.
         """
         for recipient, box in self._boxes.items():
             if recipient in sealed.boxes:
                 try:
-                    return Secret(box.decrypt(base64.b64decode(sealed.boxes[recipient], validate=True)))
+                    content = box.decrypt(base64.b64decode(sealed.boxes[recipient], validate=True))
                 except (CryptoError, ValueError) as error:
                     raise SealingError(f"the value sealed for {recipient} is damaged") from error
+                return Secret(_bound_value(content, sealed.cluster, purpose))
         raise SealingError(
             f"sealed for {', '.join(sorted(sealed.boxes))}, but this gateway holds {', '.join(self._boxes) or 'no key'}"
         )
+
+
+def _bound_value(content: bytes, cluster: str, purpose: Purpose) -> bytes:
+    """Return the value in an opened box, if that is for this purpose and of this cluster."""
+    if not content.startswith(_BOUND):
+        return content  # sealed by an earlier release: as good as any until the keys are exchanged
+    sealed_for, owner, value = content.removeprefix(_BOUND).split(b"\0", 2)
+    if owner != cluster.encode():
+        raise SealingError(f"sealed by cluster {owner.decode()}, but the table has it from an object of {cluster!r}")
+    if sealed_for not in {one.encode() for one in _OPENED_FOR[purpose]}:
+        raise SealingError(f"sealed as {sealed_for.decode()}, and not for use as {purpose}")
+    return value
 
 
 def load_or_create_key_pair(folder: Path) -> PrivateKey:

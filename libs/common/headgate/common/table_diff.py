@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from headgate.common.plugins.hiding import hide_secrets
+from headgate.common.sealing import ClusterValue
 from headgate.common.table import (
     Certificate,
     Consumer,
@@ -157,7 +158,7 @@ class _Plain:
 
     def _clean(self, value: Any, field: str = "") -> Any:
         if isinstance(value, dict):
-            if value.keys() == {"boxes"}:
+            if "boxes" in value and value.keys() <= ClusterValue.model_fields.keys():
                 return f"*** ({_mark(value)})" if self._heeds_seals else "***"
             if _is_use(value):
                 value = {**value, "config": hide_secrets(value["name"], value["config"], _hidden)}

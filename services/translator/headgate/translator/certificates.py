@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from headgate.common.problems import Problem
 from headgate.common.resources import SECRET, JsonObject
-from headgate.common.sealing import SealedSecret
+from headgate.common.sealing import ClusterValue, SealedSecret
 from headgate.common.table import Certificate, Provenance
 from headgate.translator.fragment import CertificateRef
 from headgate.translator.graph import Lookups, Rule
@@ -79,6 +79,11 @@ def restore_secret(secret: TlsSecret) -> JsonObject:
     }
 
 
+def values_of(sealed: SealedSecret, cluster: str) -> dict[str, ClusterValue]:
+    """Return the values of a cluster's Secret as a table has them."""
+    return {name: value.of(cluster) for name, value in sealed.values.items()}
+
+
 def check_secret(manifest: JsonObject, secret: TlsSecret) -> Iterator[Problem]:
     """Yield what makes a Secret unusable. A pair, authorities and a revocation list are used apart from each other."""
     if secret.problem and secret.is_tls:
@@ -130,7 +135,7 @@ def read_certificate(lookups: Lookups, ref: CertificateRef) -> Certificate | Non
         key=ref.key,
         server_names=(),
         chain_pem=facts.chain_pem,
-        private_key=secret.sealed.values[secret.key_field],
+        private_key=secret.sealed.values[secret.key_field].of(ref.cluster),
         fingerprint=facts.fingerprint,
         not_after=facts.not_after.isoformat() if facts.not_after else "",
         provenance=Provenance(cluster=ref.cluster, kind="Secret", namespace=ref.namespace, name=ref.secret),

@@ -1,14 +1,11 @@
 """ApisixConsumers and Consumers on their way to the log: what identifies one is sealed, as values of Secrets are."""
 
-from collections.abc import Sequence
 from typing import Any
-
-from nacl.public import PublicKey
 
 from headgate.common.plugins.credentials import CREDENTIALS
 from headgate.common.plugins.hiding import secret_fields
 from headgate.common.resources import JsonObject
-from headgate.common.sealing import seal
+from headgate.common.sealing import Purpose, Sealer
 
 _PLUGINS = {
     "keyAuth": "key-auth",
@@ -22,7 +19,7 @@ _NEVER_READ = frozenset({"private_key"})
 """Needed by whoever makes tokens, and by nobody here."""
 
 
-def seal_consumer(manifest: JsonObject, recipients: Sequence[PublicKey]) -> JsonObject:
+def seal_consumer(manifest: JsonObject, sealer: Sealer) -> JsonObject:
     """Return an ApisixConsumer or a Consumer with its secrets under `sealed`, beside the `value` or `config` that they
     were in.
     """
@@ -33,24 +30,24 @@ def seal_consumer(manifest: JsonObject, recipients: Sequence[PublicKey]) -> Json
     parameters = spec.get("authParameter")
     if isinstance(parameters, dict):
         sealed["authParameter"] = {
-            name: _seal(one, "value", _PLUGINS.get(name, ""), recipients) for name, one in parameters.items()
+            name: _seal(one, "value", _PLUGINS.get(name, ""), sealer) for name, one in parameters.items()
         }
     plugins = spec.get("plugins")
     if isinstance(plugins, list):
-        sealed["plugins"] = [_seal(one, "config", _name(one), recipients) for one in plugins]
+        sealed["plugins"] = [_seal(one, "config", _name(one), sealer) for one in plugins]
     credentials = spec.get("credentials")
     if isinstance(credentials, list):
-        sealed["credentials"] = [_seal_credential(one, recipients) for one in credentials]
+        sealed["credentials"] = [_seal_credential(one, sealer) for one in credentials]
     return {**manifest, "spec": sealed}
 
 
-def _seal_credential(credential: Any, recipients: Sequence[PublicKey]) -> Any:
+def _seal_credential(credential: Any, sealer: Sealer) -> Any:
     """Seal a credential of a Consumer. Of one that is of no known type, nobody knows what of it is secret."""
     if not isinstance(credential, dict) or credential.get("config") is None:
         return credential
     plugin = str(credential.get("type"))
     if plugin in CREDENTIALS and isinstance(credential["config"], dict):
-        return _seal(credential, "config", plugin, recipients)
+        return _seal(credential, "config", plugin, sealer)
     return {**credential, "config": {}}
 
 
@@ -58,7 +55,7 @@ def _name(plugin: Any) -> str:
     return str(plugin.get("name")) if isinstance(plugin, dict) else ""
 
 
-def _seal(holder: Any, part: str, plugin: str, recipients: Sequence[PublicKey]) -> Any:
+def _seal(holder: Any, part: str, plugin: str, sealer: Sealer) -> Any:
     values = holder.get(part) if isinstance(holder, dict) else None
     model = CREDENTIALS.get(plugin)
     if not isinstance(values, dict) or model is None:
@@ -67,5 +64,5 @@ def _seal(holder: Any, part: str, plugin: str, recipients: Sequence[PublicKey]) 
         name for name in secret_fields(model) if isinstance(values.get(name), str | int | float) and values[name] != ""
     }
     kept = {name: value for name, value in values.items() if name not in secret | _NEVER_READ}
-    sealed = {name: seal(str(values[name]).encode(), recipients).model_dump(mode="json") for name in sorted(secret)}
-    return {**holder, part: kept, "sealed": sealed}
+    sealed = {name: sealer.seal(str(values[name]).encode(), Purpose.CREDENTIAL) for name in sorted(secret)}
+    return {**holder, part: kept, "sealed": {name: one.model_dump(mode="json") for name, one in sealed.items()}}

@@ -4,7 +4,6 @@ Takes in and never waits for the log; whoever sends looks at the ledger, and at 
 """
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -15,7 +14,7 @@ from headgate.common.deltas import Author, KindName, SyncMarker, SyncState
 from headgate.common.errors import SealingError
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef, ResourceKind
-from headgate.common.sealing import recipient_id
+from headgate.common.sealing import Sealer
 from headgate.watcher.ledger import Gone, Ledger, Wanted, content_digest
 from headgate.watcher.metrics import REFUSED
 from headgate.watcher.objects import (
@@ -58,12 +57,11 @@ class Intake:
             author_of: says who changed an object; its managedFields by default.
             wake: called when a marker is due that no event brought.
         """
-        self._cluster, self._recipients = cluster, tuple(recipients)
+        self._cluster, self._sealer = cluster, Sealer(cluster, recipients)
         self._author_of = author_of or (lambda _, manifest: managing_author(manifest))
         self._wake = wake
         self._kinds = {(kind.group, kind.resource): kind for kind in kinds}
         self._refused: dict[ObjectRef, Problem] = {}
-        self._seal_id = hashlib.sha256(",".join(sorted(map(recipient_id, recipients))).encode()).hexdigest()[:8]
         self.ledger = Ledger(kinds)
         self.marks: dict[ResourceKind, SyncMarker] = {}
         """The last marker of each kind that was listed, or cannot be."""
@@ -147,7 +145,7 @@ class Intake:
 
     def _encode(self, ref: ObjectRef, stripped: JsonObject) -> bytes | None:
         try:
-            body = encode(prepare_stripped(stripped, self._recipients))
+            body = encode(prepare_stripped(stripped, self._sealer))
         except SealingError as error:
             self.refuse(ref, Problem(reason="NotSealed", message=str(error)))
             return None
@@ -199,9 +197,9 @@ class Intake:
         return ObjectRef(self._cluster, kind.group, kind.resource, namespace, metadata["name"])
 
     def _version(self, kind: ResourceKind, manifest: JsonObject) -> str:
-        """Return the object's version; one with secrets names its recipients too: new ones need it sealed again."""
+        """Return the object's version; one with secrets says how they are sealed: to other keys, they are again."""
         version = str(manifest["metadata"].get("resourceVersion", ""))
-        return f"{version}-{self._seal_id}" if kind in SEALED_KINDS else version
+        return f"{version}-{self._sealer.id}" if kind in SEALED_KINDS else version
 
 
 def _now() -> datetime:

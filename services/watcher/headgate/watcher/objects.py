@@ -1,11 +1,10 @@
 """What is published of an object: without bookkeeping, and without anything secret."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from nacl.public import PublicKey
 
 from headgate.common.deltas import Author
 from headgate.common.resources import (
@@ -21,6 +20,7 @@ from headgate.common.resources import (
     SECRET,
     JsonObject,
 )
+from headgate.common.sealing import Sealer
 from headgate.watcher.admin_keys import hide_admin_key
 from headgate.watcher.consumers import seal_consumer
 from headgate.watcher.secrets import PUBLISHED_TYPES, seal_secret
@@ -34,7 +34,7 @@ MAX_AUTHOR = 128
 
 _BOOKKEEPING = frozenset({"managedFields", "selfLink"})
 SEALED_KINDS = (SECRET, APISIX_CONSUMER, GATEWAY_CONSUMER)
-_SEALED: Mapping[str, Callable[[JsonObject, Sequence[PublicKey]], JsonObject]] = {
+_SEALED: Mapping[str, Callable[[JsonObject, Sealer], JsonObject]] = {
     SECRET.kind: seal_secret,
     APISIX_CONSUMER.kind: seal_consumer,
     GATEWAY_CONSUMER.kind: seal_consumer,
@@ -117,12 +117,12 @@ def is_published(manifest: JsonObject) -> bool:
     return manifest.get("kind") != "Secret" or manifest.get("type") in PUBLISHED_TYPES
 
 
-def prepare(manifest: JsonObject, recipients: Sequence[PublicKey]) -> JsonObject | None:
+def prepare(manifest: JsonObject, sealer: Sealer) -> JsonObject | None:
     """Return the object as it stands in a delta: stripped, a Secret's `data` replaced by `sealed`.
 
     Args:
         manifest: complete object, from an API server or a file.
-        recipients: public keys of the gateways; offline, `headgate.watcher.secrets.throwaway_recipients()`.
+        sealer: seals for the gateways; offline, for `headgate.watcher.secrets.throwaway_recipients()`.
 
     Returns:
         None if objects like this one are not published (see `is_published`).
@@ -130,10 +130,10 @@ def prepare(manifest: JsonObject, recipients: Sequence[PublicKey]) -> JsonObject
     Raises:
         SealingError: there is a Secret to seal and no recipient.
     """
-    return prepare_stripped(strip(manifest), recipients) if is_published(manifest) else None
+    return prepare_stripped(strip(manifest), sealer) if is_published(manifest) else None
 
 
-def prepare_stripped(stripped: JsonObject, recipients: Sequence[PublicKey]) -> JsonObject:
+def prepare_stripped(stripped: JsonObject, sealer: Sealer) -> JsonObject:
     """Return a stripped object that is published as it stands in a delta; see `prepare`."""
     seal = _SEALED.get(str(stripped.get("kind")))
-    return seal(stripped, recipients) if seal is not None else stripped
+    return seal(stripped, sealer) if seal is not None else stripped

@@ -2,12 +2,12 @@
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from nacl.public import PrivateKey, PublicKey
 
 from headgate.common.resources import JsonObject
-from headgate.common.sealing import SealedSecret, seal
+from headgate.common.sealing import Purpose, SealedSecret, Sealer
 from headgate.watcher.certificates import read_authorities, read_certificate_facts, read_revocations
 
 TLS_TYPE = "kubernetes.io/tls"
@@ -25,7 +25,7 @@ def throwaway_recipients() -> tuple[PublicKey, ...]:
     return (PrivateKey.generate().public_key,)
 
 
-def seal_secret(secret: JsonObject, recipients: Sequence[PublicKey]) -> JsonObject:
+def seal_secret(secret: JsonObject, sealer: Sealer) -> JsonObject:
     """Return a Secret with `sealed` (a `SealedSecret` in JSON) in place of `data` and `stringData`.
 
     A value that is not base64 is left out and named in the certificate's problem; API servers never hold one.
@@ -38,7 +38,10 @@ def seal_secret(secret: JsonObject, recipients: Sequence[PublicKey]) -> JsonObje
     # none that can be read: taken for absent it would let everybody in again.
     authorities = values.get(AUTHORITIES_KEY) or (values.get(chain) if not has_pair else None)
     sealed = SealedSecret(
-        values={name: seal(value, recipients) for name, value in sorted(values.items())},
+        values={
+            name: sealer.seal(value, Purpose.PRIVATE_KEY if has_pair and name == key else Purpose.VALUE)
+            for name, value in sorted(values.items())
+        },
         certificate=read_certificate_facts(values.get(chain, b""), values.get(key, b"")) if has_pair else None,
         authorities_pem=_public(read_authorities, authorities or None),
         revocations_pem=_public(

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Iterable
 from typing import Any
 
-from headgate.common.sealing import SealedValue
+from headgate.common.sealing import ClusterValue, Purpose
 from headgate.common.secret import Secret
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.chain import PluginChain
@@ -14,7 +14,7 @@ from headgate.gateway.plugins.registry import PluginRegistry
 REGISTRY = PluginRegistry(found=())
 
 
-def unsealed(sealed: SealedValue) -> Secret[bytes]:
+def unsealed(sealed: ClusterValue, purpose: Purpose) -> Secret[bytes]:
     """Take the only box for the value itself."""
     return Secret(next(iter(sealed.boxes.values())).encode())
 

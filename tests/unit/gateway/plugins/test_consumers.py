@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from headgate.common.sealing import SealedValue, Unsealer
+from headgate.common.sealing import ClusterValue, Unsealer
 from headgate.common.table import Credential, PluginUse
 from headgate.gateway.plugins.consumers import ConsumerDirectory
 from headgate.gateway.steps import finish
@@ -31,7 +31,7 @@ def test_a_consumer_is_found_by_each_of_its_credentials() -> None:
 
 
 def test_a_sealed_key_is_opened() -> None:
-    use = PluginUse(name="key-auth", secrets={"key": SealedValue(boxes={"r": "sesame"})})
+    use = PluginUse(name="key-auth", secrets={"key": ClusterValue(boxes={"r": "sesame"})})
     sealed = consumer("jack").model_copy(update={"credentials": (Credential(use=use),)})
     assert owner(directory(sealed)) == "jack"
 
@@ -137,7 +137,7 @@ def test_who_cannot_be_used_says_why(bad, problem, caplog) -> None:
 
 
 def test_a_secret_that_was_sealed_for_others_is_named_by_its_place(caplog) -> None:
-    use = PluginUse(name="key-auth", secrets={"key": SealedValue(boxes={"other": "x"})})
+    use = PluginUse(name="key-auth", secrets={"key": ClusterValue(boxes={"other": "x"})})
     sealed = consumer("jack").model_copy(update={"credentials": (Credential(use=use),)})
     found = ConsumerDirectory()
     with caplog.at_level(logging.ERROR):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.common.sealing import SealedValue
+from headgate.common.sealing import ClusterValue
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.interface import PluginServices
@@ -55,7 +55,7 @@ async def test_writes_are_refused_and_reads_go_on(registry) -> None:
 
 
 async def test_pass_from_a_secret_opens_the_door(registry) -> None:
-    use = PluginUse(name="maintenance", secrets={"pass_value": SealedValue(boxes={"r": "sesame"})})
+    use = PluginUse(name="maintenance", secrets={"pass_value": ClusterValue(boxes={"r": "sesame"})})
     given = request("/", [("X-Maintenance-Pass", "sesame")], method="POST")
     assert (await exchanged(made(registry, use), given)).status == 200
     assert "X-Maintenance-Pass" not in given.headers

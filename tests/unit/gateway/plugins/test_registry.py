@@ -4,7 +4,7 @@ import pytest
 
 from headgate.common.errors import SealingError
 from headgate.common.plugins.third_party import ENTRY_POINT_GROUP
-from headgate.common.sealing import SealedValue
+from headgate.common.sealing import ClusterValue, Purpose
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices
@@ -65,7 +65,7 @@ def test_secret_is_put_into_its_place_and_prints_as_stars() -> None:
     use = PluginUse(
         name="basic-auth",
         config={"users": [{"username": "u"}]},
-        secrets={"users.0.password": SealedValue(boxes={"r": "hidden"})},
+        secrets={"users.0.password": ClusterValue(boxes={"r": "hidden"})},
     )
     plugin = REGISTRY.make(use, PluginServices(), unsealed)
     assert plugin.config.users[0].password.reveal() == "hidden"
@@ -78,7 +78,7 @@ def test_secret_without_a_place_is_refused(place) -> None:
     use = PluginUse(
         name="basic-auth",
         config={"users": [{"username": "u"}], "realm": "r"},
-        secrets={place: SealedValue(boxes={"r": "hidden"})},
+        secrets={place: ClusterValue(boxes={"r": "hidden"})},
     )
     error = refused(use)
     assert error.field == f"secrets.{place}"
@@ -86,15 +86,15 @@ def test_secret_without_a_place_is_refused(place) -> None:
 
 
 def test_secret_that_cannot_be_opened_is_refused() -> None:
-    def fail(sealed: SealedValue):
+    def fail(sealed: ClusterValue, purpose: Purpose):
         raise SealingError("sealed for others")
 
-    use = PluginUse(name="basic-auth", secrets={"htpasswd": SealedValue(boxes={"r": "x"})})
+    use = PluginUse(name="basic-auth", secrets={"htpasswd": ClusterValue(boxes={"r": "x"})})
     assert "sealed for others" in str(refused(use, unseal=fail))
 
 
 def test_bad_secret_does_not_show_in_the_error() -> None:
-    use = PluginUse(name="basic-auth", secrets={"htpasswd": SealedValue(boxes={"r": "u:$5$hidden"})})
+    use = PluginUse(name="basic-auth", secrets={"htpasswd": ClusterValue(boxes={"r": "u:$5$hidden"})})
     error = refused(use)
     assert "user u" in str(error)
     assert "hidden" not in str(error)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.common.sealing import SealedValue
+from headgate.common.sealing import ClusterValue
 from headgate.common.table import PathMatch, PluginUse
 from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.errors import PluginRefused
@@ -55,7 +55,7 @@ async def test_limits_count_for_each_route(host) -> None:
 
 
 def test_what_is_sealed_is_opened_for_each_route(host) -> None:
-    use = PluginUse(name="csrf", secrets={"key": SealedValue(boxes={"r": "hidden"})})
+    use = PluginUse(name="csrf", secrets={"key": ClusterValue(boxes={"r": "hidden"})})
     assert made(host, use) is not made(host, use)
 
 

@@ -21,8 +21,9 @@ from fakes.gateway_table import (
     upstream,
 )
 from fakes.requests import PLAIN
+from fakes.sealing import seal
 from headgate.common.errors import DecodeError
-from headgate.common.sealing import Unsealer, seal
+from headgate.common.sealing import Unsealer
 from headgate.common.snapshot import ChunkName, TableImage, Version
 from headgate.common.table import PluginUse, TableEntry
 from headgate.gateway.balancing.endpoints import EndpointDirectory

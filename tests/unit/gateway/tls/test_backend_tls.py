@@ -12,8 +12,9 @@ import pytest
 from cryptography import x509
 from nacl.public import PrivateKey
 
+from fakes.sealing import seal
 from fakes.tls import Authority, Issued
-from headgate.common.sealing import Unsealer, seal
+from headgate.common.sealing import Unsealer
 from headgate.common.table import BackendProtocol, BackendTls, Provenance, Upstream
 from headgate.gateway.tls.backend import BackendContexts
 from headgate.gateway.tls.errors import TlsConfigError
@@ -192,6 +193,15 @@ def test_equal_upstreams_share_a_context_which_ends_with_the_last() -> None:
     del one, two
     gc.collect()
     assert len(held) == 0
+
+
+def test_a_certificate_of_one_cluster_is_not_shown_for_upstreams_of_another() -> None:
+    held, sealed = contexts(), seal(OWN.key_pem, [KEY.public_key])
+    tls = BackendTls(certificate_pem=OWN.chain_pem.decode(), private_key=sealed)
+    shown = held.backend_context(upstream(tls))
+    assert shown is not None
+    with pytest.raises(TlsConfigError, match="sealed by cluster c1"):
+        held.backend_context(upstream(tls.model_copy(update={"private_key": sealed.of("c2")})))
 
 
 OWN = Authority().issue("gateway")

@@ -11,6 +11,7 @@ from fakes.kubernetes_objects import ingress, secret, service
 from fakes.tls import SelfSigned
 from headgate.common.admission import Outcome
 from headgate.common.resources import ObjectRef
+from headgate.common.sealing import Sealer
 from headgate.watcher.admission.question import Question, Scope, pose
 from headgate.watcher.admission.review import parse_review
 from headgate.watcher.admission.selector import parse_selector
@@ -21,7 +22,7 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
 def scope(*namespaces: str, selector: str = "") -> Scope:
-    return Scope("paris", frozenset(namespaces), parse_selector(selector), throwaway_recipients())
+    return Scope("paris", frozenset(namespaces), parse_selector(selector), Sealer("paris", throwaway_recipients()))
 
 
 def ask(sent: dict[str, Any], within: Scope | None = None) -> Question | None:

@@ -19,6 +19,7 @@ from fakes.tls import Authority, Issued
 from fakes.waiting import until
 from headgate.common.admission import Opinion, Outcome, Proposal
 from headgate.common.errors import NoAnswer, SettingsError
+from headgate.common.sealing import Sealer
 from headgate.watcher.admission.admit import Admission, Ask
 from headgate.watcher.admission.certificate import FileCertificate
 from headgate.watcher.admission.question import Scope
@@ -36,7 +37,7 @@ async def content(proposal: Proposal, within_s: float) -> Opinion:
 async def serving(
     certificate: FileCertificate, ask: Ask = content, *, on_failure: Any = "ignore", deadline_s: float = 2.0
 ) -> AsyncIterator[AdmissionServer]:
-    scope = Scope("paris", frozenset(), parse_selector(""), throwaway_recipients())
+    scope = Scope("paris", frozenset(), parse_selector(""), Sealer("paris", throwaway_recipients()))
     admission = Admission(scope, Policy(on_failure, "warn"), {"default": ask})
     server = AdmissionServer(admission, certificate, "127.0.0.1", 0, deadline_s)
     task = asyncio.create_task(server.run())
@@ -127,7 +128,7 @@ async def test_files_that_do_not_fit_each_other_change_nothing(tmp_path: Path) -
 async def test_a_certificate_that_comes_late_is_waited_for(tmp_path: Path) -> None:
     authority = Authority()
     chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
-    scope = Scope("paris", frozenset(), parse_selector(""), ())
+    scope = Scope("paris", frozenset(), parse_selector(""), Sealer("paris", ()))
     admission = Admission(scope, Policy("ignore", "warn"), {"default": content})
     server = AdmissionServer(admission, FileCertificate(chain, key), "127.0.0.1", 0, 1.0)
     task = asyncio.create_task(server.run())
@@ -233,9 +234,8 @@ def test_timeouts_are_read_as_api_servers_write_them(text: str, seconds: float) 
 async def test_a_port_in_use_is_a_mistake_in_the_settings(tmp_path: Path) -> None:
     files = issue(Authority()).write(tmp_path)
     async with serving(FileCertificate(*files)) as server:
-        admission = Admission(
-            Scope("paris", frozenset(), parse_selector(""), ()), Policy("ignore", "warn"), {"default": content}
-        )
+        scope = Scope("paris", frozenset(), parse_selector(""), Sealer("paris", ()))
+        admission = Admission(scope, Policy("ignore", "warn"), {"default": content})
         second = AdmissionServer(admission, FileCertificate(*files), "127.0.0.1", server.port, 1.0)
         with pytest.raises(SettingsError, match="admission_port"):
             await second.run()

@@ -7,6 +7,7 @@ from fakes.admission_reviews import review
 from headgate.common.admission import Basis, Finding, Opinion, Outcome, Proposal
 from headgate.common.errors import NoAnswer
 from headgate.common.problems import Problem, Severity
+from headgate.common.sealing import Sealer
 from headgate.watcher.admission.admit import Admission, Ask
 from headgate.watcher.admission.question import Scope
 from headgate.watcher.admission.review import parse_review
@@ -34,7 +35,7 @@ def says(opinion: Opinion | None) -> Ask:
 
 
 async def decide(on_failure: Literal["ignore", "fail"] = "ignore", **opinions: Opinion | None) -> Verdict:
-    scope = Scope("paris", frozenset(), parse_selector(""), ())
+    scope = Scope("paris", frozenset(), parse_selector(""), Sealer("paris", ()))
     asks = {table: says(opinion) for table, opinion in opinions.items()}
     request = parse_review(json.dumps(review(web())).encode())
     return await Admission(scope, Policy(on_failure, "warn"), asks).decide(request, 1.0)

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from headgate.common.sealing import SealedValue
+from headgate.common.sealing import ClusterValue
 from headgate.common.table.base import Entry, Provenance
 from headgate.common.table.match import Condition, PathMatch
 from headgate.common.table.tls import TlsPolicy
@@ -95,7 +95,7 @@ class PluginUse(Entry):
     name: str
     """Under which the plugin is registered: `cors`."""
     config: dict[str, JsonValue] = Field(default_factory=dict)
-    secrets: dict[str, SealedValue] = Field(default_factory=dict)
+    secrets: dict[str, ClusterValue] = Field(default_factory=dict)
     """Values that gateways open and put into the config, by their place in it: `users.0.password`."""
     order: int | None = None
     """Instead of the plugin's own; greater runs earlier."""

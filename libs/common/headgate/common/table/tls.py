@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from headgate.common.sealing import SealedValue
+from headgate.common.sealing import ClusterValue
 from headgate.common.table.base import Entry, Provenance
 
 
@@ -16,7 +16,7 @@ class Certificate(Entry):
     server_names: tuple[str, ...]
     """Lower case, sorted; `*.foo.com` for exactly one more label."""
     chain_pem: str
-    private_key: SealedValue
+    private_key: ClusterValue
     fingerprint: str
     not_after: str = ""
     """RFC 3339."""

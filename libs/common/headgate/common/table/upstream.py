@@ -5,7 +5,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from headgate.common.sealing import SealedValue
+from headgate.common.sealing import ClusterValue
 from headgate.common.table.base import Entry, Provenance
 
 
@@ -174,7 +174,7 @@ class BackendTls(Entry):
     min_version: Literal["", "1.2", "1.3"] = ""
     ciphers: str = ""
     certificate_pem: str = ""
-    private_key: SealedValue | None = None
+    private_key: ClusterValue | None = None
     """Of our own certificate."""
 
 

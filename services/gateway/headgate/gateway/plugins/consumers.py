@@ -17,12 +17,13 @@ from headgate.common.plugins.checking import read_config
 from headgate.common.plugins.credentials import CREDENTIALS
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.plugins.fields import BadHeader, configured_value
+from headgate.common.sealing import Purpose, Unseal
 from headgate.common.secret import Secret
 from headgate.common.table import Consumer, ConsumerGroup, Credential, PluginUse
 from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.messages import Request
-from headgate.gateway.plugins.opening import Unseal, opened_secrets
+from headgate.gateway.plugins.opening import opened_secrets
 from headgate.gateway.steps import Steps
 
 _log = logging.getLogger(__name__)
@@ -216,7 +217,7 @@ class ConsumerDirectory:
         model = CREDENTIALS.get(use.name)
         if model is None:
             raise PluginRefused(use.name, "", f"recognises no consumers; {', '.join(CREDENTIALS)} do")
-        config = read_config(model, use, opened_secrets(use, unseal))
+        config = read_config(model, use, opened_secrets(use, unseal, Purpose.CREDENTIAL))
         value = getattr(config, model.identified_by)
         text = value.reveal() if isinstance(value, Secret) else value
         named = [(CREDENTIAL, configured_value(credential.name))] if credential.name else []

@@ -9,8 +9,7 @@ from weakref import WeakSet
 
 import aiohttp
 
-from headgate.common.sealing import SealedValue
-from headgate.common.secret import Secret
+from headgate.common.sealing import Unseal
 from headgate.common.table import PathMatch, PluginUse
 from headgate.gateway.plugins.calls import CallFailed, call_url, make_client
 from headgate.gateway.plugins.chain import PluginChain
@@ -50,7 +49,7 @@ class PluginHost:
 
     def __init__(
         self,
-        unseal: Callable[[SealedValue], Secret[bytes]],
+        unseal: Unseal,
         send_to: SendTo,
         find_upstream: Callable[[str], Endpoints] = NoEndpoints,
         metrics: Callable[[], Awaitable[Response]] = no_metrics,

@@ -17,6 +17,7 @@ from headgate.common.plugins.checking import read_config, read_meta, unknown_plu
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.plugins.meta import PluginMeta
 from headgate.common.plugins.third_party import ENTRY_POINT_GROUP
+from headgate.common.sealing import Purpose, Unseal
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.built_in import BUILT_IN
 from headgate.gateway.plugins.chain import GLOBAL, Part, PluginChain
@@ -24,7 +25,7 @@ from headgate.gateway.plugins.consumer_chain import ConsumerChain
 from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices
 from headgate.gateway.plugins.meta import under
-from headgate.gateway.plugins.opening import Unseal, opened_secrets
+from headgate.gateway.plugins.opening import opened_secrets
 
 _Kind = type[Plugin[Any]]
 
@@ -89,7 +90,7 @@ class PluginRegistry:
     def _read_config(self, kind: _Kind, use: PluginUse, unseal: Unseal) -> PluginConfig:
         """Read what a plugin is told, once for all that are told the same. Raises PluginFault, PluginRefused."""
         if use.secrets:
-            return read_config(kind.Config, use, opened_secrets(use, unseal))
+            return read_config(kind.Config, use, opened_secrets(use, unseal, Purpose.VALUE))
         told = use.name, msgspec.json.encode(use.config)
         config = self._configs.get(told)
         if config is None:

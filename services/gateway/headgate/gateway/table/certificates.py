@@ -1,10 +1,9 @@
 """Certificates with their keys opened: the only place where a sealed key becomes a usable one."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from headgate.common.errors import SealingError
-from headgate.common.sealing import SealedValue
+from headgate.common.sealing import Purpose, Unseal
 from headgate.common.secret import Secret
 from headgate.common.table import Certificate
 
@@ -25,12 +24,10 @@ class OpenedCertificate:
     """Why the newest version is not the one served; empty if it is."""
 
 
-def open_certificate(
-    certificate: Certificate, previous: OpenedCertificate | None, unseal: Callable[[SealedValue], Secret[bytes]]
-) -> OpenedCertificate:
+def open_certificate(certificate: Certificate, previous: OpenedCertificate | None, unseal: Unseal) -> OpenedCertificate:
     """Open a certificate's key; if that fails go on with the certificate that was served before."""
     try:
-        private_key = unseal(certificate.private_key)
+        private_key = unseal(certificate.private_key, Purpose.PRIVATE_KEY)
     except SealingError as error:
         return _refused(certificate, previous, f"the key of {certificate.key} cannot be opened: {error}")
     return OpenedCertificate(

@@ -9,8 +9,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from headgate.common.sealing import SealedValue
-from headgate.common.secret import Secret
+from headgate.common.sealing import Unseal
 from headgate.common.snapshot import ChunkName, Version
 from headgate.common.table import (
     ENTRY_KINDS,
@@ -70,7 +69,7 @@ class TableCompiler:
     def __init__(
         self,
         directory: EndpointDirectory,
-        unseal: Callable[[SealedValue], Secret[bytes]],
+        unseal: Unseal,
         next_offset: Callable[[], int] = lambda: 0,
         place: Place = NOWHERE,
         health: WatchesUpstreams | None = None,

@@ -7,7 +7,7 @@ spoken to without the verification that was asked for.
 import contextlib
 import ipaddress
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
@@ -16,8 +16,7 @@ from cryptography import x509
 
 from headgate.common.errors import SealingError
 from headgate.common.pem import load_key_pair
-from headgate.common.sealing import SealedValue
-from headgate.common.secret import Secret
+from headgate.common.sealing import Purpose, Unseal
 from headgate.common.table import BackendProtocol, BackendTls, Upstream
 from headgate.gateway.tls.errors import TlsConfigError
 from headgate.gateway.tls.loading import (
@@ -69,9 +68,9 @@ class BackendContexts:
         unseal: opens the key of a client certificate; raises SealingError.
     """
 
-    def __init__(self, unseal: Callable[[SealedValue], Secret[bytes]]) -> None:
+    def __init__(self, unseal: Unseal) -> None:
         self._unseal = unseal
-        self._contexts: WeakValueDictionary[tuple[BackendTls, bool, BackendProtocol], _ClientContext] = (
+        self._contexts: WeakValueDictionary[tuple[BackendTls, str | None, BackendProtocol], _ClientContext] = (
             WeakValueDictionary()
         )
 
@@ -89,9 +88,9 @@ class BackendContexts:
         tls = upstream.tls or BackendTls()
         name = tls.server_name or upstream.host or None
         # The sealed key is another one each time that it is sealed, and dictionaries cannot hold it; the certificate
-        # says which key it is.
+        # says which key it is, though not who may use it: that depends on the cluster.
         content = tls.model_copy(update={"private_key": None, "server_name": ""})
-        key = (content, tls.private_key is not None, upstream.protocol)
+        key = (content, tls.private_key.cluster if tls.private_key else None, upstream.protocol)
         context = self._contexts.get(key)
         if context is None:
             context = self._contexts[key] = self._load(tls, upstream.protocol)
@@ -115,7 +114,9 @@ class BackendContexts:
         if tls.private_key is None:
             raise TlsConfigError("tls.private_key: missing, as there is a certificate_pem")
         try:
-            load_key_pair(context, tls.certificate_pem.encode(), self._unseal(tls.private_key).reveal())
+            load_key_pair(
+                context, tls.certificate_pem.encode(), self._unseal(tls.private_key, Purpose.PRIVATE_KEY).reveal()
+            )
         except SealingError as error:
             raise TlsConfigError(f"tls.private_key: cannot be opened: {error}") from error
         except (ssl.SSLError, ValueError) as error:

@@ -5,12 +5,9 @@ subresources, changes of nothing but bookkeeping, and what is not watched. So fi
 is wrong with an object and whoever is away.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
-
-from nacl.public import PublicKey
 
 from headgate.common.admission import MAX_PROPOSAL_BYTES, Basis, Finding, Opinion, Outcome, Proposal
 from headgate.common.problems import Problem, Severity
@@ -24,6 +21,7 @@ from headgate.common.resources import (
     ObjectRef,
     ResourceKind,
 )
+from headgate.common.sealing import Sealer
 from headgate.watcher.admission.review import AdmissionRequest
 from headgate.watcher.admission.selector import Selector
 from headgate.watcher.objects import MAX_OBJECT_BYTES, encode, is_published, prepare_stripped, strip
@@ -46,8 +44,8 @@ class Scope:
     """Empty for all."""
     selects: Selector
     """Of the labels of Ingresses."""
-    recipients: Sequence[PublicKey]
-    """To whom Secrets are sealed."""
+    sealer: Sealer
+    """Seals its Secrets."""
 
 
 class Question(NamedTuple):
@@ -108,8 +106,8 @@ def _make_question(
     name = str(metadata.get("name") or request.name or metadata.get("generateName") or "")
     ref = ObjectRef(scope.cluster, kind.group, kind.resource, request.namespace or "", name)
     named = {"apiVersion": request.resource.api_version, "kind": kind.kind}
-    present = prepare_stripped(strip(manifest | named), scope.recipients)
-    past = None if before is None else prepare_stripped(strip(before | named), scope.recipients)
+    present = prepare_stripped(strip(manifest | named), scope.sealer)
+    past = None if before is None else prepare_stripped(strip(before | named), scope.sealer)
     proposal = Proposal(ref=ref, object=present, is_update=past is not None, before=past)
     size, further = len(encode(present)), len(encode(past))
     annotations = _members(metadata, "annotations")

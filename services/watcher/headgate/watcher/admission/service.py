@@ -9,6 +9,7 @@ from nacl.public import PublicKey
 from headgate.common.bus import Bus
 from headgate.common.bus_admission import ask
 from headgate.common.leadership import Leadership
+from headgate.common.sealing import Sealer
 from headgate.watcher.admission.admit import Admission
 from headgate.watcher.admission.certificate import CertificateSource, FileCertificate, SecretCertificate
 from headgate.watcher.admission.keeper import CertificateKeeper
@@ -41,7 +42,7 @@ def make_admission_server(
         cluster=settings.cluster,
         namespaces=frozenset(settings.namespaces),
         selects=parse_selector(settings.ingress_selector),
-        recipients=recipients,
+        sealer=Sealer(settings.cluster, recipients),
     )
     return AdmissionServer(
         Admission(

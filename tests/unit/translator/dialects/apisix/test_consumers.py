@@ -7,7 +7,7 @@ import pytest
 from nacl.public import PrivateKey
 
 from fakes.apisix import Translated, resource
-from headgate.common.sealing import Unsealer, seal
+from headgate.common.sealing import Purpose, Sealer, Unsealer
 from headgate.common.table import Consumer, ConsumerGroup, PluginUse
 from headgate.watcher.objects import prepare
 
@@ -16,13 +16,14 @@ KEY = PrivateKey.generate()
 
 def consumer(parameters: Any = None, **fields: Any) -> Any:
     written = {} if parameters is None else {"authParameter": parameters}
-    manifest = prepare(resource("ApisixConsumer", "jack", {**written, **fields}), [KEY.public_key])
+    manifest = prepare(resource("ApisixConsumer", "jack", {**written, **fields}), Sealer("a", [KEY.public_key]))
     assert manifest is not None
     return manifest
 
 
 def secret(**values: str) -> Any:
-    sealed = {key: seal(value.encode(), [KEY.public_key]).model_dump() for key, value in values.items()}
+    sealer = Sealer("a", [KEY.public_key])
+    sealed = {key: sealer.seal(value.encode(), Purpose.VALUE).model_dump() for key, value in values.items()}
     metadata = {"name": "values", "namespace": "default"}
     return {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "sealed": {"values": sealed}}
 
@@ -34,7 +35,8 @@ def found(table: Translated) -> Consumer:
 
 def opened(use: PluginUse) -> dict[str, Any]:
     """Return what a gateway makes of a credential."""
-    secrets = {place: Unsealer([KEY]).open(value).reveal().decode() for place, value in use.secrets.items()}
+    unseal = Unsealer([KEY]).open
+    secrets = {place: unseal(value, Purpose.CREDENTIAL).reveal().decode() for place, value in use.secrets.items()}
     return use.config | secrets
 
 

@@ -9,7 +9,7 @@ from nacl.public import PrivateKey
 from fakes.apisix import Translated, resource
 from fakes.deltas import applied, deleted
 from headgate.common.deltas import Delta
-from headgate.common.sealing import Unsealer, seal
+from headgate.common.sealing import Purpose, Sealer, Unsealer
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import Consumer, Credential
 from headgate.translator.classes import ClassSettings
@@ -41,13 +41,14 @@ OURS = (gateway(), gateway_class())
 
 def consumer(*credentials: Any, name: str = "jack", gateway_ref: Any = GATEWAY_REF, **spec: Any) -> Any:
     written = {"gatewayRef": gateway_ref, "credentials": list(credentials), **spec}
-    manifest = prepare(resource("Consumer", name, written, "v1alpha1"), [KEY.public_key])
+    manifest = prepare(resource("Consumer", name, written, "v1alpha1"), Sealer("a", [KEY.public_key]))
     assert manifest is not None
     return manifest
 
 
 def secret(namespace: str = "default", **values: str) -> Any:
-    sealed = {key: seal(value.encode(), [KEY.public_key]).model_dump() for key, value in values.items()}
+    sealer = Sealer("a", [KEY.public_key])
+    sealed = {key: sealer.seal(value.encode(), Purpose.VALUE).model_dump() for key, value in values.items()}
     metadata = {"name": "values", "namespace": namespace}
     return {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "sealed": {"values": sealed}}
 
@@ -59,7 +60,8 @@ def consumers(table: Translated) -> list[Consumer]:
 def opened(credential: Credential) -> tuple[str, str, dict[str, Any]]:
     """Return the name, the plugin, and what a gateway makes of the values."""
     use = credential.use
-    secrets = {place: Unsealer([KEY]).open(value).reveal().decode() for place, value in use.secrets.items()}
+    unseal = Unsealer([KEY]).open
+    secrets = {place: unseal(value, Purpose.CREDENTIAL).reveal().decode() for place, value in use.secrets.items()}
     return credential.name, use.name, use.config | secrets
 
 
@@ -125,7 +127,7 @@ def test_labels_are_the_consumers() -> None:
 
 def test_an_apisix_consumer_of_the_same_name_is_beside_it() -> None:
     other = {"authParameter": {"keyAuth": {"value": {"key": "other"}}}}
-    prepared = prepare(resource("ApisixConsumer", "jack", other), [KEY.public_key])
+    prepared = prepare(resource("ApisixConsumer", "jack", other), Sealer("a", [KEY.public_key]))
     assert prepared is not None
     table = Translated(consumer(KEY_AUTH), prepared, *OURS)
     assert {(one.key, one.provenance.kind) for one in consumers(table)} == {

@@ -6,7 +6,8 @@ import pytest
 from nacl.public import PrivateKey
 
 from fakes.apisix import Translated, resource, route, rule
-from headgate.common.sealing import Unsealer, seal
+from headgate.common.errors import SealingError
+from headgate.common.sealing import Purpose, Sealer, Unsealer
 from headgate.common.table import PluginUse
 from headgate.translator.classes import ClassSettings
 
@@ -22,8 +23,9 @@ def shared(*plugins: Any, name: str = "shared", **metadata: Any) -> Any:
     return resource("ApisixPluginConfig", name, {"plugins": list(plugins)}, **metadata)
 
 
-def secret(name: str = "values", **values: str) -> Any:
-    sealed = {key: seal(value.encode(), [KEY.public_key]).model_dump() for key, value in values.items()}
+def secret(name: str = "values", *, sealed_by: str = "a", **values: str) -> Any:
+    sealer = Sealer(sealed_by, [KEY.public_key])
+    sealed = {key: sealer.seal(value.encode(), Purpose.VALUE).model_dump() for key, value in values.items()}
     metadata = {"name": name, "namespace": "default"}
     return {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "sealed": {"values": sealed}}
 
@@ -86,9 +88,24 @@ def test_the_keys_of_a_secret_are_merged_into_the_configuration_and_stay_sealed(
     table = Translated(route(rule(plugins=[written])), secret(body="hello", **{"headers.set.X-A": "nested"}))
     assert table.problems() == []
     use = uses(table)["response-rewrite"]
-    opened = {place: Unsealer([KEY]).open(value).reveal() for place, value in use.secrets.items()}
+    opened = {place: Unsealer([KEY]).open(value, Purpose.VALUE).reveal() for place, value in use.secrets.items()}
     assert opened == {"body": b"hello", "headers.set.X-A": b"nested"}
     assert use.config == {"status_code": 200}
+
+
+def test_a_value_that_was_copied_from_the_log_of_another_cluster_is_not_opened() -> None:
+    written = {**plugin("response-rewrite"), "secretRef": "values"}
+    table = Translated(route(rule(plugins=[written])), secret(body="hello", sealed_by="b"))
+    (copied,) = uses(table)["response-rewrite"].secrets.values()
+    with pytest.raises(SealingError, match="sealed by cluster b"):
+        Unsealer([KEY]).open(copied, Purpose.VALUE)
+
+
+def test_a_log_cannot_say_of_which_cluster_a_value_is() -> None:
+    copied = secret(body="hello", sealed_by="b")
+    copied["sealed"]["values"]["body"]["cluster"] = "b"
+    table = Translated(route(rule(plugins=[{**plugin("response-rewrite"), "secretRef": "values"}])), copied)
+    assert table.errors() == ["spec.http[0].plugins[0].secretRef"]
 
 
 def test_a_secret_that_is_not_there_is_said_and_the_rules_requests_are_refused() -> None:

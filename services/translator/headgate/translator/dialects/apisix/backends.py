@@ -234,7 +234,7 @@ def _finished(
     tls = (entry.tls or BackendTls()).model_copy(
         update={
             "certificate_pem": secret.sealed.certificate.chain_pem,
-            "private_key": secret.sealed.values[secret.key_field],
+            "private_key": secret.sealed.values[secret.key_field].of(lookups.cluster),
         }
     )
     return ResolvedUpstream(entry.model_copy(update={"tls": tls}), resolved.fault)

@@ -71,7 +71,7 @@ def translate_consumer(ref: ObjectRef, manifest: JsonObject, context: Context) -
     if written is not None:
         found = _read_parameter(ref, written, as_object(parameters[written.name]), context, problems)
         by_plugin |= {found.plugin: found} if found is not None else {}
-    plugins, credentials = split_plugins(spec.each("plugins", Plugin))
+    plugins, credentials = split_plugins(spec.each("plugins", Plugin), ref.cluster)
     by_plugin |= {one.plugin: one for one in credentials}
     if written is None and not credentials:
         names = ", ".join(one.name for one in _PARAMETERS)
@@ -88,7 +88,7 @@ def _read_parameter(
         if secret is None or context.lookups is None:
             return None
         return from_secret(written.plugin, ref.namespace, secret, context.lookups, problems)
-    sealed = read_sealed(holder)
+    sealed = read_sealed(holder, ref.cluster)
     whole = {**as_object(holder.get("value")), **dict.fromkeys(sealed, _HIDDEN)}
     if not whole:
         problems.append(refuse("Required", f"{field}.value", "must be given, or a secretRef"))

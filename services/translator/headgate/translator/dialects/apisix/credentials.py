@@ -10,9 +10,9 @@ from headgate.common.plugins.credentials import CREDENTIALS
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.problems import Problem
 from headgate.common.resources import APISIX_CONSUMER, JsonObject, ObjectRef
-from headgate.common.sealing import SealedValue
+from headgate.common.sealing import ClusterValue, SealedValue
 from headgate.common.table import Consumer, Credential, PluginUse, Provenance
-from headgate.translator.certificates import SECRETS
+from headgate.translator.certificates import SECRETS, values_of
 from headgate.translator.dialects.apisix.context import Context, identify
 from headgate.translator.dialects.apisix.labels import CONSUMER_GROUP, group_name, labels_of
 from headgate.translator.dialects.apisix.models.fields import LocalSecret, SecretReference
@@ -32,30 +32,30 @@ class WrittenCredential(NamedTuple):
 
     plugin: str
     config: dict[str, Any]
-    secrets: dict[str, SealedValue]
+    secrets: dict[str, ClusterValue]
     field: str
     name: str = ""
     """That was given to it."""
 
 
-def split_plugins(parts: list[Part[Plugin]]) -> tuple[list[Part[Plugin]], list[WrittenCredential]]:
+def split_plugins(parts: list[Part[Plugin]], cluster: str) -> tuple[list[Part[Plugin]], list[WrittenCredential]]:
     """Return the plugins of a consumer's requests, and those by which it is recognised."""
     enabled = [part for part in parts if part.value.enable]
     credentials = [part for part in enabled if part.value.name in CREDENTIALS]
     written = [
-        WrittenCredential(part.value.name, dict(part.value.config), read_sealed(part.value), f"{part.field}.config")
-        for part in credentials
+        WrittenCredential(value.name, dict(value.config), read_sealed(value, cluster), f"{field}.config")
+        for value, field in credentials
     ]
     return [part for part in enabled if part not in credentials], written
 
 
-def read_sealed(holder: Any) -> dict[str, SealedValue]:
-    """Return what a watcher has sealed of a part of an object."""
+def read_sealed(holder: Any, cluster: str) -> dict[str, ClusterValue]:
+    """Return what a cluster's watcher has sealed of a part of an object."""
     values = holder.model_extra if isinstance(holder, BaseModel) else holder
     found = {}
     for name, one in as_object(as_object(values).get("sealed")).items():
         try:
-            found[name] = SealedValue.model_validate(one)
+            found[name] = SealedValue.model_validate(one).of(cluster)
         except ValidationError:
             continue  # nobody but a watcher writes these; without it the field is missing, which is said
     return found
@@ -83,7 +83,7 @@ def from_secret(
         problems.append(refuse("SecretNotFound", f"{part.field}.name", message, name))
         return None
     known = CREDENTIALS[plugin].model_fields.keys()
-    held = {key: value for key, value in renamed(dict(secret.held.values)).items() if key in known}
+    held = {key: value for key, value in renamed(dict(values_of(secret.held, lookups.cluster))).items() if key in known}
     return WrittenCredential(plugin, {}, held, f"{part.field}.name")
 
 

@@ -51,7 +51,7 @@ def translate_gateway_consumer(ref: ObjectRef, manifest: JsonObject, context: Co
         Part(Plugin(name=part.value.name, config=part.value.config, **_sealed(part.value)), part.field)
         for part in spec.each("plugins", NamedPlugin)
     ]
-    plugins, credentials = split_plugins(parts)
+    plugins, credentials = split_plugins(parts, ref.cluster)
     written = [_read(ref, part, context, problems) for part in spec.each("credentials", GatewayCredential)]
     if not written and not credentials and not problems:
         problems.append(refuse("Required", "spec.credentials", "must have at least one: nobody is recognised without"))
@@ -78,7 +78,7 @@ def _read(
 ) -> WrittenCredential | None:
     credential, field = part.value, part.field
     if credential.secret_ref is None:
-        sealed = read_sealed(credential)
+        sealed = read_sealed(credential, ref.cluster)
         config = {name: value for name, value in renamed(credential.config or {}).items() if name not in sealed}
         return WrittenCredential(credential.type, config, sealed, f"{field}.config", credential.name)
     if context.lookups is None:

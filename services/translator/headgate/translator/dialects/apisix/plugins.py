@@ -13,9 +13,9 @@ from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject
-from headgate.common.sealing import SealedValue
+from headgate.common.sealing import ClusterValue
 from headgate.common.table import PluginUse
-from headgate.translator.certificates import SECRETS
+from headgate.translator.certificates import SECRETS, values_of
 from headgate.translator.dialects.apisix.class_proxy import fill_in
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.plugin import Plugin
@@ -180,7 +180,7 @@ def _unfound_lists(name: str, config: JsonObject) -> list[str]:
     return [one for one in named if isinstance(one, str)] if isinstance(named, list) else []
 
 
-def _secrets(source: PluginSource, context: Context, problems: list[Problem]) -> dict[str, SealedValue] | None:
+def _secrets(source: PluginSource, context: Context, problems: list[Problem]) -> dict[str, ClusterValue] | None:
     name, namespace = source.plugin.secret_ref, source.namespace
     if context.lookups is None:
         return {}
@@ -189,7 +189,7 @@ def _secrets(source: PluginSource, context: Context, problems: list[Problem]) ->
         message = f"Secret {namespace}/{name} {MISSING_SECRET}"
         problems.append(refuse("SecretNotFound", f"{source.field}.secretRef", message, name))
         return None
-    return dict(secret.held.values)
+    return values_of(secret.held, context.lookups.cluster)
 
 
 MISSING_SECRET = "is not there, or the watcher is not told to read Secrets of its type (HEADGATE_WATCH_SECRETS=all)"
