@@ -2,7 +2,8 @@
 
 Silence is no deletion: what a cluster whose watcher is away had last goes on being served, and after a loss of the log
 it is waited for. So somebody has to say that it will not come back. This deletes all of its objects in the log, as its
-watcher would if the cluster were emptied, and keeps a decision that nobody waits for it.
+watcher would if the cluster were emptied, keeps a decision that nobody waits for it, and forgets its watchers, so that
+nobody is told that they are silent.
 """
 
 from datetime import UTC, datetime
@@ -60,6 +61,7 @@ async def _remove(stores: NatsStores, table: str, cluster: str, removal: Removal
     Raises:
         CommandError: nobody knows the cluster, or it has a watcher.
     """
+    last = (await stores.log_reader.position()).last_sequence
     watcher = await stores.log_reader.announcement(cluster)
     if watcher is not None and removal.at - watcher.announced_at <= SILENT_AFTER:
         raise CommandError(
@@ -88,6 +90,7 @@ async def _remove(stores: NatsStores, table: str, cluster: str, removal: Removal
     await stores.log_writer.append_all(deltas=deletions)
     changes = {**ClusterSettings().model_dump(), "removed": removal}
     await change_cluster(stores, table, cluster, removal.by, changes, is_known=True)
+    await stores.log_writer.forget_cluster(cluster, last)  # at the end: without it, this can be said once more
     return len(there)
 
 

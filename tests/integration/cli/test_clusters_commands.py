@@ -1,6 +1,7 @@
 """`headgate clusters`, `drain`, `undrain` and `set-cluster` on a real log, with a translator behind it."""
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -173,6 +174,9 @@ async def test_a_removed_cluster_leaves_the_table_and_is_waited_for_by_nobody() 
         listed = (await history.ask("clusters")).out.splitlines()
         assert re.search(r"^b +removed by ada, \d+s ago: moved", listed[2])
         assert "by ada: removed by ada" in (await history.ask("history", "--limit=1")).out
+        status = json.loads((await history.ask("status", "--json", code=None)).out)
+        assert {one["work"] for one in status["leaders"]} & {"watcher of a", "watcher of b"} == {"watcher of a"}
+        assert {kind["cluster"] for kind in status["kinds"]} == {"a"}
         async with running(history.stores, table="later") as translator:
             async with asyncio.timeout(30):
                 while translator.readiness() is not None:  # noqa: ASYNC110 - no event here

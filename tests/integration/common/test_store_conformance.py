@@ -249,6 +249,24 @@ async def test_old_tombstones_are_purged_and_nothing_else(stores: Stores) -> Non
     assert {ref.name for ref in await stores.log_writer.read_state("c1")} == {"there"}
 
 
+async def test_of_a_cluster_that_is_forgotten_the_objects_stay_and_what_was_said_since(stores: Stores) -> None:
+    kinds = tuple(KindName(group="", resource=resource) for resource in ("services", "secrets"))
+    marks = [SyncMarker(cluster="c1", kind=kind, at=datetime.now(UTC)) for kind in kinds]
+    for cluster in ("c1", "c2"):
+        told = ClusterAnnouncement(
+            cluster=cluster, source="kubernetes", instance="w", kinds=kinds, announced_at=datetime.now(UTC)
+        )
+        await stores.log_writer.announce(told)
+    await stores.log_writer.mark_synced(marks[0])
+    known = await stores.log_writer.append(delta("there"))
+    await stores.log_writer.mark_synced(marks[1])
+    await stores.log_writer.forget_cluster("c1", known)
+    assert [one.cluster for one in await stores.log_reader.announcements()] == ["c2"]
+    found = await read_log(stores, lambda seen: isinstance(seen[-1], SyncMarker) if seen else False)
+    assert [type(one) for one in found] == [ClusterAnnouncement, Delta, SyncMarker]
+    assert found[-1].kind == kinds[1]
+
+
 async def test_a_replay_is_complete_also_when_the_last_message_was_purged(stores: Stores) -> None:
     there = await stores.log_writer.append(delta("there"))
     await stores.log_writer.append(delta("gone", deleted=True))

@@ -162,7 +162,8 @@ async def test_the_process_publishes_manifests_and_shows_their_problems(tmp_path
             key = load_or_create_key_pair(data)  # as a gateway does; the watcher waits for it
             await until(lambda: seen.names == {"x", "tls"} and seen.markers == len(MANIFEST_KINDS))
             sealed = SealedSecret.model_validate((seen.delta("tls").object or {})["sealed"])
-            assert Unsealer([key]).open(sealed.values["tls.key"].of("a"), Purpose.PRIVATE_KEY).reveal() == pair.key_pem
+            value = sealed.values["tls.key"].of("local")
+            assert Unsealer([key]).open(value, Purpose.PRIVATE_KEY).reveal() == pair.key_pem
             (folder / "a.yaml").write_text(manifest("x", 81) + manifest("z"))
             await until(lambda: seen.names == {"x", "tls", "z"})
             await _check_admin_site(f"http://127.0.0.1:{port}")

@@ -90,6 +90,10 @@ class DeltaLogWriter(Protocol):
         """Forget deletions that are older than this; return how many."""
         ...
 
+    async def forget_cluster(self, cluster: str, up_to: int) -> None:
+        """Forget what a cluster's watchers announced and marked, up to a sequence; its objects stay."""
+        ...
+
 
 class DeltaLogReader(Protocol):
     """What a translator needs of the log."""

@@ -175,6 +175,18 @@ class MemoryDeltaLog:
                 del self._histories[message.ref]
         return len(old)
 
+    async def forget_cluster(self, cluster: str, up_to: int) -> None:
+        """Forget what a cluster's watchers announced and marked, up to a sequence; its objects stay."""
+        said = [
+            subject
+            for subject, (sequence, message, _) in self._messages.items()
+            if isinstance(message, ClusterAnnouncement | SyncMarker)
+            and message.cluster == cluster
+            and sequence <= up_to
+        ]
+        for subject in said:
+            del self._messages[subject]
+
     async def histories(self, refs: Sequence[ObjectRef]) -> Mapping[ObjectRef, Sequence[Delta]]:
         """Return the last deltas of objects, oldest first."""
         return {ref: tuple(self._histories.get(ref, ())) for ref in refs}

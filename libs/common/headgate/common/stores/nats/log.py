@@ -216,6 +216,11 @@ class NatsDeltaLogWriter:
                 count += 1
         return count
 
+    async def forget_cluster(self, cluster: str, up_to: int) -> None:
+        """Forget what a cluster's watchers announced and marked, up to a sequence; its objects stay."""
+        for subject in (cluster_subject(cluster), f"{SYNC_PREFIX}.{escape_token(cluster)}.>"):
+            await self._stream.purge(subject, before=up_to + 1)
+
 
 class NatsDeltaLogReader:
     """`DeltaLogReader` on JetStream."""
