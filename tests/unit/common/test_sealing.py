@@ -59,9 +59,19 @@ def test_a_damaged_box_is_refused(box: str) -> None:
         Unsealer([ONE]).open(sealed, KEY)
 
 
+@pytest.mark.parametrize(
+    "content", [b"", b"private-key", b"private-key\0c1", b"\xff\n\0c1\0x", b"private-key\0\xff\0x"]
+)
+def test_a_box_that_somebody_made_in_no_known_form_is_refused_in_one_line(content: bytes) -> None:
+    box = base64.b64encode(SealedBox(ONE.public_key).encrypt(b"\0headgate 1\0" + content)).decode()
+    with pytest.raises(SealingError) as refused:
+        Unsealer([ONE]).open(ClusterValue(boxes={recipient_id(ONE.public_key): box}, cluster="c1"), KEY)
+    assert str(refused.value).isprintable()
+
+
 def test_a_value_that_is_said_to_be_of_another_cluster_is_not_opened() -> None:
     copied = seal(b"x", [ONE.public_key], cluster="paris").of("rome")
-    with pytest.raises(SealingError, match="sealed by cluster paris, but the table has it from an object of 'rome'"):
+    with pytest.raises(SealingError, match="sealed by cluster 'paris', but the table has it from an object of 'rome'"):
         Unsealer([ONE]).open(copied, KEY)
 
 
@@ -72,7 +82,7 @@ def test_a_value_is_opened_for_what_it_was_sealed_for(sealed_for: Purpose, opene
     if sealed_for is opened_for or (sealed_for, opened_for) == (Purpose.VALUE, Purpose.CREDENTIAL):
         assert unsealer.open(sealed, opened_for).reveal() == b"x"
         return
-    with pytest.raises(SealingError, match=f"sealed as {sealed_for}, and not for use as {opened_for}"):
+    with pytest.raises(SealingError, match=f"sealed as '{sealed_for}', and not for use as {opened_for}"):
         unsealer.open(sealed, opened_for)
 
 

@@ -167,12 +167,20 @@ def _bound_value(content: bytes, cluster: str, purpose: Purpose) -> bytes:
     """Return the value in an opened box, if that is for this purpose and of this cluster."""
     if not content.startswith(_BOUND):
         return content  # sealed by an earlier release: as good as any until the keys are exchanged
-    sealed_for, owner, value = content.removeprefix(_BOUND).split(b"\0", 2)
+    # Whoever has the public key can make a box: what stands in it may be anything.
+    sealed_for, *named = content.removeprefix(_BOUND).split(b"\0", 2)
+    if len(named) != 2:
+        raise SealingError("in the box is no value in the form of this release")
+    owner, value = named
     if owner != cluster.encode():
-        raise SealingError(f"sealed by cluster {owner.decode()}, but the table has it from an object of {cluster!r}")
+        raise SealingError(f"sealed by cluster {_shown(owner)}, but the table has it from an object of {cluster!r}")
     if sealed_for not in {one.encode() for one in _OPENED_FOR[purpose]}:
-        raise SealingError(f"sealed as {sealed_for.decode()}, and not for use as {purpose}")
+        raise SealingError(f"sealed as {_shown(sealed_for)}, and not for use as {purpose}")
     return value
+
+
+def _shown(name: bytes) -> str:
+    return repr(name.decode(errors="replace"))
 
 
 def load_or_create_key_pair(folder: Path) -> PrivateKey:

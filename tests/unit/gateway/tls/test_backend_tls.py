@@ -200,7 +200,7 @@ def test_a_certificate_of_one_cluster_is_not_shown_for_upstreams_of_another() ->
     tls = BackendTls(certificate_pem=OWN.chain_pem.decode(), private_key=sealed)
     shown = held.backend_context(upstream(tls))
     assert shown is not None
-    with pytest.raises(TlsConfigError, match="sealed by cluster c1"):
+    with pytest.raises(TlsConfigError, match="sealed by cluster 'c1'"):
         held.backend_context(upstream(tls.model_copy(update={"private_key": sealed.of("c2")})))
 
 

@@ -97,7 +97,7 @@ def test_a_value_that_was_copied_from_the_log_of_another_cluster_is_not_opened()
     written = {**plugin("response-rewrite"), "secretRef": "values"}
     table = Translated(route(rule(plugins=[written])), secret(body="hello", sealed_by="b"))
     (copied,) = uses(table)["response-rewrite"].secrets.values()
-    with pytest.raises(SealingError, match="sealed by cluster b"):
+    with pytest.raises(SealingError, match="sealed by cluster 'b'"):
         Unsealer([KEY]).open(copied, Purpose.VALUE)
 
 
