@@ -84,8 +84,10 @@ async def test_examples_are_taken(hands: RealCluster, path: Path) -> None:
     for manifest in filter(None, yaml.safe_load_all(path.read_text())):  # noqa: ASYNC240
         if "endpoints" in manifest:
             for endpoint in manifest["endpoints"]:
-                assert all(one.startswith("127.") for one in endpoint["addresses"])
-                endpoint["addresses"] = [hands.address]
+                # API servers take no loopback addresses for endpoints.
+                endpoint["addresses"] = [
+                    hands.address if one.startswith("127.") else one for one in endpoint["addresses"]
+                ]
         manifest["metadata"]["namespace"] = "default"
         await hands.try_out(manifest)
 
