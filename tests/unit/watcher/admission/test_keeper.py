@@ -170,11 +170,34 @@ async def test_two_that_believe_they_lead_agree(tmp_path: Path) -> None:
 
 @in_virtual_time
 async def test_who_noticed_nothing_of_its_end_writes_nothing(tmp_path: Path) -> None:
-    async with running(tmp_path, leaders=0) as pair:
-        pair.seats[0].take()
+    async with running(tmp_path) as pair:
+        await until(pair.is_settled)
+        written = pair.api.seen("patch")
         pair.seats[0].expire()
+        pair.now += timedelta(days=60)
         await pair.rest()
-        assert pair.api.seen("patch") == []
+        assert pair.api.seen("patch") == written
+
+
+@in_virtual_time
+async def test_the_first_is_made_by_whoever_comes_as_the_one_that_leads_may_know_of_no_webhook(tmp_path: Path) -> None:
+    async with running(tmp_path, leaders=0) as pair:
+        await until(lambda: "tls.crt" in kept(pair.api))
+        await pair.rest()
+        first = leaf(pair.api)
+        assert trusted(pair.api) == b""
+        pair.seats[1].take()
+        await until(pair.is_settled)
+        assert leaf(pair.api) == first
+
+
+@in_virtual_time
+async def test_the_first_is_made_when_its_secret_comes(tmp_path: Path) -> None:
+    async with running(tmp_path, configuration(), leaders=0) as pair:
+        await until(lambda: bool(pair.keepers[0].troubles))
+        pair.api.apply(secret())
+        await until(lambda: "tls.crt" in kept(pair.api))
+        await until(lambda: not (pair.keepers[0].troubles or pair.keepers[1].troubles))
 
 
 @in_virtual_time
@@ -258,12 +281,9 @@ async def test_an_api_server_that_fails_now_and_then_is_outwaited(tmp_path: Path
 
 @in_virtual_time
 async def test_replicas_present_what_is_kept_and_go_on_with_it_when_it_goes_bad(tmp_path: Path) -> None:
-    async with running(tmp_path, leaders=0) as pair:
-        certificate = SecretCertificate(pair.kept_secret())
-        with pytest.raises(CertificateUnusable, match="holds no certificate yet"):
-            await certificate.refresh()
-        pair.seats[0].take()
+    async with running(tmp_path) as pair:
         await until(pair.is_settled)
+        certificate = SecretCertificate(pair.kept_secret())
         assert await certificate.refresh()
         assert not await certificate.refresh()
         pair.seats[0].lose()

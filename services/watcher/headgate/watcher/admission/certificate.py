@@ -97,7 +97,7 @@ class SecretCertificate:
     def _take(self, kept: Kept) -> bool:
         pair = kept.present
         if pair is None:
-            raise CertificateUnusable(f"{self._secret} holds no certificate yet: the watcher that leads makes it")
+            raise CertificateUnusable(f"{self._secret} holds no certificate yet: a watcher makes it")
         if pair == self._loaded:
             return False
         try:

@@ -1,4 +1,7 @@
-"""Keeps the webhook's certificate: the watcher that leads takes step after step, and says whom API servers trust."""
+"""Keeps the webhook's certificate: whoever comes makes the first; the watcher that leads goes on from there.
+
+It takes step after step, and says whom API servers trust.
+"""
 
 import asyncio
 import logging
@@ -7,7 +10,7 @@ from datetime import UTC, datetime
 
 from headgate.common.leadership import Leadership, run_while_leading
 from headgate.watcher.admission.kept_secret import KeptSecret
-from headgate.watcher.admission.rotation import Kept, Wanted, advance
+from headgate.watcher.admission.rotation import Kept, Step, Wanted, advance
 from headgate.watcher.admission.trusted_bundle import TrustedBundle
 from headgate.watcher.errors import CertificateUnusable, Forbidden, WatcherError, WriteConflict
 
@@ -55,7 +58,28 @@ class CertificateKeeper:
 
     async def run(self) -> None:
         """Keep it; errors of the API server are logged and outwaited."""
+        while True:
+            if self._leadership.is_leader or await self._has_first():
+                break
+            await asyncio.sleep(self._pause_s)
         await run_while_leading(self._leadership, self._keep_for_ever)
+
+    async def _has_first(self) -> bool:
+        """Make the first certificate, if there is none, and return whether there is one.
+
+        Whoever comes does so: the one that leads may be of before the webhook was wanted, and in a roll-out it goes
+        only when its successor is ready, which takes a certificate.
+        """
+        try:
+            kept, version = await self._secret.read()
+            step = advance(kept, self._wanted, self._now(), is_trusted=False)
+            if kept.present is None and step is not None:
+                await self._write(step, version)
+        except WatcherError as error:
+            self._complain(str(self._secret), error)
+            return False
+        self._troubles.clear()
+        return True
 
     async def _keep_for_ever(self) -> None:
         try:
@@ -72,13 +96,16 @@ class CertificateKeeper:
             is_trusted = await self._tell(kept)
             step = advance(kept, self._wanted, self._now(), is_trusted=is_trusted)
             if step is not None and self._leadership.is_leader:
-                await self._secret.write(step.kept, version)
-                _log.info(step.reason, extra={"secret": str(self._secret)})
+                await self._write(step, version)
                 await self._tell(step.kept)
         except WatcherError as error:
             return self._complain(str(self._secret), error)
         self._troubles.pop(str(self._secret), None)
         return self._pause_s
+
+    async def _write(self, step: Step, version: str) -> None:
+        await self._secret.write(step.kept, version)
+        _log.info(step.reason, extra={"secret": str(self._secret)})
 
     async def _tell(self, kept: Kept) -> bool:
         """Have the authorities trusted; return whether they were before."""
