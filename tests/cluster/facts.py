@@ -1,6 +1,7 @@
 """What a cluster has: asked once, so that what cannot be run there is left out with its reason."""
 
 import contextlib
+import os
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -16,6 +17,7 @@ from headgate.watcher.errors import Absent, ApiStatusError
 
 CRDS = Path(__file__).parents[2] / "crds"
 DEFINITIONS_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+HELM = os.environ.get("HELM") or "helm"
 CONTROLLERS_S = 10.0
 OURS = "ours, as in crds/, for as long as the tests run"
 OTHERS = "there were some before; they stay as they are"
@@ -28,6 +30,10 @@ class Facts:
     version: str
     nodes: tuple[str, ...]
     """Those that are ready, and what their kubelets are."""
+    node_address: str
+    """Of one of them, for ports of nodes; empty: there is none."""
+    storage_class: str
+    """The default one; empty: there is none."""
     has_controllers: bool
     """Whether new namespaces get their service account, so that those which are deleted will be emptied."""
     address: str
@@ -45,6 +51,7 @@ class Facts:
         """What there is, in words."""
         yield f"API server: {self.version}"
         yield f"nodes that run pods: {', '.join(self.nodes) or 'none'}"
+        yield f"default StorageClass: {self.storage_class or 'none; the NATS server of the chart keeps nothing'}"
         yield f"controllers: {'yes' if self.has_controllers else 'none; the tests empty their namespaces'}"
         yield f"backends of this machine: {self.address or 'no address but loopback'}"
         yield f"definitions of {APISIX_GROUP}: {self.definitions}"
@@ -65,10 +72,14 @@ async def find_out(kubeconfig: Path) -> Facts:
         return Facts(
             version=version,
             nodes=tuple(f"{one['metadata']['name']} {one['status']['nodeInfo']['kubeletVersion']}" for one in nodes),
+            node_address=next((address for one in nodes if (address := _internal_address(one))), ""),
+            storage_class=next(
+                (one["metadata"]["name"] for one in await cluster.all("storageclasses") if _is_default(one)), ""
+            ),
             has_controllers=has_controllers,
             address=cluster.address,
             definitions=await _install(cluster),
-            tools=tuple(tool for tool in ("kubectl", "helm") if shutil.which(tool)),
+            tools=tuple(tool for tool in ("kubectl", HELM) if shutil.which(tool)),
         )
 
 
@@ -163,3 +174,13 @@ async def _gets_its_account(cluster: RealCluster) -> bool:
 
 def _is_ready(node: dict[str, Any]) -> bool:
     return ("Ready", "True") in {(one["type"], one["status"]) for one in node["status"].get("conditions", [])}
+
+
+def _internal_address(node: dict[str, Any]) -> str:
+    addresses = {one["type"]: one["address"] for one in node["status"]["addresses"]}
+    return str(addresses.get("InternalIP", ""))
+
+
+def _is_default(storage_class: dict[str, Any]) -> bool:
+    annotations = storage_class["metadata"].get("annotations", {})
+    return bool(annotations.get("storageclass.kubernetes.io/is-default-class") == "true")

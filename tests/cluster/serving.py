@@ -3,11 +3,13 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from fakes.deltas import endpoint_slice, ingress, ingress_class, service
 from fakes.echo import EchoServer
 from fakes.kubernetes_real import RealCluster
 from fakes.stack import Stack
+from headgate.watcher.errors import ApiStatusError
 
 CLASS = "web"
 PUBLISHED = "192.0.2.1"
@@ -58,3 +60,12 @@ def plain(manifest: dict[str, object]) -> dict[str, object]:
     metadata = manifest["metadata"]
     assert isinstance(metadata, dict)
     return {**manifest, "metadata": {key: value for key, value in metadata.items() if key != "uid"}}
+
+
+async def is_refused(cluster: RealCluster, manifest: dict[str, Any], reason: str) -> bool:
+    """Whether the API server refuses an object and says why."""
+    try:
+        await cluster.try_out(manifest)
+    except ApiStatusError as error:
+        return reason in str(error)
+    return False

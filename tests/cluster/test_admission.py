@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from cluster.serving import CLASS, apply_ingress, apply_service, plain, serving
+from cluster.serving import CLASS, apply_ingress, apply_service, is_refused, plain, serving
 from fakes.deltas import ingress
 from fakes.echo import EchoServer
 from fakes.kubernetes_real import RealCluster, eventually
 from fakes.ports import free_port
 from fakes.tls import Authority
-from headgate.watcher.errors import ApiStatusError
 
 JsonObject = dict[str, Any]
 
@@ -115,11 +114,3 @@ async def test_mistakes_are_refused_by_the_api_server_and_all_else_is_let_in(
         # Nobody answers any more, and the failure policy lets everything in.
         await stack.stop()
         await cluster.apply(rival)
-
-
-async def is_refused(cluster: RealCluster, manifest: JsonObject, reason: str) -> bool:
-    try:
-        await cluster.try_out(manifest)
-    except ApiStatusError as error:
-        return reason in str(error)
-    return False

@@ -7,44 +7,9 @@ from typing import Any
 import pytest
 
 from cluster.facts import Facts
+from cluster.pods import PORT, backend, backends, is_ready
 from cluster.serving import apply_ingress, serving
 from fakes.kubernetes_real import RealCluster, eventually
-
-IMAGE = "headgate/headgate:latest"
-"""Holds the demo backend; nothing is pulled."""
-PORT = 8080
-
-
-def pod(name: str) -> dict[str, Any]:
-    restricted = {
-        "allowPrivilegeEscalation": False,
-        "capabilities": {"drop": ["ALL"]},
-        "runAsNonRoot": True,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
-    container = {
-        "name": "backend",
-        "image": IMAGE,
-        "imagePullPolicy": "Never",
-        "args": ["demo-backend", f"--name={name}", f"--port={PORT}", "--host=0.0.0.0"],
-        "securityContext": restricted,
-        "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 1},
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": {"app": "web"}},
-        "spec": {"containers": [container], "terminationGracePeriodSeconds": 1},
-    }
-
-
-async def is_ready(cluster: RealCluster, name: str) -> bool:
-    """Whether a pod is ready; skips the test where its image is not on the node."""
-    status = (await cluster.get("pods", name))["status"]
-    waits = [one.get("state", {}).get("waiting", {}).get("reason") for one in status.get("containerStatuses", ())]
-    if "ErrImageNeverPull" in waits:
-        pytest.skip(f"the node does not have the image {IMAGE}: docs/cluster-test.md says how it gets there")
-    return ("Ready", "True") in {(one["type"], one["status"]) for one in status.get("conditions", ())}
 
 
 async def is_reached(address: str) -> bool:
@@ -60,17 +25,15 @@ async def is_reached(address: str) -> bool:
 async def test_pods_take_traffic_while_they_are_ready(cluster: RealCluster, facts: Facts, tmp_path: Path) -> None:
     if not facts.nodes:
         pytest.skip("the cluster has no node that runs pods")
-    service = {"ports": [{"name": "http", "port": 80, "targetPort": PORT}], "selector": {"app": "web"}}
-    metadata = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}}
-    await cluster.apply({**metadata, "spec": service})
-    await cluster.apply(pod("red"))
+    await cluster.apply(backends("web"))
+    await cluster.apply(backend("red", "web"))
     await eventually(lambda: is_ready(cluster, "red"))
     if not await is_reached((await cluster.get("pods", "red"))["status"]["podIP"]):
         pytest.skip("pods cannot be reached from this machine, on which the gateway runs")
     host = await apply_ingress(cluster, "pods")
     async with serving(cluster, tmp_path) as stack:
         await stack.wait_for_answer(host, "/", name="red")
-        await cluster.apply(pod("blue"))
+        await cluster.apply(backend("blue", "web"))
         await stack.wait_for_answer(host, "/", name="blue", within_s=90)
         await cluster.delete("pods", "red")
         await eventually(lambda: only_blue(stack, host))

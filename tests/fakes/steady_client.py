@@ -18,17 +18,41 @@ class SteadyClient:
     """`async with SteadyClient(port, host) as client: ...; assert not client.failures`."""
 
     def __init__(
-        self, port: int, host: str, path: str = "/", expected: int = 200, connections: int = CONNECTIONS
+        self,
+        port: int,
+        host: str,
+        path: str = "/",
+        expected: int = 200,
+        connections: int = CONNECTIONS,
+        *,
+        address: str = "127.0.0.1",
+        keep_alive: bool = True,
+        patience_s: float = 0.0,
     ) -> None:
+        """Choose what is asked; nothing is before `async with`.
+
+        Args:
+            port: of the server.
+            host: in the requests' head.
+            path: of the requests.
+            expected: status; any other is a failure.
+            connections: how many there are at once.
+            address: of the server.
+            keep_alive: whether a connection has more than one request.
+            patience_s: for how long one request is made again after a connection was refused or lost.
+        """
         self.answers: Counter[str] = Counter()
         """Answers by the name of the backend that gave them."""
         self.failures: list[str] = []
         self.longest_s = 0.0
         """The slowest answer."""
-        self._url = f"http://127.0.0.1:{port}{path}"
+        self.retries = 0
+        self._url = f"http://{address}:{port}{path}"
         self._headers = {"Host": host}
         self._expected = expected
         self._connections = connections
+        self._keep_alive = keep_alive
+        self._patience_s = patience_s
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
 
@@ -62,7 +86,7 @@ class SteadyClient:
             await asyncio.sleep(0.01)
 
     async def _ask_for_ever(self) -> None:
-        connector = aiohttp.TCPConnector(limit=1)
+        connector = aiohttp.TCPConnector(limit=1, force_close=not self._keep_alive)
         async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=30)) as session:
             while not self._stopping.is_set():
                 await self._ask(session)
@@ -72,6 +96,13 @@ class SteadyClient:
 
     async def _ask(self, session: aiohttp.ClientSession) -> None:
         began = time.monotonic()
+        while not await self._is_answered(session, last=time.monotonic() - began >= self._patience_s):
+            self.retries += 1
+            await asyncio.sleep(PAUSE_S)
+        self.longest_s = max(self.longest_s, time.monotonic() - began)
+
+    async def _is_answered(self, session: aiohttp.ClientSession, *, last: bool) -> bool:
+        """Ask once; a lost connection counts as an answer only if it is the last try."""
         try:
             async with session.get(self._url, headers=self._headers) as answer:
                 body = await answer.read()
@@ -81,5 +112,7 @@ class SteadyClient:
                     reason = answer.headers.get("x-headgate-reason", "")
                     self.failures.append(f"{answer.status} {reason} {body[:200]!r}")
         except (aiohttp.ClientError, TimeoutError, ValueError, KeyError) as error:
+            if not last and isinstance(error, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError):
+                return False
             self.failures.append(f"{type(error).__name__}: {error}")
-        self.longest_s = max(self.longest_s, time.monotonic() - began)
+        return True
