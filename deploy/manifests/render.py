@@ -13,13 +13,19 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "helm" / "headgate"
 MANIFESTS = ROOT / "deploy" / "manifests"
-NAMESPACES = {"all-in-one": "headgate", "central": "headgate", "edge": "headgate", "tenant": "team-a"}
+NAMESPACES = {
+    "all-in-one": "headgate",
+    "central": "headgate",
+    "edge": "headgate",
+    "edge-leaf": "headgate",
+    "tenant": "team-a",
+}
 COPIES = {
     "crds": ("crds", "*.yaml"),
     "files/nats": ("deploy/nats", "*.conf"),
     "files/grafana": ("deploy/grafana", "*.json"),
 }
-NATS_FILES = ("roles.conf", "watcher-local.conf")
+NATS_FILES = ("roles.conf", "watcher-local.conf", "edge-local.conf", "leaf-roles.conf")
 HEAD = (
     "# Made by `make manifests` of the chart in deploy/helm/headgate and values/{mode}.yaml; docs/helm.md says more.\n"
 )

@@ -22,13 +22,18 @@ NO_KUBECONFORM = (
     "    go install github.com/yannh/kubeconform/cmd/kubeconform@v0.8.0\n"
     "or name it: KUBECONFORM=/path/to/kubeconform make validate"
 )
+WEBHOOKS = (
+    "a-webhook-with-a-certificate-of-its-own",
+    "a-webhook-with-cert-manager",
+    "a-webhook-with-a-certificate-of-others",
+)
 REFUSED = {
-    ("tenant", "a-webhook-with-a-certificate-of-its-own"): "admission.enabled: a webhook has no namespace",
-    ("tenant", "a-webhook-with-cert-manager"): "admission.enabled: a webhook has no namespace",
-    ("tenant", "a-webhook-with-a-certificate-of-others"): "admission.enabled: a webhook has no namespace",
-    ("central", "a-webhook-with-a-certificate-of-its-own"): "admission.enabled: the watchers answer the webhook",
-    ("central", "a-webhook-with-cert-manager"): "admission.enabled: the watchers answer the webhook",
-    ("central", "a-webhook-with-a-certificate-of-others"): "admission.enabled: the watchers answer the webhook",
+    **{("tenant", name): "admission.enabled: a webhook has no namespace" for name in WEBHOOKS},
+    **{("central", name): "admission.enabled: the watchers answer the webhook" for name in WEBHOOKS},
+    ("central", "nats-without-users"): "nats.auth.enabled: leaf nodes and tenants are told apart",
+    ("edge-leaf", "nats-without-users"): "nats.auth.enabled: leaf nodes and tenants are told apart",
+    ("edge-leaf", "nats-for-leaf-nodes-and-tenants"): "nats.leafNodes, nats.tenants: are for servers that store",
+    **{(mode, "two-servers"): "nats.replicas: two servers" for mode in NAMESPACES if mode != "edge-leaf"},
 }
 
 

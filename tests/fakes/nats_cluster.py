@@ -91,7 +91,8 @@ class NatsCluster:
 
 
 def password_of(user: str) -> str:
-    return f"password of {user}"
+    """Of characters that need no quoting in an address either, as the chart puts one there."""
+    return f"password-of-{user}"
 
 
 @asynccontextmanager
@@ -129,7 +130,8 @@ async def leaf_node(cluster: NatsCluster, ports: Sequence[int] = ()) -> AsyncIte
     """
     folder = cluster.folder / "leaf"
     folder.mkdir(exist_ok=True)
-    (folder / "leaf.conf").write_text(_for_edge((cluster.folder / "leaf.conf").read_text()))
+    for name in ("leaf.conf", "leaf-roles.conf"):
+        (folder / name).write_text(_for_edge((cluster.folder / name).read_text()))
     login = quote(f"edge-{EDGE}:{password_of(f'edge-{EDGE}')}", safe=":")
     hubs = [f"tls://{login}@127.0.0.1:{port}" for port in ports or cluster.leaf_ports]
     passwords = _passwords("system", "gateway", f"watcher-{EDGE}")
@@ -148,14 +150,19 @@ def _prepare(folder: Path) -> None:
     _add_watcher(folder)
     _add_edge(folder)
     (folder / "passwords.conf").write_text(_passwords(*USERS))
+    write_certificates(folder / "tls")
+
+
+def write_certificates(folder: Path) -> None:
+    """Write `ca.crt`, `tls.crt` and `tls.key` of servers on this machine, `client.crt` and `client.key` of services."""
     authority, loopback = Authority("NATS CA"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
     server, client = authority.issue("nats", loopback), authority.issue("headgate")
-    (folder / "tls").mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, content in (
         *(("ca.crt", authority.pem), ("tls.crt", server.chain_pem), ("tls.key", server.key_pem)),
         *(("client.crt", client.chain_pem), ("client.key", client.key_pem)),
     ):
-        (folder / "tls" / name).write_bytes(content)
+        (folder / name).write_bytes(content)
 
 
 def _passwords(*users: str) -> str:

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,7 +23,15 @@ START_S = 20.0
 class NatsServer:
     """A server on a configuration; its log is in the folder."""
 
-    def __init__(self, folder: Path, config: Path | str, *, name: str = "one", flags: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: Path | str,
+        *,
+        name: str = "one",
+        flags: tuple[str, ...] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         """Prepare.
 
         Args:
@@ -30,12 +39,14 @@ class NatsServer:
             config: a file, or the text of one.
             name: of the server.
             flags: for the command line; they go before what the configuration says.
+            environment: variables besides its name, for the configuration.
         """
         self.name = name
         self.folder = folder
         (self.port,) = free_ports(1)
         self._config = config
         self._flags = flags
+        self._environment = dict(environment or {})
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -71,7 +82,7 @@ class NatsServer:
         command = [server_binary(), f"--config={self.config}", "--addr=127.0.0.1", f"--port={self.port}", *self._flags]
         if "$SERVER_NAME" not in self.config.read_text():
             command.append(f"--name={self.name}")
-        environment = os.environ | {"SERVER_NAME": self.name}
+        environment = os.environ | {"SERVER_NAME": self.name} | self._environment
         with (self.folder / "log").open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *command, cwd=self.folder, env=environment, stdout=log, stderr=log

@@ -290,7 +290,7 @@ async def test_the_rights_of_an_edge_are_those_of_its_services_by_the_centres_do
         return {re.sub(r"^\$JS\.API\.", "$JS.hub.API.", re.sub(r"^\$KV\.", "$JS.hub.API.$KV.", one)) for one in said}
 
     watcher, gateway = rights("watcher-local.conf", "WATCHER_LOCAL"), rights("roles.conf", "GATEWAY")
-    assert rights("leaf.conf", "WATCHER_LOCAL") == (by_domain(watcher[0]), watcher[1])
-    assert rights("leaf.conf", "GATEWAY") == (by_domain(gateway[0]), gateway[1])
+    assert rights("leaf-roles.conf", "WATCHER_LOCAL") == (by_domain(watcher[0]), watcher[1])
+    assert rights("leaf-roles.conf", "GATEWAY") == (by_domain(gateway[0]), gateway[1])
     said = by_domain(watcher[0] | gateway[0]) | {"headgate.admission.local.default"}  # which is in the first set, too
     assert rights("edge-local.conf", "EDGE_LOCAL") == (said, watcher[1] | gateway[1])

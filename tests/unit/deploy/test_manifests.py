@@ -19,7 +19,7 @@ from headgate.watcher.settings import WatcherSettings
 ROOT = Path(__file__).parents[3]
 MANIFESTS = ROOT / "deploy" / "manifests"
 CHART = ROOT / "deploy" / "helm" / "headgate"
-MODES = ("all-in-one", "central", "edge", "tenant")
+MODES = ("all-in-one", "central", "edge", "edge-leaf", "tenant")
 SETTINGS: dict[str, type[ServiceSettings]] = {
     "watcher": WatcherSettings,
     "translator": TranslatorSettings,
@@ -64,6 +64,11 @@ RIGHTS: dict[str, dict[tuple[str, str], dict[str, tuple[str, ...]]]] = {
     "edge": {
         ("headgate-watcher", "the cluster"): ROUTING | OF_THE_CLUSTER | WEBHOOK,
         ("headgate-watcher", "headgate"): LEASE | CERTIFICATE,
+    },
+    "edge-leaf": {
+        ("headgate-watcher", "the cluster"): ROUTING | OF_THE_CLUSTER,
+        ("headgate-watcher", "headgate"): LEASE,
+        ("headgate-secrets", "headgate"): MADE,
     },
     "tenant": {("headgate-watcher", "team-a"): ROUTING | LEASE, ("headgate-secrets", "team-a"): MADE},
 }
@@ -247,13 +252,42 @@ def test_pods_have_time_to_finish_what_is_under_way(mode: str) -> None:
         assert "lifecycle" not in pod["containers"][0], "images have no shell, and services drain by themselves"
 
 
-@pytest.mark.parametrize("mode", [mode for mode in MODES if mode not in ("all-in-one", "central")])
+@pytest.mark.parametrize("mode", ["edge", "tenant"])
 def test_modes_without_servers_of_their_own_speak_tls_to_those_of_others(mode: str) -> None:
     assert objects(mode, "StatefulSet") == []
     for _, pod in services(mode):
         environment = {one["name"]: one.get("value") for one in pod["containers"][0]["env"]}
         assert str(environment["HEADGATE_NATS_URL"]).startswith("tls://")
         assert environment["HEADGATE_NATS_CA_FILE"]
+
+
+def test_the_servers_of_an_edge_alone_know_the_way_to_the_centre_and_keep_nothing() -> None:
+    (servers,) = objects("edge-leaf", "StatefulSet")
+    mounted = {volume["name"]: volume for volume in servers["spec"]["template"]["spec"]["volumes"]}
+    assert mounted.keys() == {"config", "tls", "hub-tls"}
+    assert "volumeClaimTemplates" not in servers["spec"]
+    for _, pod in services("edge-leaf"):
+        urls = [one["value"] for one in pod["containers"][0]["env"] if one["name"] == "HEADGATE_NATS_URL"]
+        named = [f"tls://headgate-nats-{number}.headgate-nats.headgate.svc:4222" for number in range(2)]
+        assert urls == [",".join(named)]
+        assert "hub" not in str(pod)
+    policy = next(
+        one
+        for one in objects("edge-leaf", "NetworkPolicy")
+        if matches(one["spec"]["podSelector"]["matchLabels"], servers)
+    )
+    assert [port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]] == [53, 53, 7422]
+
+
+def test_a_tenant_logs_in_as_the_users_of_its_account_at_the_centre() -> None:
+    (config,) = (one["data"]["nats-server.conf"] for one in objects("central", "ConfigMap"))
+    account = config.partition("TEAM_A {")[2].partition("SYS {")[0]
+    for name, pod in services("tenant"):
+        environment = {one["name"]: one for one in pod["containers"][0]["env"]}
+        user = environment["HEADGATE_NATS_USER"]["value"]
+        assert user == f"{name}-team-a"
+        assert environment["HEADGATE_NATS_PASSWORD"]["valueFrom"]["secretKeyRef"]["key"] == f"{user}-password"
+        assert f"{{ user: {user}, " in account
 
 
 def test_gateways_alone_hold_the_private_key() -> None:
@@ -307,6 +341,7 @@ AS_ONE = (
     "nats.auth.users",
     "nats.tls.certManager",
     "nats.expose",
+    "nats.leafNodes.expose",
     "store.users",
     "admission.issuerRef",
     "grafana.labels",

@@ -54,6 +54,7 @@ labels: {{- include "headgate.labels" . | nindent 2 }}
 {{- $set := get $given .what -}}
 {{- if kindIs "bool" $set }}{{ if $set }}true{{ end }}
 {{- else if has $mode (get $by .what) }}true
+{{- else if and (has .what (list "nats" "tls")) .root.Values.nats.hub.urls }}true
 {{- else if and (eq .what "tls") (contains "tls://" .root.Values.nats.url) }}true{{ end -}}
 {{- end }}
 
@@ -75,51 +76,8 @@ labels: {{- include "headgate.labels" . | nindent 2 }}
 {{ default (printf "%s-watcher" (include "headgate.name" .)) .Values.watcher.serviceAccount.name }}
 {{- end }}
 
-{{- define "headgate.natsReplicas" -}}
-{{ default (ternary 3 1 (eq .Values.mode "central")) .Values.nats.replicas | int }}
-{{- end }}
-
-{{- define "headgate.natsUrl" -}}
-{{- if include "headgate.has" (dict "root" . "what" "nats") -}}
-{{- $name := include "headgate.name" . -}}
-{{- $scheme := ternary "tls" "nats" (not (empty (include "headgate.has" (dict "root" . "what" "tls")))) -}}
-{{- $servers := list -}}
-{{- range $i := until (include "headgate.natsReplicas" . | int) -}}
-{{- $servers = append $servers (printf "%s://%s-nats-%d.%s-nats.%s.svc:4222" $scheme $name $i $name $.Release.Namespace) -}}
-{{- end -}}
-{{ join "," $servers }}
-{{- else -}}
-{{ required "nats.url: the NATS servers that this release uses, such as tls://nats.example:4222" .Values.nats.url }}
-{{- end -}}
-{{- end }}
-
-{{- define "headgate.watcherUser" -}}
-{{ default (printf "watcher-%s" (include "headgate.cluster" .)) .Values.nats.auth.users.watcher }}
-{{- end }}
-
-{{- define "headgate.natsClusters" -}}
-{{ toJson (default (list (include "headgate.cluster" .)) .Values.nats.clusters) }}
-{{- end }}
-
-{{/* Users of the servers of this release. */}}
-{{- define "headgate.natsUsers" -}}
-{{- $users := list "admin" "system" "translator" "gateway" "reader" -}}
-{{- range include "headgate.natsClusters" . | fromJsonArray }}{{ $users = append $users (printf "watcher-%s" .) }}{{ end -}}
-{{ toJson $users }}
-{{- end }}
-
-{{- define "headgate.passwordVariable" -}}
-{{ . | upper | replace "-" "_" }}_PASSWORD
-{{- end }}
-
 {{- define "headgate.generated" -}}
 {{ include "headgate.name" . }}-generated
-{{- end }}
-
-{{- define "headgate.natsSecret" -}}
-{{- if .Values.nats.auth.existingSecret }}{{ .Values.nats.auth.existingSecret }}
-{{- else if include "headgate.has" (dict "root" . "what" "nats") }}{{ include "headgate.generated" . }}
-{{- else }}{{ required "nats.auth.existingSecret: the Secret with the passwords of these users" .Values.nats.auth.existingSecret }}{{ end -}}
 {{- end }}
 
 {{- define "headgate.sealingSecret" -}}
@@ -135,16 +93,6 @@ labels: {{- include "headgate.labels" . | nindent 2 }}
 {{- $made = append $made "passwords" -}}
 {{- end -}}
 {{ join "," $made }}
-{{- end }}
-
-{{- define "headgate.natsServerSecret" -}}
-{{- if .Values.nats.tls.certManager.enabled }}{{ include "headgate.name" . }}-nats-server
-{{- else }}{{ required "nats.tls.serverSecret: the Secret with tls.crt, tls.key and ca.crt of the NATS servers; or have cert-manager make it (nats.tls.certManager)" .Values.nats.tls.serverSecret }}{{ end -}}
-{{- end }}
-
-{{- define "headgate.natsClientSecret" -}}
-{{- if and .Values.nats.tls.certManager.enabled (not .Values.nats.tls.clientSecret) }}{{ include "headgate.name" . }}-nats-client
-{{- else }}{{ required "nats.tls.clientSecret: the Secret with ca.crt, and with tls.crt and tls.key unless nats.tls.mutual is off" .Values.nats.tls.clientSecret }}{{ end -}}
 {{- end }}
 
 {{- define "headgate.webhookName" -}}
