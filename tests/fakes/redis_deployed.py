@@ -89,6 +89,18 @@ class DeployedRedis:
             key_file=tls / "tls.key",
         )
 
+    def replace_users(self, old: str, new: str) -> None:
+        """Change words of the file of users, which all servers have."""
+        path = self.folder / "users.acl"
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+    async def load_users(self) -> None:
+        """Have every server read it again, as the user may whom the files have for that."""
+        for each in self.servers:
+            assert await self.ask(each, Login("operator", "operator-password"), "ACL", "LOAD") == b"OK"
+
     async def ask(self, server: DeployedServer, login: Login, *words: str) -> Any:
         """Send one command on a connection of its own."""
         wire = await dial(self.target("translator"), server.server, login)

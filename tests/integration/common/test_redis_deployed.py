@@ -1,6 +1,7 @@
 """Three Redis servers and three Sentinels on the files of `deploy/redis/`, with TLS and users: lost and restarted."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -81,6 +82,51 @@ async def test_a_failover_and_restarts_leave_versions_in_order(tmp_path: Path) -
         assert [beat.version for beat in await tables.heartbeats.live()] == [third]
         await cancel(following)
         await check_sentinels(deployed)
+
+
+async def test_passwords_are_exchanged_without_a_restart(tmp_path: Path) -> None:
+    async with deployed_redis(tmp_path) as deployed, linked(deployed.target("translator")) as writing:
+        old, new = deployed.target("gateway"), replace(deployed.target("gateway"), login=Login("gateway", "new-one"))
+        async with linked(old) as reading:
+            tables, gateway, seen = tables_on(writing), tables_on(reading), list[Version]()
+            following = asyncio.create_task(follow(gateway, seen))
+            await publish(tables, "a.example")
+            deployed.replace_users(">gateway-password", ">gateway-password >new-one")
+            await deployed.load_users()
+            second = await publish(tables, "b.example")
+            await until(lambda: seen[-1:] == [second])  # with the old password still
+            await cancel(following)
+        async with linked(new) as reading:
+            deployed.replace_users(" >gateway-password", "")
+            await deployed.load_users()
+            following = asyncio.create_task(follow(tables_on(reading), seen))
+            third = await publish(tables, "c.example")
+            await until(lambda: seen[-1:] == [third])
+            await cancel(following)
+        for server in deployed.servers:
+            assert await deployed.ask(server, new.login, "INFO", "replication")
+            with pytest.raises(StoreUnavailable, match="invalid username-password"):
+                await deployed.ask(server, old.login, "INFO", "replication")
+        assert third.epoch == second.epoch  # no server was started again or failed over
+        await check_operator(deployed)
+
+
+async def check_operator(deployed: DeployedRedis) -> None:
+    """Whoever may have the users read again may do nothing else, and nobody else may."""
+    server, operator = deployed.servers[0], Login("operator", "operator-password")
+    for words in (
+        ("ACL", "LIST"),
+        ("ACL", "SETUSER", "operator", "+@all"),
+        ("ACL", "SAVE"),
+        ("CONFIG", "GET", "*"),
+        ("INFO",),
+        ("HGET", "{headgate}:chunks", "a"),
+    ):
+        with pytest.raises(StoreUnavailable, match="no permissions"):
+            await deployed.ask(server, operator, *words)
+    for user in ("translator", "reader", "sentinel", "replica"):
+        with pytest.raises(StoreUnavailable, match="no permissions"):
+            await deployed.ask(server, Login(user, f"{user}-password"), "ACL", "LOAD")
 
 
 async def check_sentinels(deployed: DeployedRedis) -> None:
