@@ -9,7 +9,7 @@ import pytest
 
 from fakes.deltas import applied, deleted, ref_of, service
 from fakes.nats import real_bus
-from headgate.common.deltas import Delta, GoodVersion, LastGood, LogMessage, last_good_subject
+from headgate.common.deltas import Delta, GoodVersion, LastGood, LogMessage, delta_subject, last_good_subject
 from headgate.common.stores import DeltaLogReader, LogReplay
 from headgate.common.stores.memory import MemoryStores
 from headgate.common.stores.nats import NatsStores
@@ -52,6 +52,14 @@ async def replayed(reader: DeltaLogReader) -> list[LogMessage]:
             if found[-1].sequence >= last:
                 return found
     raise AssertionError
+
+
+async def test_a_message_of_a_history_that_cannot_be_read_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    async with nats() as stores:
+        (sequence,) = await say(stores, 1)
+        await stores.bus.js.publish(delta_subject(REF), b"{")
+        assert [one.sequence for one in (await stores.last_good.histories([REF]))[REF]] == [sequence]
+    assert "a message of the log cannot be read" in caplog.text
 
 
 async def test_the_history_is_what_the_log_still_has_oldest_first(stores: Any) -> None:

@@ -27,6 +27,7 @@ from headgate.common.snapshot import Chunk, Manifest, Pointer, Version, digest_o
 from headgate.common.status import STATUS_STREAM, StatusUpdate, status_subject
 from headgate.common.stores import LogBatch, LogReplay
 from headgate.common.stores.nats import FOR_GATEWAYS, NatsStores, Upkeep, boards
+from headgate.common.stores.nats.encoding import encode_delta
 from headgate.common.stores.nats.following import SILENCE_S
 from headgate.common.stores.nats.log import delta_stream
 
@@ -291,6 +292,31 @@ async def test_a_message_that_is_no_delta_is_skipped(caplog: pytest.LogCaptureFi
         await stores.log_writer.append(delta("web"))
         await recorder.until(lambda: recorder.versions == {"web": "1"})
     assert caplog.text.count("a message of the log cannot be read") == 3
+
+
+async def test_what_of_the_own_cluster_cannot_be_read_is_told_and_counts_as_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with real_bus() as (_, bus):
+        stores = await NatsStores.open(bus)
+        await bus.js.publish("headgate.cluster.c1", b"{")
+        assert await stores.log_reader.announcement("c1") is None
+        await stores.log_writer.append(delta("web"))
+        message = encode_delta(delta("other"))
+        await bus.js.publish("headgate.delta.c1.=-.services.ns.=FF", message.payload, headers=dict(message.headers))
+        assert [ref.name for ref in await stores.log_writer.read_state("c1")] == ["web"]
+    assert caplog.text.count("a message of the log cannot be read") == 2
+
+
+async def test_a_replay_ends_also_where_the_last_message_cannot_be_read() -> None:
+    async with recorded() as (_, stores, recorder):
+        await stores.log_writer.append(delta("web"))
+        await recorder.until(lambda: recorder.versions == {"web": "1"})
+        last = (await stores.bus.js.publish("headgate.cluster.c1", b"{")).seq
+        async with asyncio.timeout(BOUND_S), aclosing(stores.log_reader.follow()) as log:  # type: ignore[type-var]
+            async for item in log:
+                if isinstance(item, LogBatch) and item.last.sequence == last:
+                    break
 
 
 async def test_an_object_that_is_too_large_is_refused_by_name_and_harms_no_other() -> None:

@@ -1,5 +1,6 @@
 """Deltas as messages, without a server."""
 
+import json
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -13,6 +14,7 @@ from headgate.common.resources import ObjectRef
 from headgate.common.stores import LoggedObject
 from headgate.common.stores.nats.encoding import (
     decode_delta,
+    decode_last_good,
     decode_message,
     decode_state,
     encode_announcement,
@@ -90,6 +92,8 @@ def test_the_expected_sequence_is_part_of_the_message_id() -> None:
         {"Headgate-Uid": None},
         {"Headgate-Operation": "explode"},
         {"Headgate-Observed-At": "yesterday"},
+        {"Headgate-Observed-At": "2026-03-01T12:00:00"},
+        {"Headgate-Author": "me", "Headgate-Authored-At": "2026-03-01T12:00:00"},
         {"Headgate-Resource-Version": "=FF"},
     ],
 )
@@ -100,7 +104,10 @@ def test_headers_that_are_not_ours_are_refused(change: dict[str, str | None]) ->
         decode_delta(message.subject, 5, headers, message.payload)
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b"\xff", b'"text"'])
+DEEP = b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b"\xff", b'"text"', DEEP], ids=["cut", "list", "bytes", "text", "deep"])
 def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
     message = encode_delta(delta())
     with pytest.raises(DecodeError):
@@ -129,3 +136,38 @@ def test_what_cannot_be_read_is_a_decode_error(subject: str) -> None:
 def test_the_size_of_a_message_counts_its_headers() -> None:
     wire = "NATS/1.0\r\nkey: välue\r\n\r\n".encode()
     assert Outgoing("s", b"12345", {"key": "välue"}).size >= len(wire) + 5
+
+
+def announcement(**changes: Any) -> dict[str, Any]:
+    said = ClusterAnnouncement(cluster="c", source="manifests", instance="i", kinds=(), announced_at=NOW)
+    return said.model_dump(mode="json") | changes
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (announcement(cluster="other"), "speaks for headgate.cluster.other"),
+        (announcement(announced_at="2026-03-01T12:00:00"), "announced_at Input should have timezone info"),
+        (announcement(kinds="all"), "kinds Input should be a valid array"),
+    ],
+    ids=["other", "naive", "kinds"],
+)
+def test_an_announcement_that_is_damaged_or_speaks_for_another_cluster_is_refused_in_one_line(
+    content: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(DecodeError, match=f"^message 4 on headgate.cluster.c .*{told}") as caught:
+        decode_message("headgate.cluster.c", 4, {}, json.dumps(content).encode())
+    assert "\n" not in str(caught.value)
+
+
+def test_a_marker_of_another_cluster_or_kind_is_refused() -> None:
+    marker = encode_marker(SyncMarker(cluster="c", kind=KindName(group="g", resource="things"), at=NOW))
+    for subject in ("headgate.synced.d.g.things", "headgate.synced.c.g.others"):
+        with pytest.raises(DecodeError, match=r"speaks for headgate\.synced\.c\.g\.things"):
+            decode_message(subject, 4, {}, marker.payload)
+
+
+@pytest.mark.parametrize("body", [b"{", DEEP], ids=["cut", "deep"])
+def test_a_record_that_cannot_be_read_is_refused(body: bytes) -> None:
+    with pytest.raises(DecodeError, match="is not a record"):
+        decode_last_good("headgate.lastgood.default.c1.=-.services.ns.web", 4, body)

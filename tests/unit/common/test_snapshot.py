@@ -151,6 +151,19 @@ def test_a_manifest_of_a_later_schema_is_refused_with_advice() -> None:
         Manifest.decode(later.encode())
 
 
+def test_a_manifest_of_endless_depth_is_refused() -> None:
+    with pytest.raises(DecodeError, match="a manifest cannot be read"):
+        Manifest.decode(compress(b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"))
+
+
+@pytest.mark.parametrize(
+    "content", [b"{", b"{}", b"[1]", b"[" * 100_000 + b"]" * 100_000], ids=["cut", "object", "number", "deep"]
+)
+def test_a_chunk_that_is_no_list_of_entries_is_refused(content: bytes) -> None:
+    with pytest.raises(DecodeError, match="a chunk cannot be read"):
+        snapshot.entry_contents(content)
+
+
 def test_what_a_later_schema_added_does_not_hide_the_advice() -> None:
     content = json.dumps({"schema_version": snapshot.SCHEMA + 1, "shards": [1]}).encode()
     with pytest.raises(DecodeError, match="upgrade the gateways"):

@@ -9,7 +9,7 @@ import re
 from datetime import datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from headgate.common.deltas import Author, Delta, Operation
 from headgate.common.resources import CLUSTER, JsonObject, ObjectRef
@@ -67,7 +67,7 @@ class Drain(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     by: str
-    at: datetime
+    at: AwareDatetime
     reason: str = ""
 
 
@@ -77,7 +77,7 @@ class Removal(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     by: str
-    at: datetime
+    at: AwareDatetime
     reason: str = ""
 
 
@@ -141,7 +141,7 @@ class Decision(BaseModel):
     spec: JsonObject
     """A `ClusterSettings`, unread: a later release may know more of them, and who passes them on need not."""
     by: str
-    at: datetime
+    at: AwareDatetime
 
     @classmethod
     def make(cls, settings: ClusterSettings, by: str, at: datetime) -> Self:

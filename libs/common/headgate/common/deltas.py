@@ -19,7 +19,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from headgate.common.errors import DecodeError
 from headgate.common.resources import JsonObject, ObjectRef
@@ -183,8 +183,8 @@ class ClusterAnnouncement(BaseModel):
     source: Literal["kubernetes", "manifests"]
     instance: str
     kinds: tuple[KindName, ...]
-    announced_at: datetime
-    heard_at: datetime | None = None
+    announced_at: AwareDatetime
+    heard_at: AwareDatetime | None = None
     """When the source last said anything: the API server answered, or a watch was alive. None: not yet."""
     sequence: int = 0
     """Position in the log; 0 until it is read from there."""
@@ -200,7 +200,7 @@ class SyncMarker(BaseModel):
     state: SyncState = SyncState.SYNCED
     message: str = ""
     """For `absent` and `forbidden`: what the API server said; for `synced`: which objects are missing, and why."""
-    at: datetime
+    at: AwareDatetime
     sequence: int = 0
 
 

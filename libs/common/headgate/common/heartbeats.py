@@ -4,9 +4,7 @@ Gateways are upgraded before translators, so what a later release says besides i
 gateway that is not heard would lose its address in every status.
 """
 
-from datetime import datetime
-
-from pydantic import BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from headgate.common.snapshot import Version
 
@@ -45,7 +43,7 @@ class RolloutReport(BaseModel):
     """`Rollout.begun`."""
     is_next: bool
     """Whether it serves the next table."""
-    started: datetime
+    started: AwareDatetime
     """When the worker did: another time is another process, whose counts begin anew."""
     changed: TrafficCounts
     """Requests to the hosts and upstreams in which the next table differs, as far as the manifest names them."""
@@ -85,7 +83,7 @@ class Heartbeat(BaseModel):
     """Addresses or host names under which clients reach this gateway: what goes into Ingress status."""
     connections: int = 0
     requests_total: int = 0
-    at: datetime
+    at: AwareDatetime
 
     def encode(self) -> str:
         """JSON without what is as by default, so that a release that knows fewer fields reads what it needs."""

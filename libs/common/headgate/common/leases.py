@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 
 class Lease(BaseModel):
@@ -15,8 +15,8 @@ class Lease(BaseModel):
     """Name of the process among its replicas; empty: given back."""
     duration_s: float
     """A lease that stands unchanged for this long, on the clock of whoever looks at it, may be taken."""
-    acquired_at: datetime
-    renewed_at: datetime
+    acquired_at: AwareDatetime
+    renewed_at: AwareDatetime
     transitions: int = 0
     """How often the lease was taken since it exists."""
 

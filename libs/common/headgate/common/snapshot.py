@@ -11,13 +11,12 @@ A manifest names the chunks of one revision. Readers accept only a greater (epoc
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
 import zstandard
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import AwareDatetime, BaseModel, ConfigDict, TypeAdapter
 
 from headgate.common.clusters import Decision
 from headgate.common.deltas import LogPlace
@@ -92,7 +91,7 @@ class Cause(BaseModel):
     """Of the delta in the log."""
     by: str = ""
     """Who did it, as far as is known: the object's last field manager, the file that it stands in, or a person."""
-    at: datetime | None = None
+    at: AwareDatetime | None = None
     """When they did it, as the API server noted; else when the watcher saw it."""
     note: str = ""
     """What a person said about it, or decided of a cluster."""
@@ -119,7 +118,7 @@ class Pin(BaseModel):
 
     version: Version
     """The old revision."""
-    since: datetime
+    since: AwareDatetime
     by: str = ""
     reason: str = ""
     is_frozen: bool = False
@@ -170,7 +169,7 @@ class Rollout(BaseModel):
     """Place in `shares`."""
     begun: Version = THIS_REVISION
     """Revision in which these replicas were chosen: they are compared with the others by what came since."""
-    since: datetime
+    since: AwareDatetime
     """When this step began, or when it went back."""
     replicas: tuple[str, ...] = ()
     """Those that serve `next`, sorted."""
@@ -210,7 +209,7 @@ class Manifest(BaseModel):
     table: str
     version: Version
     parent: Version | None = None
-    created_at: datetime
+    created_at: AwareDatetime
     causes: tuple[Cause, ...] = ()
     """At most `MAX_CAUSES`; `cause_count` says how many there were."""
     cause_count: int = 0
@@ -287,7 +286,7 @@ class Manifest(BaseModel):
                     "upgrade the gateways before the translator"
                 )
             return cls.model_validate_json(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DecodeError(f"a manifest cannot be read: {error}") from error
 
 
@@ -308,7 +307,7 @@ class Pointer(BaseModel):
     version: Version
     manifest_digest: str
     """SHA-256 of the manifest's stored bytes, hex."""
-    committed_at: datetime
+    committed_at: AwareDatetime
 
 
 def digest_of(content: bytes) -> str:
@@ -359,11 +358,18 @@ def decode_chunk(kind: EntryKind, content: bytes) -> tuple[TableEntry, ...]:
 
 
 def entry_contents(content: bytes) -> dict[str, bytes]:
-    """Return the encoded entries of a chunk by their keys, without reading more of them than that."""
+    """Return the encoded entries of a chunk by their keys, without reading more of them than that.
+
+    Raises:
+        DecodeError: it is no JSON array of objects.
+    """
     found = {}
-    for raw in _decode_raw(content):
-        keys = _decode_key(raw)
-        found[keys.host or keys.key] = bytes(raw)
+    try:
+        for raw in _decode_raw(content):
+            keys = _decode_key(raw)
+            found[keys.host or keys.key] = bytes(raw)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise DecodeError(f"a chunk cannot be read: {error}") from error
     return found
 
 

@@ -6,11 +6,10 @@ translator says besides is passed over, so that translators can be upgraded befo
 
 import ipaddress
 import re
-from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from headgate.common.deltas import escape_token
 from headgate.common.problems import Problem
@@ -90,7 +89,7 @@ class StatusCondition(BaseModel):
     """CamelCase, for machines."""
     message: str = ""
     """At most `CONDITION_CHARACTERS`."""
-    since: datetime
+    since: AwareDatetime
     """When `status` last changed."""
     ancestor: AncestorRef | None = None
     """With respect to which object a policy stands so; None: as a whole, as all other objects do."""
@@ -105,7 +104,7 @@ class EventNote(BaseModel):
     reason: str
     note: str
     """At most `NOTE_BYTES` of UTF-8, the API's limit."""
-    at: datetime
+    at: AwareDatetime
     """When there was reason to say it."""
 
 
@@ -152,7 +151,7 @@ class StatusUpdate(BaseModel):
     """Of the last hour, oldest first; those from before the last update included, in case that nobody wrote them."""
     last_error: EventNote | None = None
     """What was last found wrong, also when it is not any more."""
-    at: datetime
+    at: AwareDatetime
     traceparent: str | None = None
 
 

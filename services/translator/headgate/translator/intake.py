@@ -152,12 +152,13 @@ class Intake:
         """Take messages in; return whether the table may have changed by it."""
         before = self._translation.active_clusters
         self.last_read = messages.last
+        # Also past messages that cannot be read: the last one of the log would be waited for.
+        self._sequence = max(self._sequence, messages.last.sequence)
         has_changed = [self._receive(message, causes) for message in messages]
         self._activate_complete()
         return any(has_changed) or before != self._translation.active_clusters
 
     def _receive(self, message: LogMessage, causes: Causes) -> bool:
-        self._sequence = max(self._sequence, message.sequence)
         cluster = message.ref.cluster if isinstance(message, Delta | LastGood) else message.cluster
         if not self._translation.selection.has_cluster(cluster):
             self._translation.left_out.add(cluster)

@@ -49,7 +49,7 @@ def split_entries(content: bytes) -> list[bytes]:
     """
     try:
         return [bytes(raw) for raw in msgspec.json.decode(content, type=list[msgspec.Raw])]
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise DecodeError(f"a chunk is not a JSON array: {error}") from error
 
 

@@ -45,7 +45,7 @@ def split_upstream(raw: bytes) -> Steps[EncodedUpstream]:
     try:
         fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
         found = msgspec.json.decode(fields.pop("endpoints", b"[]"), type=list[msgspec.Raw])
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise DecodeError(f"an entry of upstreams cannot be read: {error}") from error
     endpoints: list[bytes] = []
     for start in range(0, len(found), _SPLIT_AT_ONCE):

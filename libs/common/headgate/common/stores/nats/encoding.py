@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
+from pydantic import ValidationError
 
 from headgate.common.deltas import (
     CLUSTER_PREFIX,
@@ -88,20 +89,27 @@ def decode_delta(subject: str, sequence: int, headers: Mapping[str, str], data: 
             operation=_OPERATIONS[headers[_OPERATION]],
             uid=unescape_token(headers[_UID]),
             resource_version=unescape_token(headers[_RESOURCE_VERSION]),
-            observed_at=datetime.fromisoformat(headers[_OBSERVED_AT]),
+            observed_at=_decode_moment(headers[_OBSERVED_AT]),
             object=_decode_object(data) if data else None,
             digest=headers.get(_DIGEST, ""),
             author=_decode_author(headers),
             sequence=sequence,
             traceparent=headers.get(TRACEPARENT),
         )
-    except (KeyError, ValueError, DecodeError, msgspec.DecodeError) as error:
+    except (KeyError, ValueError, DecodeError, RecursionError) as error:
         raise DecodeError(f"message {sequence} on {subject} is not a delta: {error!r}") from error
 
 
 def _decode_author(headers: Mapping[str, str]) -> Author | None:
     name, at = headers.get(_AUTHOR), headers.get(_AUTHORED_AT)
-    return Author(unescape_token(name), datetime.fromisoformat(at) if at else None) if name else None
+    return Author(unescape_token(name), _decode_moment(at) if at else None) if name else None
+
+
+def _decode_moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone")  # and could be compared with no other
+    return moment
 
 
 def decode_state(sequence: int, headers: Mapping[str, str]) -> LoggedObject:
@@ -154,7 +162,7 @@ def decode_last_good(subject: str, sequence: int, data: bytes) -> LastGood:
         content = _decode_object(data)
         table, ref = parse_last_good_subject(subject)
         return LastGood.model_validate({**content, "table": table, "ref": ref, "sequence": sequence})
-    except (msgspec.DecodeError, ValueError) as error:
+    except (ValueError, DecodeError, RecursionError) as error:
         raise DecodeError(f"message {sequence} on {subject} is not a record: {error}") from error
 
 
@@ -168,11 +176,21 @@ def decode_message(subject: str, sequence: int, headers: Mapping[str, str], data
         return decode_delta(subject, sequence, headers, data)
     if subject.startswith(LAST_GOOD_PREFIX):
         return decode_last_good(subject, sequence, data)
+    if not subject.startswith((SYNC_PREFIX, CLUSTER_PREFIX)):
+        raise DecodeError(f"message {sequence} on {subject} is of an unknown kind")
+    said: SyncMarker | ClusterAnnouncement
     try:
         if subject.startswith(SYNC_PREFIX):
-            return SyncMarker.model_validate_json(data).model_copy(update={"sequence": sequence})
-        if subject.startswith(CLUSTER_PREFIX):
-            return ClusterAnnouncement.model_validate_json(data).model_copy(update={"sequence": sequence})
-    except ValueError as error:
-        raise DecodeError(f"message {sequence} on {subject} cannot be read: {error}") from error
-    raise DecodeError(f"message {sequence} on {subject} is of an unknown kind")
+            said = SyncMarker.model_validate_json(data)
+            own_subject = sync_subject(said.cluster, said.kind.group, said.kind.resource)
+        else:
+            said = ClusterAnnouncement.model_validate_json(data)
+            own_subject = cluster_subject(said.cluster)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, wrong["loc"]))
+        raise DecodeError(f"message {sequence} on {subject} cannot be read: {field} {wrong['msg']}") from error
+    # A right to speak for one cluster is none to speak for another.
+    if subject != own_subject:
+        raise DecodeError(f"message {sequence} on {subject} speaks for {own_subject}")
+    return said.model_copy(update={"sequence": sequence})

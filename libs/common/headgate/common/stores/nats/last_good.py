@@ -1,12 +1,16 @@
 """Last good versions of objects, in the delta log's own stream: so they keep their place among the deltas."""
 
+import logging
 from collections.abc import Mapping, Sequence
 
 from headgate.common.deltas import Delta, LastGood, delta_subject, last_good_subject
+from headgate.common.errors import DecodeError
 from headgate.common.resources import ObjectRef
 from headgate.common.stores.nats.encoding import decode_delta, encode_last_good
 from headgate.common.stores.nats.following import read_all
 from headgate.common.stores.nats.jetstream import Stream
+
+_log = logging.getLogger(__name__)
 
 SUBJECTS_AT_ONCE = 100
 """Of one consumer: a request that names many more would grow towards the server's limit."""
@@ -24,8 +28,12 @@ class NatsLastGoodLog:
         for start in range(0, len(refs), SUBJECTS_AT_ONCE):
             subjects = [delta_subject(ref) for ref in refs[start : start + SUBJECTS_AT_ONCE]]
             for message in await read_all(self._stream, subjects):
-                delta = decode_delta(message.subject, message.sequence, message.headers, message.data)
-                found[delta.ref].append(delta)
+                try:
+                    delta = decode_delta(message.subject, message.sequence, message.headers, message.data)
+                except DecodeError as error:
+                    _log.error("a message of the log cannot be read", extra={"reason": str(error)})
+                else:
+                    found[delta.ref].append(delta)
         return found
 
     async def write(self, record: LastGood) -> None:

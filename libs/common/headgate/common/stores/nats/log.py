@@ -101,16 +101,17 @@ class NatsDeltaLogWriter:
 
     async def read_state(self, cluster: str) -> Mapping[ObjectRef, LoggedObject]:
         """Return the last delta of every object of a cluster, tombstones included; reads headers only."""
-        return {parse_delta_subject(message.subject): state for message, state in await self._last_of(cluster)}
+        return {ref: state for _, ref, state in await self._last_of(cluster)}
 
-    async def _last_of(self, cluster: str) -> list[tuple[Message, LoggedObject]]:
+    async def _last_of(self, cluster: str) -> list[tuple[Message, ObjectRef, LoggedObject]]:
         pattern = f"{DELTA_PREFIX}.{escape_token(cluster)}.*.*.*.*"
         found = []
         for message in await read_last(self._stream, pattern, headers_only=True):
             try:
-                found.append((message, decode_state(message.sequence, message.headers)))
+                ref = parse_delta_subject(message.subject)
+                found.append((message, ref, decode_state(message.sequence, message.headers)))
             except DecodeError as error:
-                _log.error("a message of the log cannot be read", extra={"reason": str(error)})
+                _tell_unreadable(error)
         return found
 
     async def append(self, delta: Delta, expected_last: int | None = None) -> int:
@@ -210,7 +211,7 @@ class NatsDeltaLogWriter:
         """
         limit_us = (time.time() - older_than_s) * 1_000_000
         count = 0
-        for message, state in await self._last_of(cluster):
+        for message, _, state in await self._last_of(cluster):
             if state.is_deleted and message.time_us < limit_us:
                 await self._stream.purge(message.subject, before=message.sequence + 1)
                 count += 1
@@ -242,15 +243,22 @@ class NatsDeltaLogReader:
             async for item in items:
                 if isinstance(item, Restarted):
                     yield LogReplay(item.position, item.went_back)
-                elif messages := _decode(item):
-                    yield LogBatch(messages, item.last)
+                else:
+                    yield LogBatch(_decode(item), item.last)
 
     async def announcement(self, cluster: str) -> ClusterAnnouncement | None:
-        """Return what a cluster's watcher said last of itself; a watcher has the right to ask for its own cluster."""
+        """Return what a cluster's watcher said last of itself; a watcher has the right to ask for its own cluster.
+
+        What cannot be read is told in the log, and counts as nothing.
+        """
         stored = await self._stream.last(cluster_subject(cluster))
         if stored is None:
             return None
-        found = decode_message(stored.subject, stored.sequence, {}, stored.data)
+        try:
+            found = decode_message(stored.subject, stored.sequence, {}, stored.data)
+        except DecodeError as error:
+            _tell_unreadable(error)
+            return None
         return found if isinstance(found, ClusterAnnouncement) else None
 
     async def announcements(self) -> Sequence[ClusterAnnouncement]:
@@ -277,6 +285,10 @@ class NatsDeltaLogReader:
                 yield _decode_past(batch)
 
 
+def _tell_unreadable(error: DecodeError) -> None:
+    _log.error("a message of the log cannot be read", extra={"reason": str(error)})
+
+
 def _patterns(selection: DeltaSelection) -> list[str]:
     kinds = [".".join(map(escape_token, kind)) for kind in selection.kinds] or ["*.*"]
     wanted = (selection.cluster, selection.namespace, selection.name)
@@ -290,7 +302,7 @@ def _decode_past(batch: Sequence[Message]) -> list[LoggedDelta]:
         try:
             delta = decode_delta(message.subject, message.sequence, message.headers, message.data)
         except DecodeError as error:
-            _log.error("a message of the log cannot be read", extra={"reason": str(error)})
+            _tell_unreadable(error)
         else:
             decoded.append(LoggedDelta(delta, datetime.fromtimestamp(message.time_us / 1_000_000, UTC)))
     return decoded
@@ -302,5 +314,5 @@ def _decode(batch: Sequence[Message]) -> list[LogMessage]:
         try:
             decoded.append(decode_message(message.subject, message.sequence, message.headers, message.data))
         except DecodeError as error:
-            _log.error("a message of the log cannot be read", extra={"reason": str(error)})
+            _tell_unreadable(error)
     return decoded
