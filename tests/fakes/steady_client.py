@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import aiohttp
 
@@ -48,7 +48,7 @@ class SteadyClient:
         """The slowest answer."""
         self.retries = 0
         self._url = f"http://{address}:{port}{path}"
-        self._headers = {"Host": host}
+        self._options: dict[str, Any] = {"headers": {"Host": host}}
         self._expected = expected
         self._connections = connections
         self._keep_alive = keep_alive
@@ -66,6 +66,10 @@ class SteadyClient:
     ) -> None:
         self._stopping.set()
         await asyncio.gather(*self._tasks)
+
+    def next_url(self) -> str:
+        """What the next request asks for."""
+        return self._url
 
     @property
     def count(self) -> int:
@@ -104,7 +108,7 @@ class SteadyClient:
     async def _is_answered(self, session: aiohttp.ClientSession, *, last: bool) -> bool:
         """Ask once; a lost connection counts as an answer only if it is the last try."""
         try:
-            async with session.get(self._url, headers=self._headers) as answer:
+            async with session.get(self.next_url(), **self._options) as answer:
                 body = await answer.read()
                 if answer.status == self._expected:
                     self.answers[(await answer.json())["name"]] += 1

@@ -17,6 +17,18 @@ BUILD_S = 1800.0
 
 async def run(*command: str, within_s: float = BOUND_S, **environment: str) -> str:
     """What a command prints; if it fails, what it said is the test's failure."""
+    code, out, err = await _end(command, within_s, environment)
+    assert code == 0, f"{' '.join(command)}: {code}\n{(out + err)[-4000:]}"
+    return out.strip()
+
+
+async def hear(*command: str, within_s: float = BOUND_S, **environment: str) -> str:
+    """All that a command says, also on standard error, whether it fails or not."""
+    _, out, err = await _end(command, within_s, environment)
+    return out + err
+
+
+async def _end(command: tuple[str, ...], within_s: float, environment: dict[str, str]) -> tuple[int | None, str, str]:
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=ROOT,
@@ -31,8 +43,7 @@ async def run(*command: str, within_s: float = BOUND_S, **environment: str) -> s
         process.kill()
         await process.wait()
         raise AssertionError(f"{' '.join(command)} did not end within {within_s} s") from None
-    assert process.returncode == 0, f"{' '.join(command)}: {process.returncode}\n{(out + err).decode()[-4000:]}"
-    return out.decode().strip()
+    return process.returncode, out.decode(), err.decode()
 
 
 async def docker(*arguments: str, within_s: float = BOUND_S) -> str:
