@@ -310,6 +310,14 @@ def test_every_value_is_described() -> None:
     assert [path for path in paths(values) if f"`{path}`" not in page] == []
 
 
+def test_every_value_is_set_in_what_is_validated() -> None:
+    given = [*yaml.safe_load((MANIFESTS / "options.yaml").read_text()).values()]
+    given += [yaml.safe_load(path.read_text()) for path in (MANIFESTS / "values").glob("*.yaml")]
+    tried = {path for values in given for path in paths(values)}
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert [path for path in paths(values) if not any(one == path or one.startswith(f"{path}.") for one in tried)] == []
+
+
 def containers(workload: JsonObject) -> list[JsonObject]:
     found: list[JsonObject] = workload["spec"]["template"]["spec"]["containers"]
     return found
