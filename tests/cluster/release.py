@@ -70,8 +70,7 @@ class Release:
 
     async def helm(self, *words: str) -> str:
         """Run helm in the namespace; what it prints."""
-        kubeconfig = f"--kubeconfig={self.cluster.kubeconfig}"
-        return await run(HELM, kubeconfig, f"--namespace={self.cluster.namespace}", *words)
+        return await run(HELM, f"--namespace={self.cluster.namespace}", *words, KUBECONFIG=str(self.cluster.kubeconfig))
 
     async def pods(self, component: str = "") -> list[JsonObject]:
         """Pods of a component or of all, those that end included."""

@@ -256,7 +256,7 @@ async def test_uninstalling_leaves_nothing(release: Release) -> None:
     await eventually(lambda: has_no_pods(release), ROLLOUT_S)
     assert await release.cluster.all("persistentvolumeclaims") == []
     names = [one["metadata"]["name"] for one in await release.cluster.all("secrets")]
-    assert names == ["pair"]
+    assert set(names) <= {"pair"}  # A test of ours made it.
 
 
 async def has_no_pods(release: Release) -> bool:
