@@ -222,7 +222,7 @@ def test_policies_between_pods_name_pods_that_are_there(mode: str) -> None:
 def test_services_budgets_and_workloads_select_the_pods_of_one_component(mode: str) -> None:
     for one in objects(mode, "Service"):
         (chosen,) = (each for each in workloads(mode) if matches(one["spec"]["selector"], each))
-        names = {port.get("name") for each in containers(chosen) for port in each["ports"]}
+        names = {port.get("name") for each in containers(chosen) for port in each.get("ports", [])}
         assert {port["targetPort"] for port in one["spec"]["ports"]} <= names
     for one in objects(mode, "PodDisruptionBudget", "Deployment", "StatefulSet"):
         selected = one["spec"]["selector"]["matchLabels"]
