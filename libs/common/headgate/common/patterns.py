@@ -75,12 +75,12 @@ def compile_pattern(pattern: str, *, ignore_case: bool = False, captures: bool =
         ValueError: it is no RE2 pattern, or too large.
     """
     left = _left.get()
-    if left is None:
-        return _compile(pattern, ignore_case, captures)[0]
-    if left[0] > 0:
+    if left is None or left[0] > 0:
         spend(_OF_EACH)
         compiled, size = _compile(pattern, ignore_case, captures)
         spend(size // 4)
+        if left is None:
+            return compiled
         left[0] -= _OF_EACH + size
     if left[0] <= 0:
         raise ValueError(

@@ -1,6 +1,6 @@
 """Certificates from sealed Secrets of type kubernetes.io/tls. The translator sees what is public of them only."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import NamedTuple
 
 from pydantic import ValidationError
@@ -118,11 +118,9 @@ def stand_in(lookups: Lookups, namespace: str, name: str, *fields: str) -> str |
     return problem and f"{problem}; that of {standing.good.version} is used instead"
 
 
-def covers(pattern: str, name: str) -> bool:
-    """Whether a certificate's name is valid for a server name; `*` stands for exactly one label (RFC 6125, 6.4.3)."""
-    if pattern == name:
-        return True
-    return pattern.startswith("*.") and not name.startswith("*.") and name.partition(".")[2] == pattern[2:]
+def covers(names: Set[str], name: str) -> bool:
+    """Whether a certificate's names are valid for a server name; `*` is for exactly one label (RFC 6125, 6.4.3)."""
+    return name in names or (not name.startswith("*.") and f"*.{name.partition('.')[2]}" in names)
 
 
 def read_certificate(lookups: Lookups, ref: CertificateRef) -> Certificate | None:

@@ -52,6 +52,20 @@ def test_a_rule_that_asks_for_too_many_routes_is_refused_and_others_are_served()
     assert table.winner("a.com/y") == "route last"
 
 
+def test_conditions_and_plugins_times_routes_have_a_bound_over_the_object() -> None:
+    paths = [f"/{n}" for n in range(500)]
+    conditions = [{"subject": {"scope": "Header", "name": f"X-{n}"}, "op": "Equal", "value": "a"} for n in range(500)]
+    rewrite = {"name": "response-rewrite", "enable": True, "config": {"body": "x" * 120_000}}
+    conditional = rule("conditional", *paths, match_exprs=conditions)
+    table = Translated(
+        route(rule("first", "/x"), conditional, rule("large", *paths, plugins=[rewrite]), rule("last", "/y"))
+    )
+    assert table.errors() == ["spec.http[1].match", "spec.http[2].match"]
+    assert "asks for 500 routes (hosts times paths), which is too much work" in table.problems()[0].message
+    assert table.winner("a.com/x") == "route first"
+    assert table.winner("a.com/y") == "route last"
+
+
 def test_patterns_of_a_rule_have_a_bound_together() -> None:
     exprs = [
         {"subject": {"scope": "Path"}, "op": "RegexMatch", "value": f"[a-z]{{900}}{number}"} for number in range(50)

@@ -31,6 +31,7 @@ from headgate.translator.dialects.apisix.reading import Part, Spec, refuse, warn
 from headgate.translator.dialects.apisix.stream import translate_stream
 from headgate.translator.dialects.apisix.upstream import find_upstream, read_retries, read_timeouts, settings_for
 from headgate.translator.fragment import BackendUse, Fragment, RefusalRef, RouteClaim
+from headgate.translator.route_cost import MAX_COST, TOO_COSTLY, route_cost
 
 KIND = "ApisixRoute"
 DEFAULT_WEIGHT = 100
@@ -92,7 +93,7 @@ def _check_names(rules: "list[Part[HttpRule] | Part[StreamRule]]", problems: lis
 
 def _within_bounds(rules: "list[_Rule]", problems: list[Problem]) -> "Iterator[_Rule]":
     """Yield the rules that an object may have, and tell of the others."""
-    left = MAX_ROUTES
+    left, cost_left = MAX_ROUTES, MAX_COST
     for rule in rules:
         if rule.size > left:
             message = (
@@ -100,8 +101,11 @@ def _within_bounds(rules: "list[_Rule]", problems: list[Problem]) -> "Iterator[_
                 "as *.example.com, or spread them over several objects"
             )
             problems.append(refuse("TooManyRoutes", f"{rule.field}.match", message))
+        elif (cost := rule.size * rule.cost) > cost_left:
+            message = f"asks for {rule.size} routes (hosts times paths), which {TOO_COSTLY}"
+            problems.append(refuse("TooMuchWork", f"{rule.field}.match", message))
         else:
-            left -= rule.size
+            left, cost_left = left - rule.size, cost_left - cost
             yield rule
 
 
@@ -134,6 +138,13 @@ class _Rule:
     def size(self) -> int:
         """How many routes there are: one for each host and path."""
         return len(self._match.hosts) * len(self._match.paths) if self._match is not None else 0
+
+    @property
+    def cost(self) -> int:
+        """What each of them takes."""
+        if self._match is None or not self._match.paths:
+            return 0
+        return route_cost(self._match.when(self._match.paths[0]), () if self._refusal else self._plugins)
 
     def _refuse(self, fault: str) -> RefusalRef:
         ref, name = self._ref, f"{self._ref.name}/{self._rule.name}"

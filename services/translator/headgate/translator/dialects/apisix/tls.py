@@ -50,8 +50,9 @@ def _claims(
             problems.append(
                 refuse("InvalidCertificate", "spec.secret.name", f"Secret {namespace}/{name} {instead}", name)
             )
+        names = frozenset(secret.names)
         for index, host in enumerate(hosts):
-            if not any(covers(known, host) for known in secret.names):
+            if not covers(names, host):
                 message = f"the certificate of Secret {namespace}/{name} is not valid for it; it is presented anyway"
                 problems.append(warn("CertificateMismatch", f"spec.hosts[{index}]", message, host))
     certificate = CertificateRef(ref.cluster, namespace, name)

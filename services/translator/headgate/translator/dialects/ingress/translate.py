@@ -8,9 +8,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from sys import intern
 
+from headgate.common.effort import bounded_effort
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject, ObjectRef
-from headgate.common.table import ANY_HOST, Canary, PathMatch, PathType, Provenance, Route, WeightedBackend
+from headgate.common.table import (
+    ANY_HOST,
+    Canary,
+    ClientAuth,
+    PathMatch,
+    PathType,
+    Provenance,
+    Route,
+    TlsPolicy,
+    WeightedBackend,
+)
 from headgate.translator.certificates import PAIR, SECRETS, covers, stand_in
 from headgate.translator.dialects.ingress.canary import narrow
 from headgate.translator.dialects.ingress.legacy import is_legacy, restore_field, restore_problems, upgrade
@@ -41,9 +52,11 @@ from headgate.translator.fragment import (
 from headgate.translator.graph import Lookups
 from headgate.translator.manifest import as_text, creation_time, metadata, shown
 from headgate.translator.policies import BackendPolicy, FindBackendPolicy
+from headgate.translator.route_cost import MAX_COST, TOO_COSTLY, host_cost, route_cost
 from headgate.translator.shaped import ShapedService
 
 KIND = "Ingress"
+_SHOWN_NAMES = 5
 _CATCH_ALL = PathMatch(type=PathType.PREFIX, value="/")
 
 
@@ -53,6 +66,7 @@ def identify(ref: ObjectRef, manifest: JsonObject) -> Identity:
     return Identity(ref, api_version, KIND, as_text(metadata(manifest).get("uid")), creation_time(manifest))
 
 
+@bounded_effort()
 def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups, extensions: Extensions) -> Fragment:
     """Return what an Ingress that is ours contributes."""
     legacy = is_legacy(manifest)
@@ -61,6 +75,7 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups, ex
     spec = parse_ingress(upgrade(manifest) if legacy else manifest, problems, policy.path_type)
     if legacy:
         problems = restore_problems(problems)
+    policy = _within_bounds(ref, policy, spec, problems)
     problems = [*policy.problems, *problems, *find_unknown_fields(manifest)]
     written: Callable[[str], str] = restore_field if legacy else str
     backends = _Backends(ref, policy, lookups, extensions.find_backend_policy)
@@ -81,6 +96,24 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups, ex
         routes=tuple(_with_policy(claim, ref, policy) for claim in routes),
         backends=(*fragment.backends, *_refusal_uses(ref, policy)),
         tls=tuple(TlsClaim(host, policy.tls, policy.tls_field) for host in hosts or (ANY_HOST,) if policy.tls),
+    )
+
+
+def _within_bounds(ref: ObjectRef, policy: Policy, spec: IngressSpec, problems: list[Problem]) -> Policy:
+    """Return the policy, or one that refuses all requests of an object that makes too much work."""
+    of_hosts = host_cost(policy.tls) * max(1, len(spec.rules)) if policy.tls else 0
+    routes = sum(len(rule.paths) for rule in spec.rules) + (max(1, len(spec.rules)) if spec.default_backend else 0)
+    if of_hosts + routes * route_cost(policy.when, policy.fields.get("plugins", ())) <= MAX_COST:
+        return policy
+    message = f"what the annotations say of {len(spec.rules)} rules with {routes} paths {TOO_COSTLY}"
+    problems.append(Problem(reason="TooMuchWork", field="metadata.annotations", message=message))
+    return replace(
+        policy,
+        fields={},
+        when=None,
+        tls=TlsPolicy(client_auth=ClientAuth(ca_pem="")) if policy.tls else None,
+        refusal=f"{KIND} {ref.namespace}/{ref.name} makes too much work and refuses requests",
+        gives_way=True,
     )
 
 
@@ -229,14 +262,15 @@ def _claim_names(ref: ObjectRef, entry: TlsRule, lookups: Lookups, problems: lis
     certificate = CertificateRef(ref.cluster, ref.namespace, entry.secret)
     if entry.names_all:
         yield from (NameClaim(name, certificate, field) for name in secret.names)
+    names = frozenset(secret.names)
     for host in entry.hosts:
-        if not any(covers(name, host.name) for name in secret.names):
-            problems.append(_uncovered(ref, entry.secret, host.name, host.field, secret.names))
+        if not covers(names, host.name):
+            problems.append(_uncovered(ref, entry.secret, host.name, host.field, secret.names[:_SHOWN_NAMES]))
         yield NameClaim(host.name, certificate, host.field)
 
 
 def _uncovered(ref: ObjectRef, secret: str, host: str, field: str, names: tuple[str, ...]) -> Problem:
-    valid_for = ", ".join(names[:5]) or "no name"
+    valid_for = ", ".join(names) or "no name"
     return Problem(
         severity=Severity.WARNING,
         reason="CertificateNameMismatch",
