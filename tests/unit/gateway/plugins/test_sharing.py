@@ -8,6 +8,7 @@ from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.host import PluginHost
 from headgate.gateway.plugins.interface import PluginServices, SharedState
+from headgate.gateway.steps import finish
 from unit.gateway.plugins.running import REGISTRY, asked, request, unsealed
 
 CORS = PluginUse(name="cors", config={"max_age": 60})
@@ -22,7 +23,7 @@ def host() -> PluginHost:
 
 
 def made(host: PluginHost, *uses: PluginUse, scope: str = "a|r") -> PluginChain:
-    chain = host.make_chain(uses, scope, PATH)
+    chain = finish(host.make_chain(uses, scope, PATH))
     assert chain is not None
     return chain
 
@@ -63,7 +64,7 @@ def test_fault_is_told_of_every_route(host) -> None:
     fault = PluginUse(name="cors", fault="the Secret is gone")
     for scope in ("a|r", "b|r"):
         with pytest.raises(PluginRefused, match="the Secret is gone"):
-            host.make_chain((CORS, fault), scope, PATH)
+            finish(host.make_chain((CORS, fault), scope, PATH))
 
 
 def test_equal_configurations_are_read_once() -> None:

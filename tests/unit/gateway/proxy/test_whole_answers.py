@@ -13,6 +13,7 @@ from headgate.common.table import PluginUse
 from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.interface import BodyTooLarge, Plugin, PluginConfig, PluginServices, Request, Response
 from headgate.gateway.proxy.policies import RoutePolicies
+from headgate.gateway.steps import finish
 from unit.gateway.plugins.running import REGISTRY, unsealed
 
 GET = b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"
@@ -39,7 +40,7 @@ async def turning(script: Script, *others: tuple[str, dict[str, Any]]) -> AsyncI
         proxy.target.policies = RoutePolicies()
         services = PluginServices()
         uses = [PluginUse(name=name, config=config) for name, config in others]
-        parts = REGISTRY.parts(uses, services, unsealed)
+        parts = finish(REGISTRY.parts(uses, services, unsealed))
         proxy.target.policies.chain = PluginChain([(0, Turned(PluginConfig(), services)), *parts], services)
         yield proxy
 

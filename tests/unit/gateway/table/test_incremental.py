@@ -27,8 +27,11 @@ from headgate.common.sealing import Unsealer
 from headgate.common.snapshot import ChunkName, TableImage, Version
 from headgate.common.table import PluginUse, TableEntry
 from headgate.gateway.balancing.endpoints import EndpointDirectory
+from headgate.gateway.plugins.host import PluginHost
+from headgate.gateway.plugins.interface import PluginServices
 from headgate.gateway.proxy.spec import ConnectionSpec
 from headgate.gateway.table.compiler import TableCompiler
+from unit.gateway.plugins.running import unsealed
 
 
 def entry(kind: str, number: int, variant: int) -> TableEntry:
@@ -157,6 +160,24 @@ def test_routes_with_plugins_are_compiled_in_more_steps_than_plain_ones() -> Non
     use = PluginUse(name="uri-blocker", config={"block_rules": ["[a-z]{200}"] * 10})
     assert steps() <= 10
     assert steps(plugins=(use,)) >= 20
+
+
+def test_one_route_with_large_plugins_is_compiled_in_a_step_for_each_of_them() -> None:
+    def steps(*uses: PluginUse) -> int:
+        plugins = PluginHost(unsealed, PluginServices().send_to)
+        compiler = TableCompiler(EndpointDirectory(FakePools()), Unsealer([]).open, make_chain=plugins.make_chain)
+        image = TableImage([host("h1.com", route("/a").model_copy(update={"plugins": uses}))])
+        manifest, chunks = publish(image, (1, 1))
+        update = compiler.stage(manifest.version, manifest.chunks)
+        found = len(list(update.add(update.needed[0], chunks[0].content)))
+        assert update.commit().match(b"h1.com", b"/a", PLAIN) is not None
+        return found
+
+    small = [PluginUse(name="uri-blocker", config={"block_rules": [f"{n}"]}) for n in range(10)]
+    large = [PluginUse(name="uri-blocker", config={"block_rules": [f"{n}" * 500] * 4}) for n in range(10)]
+    one_for_each_route = PluginUse(name="limit-count", config={"count": 1, "time_window": 1})
+    assert steps(*large) - steps(*small) >= 9
+    assert steps(*large, one_for_each_route) - steps(*small, one_for_each_route) >= 9
 
 
 def test_a_chunk_of_many_entries_is_compiled_in_some_steps_and_its_unchanged_entries_in_none() -> None:

@@ -27,6 +27,7 @@ from headgate.gateway.plugins.registry import PluginRegistry
 from headgate.gateway.plugins.shared_counts import CountersDirectory
 from headgate.gateway.plugins.shared_sessions import SessionsDirectory
 from headgate.gateway.plugins.targets import Endpoints, NoEndpoints
+from headgate.gateway.steps import Steps
 
 _FETCH_S = 5.0
 _MAX_PAGE = 64 << 20
@@ -79,17 +80,19 @@ class PluginHost:
             logger=logging.getLogger("headgate.gateway.plugins"),
         )
 
-    def make_chain(self, uses: Sequence[PluginUse], scope: str, path: PathMatch) -> PluginChain | None:
-        """Make the plugins of a route, known as `host|route name`, for its paths; raises PluginRefused.
+    def make_chain(self, uses: Sequence[PluginUse], scope: str, path: PathMatch) -> Steps[PluginChain | None]:
+        """Make the plugins of a route, known as `host|route name`, for its paths, in steps; raises PluginRefused.
 
         Routes whose plugins are told the same share one chain, where the plugins allow it.
         """
         if not self._registry.are_shareable(uses):
-            return self._registry.chain(uses, replace(self._services, path=path), self._unseal, scope=scope)
+            services = replace(self._services, path=path)
+            return (yield from self._registry.chain_in_steps(uses, services, self._unseal, scope=scope))
         told = "".join(use.model_dump_json() for use in uses)
         shared = self._chains.get(told)
         if shared is None:
-            shared = self._chains.put(told, (self._registry.chain(uses, self._services, self._unseal),))
+            chain = yield from self._registry.chain_in_steps(uses, self._services, self._unseal)
+            shared = self._chains.put(told, (chain,))
         return shared[0]
 
     async def fetch(self, url: str) -> Response:

@@ -26,8 +26,11 @@ from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices
 from headgate.gateway.plugins.meta import under
 from headgate.gateway.plugins.opening import opened_secrets
+from headgate.gateway.steps import Steps, finish
 
 _Kind = type[Plugin[Any]]
+_STEP_BYTES = 1024
+"""Of configurations, which take about a millisecond where they are patterns."""
 
 
 class PluginRegistry:
@@ -102,23 +105,34 @@ class PluginRegistry:
         kinds = ((use, self._kinds.get(use.name)) for use in uses)
         return all(kind is not None and kind.is_shareable and not use.secrets for use, kind in kinds)
 
-    def parts(self, uses: Iterable[PluginUse], services: PluginServices, unseal: Unseal) -> list[Part]:
-        """Make plugins, with their orders.
+    def parts(self, uses: Iterable[PluginUse], services: PluginServices, unseal: Unseal) -> Steps[list[Part]]:
+        """Make plugins, with their orders, in steps.
 
         Raises:
             PluginRefused: as `make`.
         """
         made = []
+        size = 0
         for use in uses:
+            if size > _STEP_BYTES:
+                size = 0
+                yield
             plugin = self.make(use, services, unseal)
             meta = read_meta(use)
             if not meta.disable:
                 made.append((_order(use, meta, plugin), under(meta, plugin)))
+            size += len(msgspec.json.encode(use.config))
         return made
 
     def chain(
         self, uses: Iterable[PluginUse], services: PluginServices, unseal: Unseal, *, scope: str = ""
     ) -> PluginChain | None:
+        """Make a chain at once; see `chain_in_steps`."""
+        return finish(self.chain_in_steps(uses, services, unseal, scope=scope))
+
+    def chain_in_steps(
+        self, uses: Iterable[PluginUse], services: PluginServices, unseal: Unseal, *, scope: str = ""
+    ) -> Steps[PluginChain | None]:
         """Make the chain of a route, None without plugins. `scope` is `host|route name`: limits of one scope that are
         told the same count together.
 
@@ -126,10 +140,10 @@ class PluginRegistry:
             PluginRefused: as `make`.
         """
         own = replace(services, scope=scope)
-        parts = self.parts(uses, own, unseal)
+        parts = yield from self.parts(uses, own, unseal)
         if any(plugin.finds_consumer for _, plugin in parts):
             return ConsumerChain(
-                parts, own, lambda uses, scope: self.parts(uses, replace(services, scope=scope), unseal)
+                parts, own, lambda uses, scope: finish(self.parts(uses, replace(services, scope=scope), unseal))
             )
         chain = PluginChain(parts, own)
         return None if chain.is_idle else chain

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-MakeChain = Callable[[Sequence[PluginUse], str, PathMatch], "PluginChain | None"]
-"""Makes the plugins of a route, known as `host|route name`, for its paths; raises PluginRefused."""
+MakeChain = Callable[[Sequence[PluginUse], str, PathMatch], "Steps[PluginChain | None]"]
+"""Makes the plugins of a route, known as `host|route name`, for its paths, in steps; raises PluginRefused."""
 
 _PLUGINS_COST = 8
 """A byte of a route with plugins takes so much longer to compile: it may be a part of a pattern."""
@@ -49,8 +49,9 @@ _KNOWN_BYTES = 50
 """What a route that did not change costs."""
 
 
-def no_plugins(uses: Sequence[PluginUse], scope: str, path: PathMatch) -> "PluginChain | None":
+def no_plugins(uses: Sequence[PluginUse], scope: str, path: PathMatch) -> "Steps[PluginChain | None]":
     """Stand in where routes are compiled without plugins."""
+    yield from ()
     return None
 
 
@@ -139,7 +140,7 @@ def compile_host(
         bound = known.get(raw_route)
         if bound is None:
             decoded = decode_route(raw_route)
-            bound = compile_route(host, decoded, holders, guard, make_chain)
+            bound = yield from compile_route(host, decoded, holders, guard, make_chain)
             size += len(raw_route) * (_PLUGINS_COST if decoded.plugins else 1)
         else:
             size += _KNOWN_BYTES
@@ -162,7 +163,7 @@ def split_host(raw: bytes) -> tuple[VirtualHost, list[bytes]]:
         fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
         routes = msgspec.json.decode(fields.pop("routes"), type=list[msgspec.Raw])
         host = VirtualHost.model_validate_json(msgspec.json.encode({**fields, "routes": []}))
-    except (msgspec.MsgspecError, KeyError, ValueError) as error:
+    except (msgspec.MsgspecError, KeyError, ValueError, RecursionError) as error:
         raise DecodeError(f"an entry of hosts cannot be read: {error}") from error
     return host, [bytes(route) for route in routes]
 
@@ -181,15 +182,17 @@ def decode_route(raw: bytes) -> Route:
 
 def compile_route(
     host: str, route: Route, holders: UpstreamHolders, guard: "ClientGuard | None", make_chain: "MakeChain"
-) -> tuple[PathRule, CompiledRoute]:
-    """Bind a route to the holders of its upstreams; return it with how it matches."""
+) -> Steps[tuple[PathRule, CompiledRoute]]:
+    """Bind a route to the holders of its upstreams, in steps if it has large plugins; return it with how it matches."""
     rule = compile_rule(route)
     fault = rule.fault
     if not fault:
         backends = [(holders.holder(backend.upstream), backend.weight) for backend in route.backends]
         canaries = [holders.holder(canary.upstream) for canary in route.canaries]
         try:
-            chain = make_chain(route.plugins, f"{host}|{route.name}", route.path) if route.plugins else None
+            chain = None
+            if route.plugins:
+                chain = yield from make_chain(route.plugins, f"{host}|{route.name}", route.path)
             compiled = CompiledRoute(host, route, backends, guard, canaries, chain)
         except (BadMatch, PluginRefused, PluginFault) as bad:
             # Which requests it takes is certain, so that it keeps its rank.
