@@ -1,7 +1,7 @@
 """The NATS servers that the chart renders: they answer their probes, reload, and keep edges and tenants apart."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -73,6 +73,21 @@ def announcement(cluster: str) -> ClusterAnnouncement:
     return ClusterAnnouncement(cluster=cluster, source="kubernetes", instance="", kinds=(), announced_at=NOW)
 
 
+async def until_listed(ask: Callable[[], Awaitable[Iterable[object]]], wanted: object) -> None:
+    """Wait until an answer has it: a server that is asked may be behind the one that confirmed it."""
+    async with asyncio.timeout(60):
+        while wanted not in await ask():  # noqa: ASYNC110 - no event
+            await asyncio.sleep(0.05)
+
+
+async def clusters(stores: NatsStores) -> list[str]:
+    return [one.cluster for one in await stores.log_reader.announcements()]
+
+
+async def replicas(stores: NatsStores) -> list[str]:
+    return [one.replica for one in await stores.heartbeats.live()]
+
+
 async def probed(servers: RenderedServers) -> None:
     """Wait until every probe of every pod is content."""
     kinds = ("startupProbe", "livenessProbe", "readinessProbe")
@@ -99,7 +114,7 @@ async def test_one_server_of_everything_answers_and_reloads_too(tmp_path: Path) 
         await probed(servers)
         await servers.servers[0].reload()
         async with stores_of(servers, "all-in-one", "translator") as stores:
-            assert await stores.log_reader.announcements() == []
+            assert await clusters(stores) == []
 
 
 async def test_watchers_and_gateways_of_an_edge_work_through_its_servers(
@@ -112,13 +127,13 @@ async def test_watchers_and_gateways_of_an_edge_work_through_its_servers(
     ):
         await watcher.log_writer.announce(announcement(EDGE))
         await watcher.log_writer.append(delta(EDGE))
-        assert EDGE in [one.cluster for one in await theirs.log_reader.announcements()]
+        await until_listed(lambda: clusters(theirs), EDGE)
         with pytest.raises(NotPermitted):
             await watcher.log_writer.append(delta("paris"))
         await gateway.heartbeats.beat(
             Heartbeat(replica="g", worker=0, table="default", version=Version(1, 1), addresses=(), at=NOW)
         )
-        assert [one.replica for one in await theirs.heartbeats.live()] == ["g"]
+        await until_listed(lambda: replicas(theirs), "g")
         assert await gateway.snapshots.read_pointer("default") is None
 
 
@@ -141,6 +156,6 @@ async def test_a_tenant_has_an_account_of_its_own(centre: RenderedServers) -> No
             await watcher.log_writer.announce(announcement(TENANT))
             await watcher.log_writer.append(delta(TENANT))
             assert await gateway.snapshots.read_pointer(TENANT) is None
-        assert [one.cluster for one in await ours.log_reader.announcements()] == [TENANT]
-        assert TENANT not in [one.cluster for one in await theirs.log_reader.announcements()]
+        await until_listed(lambda: clusters(ours), TENANT)
+        assert TENANT not in await clusters(theirs)
         assert not await theirs.log_writer.read_state(TENANT)
