@@ -534,6 +534,23 @@ async def test_live_workers_are_those_that_announced_themselves_last(tables: Tab
     assert await tables.heartbeats.live() == [heartbeat("gw.0"), heartbeat("gw.1", revision=2), heartbeat("gw.1", 1)]
 
 
+async def test_workers_that_announce_themselves_meanwhile_are_there_once(tables: Tables) -> None:
+    async def announce() -> None:
+        while True:
+            for worker in range(20):
+                await tables.heartbeats.beat(heartbeat("gw", worker))
+                await asyncio.sleep(0)
+
+    for worker in range(20):
+        await tables.heartbeats.beat(heartbeat("gw", worker))
+    async with asyncio.TaskGroup() as group:
+        announcing = [group.create_task(announce()) for _ in range(8)]
+        for _ in range(100):
+            assert [beat.worker for beat in await tables.heartbeats.live()] == list(range(20))
+        for task in announcing:
+            task.cancel()
+
+
 async def test_gateways_of_two_tables_may_have_one_name(tables: Tables) -> None:
     ours, theirs = heartbeat("gw"), heartbeat("gw").model_copy(update={"table": "theirs"})
     await tables.heartbeats.beat(ours)

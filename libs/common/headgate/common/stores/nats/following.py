@@ -128,7 +128,9 @@ async def read_last(stream: Stream, subject: str, *, headers_only: bool = False)
     Raises:
         StoreUnavailable: interrupted; ask again.
     """
-    return await _read(OrderedConsumer(stream, [subject], headers_only=headers_only), after=None)
+    found = await _read(OrderedConsumer(stream, [subject], headers_only=headers_only), after=None)
+    # What is published meanwhile comes too.
+    return list({message.subject: message for message in found}.values())
 
 
 async def read_all(stream: Stream, subjects: Sequence[str]) -> list[Message]:
