@@ -40,6 +40,8 @@ class Facts:
     """Of this machine, where backends are; empty: there is none but loopback."""
     definitions: str
     """Of APISIX' kinds: `OURS`, `OTHERS`, or why there are none."""
+    judges: tuple[str, ...]
+    """Others' webhooks that are asked about APISIX' kinds."""
     tools: tuple[str, ...]
 
     @property
@@ -55,6 +57,7 @@ class Facts:
         yield f"controllers: {'yes' if self.has_controllers else 'none; the tests empty their namespaces'}"
         yield f"backends of this machine: {self.address or 'no address but loopback'}"
         yield f"definitions of {APISIX_GROUP}: {self.definitions}"
+        yield f"webhooks that judge them: {', '.join(self.judges) or 'none'}"
         yield f"tools: {', '.join(self.tools) or 'neither kubectl nor helm'}"
 
 
@@ -79,6 +82,11 @@ async def find_out(kubeconfig: Path) -> Facts:
             has_controllers=has_controllers,
             address=cluster.address,
             definitions=await _install(cluster),
+            judges=tuple(
+                one["metadata"]["name"]
+                for one in await cluster.all("validatingwebhookconfigurations")
+                if any(_judges(rule) for webhook in one.get("webhooks", ()) for rule in webhook.get("rules", ()))
+            ),
             tools=tuple(tool for tool in ("kubectl", HELM) if shutil.which(tool)),
         )
 
@@ -179,6 +187,10 @@ def _is_ready(node: dict[str, Any]) -> bool:
 def _internal_address(node: dict[str, Any]) -> str:
     addresses = {one["type"]: one["address"] for one in node["status"]["addresses"]}
     return str(addresses.get("InternalIP", ""))
+
+
+def _judges(rule: dict[str, Any]) -> bool:
+    return not {APISIX_GROUP, "*"}.isdisjoint(rule["apiGroups"])
 
 
 def _is_default(storage_class: dict[str, Any]) -> bool:

@@ -12,6 +12,7 @@ from fakes.echo import EchoServer
 from fakes.kubernetes_real import RealCluster, eventually
 from fakes.nats import real_bus
 from fakes.service_process import running_service
+from fakes.stack import Stack
 from headgate.common.sealing import load_or_create_key_pair
 from headgate.common.stores.nats import NatsStores
 from headgate.watcher.errors import Absent
@@ -61,9 +62,15 @@ async def check_that_it_serves_and_tells(cluster: RealCluster, kubeconfig: Path,
         async with serving(cluster, folder, kubeconfig=kubeconfig, environment=more) as stack:
             await stack.wait_for_answer(host, "/", name="one")
             await eventually(lambda: is_told(cluster))
-            shown = await headgate("status", f"--data-dir={stack.data_dir}")
-            assert "forbidden" not in shown.out
+            await eventually(lambda: is_well(stack))
             assert "forbidden" not in stack.log
+
+
+async def is_well(stack: Stack) -> bool:
+    """Whether all is well but for a revision that is just on its way; what is forbidden stays."""
+    shown = await headgate("status", f"--data-dir={stack.data_dir}", code=None)
+    assert "forbidden" not in shown.out
+    return shown.code == 0
 
 
 async def is_told(cluster: RealCluster) -> bool:
