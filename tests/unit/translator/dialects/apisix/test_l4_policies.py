@@ -63,3 +63,49 @@ def test_mqtt_is_for_no_datagrams() -> None:
     mqtt = {"name": "mqtt-proxy", "config": {"protocol_level": 4}}
     assert translated(mqtt).errors("policy") == []
     assert translated(mqtt, targets=[{**TCP, "kind": "UDPRoute"}]).errors("policy") == ["spec.plugins[0].config"]
+
+
+def policy(name: str, *targets: Any, created: str = "2026-01-01T00:00:00Z", plugin: Any = BLOCK) -> Any:
+    spec = {"targetRefs": list(targets or (TCP,)), "plugins": [plugin]}
+    return resource("L4RoutePolicy", name, spec, "v1alpha1", creationTimestamp=created)
+
+
+def conflicts(table: Translated, name: str) -> list[str]:
+    return [problem.message for problem in table.problems(name) if problem.reason == "Conflicted"]
+
+
+def test_of_two_policies_for_a_target_the_older_one_has_it_and_the_other_is_told() -> None:
+    table = Translated(policy("a"), policy("z", created="2025-01-01T00:00:00Z"))
+    assert conflicts(table, "z") == []
+    assert conflicts(table, "a") == ["TCPRoute default/db has L4RoutePolicy default/z, which is older"]
+    assert table.is_accepted("z")
+    assert not table.is_accepted("a")
+
+
+def test_of_policies_as_old_the_first_by_name_has_a_target() -> None:
+    table = Translated(policy("c"), policy("b"), policy("a"))
+    assert conflicts(table, "a") == []
+    for name in ("b", "c"):
+        assert conflicts(table, name) == [
+            "TCPRoute default/db has L4RoutePolicy default/a, which is as old and goes first by name"
+        ]
+
+
+def test_a_policy_that_conflicts_about_one_target_has_the_others() -> None:
+    table = Translated(policy("a"), policy("b", {**TCP, "name": "own"}, TCP))
+    assert [problem.field for problem in table.problems("b") if problem.reason == "Conflicted"] == [
+        "spec.targetRefs[1]"
+    ]
+    assert table.is_accepted("b")
+
+
+@pytest.mark.parametrize(
+    "other", [{**TCP, "kind": "TLSRoute"}, {**TCP, "name": "web"}, {**TCP, "sectionName": "rule"}], ids=str
+)
+def test_policies_for_other_targets_are_no_rivals(other: Any) -> None:
+    assert conflicts(Translated(policy("a"), policy("b", other)), "b") == []
+
+
+def test_a_policy_that_cannot_be_followed_gives_way() -> None:
+    broken = policy("a", plugin={"name": "ip-restriction", "config": {}})
+    assert conflicts(Translated(broken, policy("b")), "b") == []

@@ -7,7 +7,7 @@ oldest holds; one for a port goes before one for the whole Service, and nothing 
 from typing import NamedTuple
 
 from headgate.common.problems import Problem, Severity
-from headgate.common.resources import JsonObject, ObjectRef
+from headgate.common.resources import BACKEND_TRAFFIC_POLICY, JsonObject, ObjectRef
 from headgate.translator.dialects.apisix.context import Context, identify
 from headgate.translator.dialects.apisix.models.policy import BackendTrafficPolicySpec
 from headgate.translator.dialects.apisix.reading import Spec
@@ -15,8 +15,8 @@ from headgate.translator.dialects.apisix.targets import (
     BACKEND_POLICIES,
     Target,
     ancestors_of,
-    conflicted,
     not_found,
+    outranked,
     read_targets,
     seniority_of,
 )
@@ -106,6 +106,4 @@ def _judge(lookups: Lookups, ref: ObjectRef, target: Target, seniority: Seniorit
     if winner is None:
         return []
     where = f"port {target.section} of {what}" if target.section else what
-    why = "is older" if winner.created_at != seniority.created_at else "is as old and goes first by name"
-    message = f"{where} has BackendTrafficPolicy {winner.namespace}/{winner.name}, which {why}"
-    return [conflicted(target, message)]
+    return [outranked(target, where, BACKEND_TRAFFIC_POLICY.kind, winner, seniority)]

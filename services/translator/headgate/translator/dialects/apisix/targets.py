@@ -85,6 +85,12 @@ def conflicted(target: Target, message: str) -> Problem:
     return refuse("Conflicted", target.field, message, target.name)
 
 
+def outranked(target: Target, what: str, kind: str, winner: Seniority, own: Seniority) -> Problem:
+    """Say that a target, known as `what`, has another policy of the kind, which goes before."""
+    why = "is older" if winner.created_at != own.created_at else "is as old and goes first by name"
+    return conflicted(target, f"{what} has {kind} {winner.namespace}/{winner.name}, which {why}")
+
+
 def _read_document(manifest: JsonObject) -> PolicyDocument:
     meta = metadata(manifest)
     kept: dict[str, Any] = {
@@ -105,8 +111,18 @@ def _ingresses(document: PolicyDocument) -> Collection[str]:
     return {target.name for target in document.targets if (target.group, target.kind) == SERVED_ROUTES}
 
 
+def stream_route(target: Target) -> str:
+    """Return by what the L4RoutePolicies for a route are found."""
+    return f"{target.kind}/{target.name}"
+
+
+def _stream_routes(document: PolicyDocument) -> Collection[str]:
+    return {stream_route(target) for target in document.targets}
+
+
 BACKEND_POLICIES = StoredKind(BACKEND_TRAFFIC_POLICY, _read_document, index=_services, restore=PolicyDocument.decode)
 """Found by the names of the Services that they are for."""
 ROUTE_POLICIES = StoredKind(HTTP_ROUTE_POLICY, _read_document, index=_ingresses, restore=PolicyDocument.decode)
 """Found by the names of the Ingresses that they are for."""
-L4_POLICIES = StoredKind(L4_ROUTE_POLICY, _read_document, restore=PolicyDocument.decode)
+L4_POLICIES = StoredKind(L4_ROUTE_POLICY, _read_document, index=_stream_routes, restore=PolicyDocument.decode)
+"""Found by the kinds and names of what they are for; see `stream_route`."""
