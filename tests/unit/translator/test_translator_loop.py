@@ -1,6 +1,7 @@
 """The loop over stores in memory: when it publishes, what it posts, and how it comes back."""
 
 import asyncio
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -426,12 +427,14 @@ async def test_a_burst_goes_out_as_a_few_revisions() -> None:
     await fill(stores, ingress("web", host="a.example"))
     async with running(stores, debounce_ms=50) as translator:
         await until(lambda: version_of(stores))
+        began = time.monotonic()
         for number in range(30):
             await stores.log_writer.append(applied(ingress(f"i{number}", host=f"h{number}.example")))
             await asyncio.sleep(0)
         await idle(stores, translator)
+        rests = (time.monotonic() - began) / 0.05
         assert len(await table_of(stores)) == 32
-        assert version_of(stores).revision <= 3  # type: ignore[union-attr]
+        assert version_of(stores).revision <= 2 + rests  # type: ignore[union-attr]
 
 
 async def test_the_trace_of_the_first_cause_goes_on_in_the_manifest() -> None:
