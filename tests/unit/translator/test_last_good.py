@@ -375,6 +375,21 @@ def test_the_histories_tell_good_versions_from_others() -> None:
     assert sorted(stood_in_for) == ["ingresses", "services"]
 
 
+def test_an_object_whose_uid_comes_back_has_no_past_from_before_the_other_one() -> None:
+    log = ListedLog(history=50)
+    first, second = told([], log), Follower(log)
+    another, wrong = made_anew(web("/three")), made_anew(web("wrong"))
+    for manifest in (another, wrong):
+        first.take(log.append(applied(manifest)))
+    first.settle()
+    first.write_records()
+    for manifest in (web("/one"), wrong):  # as after a backup of the cluster was restored
+        first.take(log.append(applied(manifest)))
+    first.settle()
+    second.replay()
+    assert (second.image, second.conditions) == (first.image, first.conditions)
+
+
 @MANY
 @given(HISTORIES, st.data())
 def test_a_second_translator_finds_the_good_versions_in_the_history(history: list[Any], data: st.DataObject) -> None:

@@ -425,7 +425,7 @@ async def test_an_object_that_comes_back_is_told_of_anew() -> None:
 async def test_a_burst_goes_out_as_a_few_revisions() -> None:
     stores = MemoryStores()
     await fill(stores, ingress("web", host="a.example"))
-    async with running(stores, debounce_ms=50) as translator:
+    async with running(stores, debounce_ms=500) as translator:
         await until(lambda: version_of(stores))
         began = time.monotonic()
         for number in range(30):

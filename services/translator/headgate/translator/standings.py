@@ -99,7 +99,7 @@ class Standings:
         for delta in history:
             if delta.sequence >= standing.present.version.sequence:
                 break
-            if delta.operation is Operation.DELETE:
+            if delta.operation is Operation.DELETE or delta.uid != standing.present.version.uid:
                 last = None
                 self._forget_written(ref, delta.sequence)
             else:
@@ -129,7 +129,7 @@ class Standings:
         return support(standing, written) if written else standing
 
     def _forget_written(self, ref: ObjectRef, sequence: int) -> None:
-        """Of an object that was deleted at a sequence nothing from before counts."""
+        """Of an object that was deleted, or another one, at a sequence nothing from before counts."""
         written = self._written.get(ref)
         if written is not None and written.version.sequence < sequence:
             del self._written[ref]
