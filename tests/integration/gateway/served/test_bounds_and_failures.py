@@ -218,6 +218,31 @@ async def test_retries_stop_when_their_budget_is_spent(breaker: dict[str, int] |
             assert proxy.health.state("up").retries.under_way == 0
 
 
+async def test_retries_after_refused_connections_draw_from_no_budget() -> None:
+    gate = Gate()
+    async with origins(gate) as (slow,):
+        upstream = at(
+            Endpoint(address="127.0.0.1", port=closed_port(), weight=100), Endpoint(address="127.0.0.1", port=slow.port)
+        )
+        async with served(site(to("up", retries={"attempts": 1, "on": ["connect"], "budget": 0.2})), upstream) as proxy:
+            tasks = [asyncio.create_task(proxy.get()) for _ in range(8)]
+            await until(lambda: gate.waiting == 8)
+            gate.opened.set()
+            assert {(await task).status for task in tasks} == {200}
+            assert not proxy.health.stats.budget_rejections
+
+
+async def test_a_service_all_of_whose_endpoints_refuse_is_asked_at_three_of_them_beyond_its_budget() -> None:
+    gone = [Endpoint(address=f"127.0.0.{number}", port=closed_port()) for number in range(2, 8)]
+    route = to("up", retries={"attempts": 5, "on": ["connect"], "budget": 0.2})
+    async with served(site(route), at(*gone)) as proxy:
+        answers = await asyncio.gather(*[proxy.get() for _ in range(60)])
+        assert {answer.status for answer in answers} == {502}
+        connects = sum(pool.connects for _, pool in proxy.pools.pools())
+        assert 60 * 3 <= connects < 60 * 6
+        assert proxy.health.stats.budget_rejections["up"]
+
+
 async def test_answer_that_is_tried_again_leaves_nothing_behind_though_its_body_streams() -> None:
     async def endless(conversation: Conversation) -> None:
         await conversation.request()

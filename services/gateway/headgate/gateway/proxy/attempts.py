@@ -3,9 +3,14 @@
 A request is sent again only if that cannot do harm: nothing of an answer went to the client, what was sent of it is
 still at hand, and either no endpoint can have acted on it, or it is idempotent, or the route says so. A connection that
 had been used before and dies without a word most likely died of old age: that costs no attempt.
+
+Retries to an upstream are bounded by a share of its load, but for those after a connection that was refused: an
+endpoint that refuses is gone and not overloaded, it was sent nothing, and the load that it had is there anyway. An
+application that dies under many connections sends them all elsewhere at once, more than any share.
 """
 
 import asyncio
+import errno
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -25,6 +30,11 @@ if TYPE_CHECKING:
 _IDEMPOTENT: Final = frozenset({b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE"})
 _DEFAULT_RETRIES: Final = RetryPolicy()
 _NO_POOLS: Final[tuple[EndpointPool, ...]] = ()
+_FREE_RETRIES: Final = 2
+"""Of one request after refused connections, beyond the upstream's budget: a service all of whose endpoints are gone is
+not asked at each of them for each request."""
+_REFUSED: Final = frozenset({errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH})
+"""Errors of connections that nobody had to work for."""
 _NO_SECOND_HOP: Final = "it came from a gateway of another cluster, and no endpoint of this cluster takes it"
 
 
@@ -129,12 +139,14 @@ class Attempts:
         self._is_counted = True
         return True
 
-    def _is_within_budget(self, state: UpstreamState, share: float | None) -> bool:
+    def _is_within_budget(self, state: UpstreamState, share: float | None, is_refused: bool) -> bool:
         if not self._is_counted:
             # Another upstream than before, or the first retry to one without bounds.
             if state.may_begin() is not None:
                 return False
             self._is_counted = True
+        if is_refused and self._count - self._budgeted < _FREE_RETRIES:
+            return True
         if not state.may_retry(share):
             return False
         self._budgeted += 1
@@ -202,12 +214,20 @@ class Attempts:
         except (OSError, UnicodeError) as error:
             self._connecting = None
             _release(circuit)
-            why = error.strerror if isinstance(error, OSError) else error
-            self.failed("connect", 502, f"cannot connect to {pool.label}: {why}")
+            self._not_connected(pool, error)
         else:
             self._connecting = None
             upstream.count_by(circuit)
             exchange.send(upstream)
+
+    def _not_connected(self, pool: EndpointPool, error: Exception) -> None:
+        """Go on after a connection that could not be opened."""
+        why: object = error
+        is_refused = False
+        if isinstance(error, OSError):
+            why = error.strerror
+            is_refused = error.errno in _REFUSED
+        self.failed("connect", 502, f"cannot connect to {pool.label}: {why}", is_refused=is_refused)
 
     def drop(self) -> None:
         """Give up what is being tried."""
@@ -226,17 +246,20 @@ class Attempts:
 
     # Another attempt
 
-    def failed(self, kind: LocalError, status: int, reason: str, condition: str = "") -> None:
+    def failed(
+        self, kind: LocalError, status: int, reason: str, condition: str = "", *, is_refused: bool = False
+    ) -> None:
         """Try again after a failed attempt, or answer with its failure.
 
-        `condition` is what routes have to retry on, if it is not the kind of failure.
+        `condition` is what routes have to retry on, if it is not the kind of failure; `is_refused`, that there was no
+        connection, and no waiting for one.
         """
         exchange = self._exchange
         exchange.books.failed("closed" if kind == "reset" else kind)
         if self.state is not None and self.pool is not None:
             self.state.report_pool(self.pool, kind)
         must_have_other = exchange.route is None or exchange.route.policies is None
-        if not self._retry(condition or kind, must_have_other=must_have_other):
+        if not self._retry(condition or kind, must_have_other=must_have_other, is_refused=is_refused):
             exchange.refuse(status, reason)
 
     def retry_status(self) -> bool:
@@ -269,7 +292,7 @@ class Attempts:
         self._exchange.books.retrying()
         self._connect(pool)
 
-    def _retry(self, kind: str, *, must_have_other: bool) -> bool:
+    def _retry(self, kind: str, *, must_have_other: bool, is_refused: bool = False) -> bool:
         exchange, pool = self._exchange, self.pool
         route, run = exchange.route, exchange.run
         if route is None or pool is None or exchange.answer_begun or (run is not None and run.has_answer):
@@ -286,7 +309,7 @@ class Attempts:
         other = self._choose(route)
         if other is None or (other in self._tried and (must_have_other or never_began)):
             return False
-        if self.state is not None and not self._is_within_budget(self.state, retries.budget):
+        if self.state is not None and not self._is_within_budget(self.state, retries.budget, is_refused):
             return False
         self._count += 1
         exchange.books.retrying()
