@@ -38,6 +38,7 @@ class Gateway:
         self.name = name
         self.http_port, self.https_port, self.admin_port = ports or free_ports(3)
         argv = [*HEADGATE, "gateway", f"--nats-url={stack.nats_url}", f"--data-dir={folder / name}"]
+        argv += ["--allowed-destinations=127.0.0.0/8"]
         argv += [f"--instance={name}", "--workers=1", "--access-log=combined"]
         argv += [f"--http-port={self.http_port}", f"--https-port={self.https_port}", f"--admin-port={self.admin_port}"]
         argv += [f"--sealing-private-keys={stack.private_key}", *flags]

@@ -28,6 +28,8 @@ class GatewayProcess:
         self.http_port, self.admin_port = free_ports(2)
         self.log_file = data_dir / "gateway.log"
         data_dir.mkdir(exist_ok=True)
+        if not any(flag.startswith("--allowed-destinations") for flag in flags):
+            flags += ("--allowed-destinations=127.0.0.0/8",)
         self._flags = (
             *flags,
             f"--data-dir={data_dir}",

@@ -52,6 +52,8 @@ class KafkaBroker:
     refused: int = 0
     """Produce requests that are still to be refused."""
     port: int = 0
+    advertised: tuple[str, int] | None = None
+    """Where it says that the only broker is; None: here."""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the requests of one connection."""
@@ -92,7 +94,8 @@ class KafkaBroker:
         partitions = [(0, number, 1, [1], [1]) for number in range(2)]
         known = [(0, self.topic, False, partitions)]
         unknown = [(_UNKNOWN_TOPIC, name, False, []) for name in topics or () if name != self.topic]
-        return MetadataResponse_v1([(1, "127.0.0.1", self.port, None)], 1, known + unknown)
+        host, port = self.advertised or ("127.0.0.1", self.port)
+        return MetadataResponse_v1([(1, host, port, None)], 1, known + unknown)
 
     def _produce(self, request: ProduceRequest_v3) -> Response | None:
         error = _NOT_ENOUGH_REPLICAS if self.refused else 0

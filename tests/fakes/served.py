@@ -5,6 +5,7 @@ import contextlib
 import ssl
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from fakes.gateway_table import ORIGIN, load
 from fakes.ports import free_port
@@ -28,6 +29,8 @@ from headgate.common.table import (
 )
 from headgate.gateway.balancing.endpoints import EndpointDirectory, EndpointSlot
 from headgate.gateway.balancing.levels import Place
+from headgate.gateway.dialling import UNBOUNDED, Dialler
+from headgate.gateway.health.probes import probe
 from headgate.gateway.health.resolve import Query, Resolver
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.upstreams import UpstreamHealth
@@ -142,16 +145,20 @@ def asking(path: str = "/", method: str = "GET", host: str = HOST, body: bytes |
 class Served:
     """A running proxy and the table behind it."""
 
-    def __init__(self, config: ProxyConfig, query: Query | None, cluster: str) -> None:
+    def __init__(self, config: ProxyConfig, query: Query | None, cluster: str, dialler: Dialler) -> None:
         self.stats = ProxyStats()
         self.log = RecordedLog()
-        self.pools = PoolRegistry(config)
+        self.pools = PoolRegistry(config, dialler)
         self.directory = EndpointDirectory(self.pools)
-        self.health = UpstreamHealth(HealthStats())
+        self.health = UpstreamHealth(HealthStats(), partial(probe, dialler=dialler))
         self.resolver = Resolver(query, self.health.stats, is_routable=lambda address: True) if query else None
         self.consumers = ConsumerDirectory()
         self.plugins = PluginHost(
-            _unseal, self._send_to, lambda key: self.compiler.hold_endpoints(key), consumers=self.consumers
+            _unseal,
+            self._send_to,
+            lambda key: self.compiler.hold_endpoints(key),
+            consumers=self.consumers,
+            dialler=dialler,
         )
         self.compiler = TableCompiler(
             self.directory,
@@ -250,10 +257,14 @@ def _unseal(value: ClusterValue, purpose: Purpose) -> Secret[bytes]:
 
 @contextlib.asynccontextmanager
 async def served(
-    *entries: TableEntry, config: ProxyConfig | None = None, query: Query | None = None, cluster: str = ""
+    *entries: TableEntry,
+    config: ProxyConfig | None = None,
+    query: Query | None = None,
+    cluster: str = "",
+    dialler: Dialler = UNBOUNDED,
 ) -> AsyncIterator[Served]:
     """Serve entries over HTTP and HTTPS, in a cluster; `query` asks for the addresses of names."""
-    running = Served(config or ProxyConfig(), query, cluster)
+    running = Served(config or ProxyConfig(), query, cluster, dialler)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(asyncio.sleep, 0.01)
         if running.resolver is not None:

@@ -57,7 +57,9 @@ class Stack:
         self.http_port, self.https_port, self.admin_port = free_ports(3)
         source = [f"--manifests={manifests}"] if manifests else [f"--kubeconfig={kubeconfig}"]
         self._flags = [*source, f"--workers={workers}", *extra]
-        self._environment = dict(environment or {})
+        # A cluster's objects name no loopback addresses, but a fake one's.
+        self._environment = {"HEADGATE_ALLOWED_DESTINATIONS": "127.0.0.0/8"} if kubeconfig else {}
+        self._environment |= environment or {}
         if publish_address:
             self._environment["HEADGATE_PUBLISH_ADDRESSES"] = publish_address
         self._wait_until_ready = wait_until_ready

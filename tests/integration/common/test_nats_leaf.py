@@ -62,7 +62,12 @@ async def test_an_edge_serves_while_its_link_is_cut_and_its_changes_arrive_after
     load_or_create_key_pair(data)
     (http_port,) = free_ports(1)
     common = (f"--data-dir={data}", "--log-format=json", f"--cluster={EDGE}")
-    gateway = ("--http-host=127.0.0.1", f"--http-port={http_port}", "--https-port=0")
+    gateway = (
+        "--http-host=127.0.0.1",
+        f"--http-port={http_port}",
+        "--https-port=0",
+        "--allowed-destinations=127.0.0.1",
+    )
     async with EchoServer("red") as red, EchoServer("blue") as blue, far_leaf(centre) as (leaf, links):
         write(folder, "web.yaml", ingress("web", HOST, "web"), service("web", red.port))
         async with (

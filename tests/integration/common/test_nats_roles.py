@@ -70,6 +70,7 @@ async def test_every_service_does_its_work_with_the_rights_of_its_own(cluster: N
     (http_port,) = free_ports(1)
     common = (f"--data-dir={data}", "--log-format=json")
     gateway = (*common, "--http-host=127.0.0.1", f"--http-port={http_port}", "--https-port=0", "--instance=gw.1")
+    gateway = (*gateway, "--allowed-destinations=127.0.0.0/8")
     async with EchoServer("red") as red, EchoServer("blue") as blue:
         write(folder, "web.yaml", ingress("web", HOST, "web"), service("web", red.port))
         (folder / "tls.json").write_text(json.dumps(SelfSigned(HOST).secret("default", "tls")))

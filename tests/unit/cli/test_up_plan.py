@@ -1,5 +1,6 @@
 """Which processes `up` runs for which flags."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from headgate.cli.up.options import DemoBackend, UpOptions
@@ -42,6 +43,15 @@ def test_the_gateway_gets_ports_workers_and_log() -> None:
     command = make_plan(OPTIONS, URL, BROKER).gateway.command
     wanted = {"--http-port=8080", "--https-port=8443", "--admin-port=9080", "--workers=3", "--access-log=json"}
     assert wanted <= set(command)
+
+
+def test_backends_on_loopback_are_for_manifests_where_nothing_else_was_said() -> None:
+    def allowing(options: UpOptions) -> list[str]:
+        return [flag for flag in make_plan(options, URL, BROKER).gateway.command if "destinations" in flag]
+
+    assert allowing(OPTIONS) == ["--allowed-destinations=127.0.0.0/8,::1/128"]
+    assert allowing(replace(OPTIONS, names_destinations=True)) == []
+    assert allowing(UpOptions(kubeconfig=Path("/k"))) == []
 
 
 def test_one_that_is_the_only_one_waits_for_no_lease() -> None:

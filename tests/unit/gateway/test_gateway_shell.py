@@ -191,3 +191,12 @@ async def test_failing_background_work_is_logged_and_begun_again(caplog: pytest.
     await asyncio.wait_for(third_try.wait(), 5)
     await cancel(task)
     assert "background work failed" in caplog.text
+
+
+def test_networks_that_routes_must_not_reach_can_be_named_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "127.0.0.0/8" in settings().denied_destinations
+    assert settings("--denied-destinations=10.0.0.0/8,::1").denied_destinations == ("10.0.0.0/8", "::1")
+    with pytest.raises(SettingsError, match="allowed_destinations"):
+        settings("--allowed-destinations=localhost")
+    monkeypatch.setenv("HEADGATE_DENIED_DESTINATIONS", "")
+    assert settings().denied_destinations == ()

@@ -87,7 +87,7 @@ def up(
 
     Serves what a folder of manifests or a Kubernetes cluster says, and follows every change. A service that dies is
     started again. Settings that have no flag here are taken from HEADGATE_* variables, as `headgate gateway --help`
-    and the others list them.
+    and the others list them. Manifests may name this machine as a backend, objects of a cluster may not.
     """
     options = UpOptions(
         manifests=manifests,
@@ -103,6 +103,7 @@ def up(
         store=store,
         access_log=access_log,
         log_level=log_level,
+        names_destinations="HEADGATE_ALLOWED_DESTINATIONS" in os.environ,
         demo_backends=tuple(parse_demo_backend(text) for text in demo_backend),
     )
     options.check()

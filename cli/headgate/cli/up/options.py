@@ -44,6 +44,8 @@ class UpOptions:
     """Where tables are; empty: what the services' own settings say."""
     access_log: AccessLog = "combined"
     log_level: LogLevel = "info"
+    names_destinations: bool = False
+    """The environment says which denied networks routes may lead to all the same."""
     demo_backends: tuple[DemoBackend, ...] = ()
 
     def check(self) -> None:

@@ -15,6 +15,8 @@ FINISH_S = 3.0
 """Seconds that the other services get; each has little to finish."""
 ALONE = "--no-leader-election"
 """One of each service runs: a restarted one must not wait for its own lease."""
+LOOPBACK = "127.0.0.0/8,::1/128"
+"""Where the backends of manifests are, as whoever writes these runs everything else here, too."""
 KILL_AFTER_S = 3.0
 """Seconds that a service may overstay."""
 
@@ -110,4 +112,5 @@ def _gateway_flags(options: UpOptions) -> list[str]:
         f"--admin-port={options.admin_port}",
         f"--workers={options.workers}",
         f"--access-log={options.access_log}",
+        *([f"--allowed-destinations={LOOPBACK}"] if options.manifests and not options.names_destinations else []),
     ]

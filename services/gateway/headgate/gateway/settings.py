@@ -11,10 +11,11 @@ from headgate.common.selection import check_table_name
 from headgate.common.status import is_address
 from headgate.common.stores.settings import StoreSettings
 from headgate.common.table import DEFAULT_TABLE
+from headgate.gateway.destinations import DENIED_BY_DEFAULT
+from headgate.gateway.networks import parse_networks
 from headgate.gateway.proxy.config import ProxyConfig, UnderscoreNames
 from headgate.gateway.proxy.paths import PathNormalization
 from headgate.gateway.proxy.stats import MAX_SERIES
-from headgate.gateway.table.streams import parse_networks
 
 _PROXY = ProxyConfig()
 _MARGIN_S = 1.0
@@ -101,6 +102,16 @@ class GatewaySettings(StoreSettings):
         ge=0,
         description="Seconds to go on accepting after readiness fails, for load balancers to notice; 0 by default, "
         "5 is usual in Kubernetes.",
+    )
+    denied_destinations: tuple[str, ...] = Field(
+        default=DENIED_BY_DEFAULT,
+        description="Networks (CIDR) that no route and no plugin may connect to; by default loopback, link-local "
+        "addresses and metadata services, as Kubernetes allows no endpoints there. Neither may they connect to this "
+        "gateway's own admin port. None: anywhere.",
+    )
+    allowed_destinations: tuple[str, ...] = Field(
+        default=(),
+        description="Networks (CIDR) that they may connect to although denied_destinations has them; none by default.",
     )
     trust_forwarded: bool = Field(
         default=_PROXY.trust_forwarded,
@@ -225,7 +236,7 @@ class GatewaySettings(StoreSettings):
             raise ValueError("default_certificate_file and default_certificate_key_file go together")
         return self
 
-    @field_validator("proxy_protocol_networks", "trusted_proxies")
+    @field_validator("proxy_protocol_networks", "trusted_proxies", "denied_destinations", "allowed_destinations")
     @classmethod
     def _check_networks(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         parse_networks(values)

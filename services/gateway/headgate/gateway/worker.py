@@ -13,6 +13,7 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 
 from prometheus_client import REGISTRY
 
@@ -27,14 +28,18 @@ from headgate.gateway.access_log import AccessLog
 from headgate.gateway.apply import TableApplier
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.levels import Place
+from headgate.gateway.destinations import Destinations
+from headgate.gateway.dialling import Dialler
 from headgate.gateway.endure import endure
 from headgate.gateway.follower import Follower
+from headgate.gateway.health.probes import probe
 from headgate.gateway.health.resolve import Resolver, SystemDns
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.upstreams import UpstreamHealth
 from headgate.gateway.heartbeat import Announcer
 from headgate.gateway.last_good import LastGoodWriter, read_last_good
 from headgate.gateway.metrics import ProxyCollector, TableMetrics
+from headgate.gateway.networks import parse_networks
 from headgate.gateway.pages import TablePages
 from headgate.gateway.plugins.consumers import ConsumerDirectory
 from headgate.gateway.plugins.headers import Headers
@@ -54,7 +59,7 @@ from headgate.gateway.streams.listeners import StreamListeners
 from headgate.gateway.streams.stats import StreamStats
 from headgate.gateway.table.certificates import OpenedCertificate
 from headgate.gateway.table.compiler import TableCompiler
-from headgate.gateway.table.streams import CompiledStream, parse_networks
+from headgate.gateway.table.streams import CompiledStream
 from headgate.gateway.table.view import CompilerView
 from headgate.gateway.tls import CertificateEntry, CertificateStore
 from headgate.gateway.tls.fallback_files import FallbackFiles
@@ -78,10 +83,13 @@ class Worker:
         self._settings = settings
         self._role = role
         config = settings.proxy_config()
-        self._pools = PoolRegistry(config)
+        dialler = Dialler(
+            Destinations(settings.denied_destinations, settings.allowed_destinations, settings.admin_port)
+        )
+        self._pools = PoolRegistry(config, dialler)
         self._directory = EndpointDirectory(self._pools)
         self._place = place = Place(settings.zone, settings.cluster)
-        self._health = UpstreamHealth(HealthStats())
+        self._health = UpstreamHealth(HealthStats(), partial(probe, dialler=dialler))
         unseal = load_unsealer(settings).open
         consumers = ConsumerDirectory()
         self._plugins = PluginHost(
@@ -92,6 +100,7 @@ class Worker:
             settings.plugin_log_dir,
             consumers,
             settings.plugin_policy_dir,
+            dialler,
         )
         self._resolver = Resolver(SystemDns(), self._health.stats)
         self._compiler = TableCompiler(
@@ -135,6 +144,7 @@ class Worker:
             self._access_log.stream if self._access_log else None,
             settings.header_timeout_s,
             parse_networks(settings.proxy_protocol_networks),
+            dialler,
             settings.max_udp_sessions,
         )
         self._streams: StreamListeners | None = None
@@ -268,7 +278,7 @@ class Worker:
         if self._role.is_alone or not settings.admin_port:
             body, content_type = await metrics_page()
             return Response(200, Headers([("Content-Type", content_type)]), body)
-        return await self._plugins.fetch(f"http://{_reachable(settings.admin_host)}:{settings.admin_port}/metrics")
+        return await self._plugins.fetch_own(f"http://{_reachable(settings.admin_host)}:{settings.admin_port}/metrics")
 
     def _shown_listeners(self) -> tuple[str, ...]:
         return self._listeners + (self._streams.names if self._streams is not None else ())

@@ -10,6 +10,8 @@ from functools import lru_cache
 from typing import Final
 
 from headgate.common.table import BackendProtocol
+from headgate.gateway.destinations import DestinationDenied
+from headgate.gateway.dialling import UNBOUNDED, Dialler
 from headgate.gateway.health.asking import Asking, CheckFailed, HttpAsking
 from headgate.gateway.health.h2_asking import GrpcAsking, Http2Asking
 from headgate.gateway.health.target import CheckTarget
@@ -17,18 +19,20 @@ from headgate.gateway.health.target import CheckTarget
 _OVER_TLS: Final = (BackendProtocol.HTTPS, BackendProtocol.H2, BackendProtocol.TLS)
 
 
-async def probe(target: CheckTarget) -> str | None:
+async def probe(target: CheckTarget, dialler: Dialler = UNBOUNDED) -> str | None:
     """Ask an endpoint, within the check's timeout; return why it failed, or None."""
     timeout_s = target.check.timeout_s
     try:
         async with asyncio.timeout(timeout_s):
-            await _converse(target)
+            await _converse(target, dialler)
     except TimeoutError:
         return f"no answer within {timeout_s:g} s"
     except ssl.SSLCertVerificationError as error:
         return f"TLS: {error.verify_message}"
     except ssl.SSLError as error:
         return f"TLS: {error.reason or error}"
+    except DestinationDenied as error:
+        return error.reason
     except OSError as error:
         # asyncio puts the address into strerror; the reason is in the number, which for look-ups is negative.
         return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
@@ -38,13 +42,11 @@ async def probe(target: CheckTarget) -> str | None:
     return None
 
 
-async def _converse(target: CheckTarget) -> None:
+async def _converse(target: CheckTarget, dialler: Dialler) -> None:
     asking, context = _prepare(target)
     name = (target.check.host or target.server_name or target.address) if context else None
     try:
-        await asyncio.get_running_loop().create_connection(
-            lambda: asking, target.address, target.port, ssl=context, server_hostname=name
-        )
+        await dialler.connect(lambda: asking, target.address, target.port, context, name)
         await asking.answered
     finally:
         asking.hang_up()

@@ -9,6 +9,7 @@ from functools import cache
 from typing import TypeVar
 
 from headgate.common.plugins.loggers import AddressConfig, BatchConfig
+from headgate.gateway.dialling import Dialler
 from headgate.gateway.plugins.batches import Batches, BatchLimits
 from headgate.gateway.plugins.interface import PluginServices, Request
 from headgate.gateway.plugins.log_entries import LoggerPlugin
@@ -73,7 +74,14 @@ def client_tls(*, verify: bool) -> ssl.SSLContext:
 
 
 async def send_stream(
-    host: str, port: int, data: bytes, *, timeout_s: float, tls: bool = False, server_name: str | None = None
+    dialler: Dialler,
+    host: str,
+    port: int,
+    data: bytes,
+    *,
+    timeout_s: float,
+    tls: bool = False,
+    server_name: str | None = None,
 ) -> None:
     """Send bytes over a connection of their own. Raises OSError."""
     context = None
@@ -81,9 +89,7 @@ async def send_stream(
         context = client_tls(verify=False)
     try:
         async with asyncio.timeout(timeout_s):
-            _, writer = await asyncio.open_connection(
-                host, port, ssl=context, server_hostname=(server_name or host) if tls else None
-            )
+            _, writer = await dialler.open_stream(host, port, context, server_name)
             try:
                 writer.write(data)
                 await writer.drain()
@@ -95,12 +101,16 @@ async def send_stream(
         raise OSError(f"{host}:{port} did not take it in {timeout_s:g} s") from error
 
 
-async def send_datagrams(host: str, port: int, datagrams: Sequence[bytes], *, timeout_s: float) -> None:
+async def send_datagrams(
+    dialler: Dialler, host: str, port: int, datagrams: Sequence[bytes], *, timeout_s: float
+) -> None:
     """Send a datagram for each entry; the time is for finding the address. Raises OSError."""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(timeout_s):
-            transport, _ = await loop.create_datagram_endpoint(asyncio.DatagramProtocol, remote_addr=(host, port))
+            found = await dialler.find_for_datagrams(host, port)
+            to = str(found[4][0]), port
+            transport, _ = await loop.create_datagram_endpoint(asyncio.DatagramProtocol, remote_addr=to)
     except TimeoutError as error:
         raise OSError(f"the address of {host} was not found in {timeout_s:g} s") from error
     try:

@@ -8,6 +8,8 @@ from yarl import URL
 
 from headgate.common.plugins.called import CalledConfig
 from headgate.common.plugins.fields import BadHeader, is_reserved
+from headgate.gateway.destinations import DestinationDenied
+from headgate.gateway.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.interface import BodyTooLarge, PluginServices, Request, Response
 
@@ -23,12 +25,12 @@ class CallFailed(Exception):
     """There is no answer, or none that can be used; the text says why."""
 
 
-def make_client() -> aiohttp.ClientSession:
-    """Make the HTTP client of one worker: no cookies, no redirects, nothing decoded. Needs a running event loop."""
+def make_client(dialler: Dialler = UNBOUNDED) -> aiohttp.ClientSession:
+    """Make an HTTP client: no cookies, no redirects, nothing decoded. Needs a running event loop."""
     return aiohttp.ClientSession(
         auto_decompress=False,
         cookie_jar=aiohttp.DummyCookieJar(),
-        connector=aiohttp.TCPConnector(limit=0, limit_per_host=256),
+        connector=aiohttp.TCPConnector(limit=0, limit_per_host=256, socket_factory=dialler.open_socket),
         skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
     )
 
@@ -78,6 +80,9 @@ async def call_url(
     except TimeoutError as error:
         raise CallFailed(f"{_shown(url)} did not answer in time") from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
+        denied = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+        if isinstance(denied, DestinationDenied):
+            services.dialler.destinations.tell(denied, f"{request.route or services.scope} to {_shown(url)}")
         raise CallFailed(f"{_shown(url)} did not answer: {error}") from error
 
 

@@ -11,6 +11,7 @@ import aiohttp
 
 from headgate.common.sealing import Unseal
 from headgate.common.table import PathMatch, PluginUse
+from headgate.gateway.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.calls import CallFailed, call_url, make_client
 from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.consumers import ConsumerDirectory
@@ -46,6 +47,7 @@ class PluginHost:
         log_dir: folder for files of routes' plugins.
         consumers: those of the table.
         policy_dir: folder of files that routes' plugins may read their policies from.
+        dialler: opens the connections of plugins' own requests.
     """
 
     def __init__(
@@ -57,17 +59,19 @@ class PluginHost:
         log_dir: Path | None = None,
         consumers: ConsumerDirectory | None = None,
         policy_dir: Path | None = None,
+        dialler: Dialler = UNBOUNDED,
     ) -> None:
         self._unseal = unseal
         self._registry = PluginRegistry()
         self._chains: Keyed[tuple[PluginChain | None]] = Keyed(_SHARED_CHAINS)
         """Chains of several routes, by what their plugins are told."""
         self._session: aiohttp.ClientSession | None = None
-        self._counters = CountersDirectory()
-        self._sessions = SessionsDirectory()
+        self._counters = CountersDirectory(dialler)
+        self._sessions = SessionsDirectory(dialler)
         self._closing: WeakSet[Closing] = WeakSet()
         self._services = PluginServices(
             http=self._http,
+            dialler=dialler,
             send_to=send_to,
             find_upstream=find_upstream,
             find_counters=self._counters.find,
@@ -95,16 +99,18 @@ class PluginHost:
             shared = self._chains.put(told, (chain,))
         return shared[0]
 
-    async def fetch(self, url: str) -> Response:
-        """Get a page, for plugins that show it: with a 502 if it cannot be had."""
-        try:
-            return await call_url(self._services, url, Request(), timeout_s=_FETCH_S, max_body=_MAX_PAGE)
-        except CallFailed as error:
-            return Response.refusal(502, str(error))
+    async def fetch_own(self, url: str) -> Response:
+        """Get a page of this gateway's own, for plugins that show it: with a 502 if it cannot be had."""
+        async with make_client() as client:
+            services = replace(self._services, http=lambda: client)
+            try:
+                return await call_url(services, url, Request(), timeout_s=_FETCH_S, max_body=_MAX_PAGE)
+            except CallFailed as error:
+                return Response.refusal(502, str(error))
 
     def _http(self) -> aiohttp.ClientSession:
         if self._session is None:
-            self._session = make_client()
+            self._session = make_client(self._services.dialler)
         return self._session
 
     async def close(self) -> None:

@@ -22,6 +22,7 @@ from headgate.common.plugins.config import PluginConfig, SecretText
 from headgate.common.plugins.fields import BadHeader, HeaderName, HeaderValue, is_reserved
 from headgate.common.secret import Secret
 from headgate.common.table import PathMatch
+from headgate.gateway.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.consumers import ConsumerDirectory, KnownConsumer, attach
 from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.messages import BodySource, BodyTooLarge, Pacing, Request, Response
@@ -139,6 +140,8 @@ class PluginServices:
     shared: SharedState = field(default_factory=SharedState)
     http: "Callable[[], aiohttp.ClientSession]" = no_client
     """Returns the worker's HTTP client; call it in a hook, on the running event loop."""
+    dialler: Dialler = UNBOUNDED
+    """Opens connections that are no HTTP to where routes may lead; the HTTP client asks it too."""
     send_to: SendTo = no_upstreams
     find_upstream: Callable[[str], Endpoints] = NoEndpoints
     """Returns where the endpoints of the upstream with this key are found, for `Request.endpoints`; an upstream that

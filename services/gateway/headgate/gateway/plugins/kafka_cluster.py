@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from headgate.common.plugins.loggers import KafkaLoggerConfig
+from headgate.gateway.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.batched_logger import client_tls
 
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ _TELL_AGAIN_S: Final = 60.0
 class KafkaCluster:
     """Sends messages. Of the configuration only what concerns the connection is looked at."""
 
-    def __init__(self, config: KafkaLoggerConfig, idle_s: float = IDLE_S) -> None:
+    def __init__(self, config: KafkaLoggerConfig, dialler: Dialler = UNBOUNDED, idle_s: float = IDLE_S) -> None:
         self._config = config
+        self._dialler = dialler
         self._idle_s = idle_s
         self._producer: AIOKafkaProducer | None = None
         self._opening = asyncio.Lock()
@@ -56,7 +58,7 @@ class KafkaCluster:
     async def _opened(self) -> "AIOKafkaProducer":
         async with self._opening:
             if self._producer is None:
-                producer = _make_producer(self._config)
+                producer = _make_producer(self._config, self._dialler)
                 try:
                     await producer.start()
                 except BaseException:
@@ -93,8 +95,10 @@ class KafkaCluster:
             await self._end()
 
 
-def _make_producer(config: KafkaLoggerConfig) -> "AIOKafkaProducer":
+def _make_producer(config: KafkaLoggerConfig, dialler: Dialler) -> "AIOKafkaProducer":
     from aiokafka import AIOKafkaProducer
+
+    from headgate.gateway.plugins.kafka_connections import ClientName
 
     _quieten()
     login = config.login
@@ -106,7 +110,7 @@ def _make_producer(config: KafkaLoggerConfig) -> "AIOKafkaProducer":
         options["sasl_plain_password"] = login.password.reveal()
     return AIOKafkaProducer(
         bootstrap_servers=[f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in config.addresses],
-        client_id="headgate",
+        client_id=ClientName("headgate", dialler),
         acks=config.required_acks,
         request_timeout_ms=config.timeout * 1000,
         metadata_max_age_ms=config.meta_refresh_interval * 1000,

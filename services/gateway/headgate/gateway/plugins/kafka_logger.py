@@ -24,7 +24,7 @@ class KafkaLogger(BatchedLogger[KafkaLoggerConfig]):
         super().__init__(config, services)
         self._key = config.key.encode() if config.key else None
         how = (config.addresses, config.login, config.tls, config.required_acks, config.timeout)
-        self._cluster = services.shared.get((self.name, *how), lambda: KafkaCluster(config))
+        self._cluster = services.shared.get((self.name, *how), lambda: KafkaCluster(config, services.dialler))
         services.close_later(self._cluster)
 
     @property

@@ -33,7 +33,7 @@ class LdapAuth(Authenticator[LdapAuthConfig]):
         if credential is None or not password:
             return self.refusal("Invalid user authorization")
         try:
-            is_right = await bind(self.config, user_dn, password)
+            is_right = await bind(self.services.dialler, self.config, user_dn, password)
         except OSError as error:
             self.services.logger.error("ldap-auth of %s: %s", request.route, error or "no answer in time")
             return Response.refusal(503, "the LDAP server did not answer")

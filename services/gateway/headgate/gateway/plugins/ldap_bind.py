@@ -14,12 +14,13 @@ from pyasn1.error import PyAsn1Error
 from pyasn1_modules import rfc2251
 
 from headgate.common.plugins.ldap_auth import LdapAuthConfig
+from headgate.gateway.dialling import Dialler
 
 _MAX_ANSWER = 65536
 _RIGHT, _WRONG = "success", "invalidCredentials"
 
 
-async def bind(config: LdapAuthConfig, user_dn: str, password: str) -> bool:
+async def bind(dialler: Dialler, config: LdapAuthConfig, user_dn: str, password: str) -> bool:
     """Tell whether a server accepts a name and a password, neither of them empty.
 
     Raises:
@@ -27,7 +28,7 @@ async def bind(config: LdapAuthConfig, user_dn: str, password: str) -> bool:
     """
     async with asyncio.timeout(config.timeout / 1000):
         host, port, context = _server(config)
-        reader, writer = await asyncio.open_connection(host, port, ssl=context)
+        reader, writer = await dialler.open_stream(host, port, context)
         try:
             writer.write(_bind_request(user_dn, password))
             result = _result(await _read_message(reader))

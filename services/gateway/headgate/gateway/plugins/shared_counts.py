@@ -1,10 +1,12 @@
 """The counts that gateways share in Redis: one connection for all limits of a worker that name the same Redis."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from headgate.common.plugins.counting import CountingConfig
 from headgate.common.secret import Secret
-from headgate.common.stores.redis.target import CountersTarget, Login, RedisTarget, Server
+from headgate.common.stores.redis.target import CountersTarget, Dial, Login, RedisTarget, Server
+from headgate.gateway.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.shared_links import Held, SharedLinks
 
 if TYPE_CHECKING:
@@ -66,8 +68,8 @@ class SharedCounters:
 class CountersDirectory:
     """All connections to such Redis servers of one worker."""
 
-    def __init__(self) -> None:
-        self._links: SharedLinks[CountersTarget, RedisCounters] = SharedLinks(_make_counters)
+    def __init__(self, dialler: Dialler = UNBOUNDED) -> None:
+        self._links: SharedLinks[CountersTarget, RedisCounters] = SharedLinks(partial(_make_counters, dialler.dial))
 
     def find(self, config: CountingConfig) -> SharedCounters | None:
         """Return the counters that a limit names; None: it counts by itself."""
@@ -84,8 +86,8 @@ class CountersDirectory:
         await self._links.close()
 
 
-def _make_counters(target: CountersTarget) -> "RedisCounters":
+def _make_counters(dial_by: Dial, target: CountersTarget) -> "RedisCounters":
     # Imported for those who need it: it costs 7 MB and 0.1 s, once, mostly with a worker's first table.
     from headgate.common.stores.redis.counters import RedisCounters
 
-    return RedisCounters(target)
+    return RedisCounters(target, dial_by)

@@ -1,9 +1,11 @@
 """The sessions that gateways share in Redis: one connection for all plugins of a worker that name the same Redis."""
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from headgate.common.plugins.openid_session import SessionRedisConfig
-from headgate.common.stores.redis.target import Login, RedisTarget, Server
+from headgate.common.stores.redis.target import Dial, Login, RedisTarget, Server
+from headgate.gateway.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.shared_links import Held, SharedLinks
 
 if TYPE_CHECKING:
@@ -20,8 +22,8 @@ class SessionsTarget(NamedTuple):
 class SessionsDirectory:
     """All connections to such Redis servers of one worker."""
 
-    def __init__(self) -> None:
-        self._links: SharedLinks[SessionsTarget, RedisValues] = SharedLinks(_make_values)
+    def __init__(self, dialler: Dialler = UNBOUNDED) -> None:
+        self._links: SharedLinks[SessionsTarget, RedisValues] = SharedLinks(partial(_make_values, dialler.dial))
 
     def find(self, config: SessionRedisConfig) -> "Held[RedisValues]":
         """Return the connection to a Redis."""
@@ -45,8 +47,8 @@ class SessionsDirectory:
         await self._links.close()
 
 
-def _make_values(target: SessionsTarget) -> "RedisValues":
+def _make_values(dial_by: Dial, target: SessionsTarget) -> "RedisValues":
     # Imported for those who need it: it costs 7 MB and 0.1 s, once, mostly with a worker's first table.
     from headgate.common.stores.redis.values import RedisValues
 
-    return RedisValues(target.target, target.timeout_s)
+    return RedisValues(target.target, target.timeout_s, dial_by)

@@ -27,9 +27,11 @@ class Syslog(AddressedLogger[SyslogConfig]):
         messages = [_message(entry) for entry in entries]
         timeout_s = config.timeout / 1000
         if config.sock_type == "udp":
-            await send_datagrams(config.host, config.port, messages, timeout_s=timeout_s)
+            await send_datagrams(self.services.dialler, config.host, config.port, messages, timeout_s=timeout_s)
         else:
-            await send_stream(config.host, config.port, b"".join(messages), timeout_s=timeout_s, tls=config.tls)
+            await send_stream(
+                self.services.dialler, config.host, config.port, b"".join(messages), timeout_s=timeout_s, tls=config.tls
+            )
 
 
 def _message(entry: bytes) -> bytes:

@@ -17,6 +17,7 @@ class TcpLogger(AddressedLogger[TcpLoggerConfig]):
         """Send a batch."""
         config = self.config
         await send_stream(
+            self.services.dialler,
             config.host,
             config.port,
             as_array(entries, config.batch_max_size) + b"\n",

@@ -16,4 +16,4 @@ class UdpLogger(AddressedLogger[UdpLoggerConfig]):
     async def send(self, entries: Sequence[bytes]) -> None:
         """Send a batch."""
         config = self.config
-        await send_datagrams(config.host, config.port, entries, timeout_s=config.timeout)
+        await send_datagrams(self.services.dialler, config.host, config.port, entries, timeout_s=config.timeout)

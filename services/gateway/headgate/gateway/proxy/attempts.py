@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from headgate.gateway.destinations import DestinationDenied
 from headgate.gateway.health.circuit import Circuit
 from headgate.gateway.health.ejection import LocalError
 from headgate.gateway.proxy.context import ProxyContext
@@ -33,8 +34,8 @@ _NO_POOLS: Final[tuple[EndpointPool, ...]] = ()
 _FREE_RETRIES: Final = 2
 """Of one request after refused connections, beyond the upstream's budget: a service all of whose endpoints are gone is
 not asked at each of them for each request."""
-_REFUSED: Final = frozenset({errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH})
-"""Errors of connections that nobody had to work for."""
+_REFUSED: Final = frozenset({errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EACCES})
+"""Errors of connections that nobody had to work for; EACCES is that of DestinationDenied."""
 _NO_SECOND_HOP: Final = "it came from a gateway of another cluster, and no endpoint of this cluster takes it"
 
 
@@ -227,6 +228,10 @@ class Attempts:
         if isinstance(error, OSError):
             why = error.strerror
             is_refused = error.errno in _REFUSED
+        if isinstance(error, DestinationDenied):
+            exchange, route = self._exchange, self._exchange.route
+            upstream = exchange.backend or (route.upstream_label if route is not None else "")
+            pool.dialler.destinations.tell(error, f"{route.name if route is not None else ''} to {upstream}")
         self.failed("connect", 502, f"cannot connect to {pool.label}: {why}", is_refused=is_refused)
 
     def drop(self) -> None:

@@ -9,6 +9,7 @@ import select
 import time
 from typing import Protocol, cast
 
+from headgate.gateway.dialling import UNBOUNDED, Dialler
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.forward import Peer
 from headgate.gateway.proxy.outbox import Outbox
@@ -37,6 +38,7 @@ class EndpointPool:
         "address",
         "config",
         "connects",
+        "dialler",
         "in_flight",
         "is_hop",
         "label",
@@ -48,12 +50,15 @@ class EndpointPool:
         "traffic",
     )
 
-    def __init__(self, address: str, port: int, spec: ConnectionSpec, config: ProxyConfig, outbox: Outbox) -> None:
+    def __init__(
+        self, address: str, port: int, spec: ConnectionSpec, config: ProxyConfig, outbox: Outbox, dialler: Dialler
+    ) -> None:
         self.address = address
         self.port = port
         self.spec = spec
         self.config = config
         self.outbox = outbox
+        self.dialler = dialler
         self.label = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
         self.is_hop = spec.is_hop
         self.in_flight = 0
@@ -130,20 +135,19 @@ class EndpointPool:
 
     async def open(self, protocol: asyncio.Protocol, peer: Peer) -> None:
         """Connect a protocol to the endpoint; raises as `connect`."""
-        loop = asyncio.get_running_loop()
         self.connects += 1
-        spec = self.spec
-        name = None if spec.tls is None else spec.server_name or self.address
+        spec, dialler = self.spec, self.dialler
         if not spec.proxy_protocol:
-            await loop.create_connection(lambda: protocol, self.address, self.port, ssl=spec.tls, server_hostname=name)
+            await dialler.connect(lambda: protocol, self.address, self.port, spec.tls, spec.server_name)
             return
-        transport, _ = await loop.create_connection(asyncio.Protocol, self.address, self.port)
+        transport, _ = await dialler.connect(asyncio.Protocol, self.address, self.port)
         try:
             transport.write(write_proxy_header(2 if spec.proxy_protocol == 2 else 1, peer.addresses))
             if spec.tls is None:
                 transport.set_protocol(protocol)
                 protocol.connection_made(transport)
             else:
+                loop, name = asyncio.get_running_loop(), spec.server_name or self.address
                 secured = await loop.start_tls(transport, protocol, spec.tls, server_hostname=name)
                 assert secured is not None
                 protocol.connection_made(secured)
@@ -189,10 +193,11 @@ def _pool_class(protocol: str) -> type[EndpointPool]:
 
 
 class PoolRegistry:
-    """All pools of a process."""
+    """All pools of a process; their connections are opened by `dialler`."""
 
-    def __init__(self, config: ProxyConfig | None = None) -> None:
+    def __init__(self, config: ProxyConfig | None = None, dialler: Dialler = UNBOUNDED) -> None:
         self.config = config or ProxyConfig()
+        self._dialler = dialler
         self.outbox = Outbox()
         """Shared by both sides of the proxy."""
         self._pools: dict[tuple[str, int, ConnectionSpec], EndpointPool] = {}
@@ -202,7 +207,8 @@ class PoolRegistry:
         key = (address, port, spec)
         pool = self._pools.get(key)
         if pool is None:
-            pool = self._pools[key] = _pool_class(spec.protocol)(address, port, spec, self.config, self.outbox)
+            make = _pool_class(spec.protocol)
+            pool = self._pools[key] = make(address, port, spec, self.config, self.outbox, self._dialler)
         return pool
 
     def drop(self, address: str, port: int, spec: ConnectionSpec = PLAIN) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from headgate.gateway.dialling import UNBOUNDED, Dialler
+from headgate.gateway.networks import Network, is_within
 from headgate.gateway.streams.log import StreamRecord
 from headgate.gateway.streams.stats import StreamStats
-from headgate.gateway.table.streams import Network, is_within
 
 
 class Endable(Protocol):
@@ -33,6 +34,8 @@ class StreamContext:
     """For a client to send what is read before it is served: PROXY header, ClientHello, TLS handshake."""
     proxy_networks: tuple[Network, ...] = ()
     """Peers that send PROXY headers where they are expected; all without any."""
+    dialler: Dialler = UNBOUNDED
+    """Opens connections to endpoints."""
     max_udp_sessions: int = 4096
     """Of a route that has no bound of its own: each takes a socket."""
     open: set[Endable] = field(default_factory=set)

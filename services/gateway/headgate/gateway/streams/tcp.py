@@ -11,6 +11,7 @@ import socket
 from typing import Final, Literal, cast
 
 from headgate.common.table import BackendProtocol, MqttConnect
+from headgate.gateway.destinations import DestinationDenied
 from headgate.gateway.health.ejection import CONNECTED
 from headgate.gateway.proxy.facts import RequestFacts
 from headgate.gateway.proxy.pool import EndpointPool
@@ -18,7 +19,7 @@ from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.log import Status, StreamRecord
 from headgate.gateway.streams.mqtt import NotMqtt, read_client_id
 from headgate.gateway.streams.proxy_protocol import Addresses, write_proxy_header
-from headgate.gateway.streams.sockets import dial, reset_on_close
+from headgate.gateway.streams.sockets import reset_on_close
 from headgate.gateway.table.streams import CompiledStream, choose_endpoint
 
 BUFFER_HIGH: Final = 64 * 1024
@@ -300,6 +301,8 @@ class StreamConnection:
                 async with asyncio.timeout(self._route.entry.connect_timeout_s):
                     await self._connect_to(pool)
             except (OSError, UnicodeError, TimeoutError) as error:
+                if isinstance(error, DestinationDenied):
+                    self._context.dialler.destinations.tell(error, str(self._route.entry.provenance))
                 holder.report(pool, "connect")
                 reason = f"{pool.label}: {str(error) or 'no connection in time'}"
             else:
@@ -310,7 +313,7 @@ class StreamConnection:
     async def _connect_to(self, pool: EndpointPool) -> None:
         spec = pool.spec
         tls = spec.tls if spec.protocol == BackendProtocol.TLS else None
-        dialled = await dial(pool.address, pool.port)
+        dialled = await self._context.dialler.dial(pool.address, pool.port)
         try:
             if spec.proxy_protocol:
                 version: Literal[1, 2] = 2 if spec.proxy_protocol == 2 else 1

@@ -15,12 +15,14 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from headgate.gateway.balancing.upstream import UpstreamHolder
+from headgate.gateway.destinations import DestinationDenied
+from headgate.gateway.dialling import AddressInfo, address_info, is_ip_address
 from headgate.gateway.health.ejection import CONNECTED, Outcome
 from headgate.gateway.proxy.pool import EndpointPool
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.log import Status, StreamRecord
 from headgate.gateway.streams.proxy_protocol import SocketAddress
-from headgate.gateway.streams.sockets import is_ip_address, plain_address, resolve
+from headgate.gateway.streams.sockets import plain_address
 from headgate.gateway.streams.tcp import ClientSource
 from headgate.gateway.table.streams import CompiledStream, choose_endpoint
 
@@ -203,29 +205,34 @@ class UdpSession:
         self._pool = pool
         pool.in_flight += 1
         if is_ip_address(pool.address):
-            family = socket.AF_INET6 if ":" in pool.address else socket.AF_INET
-            self._connect(family, (pool.address, pool.port))
+            self._connect(address_info(pool.address, pool.port, socket.SOCK_DGRAM))
         else:
             self._task = self._loop.create_task(self._resolve(pool))
 
     async def _resolve(self, pool: EndpointPool) -> None:
         try:
             async with asyncio.timeout(self._route.entry.connect_timeout_s):
-                found = await resolve(pool.address, pool.port, socket.SOCK_DGRAM)
+                found = await self._context.dialler.find_for_datagrams(pool.address, pool.port)
+        except DestinationDenied as error:
+            self._deny(error)
+            return
         except (OSError, UnicodeError, TimeoutError) as error:
             self._fail(f"{pool.label}: {str(error) or 'not resolved in time'}")
             return
-        family, _, _, _, address = found[0]
-        self._connect(family, address)
+        self._connect(found)
         waiting, self._waiting = self._waiting, deque()
         for data in waiting:
             self._forward(data)
 
-    def _connect(self, family: int, address: tuple[str | int | bytes, ...]) -> None:
-        opened = socket.socket(family, socket.SOCK_DGRAM)
+    def _connect(self, info: AddressInfo) -> None:
+        try:
+            opened = self._context.dialler.open_socket(info)
+        except DestinationDenied as error:
+            self._deny(error)
+            return
         try:
             opened.setblocking(False)
-            opened.connect(address)
+            opened.connect(info[4])
         except OSError as error:
             opened.close()
             self._fail(str(error))
@@ -286,6 +293,10 @@ class UdpSession:
         # As nginx counts: a client may ask twice before the first answer, as resolvers do for A and AAAA.
         if expected is not None and self._answers >= expected * self._requests:
             self._end(Status.OK, "")
+
+    def _deny(self, denied: DestinationDenied) -> None:
+        self._context.dialler.destinations.tell(denied, str(self._route.entry.provenance))
+        self._fail(denied.reason)
 
     def _fail(self, reason: str) -> None:
         """End, as the endpoint does not take datagrams."""

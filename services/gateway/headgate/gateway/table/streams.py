@@ -5,12 +5,12 @@ holders, as for requests.
 """
 
 from collections.abc import Collection
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING
 
 from headgate.common.table import StreamRoute
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin
 from headgate.gateway.balancing.upstream import UpstreamHolder
+from headgate.gateway.networks import Network, is_within, parse_networks
 from headgate.gateway.table.connections import NO_HEADERS_IN_UDP
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from headgate.gateway.proxy.pool import EndpointPool
     from headgate.gateway.proxy.seam import RequestSource
-
-Network = IPv4Network | IPv6Network
 
 
 class CompiledStream:
@@ -68,14 +66,3 @@ def choose_endpoint(
     """Return the next endpoint of an upstream that was not tried; None if there is none."""
     pool = holder.balancer.choose(tried, source)
     return None if pool in tried else pool
-
-
-def parse_networks(texts: Collection[str]) -> tuple[Network, ...]:
-    """Read networks in CIDR notation, host bits allowed. Raises ValueError with the wrong one."""
-    return tuple(ip_network(text, strict=False) for text in texts)
-
-
-def is_within(address: str, networks: Collection[Network]) -> bool:
-    """Tell whether an address is in one of the networks."""
-    parsed = ip_address(address.partition("%")[0])
-    return any(parsed in network for network in networks)

@@ -13,8 +13,8 @@ from redis.exceptions import NoScriptError, RedisError
 
 from headgate.common.errors import StoreUnavailable
 from headgate.common.stores.redis.link import RedisLink, Script
-from headgate.common.stores.redis.target import CountersTarget, RedisTarget
-from headgate.common.stores.redis.wire import Word, reason_of
+from headgate.common.stores.redis.target import CountersTarget, Dial, RedisTarget
+from headgate.common.stores.redis.wire import Word, connection_class, reason_of
 
 _NOW = """
 local time = redis.call('TIME')
@@ -107,8 +107,9 @@ class RedisCounters:
     All methods raise StoreError if Redis does not answer in time, or refuses.
     """
 
-    def __init__(self, target: CountersTarget) -> None:
+    def __init__(self, target: CountersTarget, dial_by: Dial | None = None) -> None:
         self._target = target
+        self._dial_by = dial_by
         self._link: asyncio.Future[RedisLink] | None = None
         self._cluster: RedisCluster | None = None
 
@@ -151,13 +152,15 @@ class RedisCounters:
     async def _linked(self) -> RedisLink:
         if self._link is None:
             target, wait_s = self._target.target, self._target.timeout_s
-            opening = RedisLink.connect(target, name="headgate-limits", wait_s=wait_s, is_store=False)
+            opening = RedisLink.connect(
+                target, name="headgate-limits", wait_s=wait_s, is_store=False, dial_by=self._dial_by
+            )
             self._link = asyncio.ensure_future(opening)
         return await asyncio.shield(self._link)
 
     async def _run_in_cluster(self, script: Script, key: str, *arguments: Word) -> Any:
         if self._cluster is None:
-            self._cluster = _make_cluster(self._target.target)
+            self._cluster = _make_cluster(self._target.target, self._dial_by)
         try:
             try:
                 return await self._cluster.execute_command("EVALSHA", script.digest, 1, key, *arguments)
@@ -167,14 +170,19 @@ class RedisCounters:
             raise StoreUnavailable(f"{self._target.target}: {reason_of(error)}") from error
 
 
-def _make_cluster(target: RedisTarget) -> RedisCluster:
+def _make_cluster(target: RedisTarget, dial_by: Dial | None) -> RedisCluster:
     options: dict[str, Any] = {}
     if target.is_tls:
         options = {"ssl": True, "ssl_cert_reqs": "required" if target.is_verified else "none"}
         options["ssl_check_hostname"] = target.is_verified
-    return RedisCluster(
+    cluster = RedisCluster(
         startup_nodes=[ClusterNode(server.host, server.port) for server in target.servers],
         username=target.login.user or None,
         password=target.login.password or None,
         **options,
     )
+    # There is no argument for it. No node is connected to yet, and those that are found later are made of the same.
+    make = cluster.connection_kwargs["connection_class"] = connection_class(target.is_tls, dial_by)
+    for node in cluster.nodes_manager.startup_nodes.values():
+        node.connection_class = make  # type: ignore[assignment]  # it is only called
+    return cluster

@@ -18,7 +18,7 @@ from redis.exceptions import NoScriptError, ReadOnlyError, ResponseError
 
 from headgate.common.errors import NotPermitted, StoreError, StoreUnavailable
 from headgate.common.stores.redis.sentinels import Sentinels
-from headgate.common.stores.redis.target import RedisTarget, Server
+from headgate.common.stores.redis.target import Dial, RedisTarget, Server
 from headgate.common.stores.redis.wire import Pipe, Wire, Word, dial, reason_of, refusal
 from headgate.common.tasks import cancel, run_together
 
@@ -46,11 +46,12 @@ class Script:
 class RedisLink:
     """A supervised connection. Make one with `RedisLink.connect`."""
 
-    def __init__(self, target: RedisTarget, name: str, *, is_store: bool = True) -> None:
+    def __init__(self, target: RedisTarget, name: str, *, is_store: bool, dial_by: Dial | None) -> None:
         self._target = target
         self._name = name
         self._is_store = is_store
-        self._sentinels = Sentinels(target) if target.service else None
+        self._dial_by = dial_by
+        self._sentinels = Sentinels(target, dial_by) if target.service else None
         self._pipe: Pipe | None = None
         self._primary: Server | None = None
         self._callbacks: list[Callable[[], None]] = []
@@ -69,7 +70,13 @@ class RedisLink:
 
     @classmethod
     async def connect(
-        cls, target: RedisTarget, *, name: str, wait_s: float | None = None, is_store: bool = True
+        cls,
+        target: RedisTarget,
+        *,
+        name: str,
+        wait_s: float | None = None,
+        is_store: bool = True,
+        dial_by: Dial | None = None,
     ) -> "RedisLink":
         """Return a link, connected unless `wait_s` ran out.
 
@@ -78,8 +85,9 @@ class RedisLink:
             name: shown by `CLIENT LIST`.
             wait_s: seconds to wait for the connection; None waits for as long as it takes.
             is_store: the metrics of the store are about this link.
+            dial_by: connects its sockets; by default redis-py does.
         """
-        link = cls(target, name, is_store=is_store)
+        link = cls(target, name, is_store=is_store, dial_by=dial_by)
         link._supervisor = asyncio.create_task(link._supervise(), name="redis supervisor")
         try:
             async with asyncio.timeout(wait_s):
@@ -169,7 +177,9 @@ class RedisLink:
 
     async def _dial(self, server: Server) -> Wire:
         target = self._target
-        return await dial(target, server, target.login, name=self._name, database=target.database)
+        return await dial(
+            target, server, target.login, name=self._name, database=target.database, dial_by=self._dial_by
+        )
 
     async def close(self) -> None:
         """Close for good."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from headgate.common.errors import StoreError, StoreUnavailable
-from headgate.common.stores.redis.target import RedisTarget, Server
+from headgate.common.stores.redis.target import Dial, RedisTarget, Server
 from headgate.common.stores.redis.wire import Wire, ask_alone, dial, hang_up
 
 ANSWER_S = 1.0
@@ -29,9 +29,9 @@ class _View(NamedTuple):
 class Sentinels:
     """The Sentinels of one service. Not safe for concurrent calls."""
 
-    def __init__(self, target: RedisTarget) -> None:
+    def __init__(self, target: RedisTarget, dial_by: Dial | None = None) -> None:
         self._service = target.service
-        self._peers = [_Peer(target, server) for server in target.servers]
+        self._peers = [_Peer(target, server, dial_by) for server in target.servers]
 
     async def primary(self) -> Server:
         """Return the server that is the primary now.
@@ -57,8 +57,9 @@ class Sentinels:
 class _Peer:
     """One Sentinel, dialled again after every failure."""
 
-    def __init__(self, target: RedisTarget, server: Server) -> None:
+    def __init__(self, target: RedisTarget, server: Server, dial_by: Dial | None) -> None:
         self._target = target
+        self._dial_by = dial_by
         self._server = server
         self._wire: Wire | None = None
 
@@ -66,7 +67,8 @@ class _Peer:
         try:
             async with asyncio.timeout(ANSWER_S):
                 if self._wire is None:
-                    self._wire = await dial(self._target, self._server, self._target.sentinel_login)
+                    login = self._target.sentinel_login
+                    self._wire = await dial(self._target, self._server, login, dial_by=self._dial_by)
                 return _read_view(await ask_alone(self._wire, ANSWER_S, "SENTINEL", "MASTER", service))
         except TimeoutError as error:
             await self.close()

@@ -8,6 +8,8 @@ under which they watch the primary; user and password are for the Redis servers,
 """
 
 import re
+import socket
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +20,10 @@ _URL = re.compile(
 )
 _SERVER = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[^:\[\]\s]+))(?::(?P<port>\d{1,5}))?")
 _FORMS = "redis://host:port/0, rediss:// for TLS, or redis+sentinel://host:port,host:port/service/0"
+
+
+Dial = Callable[[str, int], Awaitable[socket.socket]]
+"""Connects to a port of a host; raises OSError."""
 
 
 class Server(NamedTuple):

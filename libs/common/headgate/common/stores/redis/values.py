@@ -5,7 +5,7 @@ from typing import Any
 
 from headgate.common.errors import StoreUnavailable
 from headgate.common.stores.redis.link import RedisLink
-from headgate.common.stores.redis.target import RedisTarget
+from headgate.common.stores.redis.target import Dial, RedisTarget
 from headgate.common.stores.redis.wire import Word
 
 
@@ -15,7 +15,8 @@ class RedisValues:
     All methods raise StoreError if Redis does not answer in time, or refuses.
     """
 
-    def __init__(self, target: RedisTarget, timeout_s: float) -> None:
+    def __init__(self, target: RedisTarget, timeout_s: float, dial_by: Dial | None = None) -> None:
+        self._dial_by = dial_by
         self._target = target
         self._timeout_s = timeout_s
         self._link: asyncio.Future[RedisLink] | None = None
@@ -51,6 +52,9 @@ class RedisValues:
 
     async def _linked(self) -> RedisLink:
         if self._link is None:
-            opening = RedisLink.connect(self._target, name="headgate-sessions", wait_s=self._timeout_s, is_store=False)
+            wait_s, dial_by = self._timeout_s, self._dial_by
+            opening = RedisLink.connect(
+                self._target, name="headgate-sessions", wait_s=wait_s, is_store=False, dial_by=dial_by
+            )
             self._link = asyncio.ensure_future(opening)
         return await asyncio.shield(self._link)

@@ -13,15 +13,17 @@ import asyncio
 import logging
 import os
 import re
+import socket
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Protocol, cast
 
 from redis.asyncio.connection import Connection, SSLConnection
 from redis.exceptions import RedisError, ResponseError
 
 from headgate.common.errors import NotPermitted, StoreError, StoreUnavailable
-from headgate.common.stores.redis.target import Login, RedisTarget, Server
+from headgate.common.stores.redis.target import Dial, Login, RedisTarget, Server
 from headgate.common.tasks import run_together
 
 _log = logging.getLogger(__name__)
@@ -62,8 +64,44 @@ class Wire(Protocol):
         ...
 
 
-async def dial(target: RedisTarget, server: Server, login: Login, *, name: str = "", database: int = 0) -> Wire:
-    """Connect and authenticate.
+class DialledConnection(Connection):
+    """redis-py's connection on a socket that somebody else connects."""
+
+    def __init__(self, *, dial_by: Dial, **options: Any) -> None:
+        super().__init__(**options)
+        self._dial_by = dial_by
+        self._dialled: socket.socket | None = None
+
+    async def _connect(self) -> None:
+        self._dialled = await self._dial_by(self.host, self.port)
+        try:
+            await super()._connect()  # type: ignore[no-untyped-call]
+        except BaseException:
+            self._dialled.close()
+            raise
+
+    def _connection_arguments(self) -> Mapping[str, Any]:
+        given = super()._connection_arguments()
+        arguments = {name: value for name, value in given.items() if name not in ("host", "port")}
+        if "ssl" in arguments:
+            arguments["server_hostname"] = self.host
+        return {**arguments, "sock": self._dialled}
+
+
+class DialledSSLConnection(DialledConnection, SSLConnection):
+    """The same with TLS."""
+
+
+async def dial(
+    target: RedisTarget,
+    server: Server,
+    login: Login,
+    *,
+    name: str = "",
+    database: int = 0,
+    dial_by: Dial | None = None,
+) -> Wire:
+    """Connect and authenticate; `dial_by` connects the socket, by default redis-py does.
 
     Raises:
         StoreUnavailable: not possible now.
@@ -71,7 +109,7 @@ async def dial(target: RedisTarget, server: Server, login: Login, *, name: str =
     options: dict[str, Any] = {"username": login.user or None, "password": login.password or None}
     if target.is_tls:
         options |= _tls_options(target)
-    make = SSLConnection if target.is_tls else Connection
+    make = connection_class(target.is_tls, dial_by)
     # Time is kept here and not by redis-py, which would start a task for every write. Nor does it say what library this
     # is: that would be one more command that a user of few rights must be allowed.
     wire = cast(
@@ -98,6 +136,13 @@ async def dial(target: RedisTarget, server: Server, login: Login, *, name: str =
         await wire.disconnect(nowait=True)
         raise
     return wire
+
+
+def connection_class(is_tls: bool, dial_by: Dial | None) -> Callable[..., Connection]:
+    """Return what makes connections of redis-py whose sockets are connected by `dial_by`."""
+    if dial_by is None:
+        return SSLConnection if is_tls else Connection
+    return partial(DialledSSLConnection if is_tls else DialledConnection, dial_by=dial_by)
 
 
 def _tls_options(target: RedisTarget) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import asyncio
 import errno
 from typing import cast
 
+from headgate.gateway.dialling import Dialler
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.forward import Peer
 from headgate.gateway.proxy.http2.client import UpstreamLink
@@ -19,8 +20,10 @@ class Http2Pool(EndpointPool):
 
     __slots__ = ("_links", "_opening")
 
-    def __init__(self, address: str, port: int, spec: ConnectionSpec, config: ProxyConfig, outbox: Outbox) -> None:
-        super().__init__(address, port, spec, config, outbox)
+    def __init__(
+        self, address: str, port: int, spec: ConnectionSpec, config: ProxyConfig, outbox: Outbox, dialler: Dialler
+    ) -> None:
+        super().__init__(address, port, spec, config, outbox, dialler)
         self._links: list[UpstreamLink] = []
         self._opening: asyncio.Task[None] | None = None
         """Opens a connection that all may use who wait for one."""
