@@ -3,27 +3,7 @@
 from functools import lru_cache
 from typing import Final
 
-from headgate.common.templates.nodes import (
-    Assignment,
-    Binary,
-    Block,
-    Body,
-    Call,
-    Choice,
-    Count,
-    Each,
-    Expression,
-    Index,
-    Literal,
-    Name,
-    Output,
-    Root,
-    Statement,
-    Template,
-    Text,
-    Unary,
-    Variable,
-)
+from headgate.common.templates import nodes
 from headgate.common.templates.tokens import TemplateFault, Token, cut
 
 MAX_LENGTH: Final = 32 << 10
@@ -73,7 +53,7 @@ _MAGIC: Final = frozenset("^$()%.[]*+-?")
 
 
 @lru_cache(16)
-def parse(template: str) -> Template:
+def parse(template: str) -> nodes.Template:
     """Read a template. Raises TemplateFault."""
     if len(template) > MAX_LENGTH:
         raise TemplateFault(f"a template has {MAX_LENGTH} characters at most, this one {len(template)}")
@@ -81,7 +61,7 @@ def parse(template: str) -> Template:
     if len(tokens) > _MAX_TOKENS:
         raise TemplateFault(f"a template has {_MAX_TOKENS} names, operators and texts at most, this one {len(tokens)}")
     parser = _Parser(tokens)
-    return Template(parser.whole(), is_quick=len(template) <= _SHORT and not parser.has_loops)
+    return nodes.Template(parser.whole(), is_quick=len(template) <= _SHORT and not parser.has_loops)
 
 
 class _Parser:
@@ -94,7 +74,7 @@ class _Parser:
         self._operators = 0
         self.has_loops = False
 
-    def whole(self) -> Block:
+    def whole(self) -> nodes.Block:
         """Read all that there is."""
         block = self._block()
         if self._next.kind != "end":
@@ -103,10 +83,10 @@ class _Parser:
 
     # Statements
 
-    def _block(self) -> Block:
+    def _block(self) -> nodes.Block:
         """Read to what ends a block, which stays."""
         self._deepen()
-        statements: list[Statement] = []
+        statements: list[nodes.Statement] = []
         while not self._is("end", "else", "elseif") and self._next.kind != "end":
             statement = self._statement()
             if statement is not None:
@@ -114,14 +94,14 @@ class _Parser:
         self._depth -= 1
         return tuple(statements)
 
-    def _statement(self) -> Statement | None:
+    def _statement(self) -> nodes.Statement | None:
         token = self._next
         if token.kind == "text":
             self._at += 1
-            return Text(token.text)
+            return nodes.Text(token.text)
         if token.kind in ("escaped", "raw"):
             self._at += 1
-            output = Output(self._expression(), token.kind == "escaped")
+            output = nodes.Output(self._expression(), token.kind == "escaped")
             if self._next.kind != "close":
                 raise self._fault("a tag has one expression")
             self._at += 1
@@ -134,9 +114,9 @@ class _Parser:
             return self._loop()
         return self._assignment(is_local=self._take("local"))
 
-    def _choice(self) -> Statement:
+    def _choice(self) -> nodes.Statement:
         branches = []
-        otherwise: Block = ()
+        otherwise: nodes.Block = ()
         while True:
             condition = self._expression()
             self._expect("then")
@@ -146,17 +126,17 @@ class _Parser:
         if self._take("else"):
             otherwise = self._block()
         self._expect("end")
-        return Choice(tuple(branches), otherwise)
+        return nodes.Choice(tuple(branches), otherwise)
 
-    def _loop(self) -> Statement:
+    def _loop(self) -> nodes.Statement:
         self.has_loops = True
         name = self._name()
         if self._take("="):
             first = self._expression()
             self._expect(",")
             last = self._expression()
-            step = self._expression() if self._take(",") else Literal(1.0)
-            return Count(name, first, last, step, self._body_of_loop())
+            step = self._expression() if self._take(",") else nodes.Literal(1.0)
+            return nodes.Count(name, first, last, step, self._body_of_loop())
         value = self._name() if self._take(",") else "_"
         self._expect("in")
         iterator = self._next
@@ -165,23 +145,23 @@ class _Parser:
         self._expect("(")
         table = self._expression()
         self._expect(")")
-        return Each(name, value, table, iterator.text == "ipairs", self._body_of_loop())
+        return nodes.Each(name, value, table, iterator.text == "ipairs", self._body_of_loop())
 
-    def _body_of_loop(self) -> Block:
+    def _body_of_loop(self) -> nodes.Block:
         self._expect("do")
         block = self._block()
         self._expect("end")
         return block
 
-    def _assignment(self, *, is_local: bool) -> Statement:
+    def _assignment(self, *, is_local: bool) -> nodes.Statement:
         self._refuse_known(self._next)
         if not is_local and self._tokens[min(self._at + 1, len(self._tokens) - 1)].text != "=":
             raise self._fault("a statement is `local name = ...`, `name = ...`, `if` or `for`")
         name = self._name()
-        expression = self._expression() if self._take("=") else Literal(None)
+        expression = self._expression() if self._take("=") else nodes.Literal(None)
         if self._is(","):
             raise self._fault("names get their values one by one")
-        return Assignment(name, expression, is_local)
+        return nodes.Assignment(name, expression, is_local)
 
     def _name(self) -> str:
         token = self._next
@@ -195,7 +175,7 @@ class _Parser:
 
     # Expressions
 
-    def _expression(self) -> Expression:
+    def _expression(self) -> nodes.Expression:
         if self._nesting == 0:
             self._operators = 0
         self._deepen()
@@ -205,7 +185,7 @@ class _Parser:
         self._depth -= 1
         return expression
 
-    def _operation(self, level: int) -> Expression:
+    def _operation(self, level: int) -> nodes.Expression:
         if level == len(_LEVELS):
             return self._unary()
         operators = _LEVELS[level]
@@ -214,20 +194,20 @@ class _Parser:
             operator = self._next.text
             self._at += 1
             self._count_operator()
-            left = Binary(operator, left, self._operation(level + 1))
+            left = nodes.Binary(operator, left, self._operation(level + 1))
         return left
 
-    def _unary(self) -> Expression:
+    def _unary(self) -> nodes.Expression:
         operator = self._next.text
         if self._take("not", "-", "#"):
             self._count_operator()
             self._deepen()
             operand = self._unary()
             self._depth -= 1
-            return Unary(operator, operand)
+            return nodes.Unary(operator, operand)
         return self._suffixed()
 
-    def _suffixed(self) -> Expression:
+    def _suffixed(self) -> nodes.Expression:
         token = self._next
         if token.text == "_ctx" and token.kind == "name":
             return self._variable()
@@ -243,40 +223,40 @@ class _Parser:
                 if key.kind != "name":
                     raise self._fault("the name of a field is expected")
                 self._at += 1
-                expression = Index(expression, Literal(key.text))
+                expression = nodes.Index(expression, nodes.Literal(key.text))
             elif self._take("["):
-                expression = Index(expression, self._expression())
+                expression = nodes.Index(expression, self._expression())
                 self._expect("]")
             else:
                 raise self._fault(f"functions are {', '.join(FUNCTIONS)}; `text:upper()` is string.upper(text)")
         return expression
 
-    def _primary(self) -> Expression:
+    def _primary(self) -> nodes.Expression:
         token = self._next
         self._refuse_known(token)
         if token.kind == "number":
             self._at += 1
-            return Literal(float(int(token.text, 16)) if token.text[1:2] in ("x", "X") else float(token.text))
+            return nodes.Literal(float(int(token.text, 16)) if token.text[1:2] in ("x", "X") else float(token.text))
         if token.kind == "string":
             self._at += 1
-            return Literal(token.text)
+            return nodes.Literal(token.text)
         if self._take("("):
             expression = self._expression()
             self._expect(")")
             return expression
         if token.kind == "name" and token.text in _CONSTANTS:
             self._at += 1
-            return Literal(_CONSTANTS[token.text])
+            return nodes.Literal(_CONSTANTS[token.text])
         if self._take("_body"):
-            return Body()
+            return nodes.Body()
         if self._take("context"):
-            return Root()
+            return nodes.Root()
         if token.kind != "name" or token.text in _KEYWORDS:
             raise self._fault("a value is expected: a field, a text, a number, _body or _ctx.var.name")
         self._at += 1
-        return Name(token.text)
+        return nodes.Name(token.text)
 
-    def _variable(self) -> Expression:
+    def _variable(self) -> nodes.Expression:
         self._at += 1
         for sign in (".", "var"):
             if not self._take(sign):
@@ -291,7 +271,7 @@ class _Parser:
             self._at += key.kind == "name"
         if key.kind not in ("name", "string"):
             raise self._fault("of `_ctx` there is `_ctx.var.name`")
-        return Variable(key.text)
+        return nodes.Variable(key.text)
 
     def _function(self) -> str:
         """Return the function whose call begins here, and go to its bracket; empty: there is none."""
@@ -303,10 +283,10 @@ class _Parser:
                 return name
         return ""
 
-    def _call(self, function: str) -> Expression:
+    def _call(self, function: str) -> nodes.Expression:
         self._count_operator()
         self._expect("(")
-        arguments: list[Expression] = []
+        arguments: list[nodes.Expression] = []
         while not self._take(")"):
             if arguments:
                 self._expect(",")
@@ -317,15 +297,15 @@ class _Parser:
             raise self._fault(f"{function} takes {count} arguments, not {len(arguments)}")
         if function == "string.gsub":
             self._check_gsub(arguments)
-        return Call(function, tuple(arguments))
+        return nodes.Call(function, tuple(arguments))
 
-    def _check_gsub(self, arguments: list[Expression]) -> None:
+    def _check_gsub(self, arguments: list[nodes.Expression]) -> None:
         pattern = arguments[1]
-        if not isinstance(pattern, Literal) or not isinstance(pattern.value, str) or not pattern.value:
+        if not isinstance(pattern, nodes.Literal) or not isinstance(pattern.value, str) or not pattern.value:
             raise self._fault("the second argument of string.gsub is a text in quotes")
         if _MAGIC & set(pattern.value):
             raise self._fault("string.gsub replaces texts, not patterns: the text has one of ^$()%.[]*+-?")
-        if isinstance(arguments[2], Literal) and "%" in str(arguments[2].value):
+        if isinstance(arguments[2], nodes.Literal) and "%" in str(arguments[2].value):
             raise self._fault("string.gsub replaces by a text as it stands, without `%`")
 
     # Tokens

@@ -12,26 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from headgate.common.templates.nodes import (
-    Assignment,
-    Binary,
-    Block,
-    Body,
-    Call,
-    Choice,
-    Count,
-    Each,
-    Expression,
-    Index,
-    Literal,
-    Name,
-    Output,
-    Root,
-    Template,
-    Text,
-    Unary,
-    Variable,
-)
+from headgate.common.templates import nodes
 
 _MAX_STEPS: Final = 50_000
 """Some 50 ms."""
@@ -70,7 +51,7 @@ class Rendering:
         self._left = _MAX_STEPS
         self._room = _MAX_TEXT
 
-    def render(self, template: Template) -> str:
+    def render(self, template: nodes.Template) -> str:
         """Return what goes out. Raises RenderFault."""
         try:
             self._run(template.block)
@@ -91,27 +72,27 @@ class Rendering:
 
     # Statements
 
-    def _run(self, block: Block) -> None:
+    def _run(self, block: nodes.Block) -> None:
         hidden: list[tuple[str, bool, Any]] = []
         for statement in block:
             self._work()
             match statement:
-                case Text(text):
+                case nodes.Text(text):
                     self._put(text)
-                case Output(expression, is_escaped):
+                case nodes.Output(expression, is_escaped):
                     value = self.value(expression)
                     text = "" if value is None else self._shown(value)
                     self._put(text.translate(_HTML) if is_escaped and isinstance(value, str) else text)
-                case Assignment(name, expression, is_local):
+                case nodes.Assignment(name, expression, is_local):
                     value = self.value(expression)
                     if is_local:
                         hidden.append((name, name in self._names, self._names.get(name)))
                     self._names[name] = value
-                case Choice():
+                case nodes.Choice():
                     self._run(self._chosen(statement))
-                case Count():
+                case nodes.Count():
                     self._count(statement)
-                case Each():
+                case nodes.Each():
                     self._go_through(statement)
         for name, was_there, before in reversed(hidden):
             if was_there:
@@ -125,18 +106,18 @@ class Rendering:
             raise RenderFault("it gets too long")
         self._out.append(text)
 
-    def _chosen(self, choice: Choice) -> Block:
+    def _chosen(self, choice: nodes.Choice) -> nodes.Block:
         return next((block for condition, block in choice.branches if _holds(self.value(condition))), choice.otherwise)
 
-    def _count(self, loop: Count) -> None:
+    def _count(self, loop: nodes.Count) -> None:
         number, last, step = (_number(self.value(each)) for each in (loop.first, loop.last, loop.step))
         if number is None or last is None or not step:
             raise RenderFault("a 'for' counts with numbers, and not by 0")
         while number <= last if step > 0 else number >= last:
-            self._run((Assignment(loop.name, Literal(number), is_local=True), *loop.block))
+            self._run((nodes.Assignment(loop.name, nodes.Literal(number), is_local=True), *loop.block))
             number += step
 
-    def _go_through(self, loop: Each) -> None:
+    def _go_through(self, loop: nodes.Each) -> None:
         table = self.value(loop.table)
         if not isinstance(table, list | dict):
             raise RenderFault(f"a 'for' goes through a table, not through {_kind(table)}")
@@ -154,27 +135,27 @@ class Rendering:
 
     # Expressions
 
-    def value(self, expression: Expression) -> Any:
+    def value(self, expression: nodes.Expression) -> Any:
         """Evaluate. Raises RenderFault."""
         self._work()
         match expression:
-            case Literal(value):
+            case nodes.Literal(value):
                 return value
-            case Name(name):
+            case nodes.Name(name):
                 return self._names[name] if name in self._names else _member(self._fields, name)
-            case Index(base, key):
+            case nodes.Index(base, key):
                 return _member(self.value(base), self.value(key))
-            case Root():
+            case nodes.Root():
                 return self._fields
-            case Body():
+            case nodes.Body():
                 return self._body
-            case Variable(name):
+            case nodes.Variable(name):
                 return self._variable(name)
-            case Unary(sign, operand):
+            case nodes.Unary(sign, operand):
                 return self._unary(sign, self.value(operand))
-            case Call(function, arguments):
+            case nodes.Call(function, arguments):
                 return self._call(function, [self.value(each) for each in arguments])
-            case Binary(sign, left, right):
+            case nodes.Binary(sign, left, right):
                 return self._binary(sign, left, right)
 
     def _unary(self, sign: str, value: Any) -> Any:
@@ -188,7 +169,7 @@ class Rendering:
             return float(len(value))
         return -_operand(value)
 
-    def _binary(self, sign: str, left: Expression, right: Expression) -> Any:
+    def _binary(self, sign: str, left: nodes.Expression, right: nodes.Expression) -> Any:
         first = self.value(left)
         if sign in ("and", "or"):
             return self.value(right) if _holds(first) is (sign == "and") else first
