@@ -36,7 +36,7 @@ class RenderedServers(NatsCluster):
 
     def environment(self, user: str) -> dict[str, str]:
         found = super().environment(user)
-        if "tls {" in self._files()["nats-server.conf"]:
+        if "\ntls {" in self._files()["nats-server.conf"]:
             return found
         plain = {name: value for name, value in found.items() if not name.endswith("_FILE")}
         return plain | {"HEADGATE_NATS_URL": self.url.replace("tls://", "nats://")}
