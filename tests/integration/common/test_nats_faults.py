@@ -680,6 +680,15 @@ async def test_what_a_damaged_board_or_pointer_holds_is_skipped(caplog: pytest.L
                 await asyncio.wait([waiting])
 
 
+async def test_a_key_that_names_no_version_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    async with real_bus() as (_, bus):
+        stores = await NatsStores.open(bus)
+        await commit(stores, Version(1, 1), None)
+        await bus.js.publish("$KV.HEADGATE_TABLES.manifest.default.x.1", b"{")
+        assert await stores.snapshots.versions("default") == [Version(1, 1)]
+    assert "a manifest's key cannot be read" in caplog.text
+
+
 async def test_deltas_of_a_duplicate_bulk_are_not_stored_again() -> None:
     async with real_bus() as (_, bus):
         stores = await NatsStores.open(bus)

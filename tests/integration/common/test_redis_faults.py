@@ -506,6 +506,19 @@ async def test_a_damaged_pointer_is_mended_by_the_next_commit(caplog: pytest.Log
     assert "a pointer cannot be read" in caplog.text
 
 
+@pytest.mark.parametrize("name", ["x.1", "1", "1.-2", b"\xff.1"], ids=["word", "short", "negative", "bytes"])
+async def test_what_stands_for_a_version_and_is_none_counts_as_nothing(
+    name: str | bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running() as (server, _, store):
+        await commit(store, Version(1, 1), None)
+        await server.ask("HSET", "{headgate}:manifests:default", name, "{")
+        assert await store.versions("default") == [Version(1, 1)]
+        await server.ask("HSET", "{headgate}:pointer:default", "json", "{", "version", name)
+        assert await store.read_pointer("default") is None
+    assert "a manifest's key cannot be read" in caplog.text
+
+
 async def test_a_damaged_notice_makes_readers_read(caplog: pytest.LogCaptureFixture) -> None:
     async with running() as (server, _, store):
         first = await commit(store, Version(1, 1), None)

@@ -6,15 +6,17 @@ after everything that may have hidden a change, and every few seconds.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
 from headgate.common.errors import DecodeError, StoreError
-from headgate.common.snapshot import Manifest, Pointer, digest_of
+from headgate.common.snapshot import Manifest, Pointer, Version, digest_of
 from headgate.common.tasks import cancel
 
 _log = logging.getLogger(__name__)
 
 POLL_S = 5.0
+_VERSION = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
 
 Tell = Callable[[Pointer | None], None]
 """Takes a pointer that was announced; None where announcements may have been missed."""
@@ -82,6 +84,29 @@ def decode_pointer(data: bytes) -> Pointer:
         return Pointer.model_validate_json(data)
     except ValueError as error:
         raise DecodeError(f"a pointer cannot be read: {error}") from error
+
+
+def decode_version(text: str) -> Version:
+    """Read a version as keys have it: epoch, a dot, revision.
+
+    Raises:
+        DecodeError: it is none.
+    """
+    found = _VERSION.fullmatch(text)
+    if found is None:
+        raise DecodeError(f"{text[:60]!r} is no version of a table")
+    return Version(int(found[1]), int(found[2]))
+
+
+def decode_versions(texts: Iterable[str]) -> list[Version]:
+    """Return versions as keys have them, sorted; what is none is told in the log."""
+    found = []
+    for text in texts:
+        try:
+            found.append(decode_version(text))
+        except DecodeError as error:
+            _log.error("a manifest's key cannot be read", extra={"reason": str(error)})
+    return sorted(found)
 
 
 def _is_same(pointer: Pointer, known: Pointer | None) -> bool:

@@ -40,7 +40,7 @@ from headgate.common.stores.nats.jetstream import (
     StreamMissing,
     Upkeep,
 )
-from headgate.common.stores.pointers import Tell, decode_pointer, follow_pointer, pointer_to
+from headgate.common.stores.pointers import Tell, decode_pointer, decode_versions, follow_pointer, pointer_to
 
 _log = logging.getLogger(__name__)
 
@@ -193,7 +193,7 @@ class NatsSnapshotStore:
     async def versions(self, table: str) -> Sequence[Version]:
         """Return the versions whose manifests are kept, oldest first."""
         subjects = await self._stream.subjects(f"{_PREFIX}.manifest.{escape_token(table)}.*.*")
-        return sorted(_version_of(subject) for subject in subjects)
+        return decode_versions(".".join(subject.rsplit(".", 2)[1:]) for subject in subjects)
 
     async def collect_garbage(self, table: str, expired: Collection[Version]) -> int:
         """Drop these revisions' manifests, and chunks that no table's manifest names.
@@ -268,11 +268,6 @@ def _manifest_key(table: str, version: Version) -> str:
 
 def _chunk_key(digest: str) -> str:
     return f"{_PREFIX}.chunk.{digest}"
-
-
-def _version_of(subject: str) -> Version:
-    epoch, revision = subject.rsplit(".", 2)[1:]
-    return Version(int(epoch), int(revision))
 
 
 def _name(pointer: Pointer | None) -> str:

@@ -45,7 +45,14 @@ from headgate.common.snapshot import (
     open_chunk,
 )
 from headgate.common.stores.collecting import CHUNK_GRACE_S, NamedChunks, UnusedChunks
-from headgate.common.stores.pointers import Tell, decode_pointer, follow_pointer, pointer_to
+from headgate.common.stores.pointers import (
+    Tell,
+    decode_pointer,
+    decode_version,
+    decode_versions,
+    follow_pointer,
+    pointer_to,
+)
 from headgate.common.stores.redis.link import RedisLink, Script
 from headgate.common.stores.redis.wire import ask_alone, hang_up
 
@@ -134,12 +141,15 @@ class RedisSnapshotStore:
             _log.error("a pointer cannot be read", extra={"table": table, "reason": str(error)})
         if version is None or digest is None:
             return None
-        return Pointer(
-            table=table,
-            version=_version_of(version),
-            manifest_digest=digest.decode(),
-            committed_at=datetime.fromtimestamp(0, UTC),
-        )
+        try:
+            return Pointer(
+                table=table,
+                version=decode_version(version.decode(errors="replace")),
+                manifest_digest=digest.decode(errors="replace"),
+                committed_at=datetime.fromtimestamp(0, UTC),
+            )
+        except DecodeError:
+            return None
 
     async def missing(self, digests: Collection[str]) -> set[str]:
         """Return which chunks the store lacks: one request however many are asked for."""
@@ -221,7 +231,8 @@ class RedisSnapshotStore:
 
     async def versions(self, table: str) -> Sequence[Version]:
         """Return the versions whose manifests are kept, oldest first."""
-        return sorted(map(_version_of, await self._link.ask("HKEYS", _manifests_key(table))))
+        fields = await self._link.ask("HKEYS", _manifests_key(table))
+        return decode_versions(field.decode(errors="replace") for field in fields)
 
     async def collect_garbage(self, table: str, expired: Collection[Version]) -> int:
         """Drop these revisions' manifests, and chunks that no table's manifest names.
@@ -259,9 +270,9 @@ class RedisSnapshotStore:
             self._history, self._named = self._link.history, NamedChunks()
         before = set(self._named.manifests)
         there: dict[str, tuple[str, bytes]] = {}
-        for table in [each.decode() for each in await self._link.ask("SMEMBERS", TABLES)]:
+        for table in [each.decode(errors="replace") for each in await self._link.ask("SMEMBERS", TABLES)]:
             for version in await self._link.ask("HKEYS", _manifests_key(table)):
-                there[_name_of(table, version.decode())] = (table, version)
+                there[_name_of(table, version.decode(errors="replace"))] = (table, version)
         self._named.drop(before - there.keys())
         for key in there.keys() - self._named.manifests:
             await self._learn_manifest(key, *there[key])
@@ -361,8 +372,3 @@ def _news_key(table: str) -> str:
 
 def _name_of(table: str, version: str) -> str:
     return f"table {table}, revision {version}"
-
-
-def _version_of(field: bytes) -> Version:
-    epoch, _, revision = field.decode().partition(".")
-    return Version(int(epoch), int(revision))
