@@ -230,6 +230,21 @@ def test_services_budgets_and_workloads_select_the_pods_of_one_component(mode: s
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_replicas_keep_apart_also_where_nodes_have_no_zone(mode: str) -> None:
+    for workload in workloads(mode):
+        pod = workload["spec"]["template"]["spec"]
+        assert "topologySpreadConstraints" not in pod, "without zones those that name nodes would be out of force"
+        if workload["kind"] != "Job":
+            ways = pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+            terms = [way["podAffinityTerm"] for way in ways]
+            keys = [term["topologyKey"] for term in terms]
+            assert keys == ["kubernetes.io/hostname", "topology.kubernetes.io/zone"]
+            for term in terms:
+                selected = term["labelSelector"]["matchLabels"]
+                assert [one for one in workloads(mode) if matches(selected, one)] == [workload]
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_every_variable_is_a_setting_and_its_value_is_taken(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, pod in services(mode):
         with monkeypatch.context() as patched:

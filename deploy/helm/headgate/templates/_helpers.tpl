@@ -129,17 +129,16 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end }}
 
+{{/* Where pods run: root, component, values */}}
 {{- define "headgate.placement" -}}
-{{- with .nodeSelector }}
+{{- with .values.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .tolerations }}
+{{- with .values.tolerations }}
 tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .affinity }}
-affinity: {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .priorityClassName }}
+affinity: {{- toYaml (merge (deepCopy .values.affinity) (include "headgate.apart" . | fromYaml)) | nindent 2 }}
+{{- with .values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
 {{- end }}
@@ -154,16 +153,18 @@ annotations: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
-{{/* Replicas over nodes and zones, as far as possible. */}}
-{{- define "headgate.spread" -}}
-{{- $selector := include "headgate.selector" . -}}
-{{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
-- topologyKey: {{ . }}
-  maxSkew: 1
-  whenUnsatisfiable: ScheduleAnyway
-  labelSelector:
-    matchLabels: {{- $selector | nindent 6 }}
-{{- end }}
+{{/* Replicas over nodes and zones, as far as possible. Not topologySpreadConstraints: one that names zones puts those that name
+     nodes out of force where nodes have no zone. */}}
+{{- define "headgate.apart" -}}
+podAntiAffinity:
+  preferredDuringSchedulingIgnoredDuringExecution:
+    {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+    - weight: 100
+      podAffinityTerm:
+        topologyKey: {{ . }}
+        labelSelector:
+          matchLabels: {{- include "headgate.selector" $ | nindent 12 }}
+    {{- end }}
 {{- end }}
 
 {{- define "headgate.disruption" -}}

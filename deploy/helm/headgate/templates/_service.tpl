@@ -60,7 +60,7 @@ spec:
   enableServiceLinks: false
   terminationGracePeriodSeconds: {{ add .grace 5 }}
   securityContext: {{- include "headgate.podSecurity" . | nindent 4 }}
-  {{- include "headgate.placement" $values | nindent 2 }}
+  {{- include "headgate.placement" (dict "root" $root "component" .component "values" $values) | nindent 2 }}
   {{- with .spread }}
   topologySpreadConstraints: {{- toYaml . | nindent 4 }}
   {{- end }}
