@@ -18,8 +18,8 @@ RELOAD = Path(__file__).parents[3] / "deploy" / "helm" / "headgate" / "files" / 
 
 
 @asynccontextmanager
-async def reloading(name: str, folder: Path) -> AsyncIterator[None]:
-    process = await asyncio.create_subprocess_exec(sys.executable, RELOAD, name, folder)
+async def reloading(name: str, port: int, folder: Path) -> AsyncIterator[None]:
+    process = await asyncio.create_subprocess_exec(sys.executable, RELOAD, name, str(port), folder)
     try:
         yield
     finally:
@@ -48,7 +48,7 @@ async def test_a_server_shows_every_certificate_that_is_mounted_anew(
     monkeypatch.setattr("fakes.nats_servers.server_binary", lambda: str(binary))
     write_certificates(tls)
     config = f'server_name: one\ntls {{ cert_file: "{tls}/tls.crt", key_file: "{tls}/tls.key" }}\n'
-    async with NatsServer(tmp_path / "server", config) as server, reloading(binary.name, tls):
+    async with NatsServer(tmp_path / "server", config) as server, reloading(binary.name, server.port, tls):
         for _ in range(2):
             before = await shown(server.port)
             write_certificates(tls)
