@@ -40,8 +40,8 @@ stack: ## Build the images and serve examples/stack from containers; PROFILES=re
 stack-down: ## End the containers, and remove what they stored
 	@deploy/stack/compose --profile redis --profile kubeconfig --profile metrics --profile prometheus --profile cli down --volumes --remove-orphans
 
-stack-test: $(STAMP) ## Try the images and the stack under load: scale it, kill each container, change manifests; needs docker
-	$(BIN)/pytest tests/stack/images.py tests/stack/traffic.py tests/stack/kubeconfig.py tests/stack/upgrade.py -s
+stack-test: $(STAMP) ## Try the images and the stack under load: scale it, kill each container, exchange releases; needs docker
+	$(BIN)/pytest $(addprefix tests/stack/,images.py traffic.py dashboards.py kubeconfig.py upgrade.py) -s
 
 test: $(ENGINE) ## Run all tests, and those of the proxy a second time on its sources
 	$(BIN)/pytest $(BESIDE)

@@ -77,11 +77,11 @@ async def test_a_release_is_exchanged_for_the_one_before_and_back_without_a_fail
     await make_images_of(before, tmp_path)
     await stack.start(gateways=2, HEADGATE_TAG=before)
     await is_followed(stack)
-    for up, down in ((UP, DOWN), (DOWN, UP)):
+    for order in (UP, DOWN):
         async with load(stack, tls=True):
-            await stack.replace(*up)
+            await stack.replace(*order)
             await is_followed(stack)
-            await stack.replace(*down, HEADGATE_TAG=before)
+            await stack.replace(*DOWN, HEADGATE_TAG=before)
             await is_followed(stack)
 
 
