@@ -109,6 +109,6 @@ async def world(*names: str, query: Query | None = None, **scripts: Script) -> A
 
 def secret(name: str, **values: str) -> Any:
     """Return a Secret as a watcher seals it for the proxy."""
-    boxes = {key: sealed(value.encode()).model_dump() for key, value in values.items()}
+    boxes = {key: sealed(value.encode()).model_dump(include={"boxes"}) for key, value in values.items()}
     metadata = {"name": name, "namespace": "default"}
     return {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "sealed": {"values": boxes}}

@@ -24,8 +24,8 @@ SERVICES: dict[str, type[ServiceSettings]] = {
 }
 PROGRAM = re.compile(r"(?:\.venv/bin/)?headgate(?:-(watcher|translator|gateway))?")
 ASSIGNMENT = re.compile(r"[A-Z][A-Z0-9_]*=.*", re.DOTALL)
-VARIABLES = {"HEADGATE_CONFIG", "HEADGATE_ENGINE"}
-"""Those that are no setting: where settings are, and which engine runs."""
+VARIABLES = {"HEADGATE_CONFIG", "HEADGATE_ENGINE", "HEADGATE_TAG"}
+"""Those that are no setting: where settings are, which engine runs, and which images compose does."""
 STREAMS = {"HEADGATE_DELTAS", "HEADGATE_STATUS", "HEADGATE_TABLES", "HEADGATE_GATEWAYS"}
 
 

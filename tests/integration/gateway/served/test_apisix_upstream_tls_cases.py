@@ -38,7 +38,8 @@ def web(port: int, app_protocol: str = "") -> tuple[Any, Any]:
 def pair(authority: Authority) -> Any:
     """A Secret with a certificate of ours, as a watcher seals it."""
     issued = authority.issue("gateway")
-    values = {"tls.crt": sealed(issued.chain_pem).model_dump(), "tls.key": sealed(issued.key_pem).model_dump()}
+    files = {"tls.crt": issued.chain_pem, "tls.key": issued.key_pem}
+    values = {name: sealed(content).model_dump(include={"boxes"}) for name, content in files.items()}
     facts = {"chain_pem": issued.chain_pem.decode(), "names": [], "fingerprint": "ours", "problem": None}
     metadata = {"name": "ours", "namespace": "default"}
     made = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": metadata}
