@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.common.deltas import Author, ClusterAnnouncement, Delta, KindName, Operation, SyncMarker, SyncState
+from headgate.common.deltas import (
+    MAX_DEPTH,
+    Author,
+    ClusterAnnouncement,
+    Delta,
+    KindName,
+    Operation,
+    SyncMarker,
+    SyncState,
+)
 from headgate.common.errors import DecodeError
 from headgate.common.resources import ObjectRef
 from headgate.common.stores import LoggedObject
@@ -111,6 +120,17 @@ DEEP = b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
     message = encode_delta(delta())
     with pytest.raises(DecodeError):
+        decode_delta(message.subject, 5, message.headers, body)
+
+
+@pytest.mark.parametrize(("depth", "is_taken"), [(MAX_DEPTH, True), (MAX_DEPTH + 1, False)])
+def test_an_object_has_a_depth_that_everybody_can_follow(depth: int, is_taken: bool) -> None:
+    message, lists = encode_delta(delta()), depth - 1
+    body = b'{"a":' + b"[" * lists + b'"{["' + b"]" * lists + b"}"
+    if is_taken:
+        assert decode_delta(message.subject, 5, message.headers, body).object
+        return
+    with pytest.raises(DecodeError, match="nested deeper than 100"):
         decode_delta(message.subject, 5, message.headers, body)
 
 

@@ -371,6 +371,22 @@ async def test_an_object_that_is_too_large_is_refused_and_keeps_what_was_publish
         assert one.publisher.refused == ()
 
 
+async def test_an_object_that_is_nested_too_deep_is_refused_and_keeps_what_was_published() -> None:
+    deep: list[object] = []
+    for _ in range(9000):
+        deep = [deep]
+    async with publishing() as one:
+        one.source.list(service("x", "1"))
+        await one.until_ready()
+        one.source.list(service("x", "2") | {"spec": {"a": deep}})
+        one.source.apply(service("z", "1"))
+        await one.until_shown("apply x 1", "apply z 1")
+        assert [problem.reason for _, problem in one.publisher.refused] == ["TooDeep"]
+        one.source.apply(service("x", "3"))
+        await one.settle()
+        assert one.publisher.refused == ()
+
+
 async def test_what_happens_while_the_log_is_away_is_published_when_it_is_back() -> None:
     async with publishing() as one:
         one.source.list(service("x", "1"), service("z", "1"))

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
@@ -30,6 +30,8 @@ SYNC_PREFIX = "headgate.synced"
 CLUSTER_PREFIX = "headgate.cluster"
 LAST_GOOD_PREFIX = "headgate.lastgood"
 
+MAX_DEPTH = 100
+"""Objects and lists in each other in one object."""
 _EMPTY_TOKEN = "=-"
 _UNSAFE = re.compile(rb"[^A-Za-z0-9_/-]")
 _ESCAPE = re.compile(r"=([0-9A-F]{2})")
@@ -107,6 +109,17 @@ def sync_subject(cluster: str, group: str, resource: str) -> str:
 def cluster_subject(cluster: str) -> str:
     """Subject of a cluster's announcement."""
     return f"{CLUSTER_PREFIX}.{escape_token(cluster)}"
+
+
+def is_too_deep(value: JsonObject) -> bool:
+    """Whether an object is nested deeper than anything that is meant: many who read it do so by recursion."""
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH):
+        inner = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [each for members in inner for each in members if isinstance(each, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 class Operation(StrEnum):

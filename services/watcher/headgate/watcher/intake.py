@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from nacl.public import PublicKey
 
-from headgate.common.deltas import Author, KindName, SyncMarker, SyncState
+from headgate.common.deltas import MAX_DEPTH, Author, KindName, SyncMarker, SyncState, is_too_deep
 from headgate.common.errors import SealingError
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef, ResourceKind
@@ -128,6 +128,10 @@ class Intake:
         if not is_published(manifest):
             self._drop(kind, manifest)
             return False
+        if is_too_deep(manifest):
+            message = f"objects and lists in it are nested deeper than {MAX_DEPTH}"
+            self.refuse(ref, Problem(reason="TooDeep", message=message))
+            return True
         stripped = strip(manifest)
         digest = content_digest(stripped)
         before = self.ledger.wanted(ref)

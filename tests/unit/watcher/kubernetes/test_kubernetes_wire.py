@@ -93,6 +93,15 @@ def test_recorded_discovery_names_the_kinds() -> None:
     assert {"ingresses", "ingressclasses"} <= wire.decode_resources(recorded("api-groups")[1])
 
 
+def test_an_object_as_deep_as_api_servers_take_hides_no_other() -> None:
+    deep = b"[" * 9990 + b"]" * 9990
+    page = wire.decode_list(b'{"metadata":{},"items":[{"a":' + deep + b'},{"b":1}]}')
+    assert [list(item) for item in page.items or ()] == [["a"], ["b"]]
+    assert wire.decode_event(b'{"type":"ADDED","object":{"a":' + deep + b"}}").type == "ADDED"
+    with pytest.raises(ApiUnreachable, match="the answer is not a watch event"):
+        wire.decode_event(b'{"type":"ADDED","object":{"a":' + b"[" * 50_000 + b"]" * 50_000 + b"}}")
+
+
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"<html>", b'{"metadata":{},"items":{}}', b'{"metadata":{},"i'])
 def test_what_is_no_list_is_no_answer(body: bytes) -> None:
     with pytest.raises(ApiUnreachable, match="the answer is not a list"):

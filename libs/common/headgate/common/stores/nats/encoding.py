@@ -14,6 +14,7 @@ from headgate.common.deltas import (
     CLUSTER_PREFIX,
     DELTA_PREFIX,
     LAST_GOOD_PREFIX,
+    MAX_DEPTH,
     SYNC_PREFIX,
     Author,
     ClusterAnnouncement,
@@ -25,6 +26,7 @@ from headgate.common.deltas import (
     cluster_subject,
     delta_subject,
     escape_token,
+    is_too_deep,
     last_good_subject,
     parse_delta_subject,
     parse_last_good_subject,
@@ -90,7 +92,7 @@ def decode_delta(subject: str, sequence: int, headers: Mapping[str, str], data: 
             uid=unescape_token(headers[_UID]),
             resource_version=unescape_token(headers[_RESOURCE_VERSION]),
             observed_at=_decode_moment(headers[_OBSERVED_AT]),
-            object=_decode_object(data) if data else None,
+            object=_decode_body(data) if data else None,
             digest=headers.get(_DIGEST, ""),
             author=_decode_author(headers),
             sequence=sequence,
@@ -103,6 +105,13 @@ def decode_delta(subject: str, sequence: int, headers: Mapping[str, str], data: 
 def _decode_author(headers: Mapping[str, str]) -> Author | None:
     name, at = headers.get(_AUTHOR), headers.get(_AUTHORED_AT)
     return Author(unescape_token(name), _decode_moment(at) if at else None) if name else None
+
+
+def _decode_body(data: bytes) -> dict[str, object]:
+    body = _decode_object(data)
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and is_too_deep(body):  # counting is next to nothing
+        raise ValueError(f"nested deeper than {MAX_DEPTH}")
+    return body
 
 
 def _decode_moment(text: str) -> datetime:

@@ -3,6 +3,7 @@
 Only what we need is decoded into types; objects stay as they are.
 """
 
+import sys
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -92,6 +93,8 @@ class ApiResourceList(msgspec.Struct):
     resources: list[_ApiResource]
 
 
+_DEEPEST = 12_000
+"""API servers take 10,000 levels."""
 _STATUS = msgspec.json.Decoder(Status)
 _LIST = msgspec.json.Decoder(ObjectList)
 _EVENT = msgspec.json.Decoder(WatchEvent)
@@ -140,9 +143,22 @@ def decode_object(body: bytes) -> JsonObject:
 
 def _decoded(decoder: "msgspec.json.Decoder[_T]", body: bytes, wanted: str) -> _T:
     try:
-        return decoder.decode(body)
-    except msgspec.DecodeError as error:
+        return _decoded_to_any_depth(decoder, body)
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ApiUnreachable(f"the answer is not {wanted}: {error}") from error
+
+
+def _decoded_to_any_depth(decoder: "msgspec.json.Decoder[_T]", body: bytes) -> _T:
+    """Decode what an API server takes: one object that is nested too deep shall not hide all others of its kind."""
+    try:
+        return decoder.decode(body)
+    except RecursionError:
+        usual = sys.getrecursionlimit()
+        sys.setrecursionlimit(_DEEPEST)
+        try:
+            return decoder.decode(body)
+        finally:
+            sys.setrecursionlimit(usual)
 
 
 class LineSplitter:
