@@ -1,6 +1,6 @@
 """The Helm chart, installed in a cluster as its users install it."""
 
-import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ class Release:
         values: JsonObject = {
             "image": {"tag": TAG, "pullPolicy": "Never"},
             "ingressClass": {"name": self.cluster.scoped(CLASS)},
-            # As its neighbours in the namespace: other Headgates of the cluster keep their Ingresses.
+            # The classes of other Headgates are adopted too: what is in other namespaces is left to them.
             "translator": {"settings": {"namespaces": [self.cluster.namespace]}},
             "gateway": {
                 "service": {"type": "NodePort", "externalTrafficPolicy": "Cluster"},
@@ -90,7 +90,7 @@ class Release:
     async def restart(self, component: str) -> None:
         """What `kubectl rollout restart` does, and wait until new pods have taken over."""
         before = {pod["metadata"]["uid"] for pod in await self.pods(component)}
-        annotation = {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": json.dumps(sorted(before))}}}
+        annotation = {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": datetime.now(UTC).isoformat()}}}
         await self.cluster.merge(COMPONENTS[component], f"{NAME}-{component}", {"spec": {"template": annotation}})
         await self.wait_until_rolled_out()
         assert before.isdisjoint({pod["metadata"]["uid"] for pod in await self.pods(component)})
