@@ -102,7 +102,7 @@ async def table(stack: Stack, namespace: str) -> AsyncIterator[int]:
     ports = (f"--http-port={port}", f"--https-port={secure}")
     async with (
         service(stack, "translator", f"--table={namespace}", f"--namespaces={namespace}"),
-        service(stack, "gateway", f"--table={namespace}", *ports),
+        service(stack, "gateway", f"--table={namespace}", "--allowed-destinations=127.0.0.0/8", *ports),
     ):
         yield port
 

@@ -14,6 +14,15 @@ from fakes.served_history import History, empty_history
 from headgate.common.deltas import Author, Delta, Operation
 from headgate.common.stores.nats import NatsStores
 
+INTERRUPTIBLE = """
+import signal
+from headgate.cli.__main__ import main
+signal.signal(signal.SIGINT, signal.default_int_handler)
+raise SystemExit(main())
+"""
+"""`python -m headgate.cli` as in a terminal: shells start what they put in the background with SIGINT ignored, and
+children inherit that."""
+
 
 async def fill(history: History) -> None:
     """A Service with four versions, an Ingress that is gone again, an EndpointSlice; in two clusters."""
@@ -85,14 +94,11 @@ async def test_following_shows_what_happens_until_it_is_interrupted() -> None:
     async with real_bus() as (server, bus):
         history = History(await NatsStores.open(bus), server.url)
         await fill(history)
-        command = (sys.executable, "-m", "headgate.cli", "events", "-f", "--limit=1", "--json", "--kind=Ingress")
         process = await asyncio.create_subprocess_exec(
-            *command,
+            *(sys.executable, "-c", INTERRUPTIBLE, "events", "-f", "--limit=1", "--json", "--kind=Ingress"),
             f"--nats-url={server.url}",
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            # Shells start what they put in the background with SIGINT ignored, and children inherit that.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         assert process.stdout is not None
         assert json.loads(await process.stdout.readline())["operation"] == "delete"
