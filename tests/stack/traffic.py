@@ -8,6 +8,7 @@ import json
 import shlex
 import tomllib
 from collections import Counter
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -103,8 +104,16 @@ async def test_a_change_of_manifests_is_served_after_all_that(stack: Stack) -> N
         await stack.let_blue_be_ready(True)
 
 
-async def test_tables_are_served_from_redis_and_its_death_harms_nobody(stack: Stack) -> None:
-    await stack.start(profiles="redis", gateways=2)
+async def make_other_images(folder: Path) -> str:
+    """Make images that hold the same and are others; return their tag."""
+    for each in ("gateway", "translator", "watcher"):
+        (folder / "Dockerfile").write_text(f"FROM headgate/{each}:latest\nLABEL made=anew\n")
+        await docker("build", "--quiet", "--tag", f"headgate/{each}:made-anew", str(folder), within_s=BUILD_S)
+    return "made-anew"
+
+
+async def test_tables_are_served_from_redis_and_its_death_harms_nobody(stack: Stack, tmp_path: Path) -> None:
+    await stack.start(profiles="redis", gateways=2, HEADGATE_TAG=await make_other_images(tmp_path))
     gateways = await stack.wait_for_gateways(2)
     (redis,) = await stack.containers("redis")
 
