@@ -4,6 +4,7 @@ The subject names the object, headers say everything about the change, the body 
 for a deletion): so a reader that only wants to know what is there reads headers alone.
 """
 
+import logging
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -37,6 +38,8 @@ from headgate.common.errors import DecodeError
 from headgate.common.stores import TOMBSTONE_AGE_S, LoggedObject
 from headgate.common.stores.nats.jetstream import EXPECTED_LAST, MESSAGE_ID, Outgoing
 from headgate.common.telemetry import TRACEPARENT
+
+_log = logging.getLogger(__name__)
 
 _UID, _RESOURCE_VERSION = "Headgate-Uid", "Headgate-Resource-Version"
 _OPERATION, _OBSERVED_AT = "Headgate-Operation", "Headgate-Observed-At"
@@ -203,3 +206,8 @@ def decode_message(subject: str, sequence: int, headers: Mapping[str, str], data
     if subject != own_subject:
         raise DecodeError(f"message {sequence} on {subject} speaks for {own_subject}")
     return said.model_copy(update={"sequence": sequence})
+
+
+def tell_unreadable(error: DecodeError) -> None:
+    """Log that a message is passed over."""
+    _log.error("a message of the log cannot be read", extra={"reason": str(error)})

@@ -1,16 +1,13 @@
 """Last good versions of objects, in the delta log's own stream: so they keep their place among the deltas."""
 
-import logging
 from collections.abc import Mapping, Sequence
 
 from headgate.common.deltas import Delta, LastGood, delta_subject, last_good_subject
 from headgate.common.errors import DecodeError
 from headgate.common.resources import ObjectRef
-from headgate.common.stores.nats.encoding import decode_delta, encode_last_good
+from headgate.common.stores.nats.encoding import decode_delta, encode_last_good, tell_unreadable
 from headgate.common.stores.nats.following import read_all
 from headgate.common.stores.nats.jetstream import Stream
-
-_log = logging.getLogger(__name__)
 
 SUBJECTS_AT_ONCE = 100
 """Of one consumer: a request that names many more would grow towards the server's limit."""
@@ -31,7 +28,7 @@ class NatsLastGoodLog:
                 try:
                     delta = decode_delta(message.subject, message.sequence, message.headers, message.data)
                 except DecodeError as error:
-                    _log.error("a message of the log cannot be read", extra={"reason": str(error)})
+                    tell_unreadable(error)
                 else:
                     found[delta.ref].append(delta)
         return found

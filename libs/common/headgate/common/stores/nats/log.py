@@ -45,6 +45,7 @@ from headgate.common.stores.nats.encoding import (
     encode_announcement,
     encode_delta,
     encode_marker,
+    tell_unreadable,
 )
 from headgate.common.stores.nats.following import Message, Restarted, follow, read_last, read_position, went_back
 from headgate.common.stores.nats.jetstream import (
@@ -111,7 +112,7 @@ class NatsDeltaLogWriter:
                 ref = parse_delta_subject(message.subject)
                 found.append((message, ref, decode_state(message.sequence, message.headers)))
             except DecodeError as error:
-                _tell_unreadable(error)
+                tell_unreadable(error)
         return found
 
     async def append(self, delta: Delta, expected_last: int | None = None) -> int:
@@ -257,7 +258,7 @@ class NatsDeltaLogReader:
         try:
             found = decode_message(stored.subject, stored.sequence, {}, stored.data)
         except DecodeError as error:
-            _tell_unreadable(error)
+            tell_unreadable(error)
             return None
         return found if isinstance(found, ClusterAnnouncement) else None
 
@@ -285,10 +286,6 @@ class NatsDeltaLogReader:
                 yield _decode_past(batch)
 
 
-def _tell_unreadable(error: DecodeError) -> None:
-    _log.error("a message of the log cannot be read", extra={"reason": str(error)})
-
-
 def _patterns(selection: DeltaSelection) -> list[str]:
     kinds = [".".join(map(escape_token, kind)) for kind in selection.kinds] or ["*.*"]
     wanted = (selection.cluster, selection.namespace, selection.name)
@@ -302,7 +299,7 @@ def _decode_past(batch: Sequence[Message]) -> list[LoggedDelta]:
         try:
             delta = decode_delta(message.subject, message.sequence, message.headers, message.data)
         except DecodeError as error:
-            _tell_unreadable(error)
+            tell_unreadable(error)
         else:
             decoded.append(LoggedDelta(delta, datetime.fromtimestamp(message.time_us / 1_000_000, UTC)))
     return decoded
@@ -314,5 +311,5 @@ def _decode(batch: Sequence[Message]) -> list[LogMessage]:
         try:
             decoded.append(decode_message(message.subject, message.sequence, message.headers, message.data))
         except DecodeError as error:
-            _tell_unreadable(error)
+            tell_unreadable(error)
     return decoded
