@@ -76,6 +76,8 @@ async def test_trailers_pass_both_ways() -> None:
     async with proxied(script) as proxy, http2_client(proxy.port) as client:
         stream_id = client.open(request(b"POST"), end=False)
         client.send(stream_id, b"hello")
+        proxy.target.policies = RoutePolicies()
+        proxy.target.policies.request_trailers = True
         client.trailers(stream_id, [(b"x-count", b"5")])
         answer = await client.answer(stream_id)
         assert answer.trailers == {b"x-sum": b"7"}

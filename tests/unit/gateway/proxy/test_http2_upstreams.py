@@ -17,6 +17,7 @@ from headgate.common.table import CircuitBreaker
 from headgate.gateway.health.circuit import Circuit
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.http2.pool import Http2Pool
+from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.proxy.spec import ConnectionSpec
 
 GET = b"GET /x HTTP/1.1\r\nHost: a\r\nUser-Agent: t\r\n\r\n"
@@ -81,6 +82,8 @@ async def test_bodies_pass_both_ways() -> None:
 async def test_trailers_pass_both_ways_between_streams() -> None:
     serve = answer_with(b"ok", trailers=[(b"x-sum", b"7")])
     async with before(serve) as (proxy, origins), http2_client(proxy.port) as client:
+        proxy.target.policies = RoutePolicies()
+        proxy.target.policies.request_trailers = True
         stream_id = client.open(request(b"POST"), end=False)
         client.send(stream_id, b"hello")
         client.trailers(stream_id, [(b"x-count", b"5")])

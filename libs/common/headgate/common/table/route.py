@@ -136,6 +136,8 @@ class Route(Entry):
     passes through."""
     websocket: bool = True
     """Upgrades to WebSocket are let through."""
+    request_trailers: bool = False
+    """Trailers of requests other than gRPC are passed on to the upstream; gateways drop them otherwise."""
     trace_share: float | None = Field(default=None, ge=0, le=1)
     """Of the requests that begin a trace of their own; None leaves the gateway's own setting in force."""
     provenance: Provenance

@@ -19,7 +19,7 @@ from headgate.gateway.proxy.books import Books
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.deadlines import Deadlines
 from headgate.gateway.proxy.facts import RequestFacts
-from headgate.gateway.proxy.forward import Peer, forwarded_lines, new_request_id
+from headgate.gateway.proxy.forward import Peer, forwarded_lines, forwarded_trailers, new_request_id
 from headgate.gateway.proxy.head import AnswerHead, RequestFields
 from headgate.gateway.proxy.own import own_answer
 from headgate.gateway.proxy.request_body import RequestBody
@@ -215,8 +215,23 @@ class Exchange:
             if payload:
                 body.is_kept = False
                 body.drop()
-            self.upstream.send_data(payload, done=done, trailers=trailers)
+            passed = self._passed_trailers(trailers) if trailers else b""
+            self.upstream.send_data(payload, done=done, trailers=passed)
             self.deadlines.set()
+
+    def _passed_trailers(self, trailers: bytes) -> bytes:
+        """Return the client's trailers that the upstream gets.
+
+        Only a route that asks for them has them passed on, and gRPC where neither plugins nor client certificates say
+        who the client is: an upstream that merges trailers into its headers would believe the client instead.
+        """
+        policies = self.route.policies if self.route is not None else None
+        if policies is None:
+            is_passed = self.client.is_grpc
+        else:
+            is_plain = policies.chain is None and policies.guard is None
+            is_passed = policies.request_trailers or (self.client.is_grpc and is_plain)
+        return forwarded_trailers(trailers, self.lines) if is_passed else b""
 
     def _is_too_long(self, payload: bytes) -> bool:
         """Refuse a body with which more came than is taken, or than can be held back."""
@@ -301,7 +316,8 @@ class Exchange:
             self.lines = forwarded_lines(self.fields, self.origin, client.peer)
         self.books.sending(upstream.pool)
         is_whole = self.request_done or body.is_replaced
-        upstream.begin(self, body.at_hand(), done=is_whole, trailers=body.trailers)
+        trailers = self._passed_trailers(body.trailers) if body.trailers else b""
+        upstream.begin(self, body.at_hand(), done=is_whole, trailers=trailers)
         if not self.request_done:
             self._ask_for_body()
             self.deadlines.restart_pace()

@@ -104,6 +104,25 @@ def forwarded_lines(fields: RequestFields, origin: Peer, peer: Peer) -> bytes:
     return fields.lines + peer.lines
 
 
+_IDENTITY: Final = (b"x-consumer-", b"x-credential-", b"ssl-client-", b"x-user", b"x-access-token", b"x-id-token")
+"""How the names begin by which plugins and client certificates tell an upstream who the client is."""
+
+
+def forwarded_trailers(trailers: bytes, head: bytes) -> bytes:
+    """Choose which trailers of a request go on: none that names an identity, none that `head`, its header lines, has.
+
+    Upstreams that merge trailers into headers (which RFC 9110 section 6.5.1 forbids) would take the trailer for a value
+    of the gateway's. A name with an underscore may be read as any of these.
+    """
+    taken = {line.partition(b":")[0].lower() for line in head.splitlines()}
+    passed = []
+    for line in trailers.splitlines(keepends=True):
+        name = line.partition(b":")[0].lower()
+        if name not in taken and b"_" not in name and not name.startswith(_IDENTITY):
+            passed.append(line)
+    return b"".join(passed)
+
+
 def request_head(exchange: "Exchange", pool: "EndpointPool") -> bytes:
     """Build the head of a request in HTTP/1.1, empty line included."""
     fields = exchange.fields

@@ -51,6 +51,7 @@ class RoutePolicies:
         "idle_s",
         "max_body",
         "request_s",
+        "request_trailers",
         "retries",
         "sets_cookie",
         "trace_attributes",
@@ -85,6 +86,8 @@ class RoutePolicies:
         """Names of headers that it has, in lower case; with a star at the end all that begin so."""
         self.websocket = True
         """Let upgrades through."""
+        self.request_trailers = False
+        """Pass on trailers of requests that are not gRPC."""
         self.request_s: float | None = None
         """Seconds from the head of the request to the last byte of the answer."""
         self.idle_s: float | None = None

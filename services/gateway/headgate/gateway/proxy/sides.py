@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 class ClientSide:
     """Where a request came from: an HTTP/1.1 connection, or one stream of an HTTP/2 connection."""
 
-    __slots__ = ("deadline", "peer", "write_paused")
+    __slots__ = ("deadline", "is_grpc", "peer", "write_paused")
 
     def __init__(self) -> None:
         self.peer: Peer
         self.write_paused = False
         """The client takes the answer more slowly than it comes."""
+        self.is_grpc = False
+        """The request is a call of gRPC, whose protocol has trailers."""
         self.deadline = 0.0
         """Coarse monotonic time at which the exchange has to be asked what to do."""
 

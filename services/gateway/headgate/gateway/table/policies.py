@@ -29,6 +29,7 @@ def compile_policies(
         route.buffer_request,
         route.buffer_response > 0,
         not route.websocket,
+        route.request_trailers,
         timeouts.request_s is not None,
         timeouts.idle_s is not None,
         share is not None,
@@ -48,6 +49,7 @@ def compile_policies(
     policies.buffer_request = route.buffer_request
     policies.buffer_response = route.buffer_response
     policies.websocket = route.websocket
+    policies.request_trailers = route.request_trailers
     policies.request_s = timeouts.request_s
     policies.trace_share = share
     if traced is not None:
@@ -74,6 +76,7 @@ _FIELDS = (
     "idle_s",
     "max_body",
     "request_s",
+    "request_trailers",
     "retries",
     "sets_cookie",
     "trace_attributes",

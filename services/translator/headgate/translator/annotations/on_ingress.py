@@ -181,6 +181,15 @@ _POLICIES = (
         example="false",
     ),
     Annotation(
+        name="request-trailers",
+        sets="request_trailers",
+        read=values.boolean,
+        value="`true`, `false`",
+        default="false",
+        does="Whether trailers of requests are passed on; without it only gRPC's are.",
+        example="true",
+    ),
+    Annotation(
         name="plugins",
         sets="plugins",
         read=values.plugins,

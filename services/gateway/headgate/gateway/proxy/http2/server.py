@@ -37,7 +37,7 @@ _TUNNEL: Final = compress_field(b":status", b"200")
 class Stream(ClientSide):
     """One request of a client."""
 
-    __slots__ = ("_connection", "_flow", "_is_connect", "_left", "ended", "exchange", "id", "is_grpc")
+    __slots__ = ("_connection", "_flow", "_is_connect", "_left", "ended", "exchange", "id")
 
     def __init__(self, connection: "Http2Connection", stream_id: int, flow: Flow, context: ProxyContext) -> None:
         super().__init__()
@@ -45,7 +45,6 @@ class Stream(ClientSide):
         self._flow = flow
         self.id = stream_id
         self.peer = connection.peer
-        self.is_grpc = False
         self._is_connect = False
         self._left = -1
         """Bytes of the body that have to come; -1: not known."""
