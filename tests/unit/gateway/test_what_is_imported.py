@@ -9,7 +9,7 @@ import pytest
 @pytest.mark.parametrize(
     "heavy",
     [
-        *("redis", "aiokafka", "casbin", "graphql", "defusedxml", "python_multipart", "jsonschema_rs"),
+        *("redis", "aiokafka", "graphql", "defusedxml", "python_multipart", "jsonschema_rs"),
         "kubernetes_asyncio",
     ],
 )

@@ -48,6 +48,14 @@ class Match(Protocol):
 class Pattern(Protocol):
     """A compiled pattern."""
 
+    @property
+    def groups(self) -> int:
+        """Count the groups that catch."""
+
+    @property
+    def programsize(self) -> int:
+        """Count the instructions, which a byte of text may all take at worst."""
+
     def search(self, text: bytes) -> Match | None:
         """Find the pattern anywhere in a text."""
 

@@ -1,3 +1,4 @@
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,13 @@ async def test_a_recognised_consumer_can_be_the_subject() -> None:
     ("changed", "expected"),
     [
         ({"model": "[matchers]"}, "config.model: a model of Casbin has a section [request_definition]"),
-        ({"policy": "p, a, b\nallow all"}, "config.policy: line 2 is no rule of Casbin: p, alice, /orders/*, GET"),
+        ({"policy": "p, a, b, c\nallow all"}, "config.policy: line 2 is no rule of Casbin: p, alice, /orders/*, GET"),
+        ({"policy": "p, a, b"}, "config.policy: line 1 has 2 values behind p, where the model has 3"),
+        ({"model": MODEL.replace("m = ", "m = 9**3999999 > 1 && ")}, "config.model: matchers: '**3999999 > 1"),
+        (
+            {"model": MODEL.replace("m = ", "m = r.obj.ljust(3000000000) == p.obj || ")},
+            "there is no function 'r.obj.ljust'; a matcher has r.NAME, p.NAME, ",
+        ),
         ({"username": ""}, "config.username"),
     ],
 )
@@ -138,3 +145,36 @@ async def test_a_file_that_is_no_model_lets_nobody_pass(policies: Path) -> None:
 def test_half_of_a_policy_is_refused(config) -> None:
     with pytest.raises(PluginRefused, match="needs"):
         chain(("authz-casbin", {"username": "user", **config}))
+
+
+async def test_a_long_decision_lets_others_have_their_turn() -> None:
+    policy = "p, nobody, /, GET\n" * 4000 + "p, alice, /res, GET"
+    plugins = chain(("authz-casbin", {**CONFIG, "policy": policy}))
+    turns: list[str] = []
+
+    async def decide() -> None:
+        assert await asked(plugins, request("/res", [("user", "alice")])) is None
+        turns.append("decided")
+
+    async def neighbour() -> None:
+        turns.append("neighbour")
+
+    await asyncio.gather(decide(), neighbour())
+    assert turns == ["neighbour", "decided"]
+
+
+async def test_nested_repetition_of_an_honest_policy_costs_nothing() -> None:
+    model = MODEL.replace("keyMatch(r.obj, p.obj)", "regexMatch(r.obj, p.obj)")
+    plugins = chain(("authz-casbin", {**CONFIG, "model": model, "policy": "p, *, ^/re/(a+)+$, GET"}))
+    refused = await asked(plugins, request(f"/re/{'a' * 2000}!"))
+    assert refused is not None
+    assert refused.status == 403
+
+
+async def test_a_decision_that_takes_too_long_is_given_up() -> None:
+    lines = "\n".join(f"p, *, (a|b|ab)*[a-z0-9]{{200}}{number}$, GET" for number in range(30))
+    model = MODEL.replace("keyMatch(r.obj, p.obj)", "regexMatch(r.obj, p.obj)")
+    plugins = chain(("authz-casbin", {**CONFIG, "model": model, "policy": lines}))
+    refused = await asked(plugins, request("/" + "ab" * 4000))
+    assert refused is not None
+    assert (refused.status, refused.reason) == (503, "the policy takes too long for this request")

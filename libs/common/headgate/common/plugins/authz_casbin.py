@@ -1,29 +1,28 @@
 """What `authz-casbin` is told."""
 
-import re
+from functools import lru_cache
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
+from headgate.common.casbin.deciding import Enforcer
+from headgate.common.casbin.model import read_model
+from headgate.common.effort import spend
 from headgate.common.plugins.config import PluginConfig
 
-_SECTIONS = ("request_definition", "policy_definition", "policy_effect", "matchers")
-_RULE = re.compile(r"\s*(?:[pg][0-9]?\s*,.*|#.*)?")
+_KEPT = 16
+
+
+@lru_cache(_KEPT)
+def enforcer_of(model: str, policy: str) -> Enforcer:
+    """Return a model with its policy, read once for all routes that have the same. Raises CasbinFault."""
+    return Enforcer(model, policy)
 
 
 def checked_model(text: str) -> str:
     """Return a text that is a model of Casbin. Raises ValueError."""
-    for section in _SECTIONS:
-        if f"[{section}]" not in text:
-            raise ValueError(f"a model of Casbin has a section [{section}]")
-    return text
-
-
-def checked_policy(text: str) -> str:
-    """Return a text that has rules of Casbin. Raises ValueError."""
-    for number, line in enumerate(text.splitlines(), 1):
-        if not _RULE.fullmatch(line):
-            raise ValueError(f"line {number} is no rule of Casbin: p, alice, /orders/*, GET")
+    spend(len(text))
+    read_model(text)
     return text
 
 
@@ -32,13 +31,22 @@ class AuthzCasbinConfig(PluginConfig):
 
     model: Annotated[str, AfterValidator(checked_model)] | None = None
     """In Casbin's language; a request is a subject, a path and a method: `r = sub, obj, act`."""
-    policy: Annotated[str, AfterValidator(checked_policy)] | None = None
+    policy: str | None = None
     """Rules, one in a line: `p, admin, /orders/*, GET`, `g, alice, admin`."""
     model_path: str | None = Field(default=None, min_length=1)
     """A file below the gateway's `plugin_policy_dir`; of it a relative path is enough. Files go before texts."""
     policy_path: str | None = Field(default=None, min_length=1)
     username: str = Field(min_length=1)
     """Header that names the subject: `X-Consumer-Username`; `anonymous` without it."""
+
+    @field_validator("policy")
+    @classmethod
+    def _check_policy(cls, text: str | None, info: ValidationInfo) -> str | None:
+        model = info.data.get("model")
+        if text is not None and model is not None:
+            spend(len(text))
+            enforcer_of(model, text)
+        return text
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -76,8 +76,11 @@ class AuthzCasbinMetadata(PluginMetadata):
     """Of `authz-casbin`."""
 
     likely: ClassVar[Mapping[str, str]] = {
-        "model": "[request_definition]\n[policy_definition]\n[policy_effect]\n[matchers]",
-        "policy": "",
+        "model": (
+            "[request_definition]\nr = sub, obj, act\n[policy_definition]\np = sub, obj, act\n"
+            "[policy_effect]\ne = some(where (p.eft == allow))\n[matchers]\nm = false"
+        ),
+        "policy": "# stands in",
     }
 
     model: str = Field(default="", min_length=1)
