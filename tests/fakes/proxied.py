@@ -6,7 +6,7 @@ import socket
 import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headgate.gateway.access_log import LogRecord
 from headgate.gateway.proxy.config import ProxyConfig
@@ -235,7 +235,7 @@ class Proxied:
 
 
 @contextlib.asynccontextmanager
-async def proxied(*scripts: Script, config: ProxyConfig | None = None) -> AsyncIterator[Proxied]:
+async def proxied(*scripts: Script, config: ProxyConfig | None = None, detailed: bool = True) -> AsyncIterator[Proxied]:
     """Run a proxy before one origin per script."""
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(asyncio.sleep, 0)
@@ -243,7 +243,7 @@ async def proxied(*scripts: Script, config: ProxyConfig | None = None) -> AsyncI
         for origin in origins:
             await origin.start()
             stack.push_async_callback(origin.stop)
-        running = Proxied(origins, config or ProxyConfig())
+        running = Proxied(origins, replace(config or ProxyConfig(), detailed_errors=detailed))
         running.port = await running.server.listen_http("127.0.0.1", 0)
         stack.push_async_callback(running.server.drain, 0)
         stack.callback(running.close_clients)

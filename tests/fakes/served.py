@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from fakes.gateway_table import ORIGIN, load
@@ -262,9 +262,13 @@ async def served(
     query: Query | None = None,
     cluster: str = "",
     dialler: Dialler = UNBOUNDED,
+    detailed: bool = True,
 ) -> AsyncIterator[Served]:
-    """Serve entries over HTTP and HTTPS, in a cluster; `query` asks for the addresses of names."""
-    running = Served(config or ProxyConfig(), query, cluster, dialler)
+    """Serve entries over HTTP and HTTPS, in a cluster; `query` asks for the addresses of names.
+
+    Failures are answered with their reasons if `detailed`, as tests look at those.
+    """
+    running = Served(replace(config or ProxyConfig(), detailed_errors=detailed), query, cluster, dialler)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(asyncio.sleep, 0.01)
         if running.resolver is not None:

@@ -105,7 +105,7 @@ class Deployment:
     async def _make_gateway(self, name: str, store: Sequence[str]) -> None:
         http_port, admin_port = free_ports(2)
         ports = [f"--http-port={http_port}", f"--admin-port={admin_port}", "--http-host=127.0.0.1", "--https-port=0"]
-        await self._make(name, "gateway", [*store, *ports, "--allowed-destinations=127.0.0.0/8"])
+        await self._make(name, "gateway", [*store, *ports, "--allowed-destinations=127.0.0.0/8", "--detailed-errors"])
         self.doors[name] = Door(name, http_port, admin_port, self._folder / name / "table-default.last-good")
 
     async def _make(self, name: str, user: str, flags: Sequence[str], *, module: str = "") -> None:

@@ -46,12 +46,20 @@ def test_the_gateway_gets_ports_workers_and_log() -> None:
 
 
 def test_backends_on_loopback_are_for_manifests_where_nothing_else_was_said() -> None:
-    def allowing(options: UpOptions) -> list[str]:
-        return [flag for flag in make_plan(options, URL, BROKER).gateway.command if "destinations" in flag]
+    assert flags_with("destinations", OPTIONS) == ["--allowed-destinations=127.0.0.0/8,::1/128"]
+    said = replace(OPTIONS, environment=frozenset({"HEADGATE_ALLOWED_DESTINATIONS"}))
+    assert flags_with("destinations", said) == []
+    assert flags_with("destinations", UpOptions(kubeconfig=Path("/k"))) == []
 
-    assert allowing(OPTIONS) == ["--allowed-destinations=127.0.0.0/8,::1/128"]
-    assert allowing(replace(OPTIONS, names_destinations=True)) == []
-    assert allowing(UpOptions(kubeconfig=Path("/k"))) == []
+
+def test_answers_name_reasons_for_manifests_where_nothing_else_was_said() -> None:
+    assert flags_with("errors", OPTIONS) == ["--detailed-errors"]
+    assert flags_with("errors", replace(OPTIONS, environment=frozenset({"HEADGATE_DETAILED_ERRORS"}))) == []
+    assert flags_with("errors", UpOptions(kubeconfig=Path("/k"))) == []
+
+
+def flags_with(text: str, options: UpOptions) -> list[str]:
+    return [flag for flag in make_plan(options, URL, BROKER).gateway.command if text in flag]
 
 
 def test_one_that_is_the_only_one_waits_for_no_lease() -> None:

@@ -103,7 +103,7 @@ def up(
         store=store,
         access_log=access_log,
         log_level=log_level,
-        names_destinations="HEADGATE_ALLOWED_DESTINATIONS" in os.environ,
+        environment=frozenset(name for name in os.environ if name.startswith("HEADGATE_")),
         demo_backends=tuple(parse_demo_backend(text) for text in demo_backend),
     )
     options.check()

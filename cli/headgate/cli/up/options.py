@@ -44,8 +44,8 @@ class UpOptions:
     """Where tables are; empty: what the services' own settings say."""
     access_log: AccessLog = "combined"
     log_level: LogLevel = "info"
-    names_destinations: bool = False
-    """The environment says which denied networks routes may lead to all the same."""
+    environment: frozenset[str] = frozenset()
+    """Names of the `HEADGATE_*` variables that are set; services read them."""
     demo_backends: tuple[DemoBackend, ...] = ()
 
     def check(self) -> None:

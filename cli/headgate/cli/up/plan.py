@@ -112,5 +112,12 @@ def _gateway_flags(options: UpOptions) -> list[str]:
         f"--admin-port={options.admin_port}",
         f"--workers={options.workers}",
         f"--access-log={options.access_log}",
-        *([f"--allowed-destinations={LOOPBACK}"] if options.manifests and not options.names_destinations else []),
+        *(_development_flags(options) if options.manifests else []),
     ]
+
+
+def _development_flags(options: UpOptions) -> list[str]:
+    """Return what suits manifests on one's own machine, unless the environment says otherwise."""
+    flags = {"HEADGATE_ALLOWED_DESTINATIONS": f"--allowed-destinations={LOOPBACK}"}
+    flags["HEADGATE_DETAILED_ERRORS"] = "--detailed-errors"
+    return [flag for name, flag in flags.items() if name not in options.environment]

@@ -139,6 +139,12 @@ class GatewaySettings(StoreSettings):
         description="What becomes of request headers with an underscore in their names: drop (the default, as in "
         "nginx), allow, refuse.",
     )
+    detailed_errors: bool = Field(
+        default=_PROXY.detailed_errors,
+        description="Answer with the reason why a request failed behind the gateway (in the body, x-headgate-reason "
+        "and grpc-message), which names addresses, Services and plugins; off by default, as clients may be anybody: "
+        "they get the status, and the log the reason. `headgate up --manifests` turns it on.",
+    )
     max_connections: int | None = Field(
         default=_PROXY.max_connections,
         ge=1,
@@ -250,6 +256,7 @@ class GatewaySettings(StoreSettings):
             real_ip_header=self.real_ip_header,
             path_normalization=self.path_normalization,
             underscore_names=self.underscore_names,
+            detailed_errors=self.detailed_errors,
             max_connections=self.max_connections,
             max_connections_per_client=self.max_connections_per_client,
             min_body_rate=self.min_body_rate,

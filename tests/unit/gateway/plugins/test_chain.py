@@ -150,7 +150,7 @@ async def test_request_hook_that_raises_is_a_500_with_its_name(plugin, caplog) -
 async def test_response_hook_that_raises_makes_the_answer_a_500(where) -> None:
     response = await answered(chained((1, Broken(where))), request(), Response(200), b"body")
     assert response.status == 500
-    assert b"plugin broken failed" in (response.body or b"")
+    assert response.reason == "plugin broken failed"
 
 
 async def test_filter_that_raises_cuts_a_streaming_answer_off() -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 from pydantic import JsonValue
 
 from headgate.gateway.plugins.headers import Headers
-from headgate.gateway.proxy.errors import phrase
 from headgate.gateway.proxy.grammar import HOST, TOKEN
+from headgate.gateway.proxy.own import error_text, printable
 from headgate.gateway.proxy.paths import has_dot_segments
 
 if TYPE_CHECKING:
@@ -281,7 +281,17 @@ class Pacing:
 class Response:
     """An answer on its way to the client. What plugins change here is what the client gets."""
 
-    __slots__ = ("_source", "body", "content_length", "from_upstream", "headers", "pacing", "reason", "status")
+    __slots__ = (
+        "_source",
+        "body",
+        "content_length",
+        "from_upstream",
+        "headers",
+        "is_refusal",
+        "pacing",
+        "reason",
+        "status",
+    )
 
     def __init__(
         self,
@@ -306,6 +316,8 @@ class Response:
         """False for answers of plugins and of the gateway itself."""
         self.reason = reason
         """For the access log: why this is not the upstream's answer."""
+        self.is_refusal = False
+        """One of the gateway's own errors, whose body says no more than a client may know."""
         self.pacing: Pacing | None = None
 
     @classmethod
@@ -322,13 +334,20 @@ class Response:
 
     @classmethod
     def refusal(cls, status: int, reason: str) -> "Response":
-        """Make an answer that says why a request is not served, in the form of the gateway's own errors."""
-        shown = reason
-        if not (reason.isascii() and reason.isprintable()):
-            shown = "".join([char if " " <= char <= "~" else "?" for char in reason])
-        response = cls.text(status, f"{status} {phrase(status)}: {shown}\n", reason=reason)
-        response.headers.set("x-headgate-reason", shown)
+        """Make an answer that says why a request is not served, in the form of the gateway's own errors.
+
+        A client reads the reason where the request is at fault (4xx); otherwise `explain` has to be called.
+        """
+        response = cls.text(status, error_text(status, reason, detailed=False), reason=reason)
+        response.is_refusal = True
         return response
+
+    def explain(self) -> None:
+        """Let the client read the reason of a refusal, whatever its status. What plugins then make of it stays."""
+        if self.is_refusal:
+            self.is_refusal = False
+            self.body = error_text(self.status, self.reason, detailed=True).encode("ascii")
+            self.headers.set("x-headgate-reason", printable(self.reason))
 
     async def read_body(self, limit: int) -> bytes:
         """Return the whole body, waiting for it if need be; then it is sent from memory, without trailers.
@@ -358,6 +377,8 @@ class Response:
         self.headers = other.headers
         self.body = other.body
         self.content_length = other.content_length
+        self.reason = other.reason or self.reason
+        self.is_refusal = other.is_refusal
         self.from_upstream = other.from_upstream
         self.reason = other.reason
         self._source = other._source

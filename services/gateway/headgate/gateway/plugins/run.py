@@ -18,6 +18,7 @@ from headgate.gateway.plugins.targets import ChosenUpstream
 from headgate.gateway.proxy.errors import phrase
 from headgate.gateway.proxy.forward import Peer
 from headgate.gateway.proxy.head import AnswerHead
+from headgate.gateway.proxy.own import id_line
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.exchange import Exchange
@@ -92,16 +93,27 @@ class PluginRun:
                 return True
             self._exchange.go_on()
         elif isinstance(outcome, Response):
-            self._respond(outcome)
+            self._answer_request(outcome)
         else:
             self._await(outcome, self._after_request_hooks)
         return False
 
     def _after_request_hooks(self, response: Response | None) -> None:
         if response is not None:
-            self._respond(response)
+            self._answer_request(response)
         elif self._take_changes():
             self._exchange.go_on()
+
+    def _answer_request(self, response: Response) -> None:
+        """Answer for a plugin that took the request."""
+        exchange = self._exchange
+        exchange.request_id = self._take_id().encode("latin-1")
+        self._explain(response)
+        self._respond(response)
+
+    def _explain(self, response: Response) -> None:
+        if self._exchange.explains_errors:
+            response.explain()
 
     def _take_changes(self) -> bool:
         """Give the exchange what the hooks made of the request; False: it was answered instead."""
@@ -261,15 +273,19 @@ class PluginRun:
 
     def _send_head(self, response: Response) -> None:
         exchange = self._exchange
+        self._answer_filter = self._chain.response_filter(self._request, response)
         if response.reason:
             exchange.reason = response.reason
-        self._answer_filter = self._chain.response_filter(self._request, response)
+        # A hook may have put a refusal in the place of the answer.
+        self._explain(response)
         self._response = response
         answer = AnswerHead(response.status, 1)
-        answer.lines = b"HTTP/1.1 %d %b\r\n%b" % (
+        names_request = response.from_upstream or response.headers.has_any(b"x-request-id:")
+        answer.lines = b"HTTP/1.1 %d %b\r\n%b%b" % (
             response.status,
             phrase(response.status).encode(),
             response.headers.to_lines(),
+            b"" if names_request else id_line(exchange.request_id),
         )
         answer.has_date = response.headers.has_any(b"date:")
         answer.has_server = response.headers.has_any(b"server:")

@@ -30,6 +30,8 @@ class ProxyConfig:
     underscore_names: UnderscoreNames = "drop"
     """What becomes of request headers with `_` in their names, which CGI and WSGI cannot tell from `-`; nginx drops
     them as well."""
+    detailed_errors: bool = False
+    """Clients read why a request failed behind the gateway: addresses, Services, faults of plugins."""
     max_connections: int | None = None
     """Clients' connections open at once; more are closed as they come. None is no limit."""
     max_connections_per_client: int | None = None

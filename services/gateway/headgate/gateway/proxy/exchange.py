@@ -21,7 +21,7 @@ from headgate.gateway.proxy.deadlines import Deadlines
 from headgate.gateway.proxy.facts import RequestFacts
 from headgate.gateway.proxy.forward import Peer, forwarded_lines, forwarded_trailers, new_request_id
 from headgate.gateway.proxy.head import AnswerHead, RequestFields
-from headgate.gateway.proxy.own import own_answer
+from headgate.gateway.proxy.own import id_line, own_answer, shown_reason
 from headgate.gateway.proxy.request_body import RequestBody
 from headgate.gateway.proxy.seam import RouteTarget, UpstreamState
 from headgate.gateway.proxy.sides import ClientSide, UpstreamSide
@@ -137,6 +137,11 @@ class Exchange:
     def note_upstream(self, state: UpstreamState | None) -> None:
         """Hear of the upstream that is about to be chosen from."""
         self.attempts.note_upstream(state)
+
+    @property
+    def explains_errors(self) -> bool:
+        """Whether clients may read why a request failed behind the gateway."""
+        return self._context.config.detailed_errors
 
     @property
     def backend(self) -> str:
@@ -277,9 +282,11 @@ class Exchange:
             self.client.cut_off()
         else:
             self.status = status
-            answer, body = own_answer(status, reason, extra)
-            other = self.client.own_answer(answer, status, reason)
+            detailed = self.explains_errors
+            answer, body = own_answer(status, reason, self.request_id, extra, detailed=detailed)
+            other = self.client.own_answer(answer, status, shown_reason(status, reason, detailed=detailed))
             if other is not None:
+                other.lines += id_line(self.request_id)
                 answer, body = other, b""
             if self.run is not None:
                 self.run.own_answer(answer, body)

@@ -287,7 +287,11 @@ def lines_of(headers: HeaderList) -> bytes:
 
 
 def grpc_answer(status: int, reason: str) -> AnswerHead:
-    """Build an answer of our own as gRPC wants it: 200, with the failure as trailers in place of a body."""
+    """Build an answer of our own as gRPC wants it: 200, with the failure as trailers in place of a body.
+
+    Without a reason that a client may read the message is the phrase of the status.
+    """
+    reason = reason or phrase(status)
     answer = AnswerHead(200, 1)
     # Percent-encoded UTF-8 (grpc/doc/PROTOCOL-HTTP2.md).
     text = "".join(
