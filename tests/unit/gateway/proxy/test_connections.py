@@ -8,6 +8,7 @@ import pytest
 from fakes.proxied import OK, Conversation, Script, answering, proxied
 from fakes.waiting import until
 from headgate.gateway.proxy.config import ProxyConfig
+from headgate.gateway.proxy.downstream import ClientConnection
 from headgate.gateway.proxy.forward import Peer
 from headgate.gateway.proxy.pool import PoolRegistry
 from headgate.gateway.proxy.spec import ConnectionSpec
@@ -83,6 +84,29 @@ async def test_thousands_of_pipelined_requests_for_an_unknown_host_are_answered(
         for _ in range(3000):
             assert (await client.answer())[0].startswith(b"HTTP/1.1 404 ")
         await sending
+
+
+async def test_pipelined_requests_let_others_have_their_turn_however_often_the_loop_reads() -> None:
+    async with proxied() as proxy:
+        client = await proxy.connect()
+        await until(lambda: proxy.server.connections == 1)
+        (connection,) = proxy.server._context.connections
+        assert isinstance(connection, ClientConnection)
+        for _ in range(5):
+            connection.data_received(b"GET / HTTP/1.1\r\nHost: unknown\r\n\r\n" * 20)
+        assert connection._requests.count == 32
+        await asyncio.sleep(0)
+        assert connection._requests.count in (32, 64)
+        for _ in range(100):
+            assert (await client.answer())[0].startswith(b"HTTP/1.1 404 ")
+
+
+async def test_half_closed_client_gets_the_answers_that_wait_for_their_turn() -> None:
+    async with proxied() as proxy:
+        client = await proxy.connect()
+        await client.send(b"GET / HTTP/1.1\r\nHost: unknown\r\n\r\n" * 100)
+        client.writer.write_eof()
+        assert (await client.rest()).count(b"HTTP/1.1 404 ") == 100
 
 
 async def test_good_request_before_a_bad_one_is_answered() -> None:

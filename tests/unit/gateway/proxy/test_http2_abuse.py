@@ -9,6 +9,9 @@ import pytest
 
 from fakes.http2 import Peer, http2_client, request
 from fakes.proxied import Conversation, proxied
+from fakes.waiting import until
+from headgate.gateway.proxy.downstream import ClientConnection
+from headgate.gateway.proxy.http2.server import Http2Connection
 
 ENHANCE_YOUR_CALM = 11
 MANY = 1500
@@ -37,6 +40,13 @@ def set_often(client: Peer) -> None:
 
 def prioritize(client: Peer) -> None:
     client.frames(*[frames.PriorityFrame(1, depends_on=3, stream_weight=1, exclusive=False)] * MANY)
+
+
+def set_much(client: Peer) -> None:
+    """CVE-2020-11080: each entry would move the windows of all streams."""
+    entry = (4).to_bytes(2, "big") + (65_535).to_bytes(4, "big")
+    frame = (len(entry) * 2700).to_bytes(3, "big") + b"\4\0" + bytes(4) + entry * 2700
+    client.writer.write(frame * 100)
 
 
 def acknowledge(client: Peer) -> None:
@@ -103,6 +113,7 @@ ATTACKS: list[tuple[Callable[[Peer], None], set[int]]] = [
     (reset_rapidly, {ENHANCE_YOUR_CALM}),
     (ping, {ENHANCE_YOUR_CALM}),
     (set_often, {ENHANCE_YOUR_CALM}),
+    (set_much, {ENHANCE_YOUR_CALM}),
     (prioritize, {ENHANCE_YOUR_CALM}),
     (acknowledge, {ENHANCE_YOUR_CALM}),
     (send_nothing, {ENHANCE_YOUR_CALM}),
@@ -179,3 +190,36 @@ async def test_no_table_is_kept_for_a_client_that_would_like_a_large_one() -> No
         for _ in range(2):
             assert (await client.fetch(request())).status == 200
         assert client.h2.decoder.header_table_size == 0
+
+
+async def test_a_neighbour_is_served_between_the_frames_of_a_flood() -> None:
+    async with proxied() as proxy, http2_client(proxy.port) as client:
+        await client.fetch(request())
+        (flooded,) = proxy.server._context.connections
+        assert isinstance(flooded, Http2Connection)
+        neighbour = await proxy.connect()
+        await until(lambda: proxy.server.connections == 2)
+        (other,) = proxy.server._context.connections - {flooded}
+        assert isinstance(other, ClientConnection)
+        flooded.data_received(frames.PingFrame(0, opaque_data=b"12345678").serialize() * 900)
+        assert flooded.yields
+        other.data_received(b"GET / HTTP/1.1\r\nHost: unknown\r\n\r\n")
+        assert (await neighbour.answer())[0].startswith(b"HTTP/1.1 404 ")
+        turns = 0
+        while flooded.yields:
+            await asyncio.sleep(0)
+            turns += 1
+        assert turns > 1, "the neighbour was answered while frames of the flood waited"
+        assert (await client.fetch(request())).status == 200, "and the connection goes on behind them"
+
+
+async def test_a_connection_that_closes_while_frames_wait_reads_none_of_them() -> None:
+    async with proxied() as proxy, http2_client(proxy.port) as client:
+        await client.fetch(request())
+        (flooded,) = proxy.server._context.connections
+        assert isinstance(flooded, Http2Connection)
+        flooded.data_received(frames.PingFrame(0, opaque_data=b"12345678").serialize() * 500)
+        taken = flooded._control._left
+        flooded.close()
+        await until(lambda: not proxy.server.connections)
+        assert flooded._control._left == taken

@@ -53,8 +53,16 @@ class Recorded(Session):
     def take_goaway(self, last_stream_id: int, code: int) -> None:
         self.told.append(("goaway", last_stream_id, code))
 
-    def take_control(self) -> None:
-        self.told.append(("control",))
+    def take_control(self, count: int = 1) -> None:
+        self.told.append(("control", count) if count > 1 else ("control",))
+
+
+def read(session: Session, data: bytes) -> None:
+    """Have a session read all frames, in as many turns as it takes."""
+    session.receive(data)
+    while session.yields:
+        session.begin_turn()
+        session.receive(b"")
 
 
 def frame(kind: int, flags: int, stream_id: int, payload: bytes = b"") -> bytes:
@@ -174,10 +182,10 @@ CONNECTION_FAULTS: dict[str, tuple[bytes, int]] = {
 def feed(session: Session, data: bytes) -> None:
     """Feed; `over` between frames stands for the end of our answer on stream 1."""
     before, _, behind = data.partition(b"over")
-    session.receive(before)
+    read(session, before)
     if behind:
         del session.flows[1]
-        session.receive(behind)
+        read(session, behind)
 
 
 @pytest.mark.parametrize(("data", "code"), CONNECTION_FAULTS.values(), ids=CONNECTION_FAULTS)
@@ -261,7 +269,7 @@ def test_more_than_the_window_of_the_connection_ends_it() -> None:
     session.receive(GREETING + POST)
     session.write_reset(1, 0)
     with pytest.raises(ConnectionFault) as raised:
-        session.receive(frame(http2.DATA, 0, 1, bytes(16_384)) * 257)
+        read(session, frame(http2.DATA, 0, 1, bytes(16_384)) * 257)
     assert raised.value.code == http2.FLOW_CONTROL_ERROR
 
 
@@ -322,3 +330,46 @@ def test_a_head_of_any_length_is_sent_in_frames_that_are_allowed() -> None:
         assert all(kind == http2.CONTINUATION for kind, _ in kinds[1:])
         assert [bool(flags & http2.END_HEADERS) for _, flags in kinds] == [False] * (len(kinds) - 1) + [True]
         assert kinds[0][1] & http2.END_STREAM
+
+
+def test_more_settings_than_32_in_a_frame_are_too_many() -> None:
+    """CVE-2020-11080: each could move the windows of all streams."""
+    session = Recorded()
+    pair = http2.INITIAL_WINDOW_SIZE.to_bytes(2, "big") + bytes(4)
+    session.receive(GREETING + frame(http2.SETTINGS, 0, 0, pair * 32))
+    with pytest.raises(ConnectionFault) as fault:
+        session.receive(frame(http2.SETTINGS, 0, 0, pair * 33))
+    assert fault.value.code == http2.ENHANCE_YOUR_CALM
+
+
+def test_settings_are_counted_by_entry() -> None:
+    session = Recorded()
+    pair = http2.INITIAL_WINDOW_SIZE.to_bytes(2, "big") + bytes(4)
+    session.receive(GREETING + frame(http2.SETTINGS, 0, 0, pair * 32))
+    assert session.told[-2:] == [("control", 32), ("settings",)]
+
+
+def test_windows_move_once_by_what_a_frame_says_last() -> None:
+    session = Recorded()
+    session.receive(GREETING + POST)
+    session.flows[1].window -= 1000
+    largest, last = 2**31 - 1, 5000
+    pairs = [http2.INITIAL_WINDOW_SIZE.to_bytes(2, "big") + size.to_bytes(4, "big") for size in (0, largest, last)]
+    session.receive(frame(http2.SETTINGS, 0, 0, b"".join(pairs)))
+    assert (session.peer_window, session.flows[1].window) == (last, last - 1000)
+
+
+def test_frames_beyond_those_of_a_turn_wait() -> None:
+    session = Recorded()
+    many = _source.FRAMES_AT_ONCE
+    session.receive(GREETING)
+    session.told.clear()
+    session.receive(window(0, 1) * (many + 10))
+    assert session.yields
+    assert len(session.told) == many - 1, "and one of the greeting"
+    session.receive(window(0, 1))
+    assert len(session.told) == many - 1
+    session.begin_turn()
+    session.receive(b"")
+    assert not session.yields
+    assert len(session.told) == many + 11

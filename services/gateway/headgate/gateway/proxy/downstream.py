@@ -26,7 +26,7 @@ _ALLOWED: Final = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
 _REFUSED_METHODS: Final = frozenset({b"CONNECT", b"TRACE"})
 _QUESTION_MARK: Final = 0x3F
 _BURST: Final = 32
-"""Pipelined requests taken in a row before other connections get their turn."""
+"""Pipelined requests taken in one turn of the event loop, however often it reads, before others have theirs."""
 _NO_FIELDS: Final = RequestFields()
 
 
@@ -60,7 +60,10 @@ class ClientConnection(ClientSide):
         "_reading_paused",
         "_requests",
         "_scheme",
+        "_taken",
+        "_turn",
         "_until_close",
+        "_waits_for_turn",
         "_wants_close",
         "state",
         "transport",
@@ -76,6 +79,12 @@ class ClientConnection(ClientSide):
         self._exchange = Exchange(self, context)
         self._requests = RequestReader(context.config, context.rules, may_be_http2=scheme == b"http")
         self._processing = False
+        self._turn = -1
+        """That of the event loop in which a request was read last."""
+        self._taken = 0
+        """Requests read in it."""
+        self._waits_for_turn = False
+        """Requests that are here are read in a later turn."""
         self._reading_paused = False
         self._eof = False
         self._idle_until = 0.0
@@ -165,7 +174,10 @@ class ClientConnection(ClientSide):
         if self.state == _TUNNEL:
             self._exchange.end_tunnel()
             return self._scheme == b"http"
-        return self.state == _ANSWERING and self._scheme == b"http"
+        if self.state == _HEAD:
+            # The loop closes now, before the end of the turn: answers that were given in it go first.
+            self.transport.flush()
+        return (self.state == _ANSWERING or self._waits_for_turn) and self._scheme == b"http"
 
     def pause_writing(self) -> None:
         """Stop taking the answer from the upstream."""
@@ -187,21 +199,41 @@ class ClientConnection(ClientSide):
 
     def _process(self) -> None:
         """Read requests from the buffer as long as each is answered at once."""
-        if self._processing:
+        if self._processing or self._waits_for_turn:
             return
         self._processing = True
+        # Answers that are given at once are written, so that the next turn has another number.
+        turn = self._context.outbox.turn
+        if turn != self._turn:
+            self._turn, self._taken = turn, 0
         try:
-            for _ in range(_BURST):
-                if self.state != _HEAD or self.write_paused or not self._read_head():
+            while self.state == _HEAD and not self.write_paused:
+                if self._taken >= _BURST:
+                    self._wait_for_turn()
                     break
-            else:
-                asyncio.get_running_loop().call_soon(self._process)
+                if not self._read_head():
+                    break
+                self._taken += 1
         except BadMessage as bad:
             self._refuse(bad)
         finally:
             self._processing = False
-        if self._eof and self.state == _HEAD:
+        if self._eof and self.state == _HEAD and not self._waits_for_turn:
             self.transport.close()
+
+    def _wait_for_turn(self) -> None:
+        """Let other connections go first."""
+        self._waits_for_turn = True
+        self.update_reading()
+        asyncio.get_running_loop().call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        """Go on reading requests."""
+        self._waits_for_turn = False
+        self._taken = 0
+        if self.state == _HEAD:
+            self.update_reading()
+            self._process()
 
     def _read_head(self) -> bool:
         """Read one request's head and start it; False: more bytes are needed."""
@@ -266,8 +298,8 @@ class ClientConnection(ClientSide):
         elif self.state == _ANSWERING:
             pause = self._requests.pending > self._context.config.max_pipelined
         elif self.state == _HEAD:
-            # Who does not read answers gets no more of them.
-            pause = self.write_paused
+            # A client that does not read answers gets no more of them.
+            pause = self.write_paused or self._waits_for_turn
         else:
             pause = False
         if pause is not self._reading_paused and not self.transport.is_closing():

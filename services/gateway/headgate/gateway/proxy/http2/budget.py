@@ -35,7 +35,7 @@ RESETS: Final[tuple[float, ...]] = (1000.0, 33.0)
 """Streams reset by the client, or by us for what the client did wrong (CVE-2023-44487, CVE-2025-8671): burst, a
 second."""
 CONTROL: Final[tuple[float, ...]] = (1000.0, 100.0)
-"""PING, SETTINGS, PRIORITY and empty DATA frames, refused streams, and whatever else h2 answers by itself."""
+"""PING, PRIORITY and empty DATA frames, entries of SETTINGS, refused streams, and whatever else h2 answers."""
 WINDOW_UPDATES_PER_FRAME: Final = 10
 """WINDOW_UPDATE frames that a DATA frame of ours allows for, Envoy's number; those beyond are counted as control
 frames."""

@@ -138,7 +138,7 @@ class UpstreamLink(Link):
             stream.take_reset(code)
         self.rest()
 
-    def take_control(self) -> None:
+    def take_control(self, count: int = 1) -> None:
         """Endpoints are trusted with such."""
 
     def take_settings(self) -> None:

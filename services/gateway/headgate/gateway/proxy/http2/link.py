@@ -30,6 +30,7 @@ class Link(Session):
         "_flushing",
         "_has_sent_block",
         "_outbox",
+        "_waits_for_turn",
         "closed",
         "config",
         "frames",
@@ -48,6 +49,8 @@ class Link(Session):
         """DATA frames sent."""
         self._flushing = False
         self._has_sent_block = False
+        self._waits_for_turn = False
+        """Frames that are here are read in a later turn of the event loop."""
 
     def start(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport, and send our settings."""
@@ -83,6 +86,22 @@ class Link(Session):
         if not self.is_closed():
             self.return_connection_window()
             self.flush()
+            if self.yields and not self._waits_for_turn:
+                self._wait_for_turn()
+
+    def _wait_for_turn(self) -> None:
+        """Let other connections go first: a peer that sends fast would have its frames read until it stops."""
+        self._waits_for_turn = True
+        self.transport.pause_reading()
+        asyncio.get_running_loop().call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        """Go on reading."""
+        self._waits_for_turn = False
+        self.begin_turn()
+        self.data_received(b"")
+        if not self._waits_for_turn and not self.closed:
+            self.transport.resume_reading()
 
     def eof_received(self) -> bool:
         """Close, as HTTP/2 knows no half-closed connections."""

@@ -351,10 +351,10 @@ class Http2Connection(Link):
 
     # Abuse
 
-    def take_control(self) -> None:
+    def take_control(self, count: int = 1) -> None:
         """Count what the client made us do beside requests."""
         unread = self.transport.get_write_buffer_size()
-        if not self._control.take() or unread > 16 * self.config.buffer_high:
+        if not self._control.take(count) or unread > 16 * self.config.buffer_high:
             self._calm_down()
 
     def _spend_reset(self) -> None:

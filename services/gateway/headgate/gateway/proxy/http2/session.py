@@ -47,6 +47,10 @@ _LARGEST_WINDOW: Final = 2**31 - 1
 _LARGEST_FRAME_SIZE: Final = 2**24 - 1
 _MAX_CONTINUATIONS: Final = 64
 _REMEMBERED_RESETS: Final = 1024
+_MAX_SETTINGS: Final = 32
+"""In one frame; as nghttp2 has it since CVE-2020-11080."""
+FRAMES_AT_ONCE: Final = 64
+"""Read before others have a turn; frames are of 16 KiB at most, and a head is the dearest."""
 
 
 class ConnectionFault(Exception):
@@ -69,6 +73,7 @@ class Session:
         "_depends_on_itself",
         "_expects_preface",
         "_expects_settings",
+        "_frames_left",
         "_inbound_room",
         "_is_client",
         "_recent_resets",
@@ -106,7 +111,9 @@ class Session:
         """Bytes that came, for which the connection's window was not opened again yet."""
         self._decoder = Decoder(max_list)
         self._rest = b""
-        """The beginning of a frame."""
+        """The beginning of a frame, or frames that were not read yet."""
+        self._frames_left = FRAMES_AT_ONCE
+        """Frames that may be read before others have a turn."""
         self._written: list[bytes] = []
         self._expects_preface = not is_client
         self._expects_settings = True
@@ -158,8 +165,8 @@ class Session:
         """Note that the peer will close, and serve no stream beyond that."""
         raise NotImplementedError
 
-    def take_control(self) -> None:
-        """Note a frame that made work without being a part of a request."""
+    def take_control(self, count: int = 1) -> None:
+        """Note a frame that made work without being a part of a request; `count` is how much."""
         raise NotImplementedError
 
     # Writing
@@ -235,8 +242,17 @@ class Session:
 
     # Reading
 
+    @property
+    def yields(self) -> bool:
+        """Whether frames wait until others have had a turn, after which `begin_turn` has to follow."""
+        return not self._frames_left and len(self._rest) > 0
+
+    def begin_turn(self) -> None:
+        """Let as many frames be read again as one turn may have."""
+        self._frames_left = FRAMES_AT_ONCE
+
     def receive(self, data: bytes) -> None:
-        """Take bytes from the peer; raises ConnectionFault."""
+        """Take bytes from the peer, and read the frames that this turn may have; raises ConnectionFault."""
         if self._rest:
             data = self._rest + data
             self._rest = b""
@@ -249,7 +265,7 @@ class Session:
                 return
             self._expects_preface = False
             at = 24
-        while end - at >= 9:
+        while end - at >= 9 and self._frames_left:
             size = data[at] << 16 | data[at + 1] << 8 | data[at + 2]
             if size > FRAME_SIZE:
                 raise ConnectionFault(FRAME_SIZE_ERROR, "a frame that is too large")
@@ -257,6 +273,7 @@ class Session:
             if after > end:
                 break
             stream_id = (data[at + 5] & 0x7F) << 24 | data[at + 6] << 16 | data[at + 7] << 8 | data[at + 8]
+            self._frames_left -= 1
             self._take_frame(data[at + 3], data[at + 4], stream_id, data, at + 9, after)
             at = after
             if self.is_closed():
@@ -491,23 +508,31 @@ class Session:
         if flags & ACK:
             self.take_control()
             return
+        count = len(payload) // 6
+        if count > _MAX_SETTINGS:
+            raise ConnectionFault(ENHANCE_YOUR_CALM, f"more than {_MAX_SETTINGS} settings in a frame")
+        window = self.peer_window
         for at in range(0, len(payload), 6):
             number = int.from_bytes(payload[at : at + 2], "big")
             self._take_setting(number, int.from_bytes(payload[at + 2 : at + 6], "big"))
+        if self.peer_window != window:
+            self._move_windows(self.peer_window - window)
         self._write(SETTINGS, ACK, 0, b"")
-        self.take_control()
+        self.take_control(max(1, count))
         self.take_settings()
+
+    def _move_windows(self, change: int) -> None:
+        """Make the windows of open streams larger or smaller, as the peer's window for new ones was (section 6.9.2)."""
+        for flow in self.flows.values():
+            flow.window += change
+            if flow.window > _LARGEST_WINDOW:
+                raise ConnectionFault(FLOW_CONTROL_ERROR, "an initial window that is too large")
 
     def _take_setting(self, number: int, value: int) -> None:
         if number == INITIAL_WINDOW_SIZE:
             if value > _LARGEST_WINDOW:
                 raise ConnectionFault(FLOW_CONTROL_ERROR, "an initial window that is too large")
-            change = value - self.peer_window
             self.peer_window = value
-            for flow in self.flows.values():
-                flow.window += change
-                if flow.window > _LARGEST_WINDOW:
-                    raise ConnectionFault(FLOW_CONTROL_ERROR, "an initial window that is too large")
         elif number == MAX_FRAME_SIZE:
             if not FRAME_SIZE <= value <= _LARGEST_FRAME_SIZE:
                 raise ConnectionFault(PROTOCOL_ERROR, "a frame size out of range")
