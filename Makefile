@@ -10,7 +10,7 @@ BESIDE := -n 4 --dist loadfile
 HOT    := $(shell find services/gateway/headgate/gateway -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help install accelerate up stack stack-down stack-test test cluster-test soak check crds manifests validate format lock bench clean
+.PHONY: help install accelerate up stack stack-down stack-test test cluster-test soak shortage check crds manifests validate format lock bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ cluster-test: $(ENGINE) ## Run tests on the cluster that KUBECONFIG names, in na
 
 soak: $(ENGINE) ## Break everything at random for MINUTES=20 while it serves; SEED=... draws the same faults again
 	FAULT_MINUTES=$(or $(MINUTES),20) FAULT_SEED=$(SEED) $(BIN)/pytest tests/faults/soak.py $(if $(SHAPE),-k $(SHAPE)) -s
+
+shortage: $(ENGINE) ## Take CPU from everything but the gateways: SHARE=0.1 of a core each, INGRESSES=10000
+	INGRESSES=$(INGRESSES) SHARE=$(SHARE) $(BIN)/pytest tests/faults/shortage.py -s
 
 check: $(STAMP) ## Everything that is checked without running: format, lint, types, layers, spelling, licences
 	$(BIN)/ruff format --check .

@@ -5,8 +5,10 @@ from typing import Any
 JsonObject = dict[str, Any]
 
 
-def ingress(name: str, host: str = "", *, namespace: str = "default", **metadata: Any) -> JsonObject:
-    backend = {"service": {"name": "web", "port": {"number": 80}}}
+def ingress(
+    name: str, host: str = "", *, namespace: str = "default", service: str = "web", **metadata: Any
+) -> JsonObject:
+    backend = {"service": {"name": service, "port": {"number": 80}}}
     paths = [{"path": "/", "pathType": "Prefix", "backend": backend}]
     return {
         "apiVersion": "networking.k8s.io/v1",

@@ -76,6 +76,12 @@ class ServiceProcess:
     def is_running(self) -> bool:
         return self._process is not None and self._process.returncode is None
 
+    @property
+    def pid(self) -> int:
+        """Of the process of now, or of the last one."""
+        assert self._process is not None
+        return self._process.pid
+
     async def start(self) -> None:
         """Start it; it prints into `output.log` in its folder."""
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.common.election import Election, Timing
+from headgate.common.election import IMPATIENCE, LONGEST, Election, Pace, Timing
 from headgate.common.leases import Lease, StoredLease
 
 TIMING = Timing(duration_s=15.0, renew_deadline_s=10.0, retry_s=2.0)
@@ -173,6 +173,52 @@ def test_one_that_waits_looks_again_with_jitter_or_when_the_lease_is_free() -> N
 def test_numbers_that_would_let_two_lead_are_refused(numbers: tuple[float, float, float], words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
         Timing(*numbers)
+
+
+def test_a_slow_holder_writes_a_longer_duration_and_relies_on_it_in_proportion() -> None:
+    election, stored = Election("one", TIMING), None
+    for count, began_s in enumerate((0.0, 12.0, 24.0)):  # each later than the renewal deadline
+        election.observe(stored, began_s)
+        lease = bid(election, began_s)
+        assert lease is not None
+        stored = StoredLease(lease, str(count))
+        election.won(stored, began_s, began_s + 0.1)
+    assert stored is not None
+    stretch = stored.lease.duration_s / TIMING.duration_s
+    assert 3.0 <= stretch <= LONGEST
+    assert election.is_leader(24.0 + TIMING.renew_deadline_s * stretch - 0.01)
+    assert not election.is_leader(24.0 + TIMING.renew_deadline_s * stretch)
+
+
+def test_a_holder_that_is_fast_again_comes_back_to_the_planned_times() -> None:
+    pace = Pace(TIMING)
+    pace.renewed_after(100.0)
+    assert pace.stretch == LONGEST
+    for _ in range(60):
+        pace.renewed_after(TIMING.retry_s)
+    assert pace.stretch == 1.0
+
+
+def test_a_lease_lost_to_another_is_held_for_longer_the_next_time() -> None:
+    election = Election("one", TIMING)
+    lease = bid(election, 0.0)
+    assert lease is not None
+    election.won(StoredLease(lease, "1"), 0.0, 0.1)
+    election.observe(StoredLease(lease.model_copy(update={"holder": "other"}), "2"), 5.0)
+    again = bid(election, 60.0)
+    assert again is not None
+    assert again.duration_s == TIMING.duration_s * IMPATIENCE
+
+
+def test_a_board_that_was_away_is_no_slowness_of_the_holder() -> None:
+    election = Election("one", TIMING)
+    lease = bid(election, 0.0)
+    assert lease is not None
+    election.won(StoredLease(lease, "1"), 0.0, 0.1)
+    election.board_was_away()
+    again = bid(election, 60.0)
+    assert again is not None
+    assert again.duration_s == TIMING.duration_s
 
 
 class Candidate:

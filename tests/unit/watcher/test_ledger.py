@@ -53,6 +53,21 @@ def test_what_could_not_be_sent_comes_first_again() -> None:
     assert ledger.take() == [ref("x"), ref("z")]
 
 
+def test_what_was_handed_out_is_pending_until_it_is_settled() -> None:
+    ledger = Ledger([SERVICE])
+    ledger.want(ref("x"), wanted("1"))
+    assert ledger.take() == [ref("x")]
+    assert (ledger.pending, ledger.pending_since) == (1, NOW)
+    ledger.settle(ref("x"))
+    assert (ledger.pending, ledger.pending_since) == (0, None)
+
+
+def test_a_deletion_that_was_removed_from_the_log_is_no_loss() -> None:
+    ledger = Ledger([SERVICE])
+    ledger.load({ref("x"): LoggedObject("u", "1", True, 5)})
+    assert not ledger.load({})
+
+
 def test_a_log_that_lost_anything_is_told() -> None:
     ledger = Ledger([SERVICE])
     full = {ref("x"): LoggedObject("u", "1", False, 5)}

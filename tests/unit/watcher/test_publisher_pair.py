@@ -14,7 +14,7 @@ from fakes.leadership import Seat
 from fakes.publishing import ObservedLog, Publishing, publishing, service
 from fakes.waiting import until
 from headgate.common.deltas import ClusterAnnouncement, Delta, Operation, SyncMarker
-from headgate.common.resources import SERVICE, ResourceKind
+from headgate.common.resources import SERVICE, ObjectRef, ResourceKind
 from headgate.watcher import publisher as publisher_module
 
 
@@ -352,6 +352,10 @@ def _check_history(appended: list[Delta], cluster: Cluster) -> None:
         said[name] = version
 
 
+def log_ref(name: str) -> ObjectRef:
+    return ObjectRef("a", SERVICE.group, SERVICE.resource, "default", name)
+
+
 def _ports(log: ObservedLog) -> dict[str, int]:
     """Name to port of what is there, as far as the log says."""
     deltas = [message for _, message, _ in log._messages.values() if isinstance(message, Delta) and message.object]
@@ -360,6 +364,7 @@ def _ports(log: ObservedLog) -> dict[str, int]:
 
 async def test_one_that_follows_does_not_remember_deletions_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publisher_module, "KEEP_DELETIONS", timedelta(0))
+    monkeypatch.setattr(publisher_module, "FOLLOW_S", 0.01)
     log = ObservedLog()
     async with watcher(log) as one:
         one.sees()
@@ -369,4 +374,36 @@ async def test_one_that_follows_does_not_remember_deletions_for_ever(monkeypatch
         one.publishing.source.apply(service("last", "3"))
         await one.until_taken_in("last")
         ledger = one.publishing.publisher._ledger
-        assert (len(ledger._gone), ledger.pending) == (0, 0)
+        await until(lambda: (len(ledger._gone), ledger.pending) == (0, 1))
+
+
+async def test_one_that_follows_counts_what_it_saw_until_the_other_published_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(publisher_module, "FOLLOW_S", 0.01)
+    async with pair() as (log, one, other):
+        for each in (one, other):
+            each.sees(service("x", "1"))
+        await until(lambda: len(log.appended) == 1)
+        await until(lambda: other.publishing.publisher.unpublished_since is None)
+        other.publishing.source.apply(service("x", "2", port=81))
+        await until(lambda: other.publishing.publisher._ledger.pending == 1)
+        await settle()
+        assert other.publishing.publisher.unpublished_since is not None
+        one.publishing.source.apply(service("x", "2", port=81))
+        await until(lambda: other.publishing.publisher._ledger.pending == 0)
+
+
+async def test_changes_are_counted_from_when_they_are_seen_and_while_the_log_is_away() -> None:
+    log = ObservedLog()
+    log.is_away = True
+    async with watcher(log, is_leader=True) as one:
+        one.sees(service("x", "1"), service("z", "1"))
+        await one.until_taken_in("x", "z")
+        publisher = one.publishing.publisher
+        since = publisher.unpublished_since
+        one.publishing.source.apply(service("x", "2", port=81))  # newer, and waiting since the first change
+        await until(lambda: publisher._ledger.wanted(log_ref("x")).version == "2")
+        assert (publisher._ledger.pending, publisher.unpublished_since) == (2, since)
+        log.is_away = False
+        await until(lambda: publisher.unpublished_since is None)

@@ -27,7 +27,7 @@ from prometheus_client import Counter, Gauge
 from headgate.common.bus_requests import Requests
 from headgate.common.errors import SettingsError, StoreUnavailable
 from headgate.common.nats_access import NatsAccess, TlsFiles
-from headgate.common.nats_client import PARTING_S, TlsClient, close_client, explain, reason_of
+from headgate.common.nats_client import PARTING_S, PatientClient, TlsClient, close_client, explain, reason_of
 from headgate.common.tasks import cancel, heed_cancellation
 
 _log = logging.getLogger(__name__)
@@ -208,7 +208,7 @@ class Bus:
 
     async def _make_client(self) -> None:
         self._requests.end()
-        client = TlsClient() if self._tls else Client()
+        client = TlsClient() if self._tls else PatientClient()
         self._client, self._js, self._requests = client, client.jetstream(), Requests(client)
         self._wait_s = _FIRST_WAIT_S
 

@@ -6,7 +6,9 @@ less. So two believe that they hold it only if a clock runs wrong or a process s
 clock and acting: a lease says who should do the work, it does not keep two from doing it. What must not happen twice
 is guarded where it is written, by a compare-and-set.
 
-Two rules are our own. A process that is started again finds a lease of its own name, and need not sit out all of its
+Three rules are our own. A holder that is slow, as on a machine without CPU to spare, writes a longer duration into its
+lease and relies on it for longer in proportion (`Pace`): a lease that is lost to one's own slowness costs those who
+are slow the most work. A process that is started again finds a lease of its own name, and need not sit out all of its
 duration: a namesake that lived would renew it. And one that is not ready to do the work leaves a free lease for a while
 to one that is.
 """
@@ -20,6 +22,11 @@ JITTER = 0.2
 """Waits between two attempts are up to this much longer, so that candidates do not act in step (client-go)."""
 NAMESAKE_RENEWALS = 3
 """A lease of our name that misses so many renewals is one of our own from before a restart."""
+LONGEST = 5.0
+"""Times of a lease are stretched up to this much where things take long."""
+EASE = 0.97
+"""What is left of it after a renewal that came in time: some 50 of them until all is as planned."""
+IMPATIENCE = 1.5
 _NEVER = float("-inf")
 
 
@@ -54,6 +61,34 @@ class Timing:
             )
 
 
+class Pace:
+    """How much longer than planned things take in this process and on the way to the lease; 1 where all goes well."""
+
+    def __init__(self, timing: Timing) -> None:
+        """Expect things to go as planned."""
+        self._tolerated_s = max(timing.retry_s * (1 + JITTER), timing.renew_deadline_s / 3)
+        self.stretch = 1.0
+        """Of the lease's times."""
+        self.patience = 1.0
+        """Of one attempt."""
+
+    def renewed_after(self, gap_s: float) -> None:
+        """Take in how long after the one before a renewal began."""
+        self.stretch = min(LONGEST, max(1.0, gap_s / self._tolerated_s, self.stretch * EASE))
+
+    def lost(self) -> None:
+        """Take in that the lease went to another one although this process works."""
+        self.stretch = min(LONGEST, self.stretch * IMPATIENCE)
+
+    def timed_out(self) -> None:
+        """Take in that an attempt was not answered in time."""
+        self.patience = min(LONGEST, self.patience * IMPATIENCE)
+
+    def answered(self) -> None:
+        """Take in that one was."""
+        self.patience = 1.0
+
+
 class Election:
     """What one process knows of one lease. Times named `now` are seconds of one monotonic clock."""
 
@@ -65,6 +100,10 @@ class Election:
         self._seen_at = _NEVER
         self._bid_at: datetime | None = None
         self._held_until = _NEVER
+        self._renewed_at: float | None = None
+        """When the last renewal began, unless the board was away since."""
+        self._bid_stretch = 1.0
+        self.pace = Pace(timing)
 
     @property
     def stored(self) -> StoredLease | None:
@@ -83,10 +122,17 @@ class Election:
 
     def observe(self, stored: StoredLease | None, now: float) -> None:
         """Take in the lease as just read."""
+        was_ours = self.is_ours
         if stored != self._stored:
             self._stored, self._seen_at = stored, now
         if not self.is_ours:
-            self._held_until = _NEVER
+            self._held_until, self._renewed_at = _NEVER, None
+            if was_ours and stored is not None:
+                self.pace.lost()
+
+    def board_was_away(self) -> None:
+        """Take in that a renewal failed for no reason of ours: the time until the next one tells nothing of us."""
+        self._renewed_at = None
 
     def bid(self, now: float, wall: datetime, *, is_ready: bool) -> Lease | None:
         """Return what to write to take or to renew the lease; None: it is somebody else's for now.
@@ -100,10 +146,13 @@ class Election:
             if now < self.free_at(is_ready=is_ready):
                 return None
             self._bid_at = wall
+        elif self._renewed_at is not None:
+            self.pace.renewed_after(now - self._renewed_at)
+        self._bid_stretch = self.pace.stretch
         before = self._stored.lease if self._stored else None
         return Lease(
             holder=self._identity,
-            duration_s=self._timing.duration_s,
+            duration_s=self._timing.duration_s * self._bid_stretch,
             acquired_at=self._bid_at or wall,
             renewed_at=wall,
             transitions=0 if before is None else before.transitions + (not self.is_ours),
@@ -122,14 +171,21 @@ class Election:
     def won(self, stored: StoredLease, began_at: float, now: float) -> None:
         """Take in that a bid was written; `began_at` is when writing began."""
         self.observe(stored, now)
-        self._held_until = began_at + self._timing.renew_deadline_s
+        self._held_until = began_at + self._timing.renew_deadline_s * self._bid_stretch
+        self._renewed_at = began_at
 
     def resign(self, wall: datetime) -> Lease | None:
         """Return what to write to give the lease back; None: it is not ours. It is not relied on from now on."""
-        self._held_until = _NEVER
+        self._held_until, self._renewed_at = _NEVER, None
         if not self.is_ours or self._stored is None:
             return None
         return self._stored.lease.model_copy(update={"holder": "", "renewed_at": wall})
+
+    def attempt_s(self, now: float) -> float:
+        """Return for how long an attempt may take: longer after some that took too long, never past the lease."""
+        planned_s = self._timing.renew_deadline_s / 2
+        patient_s = planned_s * self.pace.patience
+        return min(patient_s, max(planned_s, self._held_until - now)) if self.is_leader(now) else patient_s
 
     def next_look_at(self, now: float, jitter: float, *, is_ready: bool) -> float:
         """Return when to try again: after the retry period, or when the lease becomes free or is lost before that.

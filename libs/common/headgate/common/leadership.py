@@ -162,15 +162,20 @@ class Elector:
 
     async def _attempt(self) -> None:
         try:
-            async with asyncio.timeout(self._timing.renew_deadline_s / 2):
+            async with asyncio.timeout(self._election.attempt_s(self._clock())):
                 await self._take_or_renew()
         except Conflict as error:
             _log.debug("somebody else wrote the lease", extra={"lease": self._name, "reason": str(error)})
         except NotPermitted as error:
             self._lead_unguarded(str(error))
-        except (StoreError, TimeoutError) as error:
-            self._complain(str(error) or "no answer in time")
+        except StoreError as error:
+            self._election.board_was_away()
+            self._complain(str(error))
+        except TimeoutError:
+            self._election.pace.timed_out()
+            self._complain("no answer in time")
         else:
+            self._election.pace.answered()
             self._is_unguarded, self._complaint = False, ""
 
     async def _take_or_renew(self) -> None:

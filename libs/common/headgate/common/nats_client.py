@@ -1,4 +1,6 @@
-"""What nats-py's client lacks: it insists on TLS, ends when it is closed, and explains why it does not connect."""
+"""What nats-py's client lacks: it insists on TLS, bears a server that has much to say, ends when it is closed, and
+explains why it does not connect.
+"""
 
 import asyncio
 import logging
@@ -28,7 +30,22 @@ class Unencrypted(nats.errors.Error):
     """A server that does not ask for TLS, where the settings do."""
 
 
-class TlsClient(Client):
+class PatientClient(Client):
+    """nats-py gives up a connection on which PONG is late, also while it reads what the server sent before it.
+
+    A process with little CPU reads a large log for longer than a few PINGs: whatever comes is a sign of life.
+    """
+
+    _heard = 0
+
+    async def _send_ping(self, future: "asyncio.Future[bool] | None" = None) -> None:
+        if self.stats["in_msgs"] != self._heard:
+            self._heard = self.stats["in_msgs"]
+            self._pings_outstanding = min(1, self._pings_outstanding)
+        await super()._send_ping(future)
+
+
+class TlsClient(PatientClient):
     """nats-py leaves it to the server whether there is TLS; this one says nothing to a server that wants none."""
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:

@@ -96,9 +96,9 @@ class Watcher:
                 leadership=self._leadership,
                 relist=self._relist,
             )
-            compare = self._publisher.compare_with_log
-            bus.on_reconnect(compare)
-            work = [self._publisher.run(), self._write_statuses(stores), heed_resync(bus, compare)]
+            bus.on_reconnect(self._publisher.compare_with_log)
+            resync = heed_resync(bus, self._publisher.compare_with_all_of_log)
+            work = [self._publisher.run(), self._write_statuses(stores), resync]
             work += self._admission(context, bus, recipients)
             await run_together(self._leadership.run(), *work)
         finally:

@@ -67,12 +67,20 @@ class Ledger:
         self._gone: dict[ObjectRef, Gone] = {}
         self._known: dict[ObjectRef, LoggedObject] = {}
         self._yielded: dict[ObjectRef, int] = {}
-        self._pending: dict[ObjectRef, None] = {}
+        self._pending: dict[ObjectRef, datetime] = {}
+        """What has to be looked at, each with when it came up first."""
+        self._taken: dict[ObjectRef, datetime] = {}
+        """What was handed out and is not settled."""
 
     @property
     def pending(self) -> int:
         """How many objects have to be looked at before the log is as wanted."""
-        return len(self._pending)
+        return len(self._pending.keys() | self._taken.keys())
+
+    @property
+    def pending_since(self) -> datetime | None:
+        """When the oldest change was seen that is not known to be in the log; None: all are."""
+        return min((*self._pending.values(), *self._taken.values()), default=None)
 
     def logged(self, ref: ObjectRef) -> LoggedObject | None:
         """Return what the log says of an object, as far as it was read."""
@@ -115,19 +123,42 @@ class Ledger:
 
     def _touch(self, ref: ObjectRef) -> None:
         self._yielded.pop(ref, None)
-        self._pending[ref] = None
+        self._await(ref)
+
+    def _await(self, ref: ObjectRef) -> None:
+        seen = self._wanted.get(ref) or self._gone.get(ref)
+        self._pending.setdefault(ref, seen.observed_at if seen else datetime.now().astimezone())
 
     def load(self, state: Mapping[ObjectRef, LoggedObject]) -> bool:
         """Take the log's state as it was read; return whether the log has lost what it held before.
 
-        What people decided of the cluster is in the log too, and not in the source: it is not ours to take back.
+        What people decided of the cluster is in the log too, and not in the source: it is not ours to take back. Old
+        deletions are removed from the log: that is no loss.
         """
-        lost = any(ref not in state or state[ref].sequence < known.sequence for ref, known in self._known.items())
+        lost = any(
+            state[ref].sequence < known.sequence if ref in state else not known.is_deleted
+            for ref, known in self._known.items()
+        )
         self._known = {ref: known for ref, known in state.items() if ref[1:3] != _DECISIONS}
         for ref in self._wanted.keys() | self._known.keys():
             if self.delta(ref) is not None:
-                self._pending[ref] = None
+                self._await(ref)
         return lost
+
+    def begin_turn(self) -> None:
+        """Give way to nothing that was found in an earlier turn: the next `load` and `doubt` find out."""
+        self._yielded.clear()
+
+    def follow(self, state: Mapping[ObjectRef, LoggedObject], forget_before: datetime) -> None:
+        """Take the log's state where somebody else writes it: what it has of what was seen here waits no longer.
+
+        Deletions are remembered until then, and others for a while: a watcher that is behind may undo them.
+        """
+        self._known = {ref: known for ref, known in state.items() if ref[1:3] != _DECISIONS}
+        self._pending = {ref: since for ref, since in self._pending.items() if self.delta(ref) is not None}
+        for ref in [ref for ref, gone in self._gone.items() if gone.observed_at < forget_before]:
+            if ref not in self._pending:
+                del self._gone[ref]
 
     def doubt(self) -> set[KindName]:
         """Hold back where the log may know better than we do; return the kinds that have to be listed to find out.
@@ -158,24 +189,16 @@ class Ledger:
         for ref in [ref for ref in self._yielded if ref[1:3] == kind]:
             self._touch(ref)
 
-    def rest(self, forget_before: datetime) -> None:
-        """Collect nothing to send while somebody else sends; `load` finds it all. Deletions are remembered for a while,
-        as long as somebody else may not have seen them yet.
-        """
-        self._pending.clear()
-        self._yielded.clear()
-        self._known = {}
-        while self._gone and (first := next(iter(self._gone))) and self._gone[first].observed_at < forget_before:
-            del self._gone[first]
-
     def take(self) -> list[ObjectRef]:
         """Hand out what has to be looked at, in the order in which it came up."""
-        refs, self._pending = list(self._pending), {}
-        return refs
+        self._taken, self._pending = self._pending, {}
+        return list(self._taken)
 
     def put_back(self, refs: Iterable[ObjectRef]) -> None:
         """Take back what could not be sent."""
-        self._pending = dict.fromkeys(refs) | self._pending
+        again = {ref: self._taken[ref] for ref in refs if ref in self._taken}
+        self._pending = again | {ref: again.get(ref, since) for ref, since in self._pending.items()}
+        self._taken = {}
 
     def expected(self, ref: ObjectRef) -> int:
         """Return the sequence that the object's last delta has; 0 for none."""
@@ -233,8 +256,9 @@ class Ledger:
             self._gone.pop(delta.ref, None)
 
     def settle(self, ref: ObjectRef) -> None:
-        """Forget what is only needed until an object's deletion is in the log."""
+        """Forget what is only needed until an object's present state is in the log."""
         self._gone.pop(ref, None)
+        self._taken.pop(ref, None)
 
     def yield_to_newer(self, delta: Delta) -> bool:
         """Give way if the log, which somebody else wrote meanwhile, has a later state of the object than ours.

@@ -6,7 +6,8 @@ state is read and compared. A marker for a kind goes out only after everything t
 
 Of two watchers of one cluster one publishes. The other takes in as much and keeps it, so that there is nothing to list
 when its turn comes: it compares what it has with the log and publishes the difference. Where the log is ahead of what
-it has seen, it lists the kind anew before it says anything.
+it has seen, it lists the kind anew before it says anything. While it waits it looks now and then whether the log has
+what it saw, so that both know how old the oldest change is that is not published.
 """
 
 import asyncio
@@ -29,7 +30,7 @@ from headgate.common.stores import DeltaLogReader, DeltaLogWriter, LogPosition
 from headgate.common.tasks import run_together
 from headgate.common.telemetry import current_traceparent, span_from
 from headgate.watcher.intake import AuthorOf, Intake
-from headgate.watcher.metrics import DELTAS_PUBLISHED, PUBLISH_SECONDS, UNPUBLISHED
+from headgate.watcher.metrics import DELTAS_PUBLISHED, OLDEST_UNPUBLISHED, PUBLISH_SECONDS, UNPUBLISHED
 from headgate.watcher.sources import Source
 
 BULK = 16
@@ -48,6 +49,8 @@ UNSURE = timedelta(seconds=30)
 _SIGN_OF_A_CLUSTER = "kube-system"
 COMPARE_S = 600.0
 """Between two comparisons with a log that another watcher may write to."""
+FOLLOW_S = 10.0
+"""Between two looks of one that follows at whether what it saw is published."""
 KEEP_DELETIONS = timedelta(minutes=5)
 """Longer than the cluster is without a watcher that publishes, when one takes over from another."""
 _FIRST_WAIT_S, _LAST_WAIT_S = 0.05, 5.0
@@ -107,6 +110,7 @@ class Publisher:
         self._marked: set[ResourceKind] = set()
         self._unsure_since: datetime | None = None
         """Since when the log may be another cluster's."""
+        OLDEST_UNPUBLISHED.set_function(self._oldest_unpublished_s)
 
     async def run(self) -> None:
         """Publish until cancelled."""
@@ -114,14 +118,20 @@ class Publisher:
             self._take_in(),
             self._send_for_ever(),
             self._look_at_log(),
+            self._look_whether_published(),
             run_while_leading(self._leadership, self._compare_now_and_then),
             run_while_leading(self._leadership, self._give_signs_of_life),
         )
 
     def compare_with_log(self) -> None:
-        """Read the log's state again and publish what it lacks; call it after every reconnection."""
+        """Read what the log got since it was read, and publish what it lacks; call it after every reconnection."""
         self._must_compare = self._must_announce = True
         self._wake.set()
+
+    def compare_with_all_of_log(self) -> None:
+        """Read the whole state of the log again and publish what it lacks: somebody may have removed some of it."""
+        self._log_writer.forget_state(self._cluster)
+        self.compare_with_log()
 
     def readiness(self) -> str | None:
         """Readiness check: content once every kind was listed and is in the log, if it is for us to put it there."""
@@ -141,12 +151,20 @@ class Publisher:
         """Objects that could not be published; what was published of them before stays in force."""
         return self._intake.refused
 
+    @property
+    def unpublished_since(self) -> datetime | None:
+        """When the oldest change was seen that is not in the log; None: all are."""
+        return self._ledger.pending_since
+
+    def _oldest_unpublished_s(self) -> float:
+        since = self.unpublished_since
+        return max(0.0, (_now() - since).total_seconds()) if since else 0.0
+
     async def _take_in(self) -> None:
         async for event in self._source.events():
             await self._intake.note(event)
             if not self._leadership.is_leader:
                 self._must_compare = True
-                self._ledger.rest(_now() - KEEP_DELETIONS)
             UNPUBLISHED.set(self._ledger.pending)
             self._wake.set()
 
@@ -199,11 +217,12 @@ class Publisher:
             UNPUBLISHED.set(self._ledger.pending)
 
     def _begin_turn(self) -> None:
-        """Whoever begins to be the one that publishes knows nothing of the log."""
+        """A newly elected publisher reads what others wrote to the log since it looked last."""
         if self._leadership.is_leader and self._term != self._leadership.term:
             self._term = self._leadership.term
             self._must_compare = self._must_announce = True
             self._intake.doubtful.clear()
+            self._ledger.begin_turn()
         self._check_turn()
 
     def _check_turn(self) -> None:
@@ -357,7 +376,11 @@ class Publisher:
 
     async def _resolve(self, conflicts: Sequence[Delta]) -> None:
         if conflicts:
+            counted_on = {delta.ref: self._ledger.expected(delta.ref) for delta in conflicts}
             await self._compare()
+            if any(self._ledger.expected(ref) == sequence for ref, sequence in counted_on.items()):
+                self._log_writer.forget_state(self._cluster)  # a delta that we count on was removed
+                await self._compare()
             self._wake.set()  # it may have found more than these
         for delta in conflicts:
             if self._ledger.yield_to_newer(delta):
@@ -384,12 +407,25 @@ class Publisher:
             await asyncio.sleep(POSITION_S)
         await asyncio.Event().wait()
 
+    async def _look_whether_published(self) -> None:
+        """While another watcher publishes, learn from the log what of the changes seen here is published."""
+        while True:
+            await asyncio.sleep(FOLLOW_S * random.uniform(0.8, 1.2))  # noqa: S311 - not a secret
+            if self._leadership.is_leader or not self._ledger.pending:
+                continue
+            with suppress(StoreError):  # what was read stays, and counts at the next look
+                state = await self._log_writer.read_state(self._cluster)
+                if not self._leadership.is_leader:
+                    self._ledger.follow(state, _now() - KEEP_DELETIONS)
+                    UNPUBLISHED.set(self._ledger.pending)
+
     async def _compare_now_and_then(self) -> None:
         """Notice what another watcher wrote that took itself for the one that publishes, as after standing still."""
         self._wake.set()
         while True:
             await asyncio.sleep(COMPARE_S * random.uniform(0.8, 1.2))  # noqa: S311 - not a secret
             if self._relist is not None:
+                self._log_writer.forget_state(self._cluster)
                 self._must_compare = True
                 self._wake.set()
 

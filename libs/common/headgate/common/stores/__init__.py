@@ -46,7 +46,17 @@ class DeltaLogWriter(Protocol):
     """What a watcher needs of the log."""
 
     async def read_state(self, cluster: str) -> Mapping[ObjectRef, LoggedObject]:
-        """Return the last delta of every object of a cluster, tombstones included."""
+        """Return the last delta of every object of a cluster, tombstones included.
+
+        What was read before is kept, also by a call that was interrupted: the next one reads what came since.
+
+        Raises:
+            StoreUnavailable: interrupted; ask again.
+        """
+        ...
+
+    def forget_state(self, cluster: str) -> None:
+        """Read everything again at the next `read_state`: somebody may have removed messages."""
         ...
 
     async def append(self, delta: Delta, expected_last: int | None = None) -> int:

@@ -129,6 +129,9 @@ class MemoryDeltaLog:
             if isinstance(delta, Delta) and delta.ref.cluster == cluster
         }
 
+    def forget_state(self, cluster: str) -> None:
+        """Nothing is kept between two readings."""
+
     async def append(self, delta: Delta, expected_last: int | None = None) -> int:
         """Append one delta; what is the object's last delta already is not stored again."""
         last, before, _ = self._messages.get(delta_subject(delta.ref), (0, None, 0.0))

@@ -4,7 +4,8 @@ Each follower has an ordered push consumer of its own, held in the server's memo
 is given up and made anew whenever something may be missing:
 
 - a message or a heartbeat whose consumer sequence is not the next one (dropped anywhere, also in our own client);
-- nothing heard for 2.5 heartbeats (server restarted, consumer lost, stream deleted);
+- nothing heard for 2.5 heartbeats (server restarted, consumer lost, stream deleted), counted in time in which this
+  process ran: one that stood still may have been sent a lot. Twice as long each time that this was in vain;
 - the bus reconnected, or dropped messages as a slow consumer.
 
 A new consumer goes on after the last message seen if that very message is still in the same stream; otherwise the
@@ -33,7 +34,7 @@ from headgate.common.deltas import LogPlace
 from headgate.common.errors import StoreError, StoreUnavailable
 from headgate.common.resources import JsonObject
 from headgate.common.stores import LogPosition
-from headgate.common.stores.nats.jetstream import Stream, StreamMissing
+from headgate.common.stores.nats.jetstream import Stream, StreamMissing, StreamState
 from headgate.common.tasks import heed_cancellation
 
 _log = logging.getLogger(__name__)
@@ -43,6 +44,9 @@ _RENEWALS = Counter(
 
 HEARTBEAT_S = 1.0
 SILENCE_S = 2.5 * HEARTBEAT_S
+LONGEST_SILENCE_S = 8 * SILENCE_S
+_LOOKS = 5
+"""Silence is counted in so many waits, so that a loop that stood still reads what came meanwhile before it gives up."""
 INACTIVE_S = 2
 """A consumer that nobody listens to goes by itself: the right to delete it would be one to delete those of others."""
 BATCH = 256
@@ -70,8 +74,23 @@ class Restarted(NamedTuple):
     """Whether the stream is an older copy of the one that was followed before."""
 
 
-class _Interrupted(Exception):
+class Interrupted(Exception):
     """Something may be missing: make a new consumer."""
+
+
+class Patience:
+    """For how long silence is borne: longer where servers or this process are slow."""
+
+    def __init__(self) -> None:
+        self.silence_s = SILENCE_S
+
+    def run_out(self) -> None:
+        """Nothing came for so long: bear it for longer the next time."""
+        self.silence_s = min(LONGEST_SILENCE_S, self.silence_s * 2)
+
+    def renew(self) -> None:
+        """Something came."""
+        self.silence_s = SILENCE_S
 
 
 class Batch(list[Message]):
@@ -94,26 +113,26 @@ async def follow(
         known: a message that somebody saw before: it is looked for at the beginning, and nothing is left out for it.
     """
     seen: LogPlace | None = None
-    pause_s = _FIRST_PAUSE_S
+    pause_s, patience = _FIRST_PAUSE_S, Patience()
     while True:
-        consumer = OrderedConsumer(stream, subjects)
+        consumer = OrderedConsumer(stream, subjects, patience=patience)
         try:
             state = await _state(stream)
             place = seen or known
-            found = await _find(place, stream, state) if place else _Found.GONE
-            if seen is None or found is not _Found.THERE:
+            found = await find_place(place, stream, state) if place else Found.GONE
+            if seen is None or found is not Found.THERE:
                 await consumer.open(after=None)
-                position = await _position(stream, state.incarnation)
+                position = await _position(stream, state.created)
                 seen = known = None
-                yield Restarted(position, found is _Found.WENT_BACK)
+                yield Restarted(position, found is Found.WENT_BACK)
             else:
                 await consumer.open(after=seen.sequence)
             while True:
-                batch = Batch(await consumer.next_batch(), state.incarnation)
+                batch = Batch(await consumer.next_batch(), state.created)
                 seen = batch.last
                 pause_s = _FIRST_PAUSE_S
                 yield batch
-        except (_Interrupted, StoreError) as error:
+        except (Interrupted, StoreError) as error:
             _RENEWALS.labels(stream.name).inc()
             _log.debug("following anew", extra={"stream": stream.name, "reason": str(error)})
         finally:
@@ -152,7 +171,7 @@ async def _read(consumer: "OrderedConsumer", after: int | None) -> list[Message]
         if error.is_certain:
             return []
         raise
-    except _Interrupted as error:
+    except Interrupted as error:
         raise StoreUnavailable(f"reading {', '.join(consumer.subjects[:3])} was interrupted: {error}") from error
     finally:
         await consumer.close()
@@ -165,26 +184,20 @@ async def went_back(stream: Stream, place: LogPlace) -> bool:
     Raises:
         StoreUnavailable: not now.
     """
-    return await _find(place, stream, await _state(stream)) is _Found.WENT_BACK
+    return await find_place(place, stream, await _state(stream)) is Found.WENT_BACK
 
 
 async def read_position(stream: Stream) -> LogPosition:
     """Return the stream's incarnation and the sequence of its last message that is still there."""
-    return await _position(stream, (await _state(stream)).incarnation)
+    return await _position(stream, (await _state(stream)).created)
 
 
-class _State(NamedTuple):
-    incarnation: str
-    last_sequence: int
-
-
-async def _state(stream: Stream) -> _State:
+async def _state(stream: Stream) -> StreamState:
     try:
-        state = await stream.state()
+        return await stream.state()
     except StreamMissing:
         await stream.ensure()
-        state = await stream.state()
-    return _State(state.created, state.last_sequence)
+        return await stream.state()
 
 
 async def _position(stream: Stream, incarnation: str) -> LogPosition:
@@ -194,24 +207,24 @@ async def _position(stream: Stream, incarnation: str) -> LogPosition:
     return LogPosition(incarnation, last.sequence if last else 0)
 
 
-class _Found(Enum):
+class Found(Enum):
     THERE = "there"
     GONE = "gone"
     """Made anew, or compacted away."""
     WENT_BACK = "went back"
 
 
-async def _find(place: LogPlace, stream: Stream, state: _State) -> _Found:
+async def find_place(place: LogPlace, stream: Stream, state: StreamState) -> Found:
     """Look for a message that was seen."""
-    if state.incarnation != place.incarnation:
-        is_older = _microseconds(state.incarnation) < _microseconds(place.incarnation)
-        return _Found.WENT_BACK if is_older else _Found.GONE
+    if state.created != place.incarnation:
+        is_older = _microseconds(state.created) < _microseconds(place.incarnation)
+        return Found.WENT_BACK if is_older else Found.GONE
     if state.last_sequence < place.sequence:
-        return _Found.WENT_BACK
+        return Found.WENT_BACK
     stored = await stream.at(place.sequence)
     if stored is None:
-        return _Found.GONE
-    return _Found.THERE if _microseconds(stored.time) == place.stored_at_us else _Found.WENT_BACK
+        return Found.GONE
+    return Found.THERE if _microseconds(stored.time) == place.stored_at_us else Found.WENT_BACK
 
 
 def _microseconds(rfc3339: str) -> int:
@@ -221,8 +234,16 @@ def _microseconds(rfc3339: str) -> int:
 class OrderedConsumer:
     """One ephemeral consumer, good until the first doubt."""
 
-    def __init__(self, stream: Stream, subjects: Sequence[str], *, headers_only: bool = False) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        subjects: Sequence[str],
+        *,
+        headers_only: bool = False,
+        patience: Patience | None = None,
+    ) -> None:
         self._stream = stream
+        self._patience = patience or Patience()
         self.subjects = list(subjects)
         self._headers_only = headers_only
         self._queue: deque[Message | str] = deque()
@@ -274,19 +295,28 @@ class OrderedConsumer:
         """Return what has arrived, at most `BATCH` messages; waits for at least one.
 
         Raises:
-            _Interrupted: something may be missing.
+            Interrupted: something may be missing.
         """
         while True:
             self._arrived.clear()  # before looking, as looking lets others run
             if batch := await self._take():
+                self._patience.renew()
                 return batch
             if self._doubt:
-                raise _Interrupted(self._doubt)
+                raise Interrupted(self._doubt)
+            await self._until_arrival()
+
+    async def _until_arrival(self) -> None:
+        silence_s = self._patience.silence_s
+        for _ in range(_LOOKS):
             try:
-                async with asyncio.timeout(SILENCE_S):
+                async with asyncio.timeout(silence_s / _LOOKS):
                     await self._arrived.wait()
             except TimeoutError:
-                raise _Interrupted(f"nothing heard for {SILENCE_S} s") from None
+                continue
+            return
+        self._patience.run_out()
+        raise Interrupted(f"nothing heard for {silence_s:g} s")
 
     async def _take(self) -> list[Message]:
         batch: list[Message] = []

@@ -26,6 +26,9 @@ REQUEST_S = 5.0
 LOOK_S = 2.0
 """For questions that are answered from memory. In a cluster that lost a stream's leader nobody answers for some
 seconds, and whoever asks again soon goes on soon."""
+BORNE = 2
+"""Questions in a row that are not answered in time before the next ones are given longer."""
+LONGEST_PATIENCE = 8
 BATCH_MESSAGES = 1000
 """The server's limit for one atomic batch."""
 BATCH_BYTES = 8 * 1024 * 1024
@@ -132,6 +135,8 @@ class Stream:
         self._config = config
         self._upkeep = upkeep
         self._complaint = ""
+        self._unanswered = 0
+        """Requests in a row that were not answered in time."""
 
     async def ensure(self) -> bool:
         """See to it that the stream is there; make it and bring it to our configuration if that is up to us.
@@ -367,12 +372,18 @@ class Stream:
     ) -> Msg:
         if not self.bus.is_connected:
             raise StoreUnavailable(f"not connected to NATS at {self.bus.address}")
+        patience = min(LONGEST_PATIENCE, 2 ** max(0, self._unanswered - BORNE + 1))
         try:
-            return await self.bus.request(subject, payload, headers=headers, timeout_s=timeout_s)
+            answer = await self.bus.request(subject, payload, headers=headers, timeout_s=timeout_s * patience)
         except nats.errors.NoRespondersError as error:
             raise StreamMissing(f"nothing answers for stream {self.name}") from error
+        except TimeoutError as error:
+            self._unanswered += self.bus.is_connected
+            raise _unavailable(subject, error) from error
         except (nats.errors.Error, OSError) as error:
             raise _unavailable(subject, error) from error
+        self._unanswered = 0
+        return answer
 
 
 def _without_notes(config: JsonObject) -> JsonObject:

@@ -58,6 +58,7 @@ from headgate.common.stores.nats.jetstream import (
     Stream,
     Upkeep,
 )
+from headgate.common.stores.nats.object_states import ObjectStates
 from headgate.common.stores.nats.tailing import read_after, tail
 
 _log = logging.getLogger(__name__)
@@ -99,10 +100,17 @@ class NatsDeltaLogWriter:
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
+        self._states: dict[str, ObjectStates] = {}
 
     async def read_state(self, cluster: str) -> Mapping[ObjectRef, LoggedObject]:
-        """Return the last delta of every object of a cluster, tombstones included; reads headers only."""
-        return {ref: state for _, ref, state in await self._last_of(cluster)}
+        """Return the last delta of every object of a cluster; goes on where the last call ended, or was interrupted."""
+        if cluster not in self._states:
+            self._states[cluster] = ObjectStates(self._stream, cluster)
+        return await self._states[cluster].read()
+
+    def forget_state(self, cluster: str) -> None:
+        """Read everything again at the next `read_state`."""
+        self._states.pop(cluster, None)
 
     async def _last_of(self, cluster: str) -> list[tuple[Message, ObjectRef, LoggedObject]]:
         pattern = f"{DELTA_PREFIX}.{escape_token(cluster)}.*.*.*.*"

@@ -10,7 +10,7 @@ import random
 from collections.abc import AsyncGenerator, Sequence
 
 from headgate.common.errors import StoreError, StoreUnavailable
-from headgate.common.stores.nats.following import Message, OrderedConsumer, _Interrupted, read_position
+from headgate.common.stores.nats.following import Interrupted, Message, OrderedConsumer, read_position
 from headgate.common.stores.nats.jetstream import Stream, StreamMissing
 
 _log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ async def read_after(
     except StreamMissing as error:
         if not error.is_certain:
             raise
-    except _Interrupted as error:
+    except Interrupted as error:
         raise StoreUnavailable(f"reading {stream.name} was interrupted: {error}") from error
     finally:
         await consumer.close()
@@ -61,7 +61,7 @@ async def tail(
                 batch = await consumer.next_batch()
                 after, pause_s = batch[-1].sequence, _FIRST_PAUSE_S
                 yield batch
-        except (_Interrupted, StoreError) as error:
+        except (Interrupted, StoreError) as error:
             _log.debug("reading on", extra={"stream": stream.name, "after": after, "reason": str(error)})
         finally:
             await consumer.close()
