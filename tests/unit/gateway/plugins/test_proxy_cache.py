@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from headgate.gateway.plugins.chain import PluginChain
@@ -227,3 +229,44 @@ async def test_users_who_are_no_consumers_get_nothing_of_each_other(clock) -> No
     for name, expected in (("jack", "MISS"), ("jill", "MISS"), ("jack", "HIT")):
         response = await got(plugins, headers=[basic(name, "p")], body=name.encode())
         assert (response.headers.get(STATUS), response.body) == (expected, name.encode())
+
+
+async def test_a_namespace_neither_reads_nor_purges_what_another_has_kept(clock) -> None:
+    key = {"cache_key": ["a.test", "/index.html"]}
+    services = PluginServices(clock=clock, owner="c/team-a")
+    victim = chain(("proxy-cache", key), services=services)
+    others = [
+        chain(("proxy-cache", {**key, **more}), services=replace(services, owner=owner))
+        for owner in ("c/team-b", "d/team-a", "")
+        for more in ({}, {"cache_zone": "c/team-a"})
+    ]
+    await got(victim, body=b"secret")
+    for other in others:
+        assert (await got(other, body=b"evil")).body == b"evil"
+        purged = [await asked(other, request(method="PURGE")) for _ in range(2)]
+        assert [one.status for one in purged if one] == [200, 404], "its own"
+    assert (await got(victim)).body == b"secret"
+
+
+async def test_routes_of_one_namespace_share_by_their_keys(clock) -> None:
+    services = PluginServices(clock=clock, owner="c/team-a")
+    first, second = (chain(("proxy-cache", {"cache_key": ["k"]}), services=services, scope=each) for each in "rs")
+    await got(first, body=b"one")
+    assert (await got(second)).body == b"one"
+
+
+@pytest.mark.parametrize("separator", ["\n", ":", "1:"])
+async def test_parts_of_a_key_cannot_pass_for_others(clock, separator: str) -> None:
+    services = PluginServices(clock=clock, owner="c/team-a")
+    first = chain(("proxy-cache", {"cache_key": [f"a{separator}b", "c"]}), services=services)
+    second = chain(("proxy-cache", {"cache_key": ["a", f"b{separator}c"]}), services=services)
+    await got(first, body=b"one")
+    assert (await got(second, body=b"two")).body == b"two"
+
+
+async def test_variants_differ_in_every_line_of_a_header(clock) -> None:
+    plugins = cache(clock)
+    one, two = [("Accept", "a"), ("Accept", "b")], [("Accept", "a"), ("Accept", "c")]
+    await got(plugins, headers=one, answer=[("Vary", "Accept")], body=b"one")
+    assert (await got(plugins, headers=two, answer=[("Vary", "Accept")], body=b"two")).body == b"two"
+    assert (await got(plugins, headers=one)).body == b"one"

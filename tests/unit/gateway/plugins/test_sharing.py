@@ -22,8 +22,8 @@ def host() -> PluginHost:
     return PluginHost(unsealed, PluginServices().send_to)
 
 
-def made(host: PluginHost, *uses: PluginUse, scope: str = "a|r") -> PluginChain:
-    chain = finish(host.make_chain(uses, scope, PATH))
+def made(host: PluginHost, *uses: PluginUse, scope: str = "a|r", owner: str = "c/team-a") -> PluginChain:
+    chain = finish(host.make_chain(uses, scope, PATH, owner))
     assert chain is not None
     return chain
 
@@ -55,6 +55,18 @@ async def test_limits_count_for_each_route(host) -> None:
     assert await asked(second, request(route="b|r")) is None
 
 
+async def test_groups_of_limits_count_for_each_namespace(host) -> None:
+    use = LIMIT.model_copy(update={"config": {**LIMIT.config, "group": "shop", "key_type": "constant", "key": "all"}})
+    first = made(host, CORS, use)
+    same = made(host, CORS, use, scope="b|r")
+    other = made(host, CORS, use, scope="b|s", owner="c/team-b")
+    elsewhere = made(host, CORS, use, scope="b|t", owner="d/team-a")
+    assert await asked(first, request()) is None
+    assert (await asked(same, request())).status == 503
+    assert await asked(other, request()) is None
+    assert await asked(elsewhere, request()) is None
+
+
 def test_what_is_sealed_is_opened_for_each_route(host) -> None:
     use = PluginUse(name="csrf", secrets={"key": ClusterValue(boxes={"r": "hidden"})})
     assert made(host, use) is not made(host, use)
@@ -64,7 +76,7 @@ def test_fault_is_told_of_every_route(host) -> None:
     fault = PluginUse(name="cors", fault="the Secret is gone")
     for scope in ("a|r", "b|r"):
         with pytest.raises(PluginRefused, match="the Secret is gone"):
-            finish(host.make_chain((CORS, fault), scope, PATH))
+            finish(host.make_chain((CORS, fault), scope, PATH, "c/team-a"))
 
 
 def test_equal_configurations_are_read_once() -> None:

@@ -130,7 +130,7 @@ class LimitCountConfig(LimitKeyConfig):
     rules: tuple[CountRule, ...] = Field(default=(), max_length=100)
     """Instead of `count` and `time_window`."""
     group: str | None = Field(default=None, min_length=1)
-    """Uses of one group count together, over routes."""
+    """Uses of one group count together, over the routes of a namespace."""
     show_limit_quota_header: bool = True
     """Answers say what is left, in the three headers that follow; the last in seconds."""
     limit_header: HeaderName = "X-RateLimit-Limit"

@@ -20,6 +20,11 @@ class Provenance(Entry):
     """Field path within the object: `spec.rules[0].http.paths[1]`."""
     resource_version: str = ""
 
+    @property
+    def owner(self) -> str:
+        """Cluster and namespace, neither of which an object can choose; names of both have no `/`."""
+        return f"{self.cluster}/{self.namespace}"
+
     def __str__(self) -> str:
         where = f"{self.kind} {self.namespace}/{self.name}"
         return f"{where} {self.rule}" if self.rule else where

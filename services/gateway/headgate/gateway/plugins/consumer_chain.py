@@ -23,8 +23,8 @@ from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import BodyFilter, PluginServices, Request, Response
 from headgate.gateway.plugins.keyed import Keyed
 
-MakeParts = Callable[[Sequence[PluginUse], str], list[Part]]
-"""Makes plugins whose state belongs to what the text names; raises PluginRefused."""
+MakeParts = Callable[[Sequence[PluginUse], str, str], list[Part]]
+"""Makes plugins whose state belongs to what the text names, and to an owner; raises PluginRefused."""
 
 _REMEMBERED = 1024
 """Consumers whose plugins one route keeps merged; merging takes some 10 microseconds."""
@@ -101,7 +101,8 @@ class ConsumerChain(PluginChain):
         """Return the plugins of a consumer or a group, made when they are first needed. Raises PluginRefused."""
         if one.refused is None and one.parts is None:
             try:
-                one.parts = [part for part in self._make_parts(one.plugins, one.title) if not part[1].finds_consumer]
+                made = self._make_parts(one.plugins, one.title, one.owner)
+                one.parts = [part for part in made if not part[1].finds_consumer]
             except PluginRefused as refused:
                 one.refused = PluginRefused(refused.plugin, refused.field, f"of {one.title}: {refused.message}")
                 self._services.logger.error("requests of %s cannot be served: %s", one.title, one.refused)

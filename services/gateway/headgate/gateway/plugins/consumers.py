@@ -43,11 +43,12 @@ Seniority = tuple[str, str, str, str]
 class KnownGroup:
     """A group of consumers that has plugins."""
 
-    __slots__ = ("name", "parts", "plugins", "refused", "seniority", "title")
+    __slots__ = ("name", "owner", "parts", "plugins", "refused", "seniority", "title")
 
     def __init__(self, entry: ConsumerGroup) -> None:
         self.name = entry.name
         self.title = f"consumer group {entry.name}"
+        self.owner = entry.provenance.owner
         self.plugins = entry.plugins
         self.seniority = _seniority(entry)
         self.parts: Any = None
@@ -65,6 +66,7 @@ class KnownConsumer:
         "labels",
         "lines",
         "name",
+        "owner",
         "parts",
         "plugins",
         "problems",
@@ -76,6 +78,7 @@ class KnownConsumer:
     def __init__(self, entry: Consumer) -> None:
         self.name = entry.name
         self.title = f"consumer {entry.name}"
+        self.owner = entry.provenance.owner
         self.group = entry.group
         """Empty for none."""
         self.labels: Mapping[str, str] = entry.labels

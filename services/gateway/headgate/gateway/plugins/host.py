@@ -84,13 +84,17 @@ class PluginHost:
             logger=logging.getLogger("headgate.gateway.plugins"),
         )
 
-    def make_chain(self, uses: Sequence[PluginUse], scope: str, path: PathMatch) -> Steps[PluginChain | None]:
+    def make_chain(
+        self, uses: Sequence[PluginUse], scope: str, path: PathMatch, owner: str
+    ) -> Steps[PluginChain | None]:
         """Make the plugins of a route, known as `host|route name`, for its paths, in steps; raises PluginRefused.
+
+        `owner` is the cluster and namespace that the route comes from.
 
         Routes whose plugins are told the same share one chain, where the plugins allow it.
         """
         if not self._registry.are_shareable(uses):
-            services = replace(self._services, path=path)
+            services = replace(self._services, path=path, owner=owner)
             return (yield from self._registry.chain_in_steps(uses, services, self._unseal, scope=scope))
         told = "".join(use.model_dump_json() for use in uses)
         shared = self._chains.get(told)

@@ -73,7 +73,10 @@ class SharedState:
         self._states: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
 
     def get(self, key: Hashable, make: Callable[[], S]) -> S:
-        """Return what is kept under a key, made now if there is nothing. Keys begin with the plugin's name."""
+        """Return what is kept under a key, made now if there is nothing.
+
+        Keys begin with the plugin's name. One that an object can choose has `PluginServices.owner` too.
+        """
         state = self._states.get(key)
         if state is None:
             state = make()
@@ -135,6 +138,9 @@ class PluginServices:
 
     scope: str = ""
     """`host|route name` of the route, for state that belongs to it."""
+    owner: str = ""
+    """`cluster/namespace` of the object that the plugin was written for, which the object itself cannot choose: it
+    belongs into the key of whatever routes of several objects may share."""
     path: PathMatch | None = None
     """The paths that the route takes; None: it is not known, or there is no route."""
     shared: SharedState = field(default_factory=SharedState)
@@ -186,7 +192,7 @@ class Plugin(Generic[C]):
     stands in its place."""
     is_shareable: ClassVar[bool] = False
     """True for one of which routes that tell it the same may share one object: it keeps nothing of a route, and asks
-    for neither `scope` nor `path`."""
+    for none of `scope`, `owner` and `path`."""
 
     def __init__(self, config: C, services: PluginServices) -> None:
         self.config = config

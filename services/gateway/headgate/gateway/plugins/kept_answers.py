@@ -83,4 +83,9 @@ class KeptAnswers:
 
 
 def _variant(names: tuple[str, ...], headers: Headers) -> str:
-    return "\n".join(headers.get(name) or "" for name in names)
+    return joined(joined(headers.get_all(name)) for name in names)
+
+
+def joined(parts: Iterable[str]) -> str:
+    """Join texts so that other texts give another one: each with its length, as a text may hold any separator."""
+    return "".join(f"{len(part)}:{part}" for part in parts)

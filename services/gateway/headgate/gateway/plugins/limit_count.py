@@ -77,7 +77,7 @@ class LimitCount(Plugin[LimitCountConfig]):
         super().__init__(config, services)
         self._exempted = exempted(config)
         self._shared = services.find_counters(config)
-        self._identity = f"group|{config.group}" if config.group else f"route|{services.scope}"
+        self._identity = f"group|{services.owner}|{config.group}" if config.group else f"route|{services.scope}"
         self._rules = self._make_rules()
         self._clock = services.clock
 

@@ -1,6 +1,7 @@
 """`proxy-cache`: keep answers, and give them again.
 
-Each worker keeps its own, in memory: 64 MiB of answers of up to 4 MiB each. What is kept is the upstream's answer, so
+Each worker keeps its own, in memory: 64 MiB of answers of up to 4 MiB each. Routes of one namespace share them by
+`cache_key`; those of another namespace or cluster neither see nor purge them. What is kept is the upstream's answer, so
 that plugins see it each time as if it came from there. `Apisix-Cache-Status` tells the client `MISS`, `HIT`, `EXPIRED`
 or `BYPASS`; `PURGE` instead of the method forgets what is kept.
 
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from headgate.common.plugins.proxy_cache import ProxyCacheConfig
 from headgate.gateway.plugins.cache_control import control_of, lifetime_s, seconds_in
 from headgate.gateway.plugins.interface import BodyFilter, Headers, Plugin, PluginServices, Request, Response
-from headgate.gateway.plugins.kept_answers import MAX_ANSWER, KeptAnswer, KeptAnswers
+from headgate.gateway.plugins.kept_answers import MAX_ANSWER, KeptAnswer, KeptAnswers, joined
 from headgate.gateway.plugins.patterns import Template
 from headgate.gateway.plugins.variables import variable
 
@@ -149,10 +150,12 @@ class ProxyCache(Plugin[ProxyCacheConfig]):
         self._kept.put(state.key, state.headers, vary, KeptAnswer(answer.status, headers, body, now, now + lifetime_s))
 
     def _key_of(self, request: Request) -> str:
+        """Return what an answer is kept under: no object can name another owner, nor make two parts out of one."""
         whose = [""]
         if self.config.consumer_isolation:
             whose = [variable(request, name) or "" for name in ("consumer_name", "remote_user")]
-        return "\n".join([self.config.cache_zone, *whose, *(part.render(request) for part in self._key)])
+        written = (part.render(request) for part in self._key)
+        return joined((self.services.owner, self.config.cache_zone, *whose, *written))
 
 
 class _Keeping(BodyFilter):

@@ -143,7 +143,11 @@ class PluginRegistry:
         parts = yield from self.parts(uses, own, unseal)
         if any(plugin.finds_consumer for _, plugin in parts):
             return ConsumerChain(
-                parts, own, lambda uses, scope: finish(self.parts(uses, replace(services, scope=scope), unseal))
+                parts,
+                own,
+                lambda uses, scope, owner: finish(
+                    self.parts(uses, replace(services, scope=scope, owner=owner), unseal)
+                ),
             )
         chain = PluginChain(parts, own)
         return None if chain.is_idle else chain

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-MakeChain = Callable[[Sequence[PluginUse], str, PathMatch], "Steps[PluginChain | None]"]
+MakeChain = Callable[[Sequence[PluginUse], str, PathMatch, str], "Steps[PluginChain | None]"]
+"""Takes plugins, `host|route name`, paths and `Provenance.owner` of a route."""
 """Makes the plugins of a route, known as `host|route name`, for its paths, in steps; raises PluginRefused."""
 
 _PLUGINS_COST = 8
@@ -49,7 +50,7 @@ _KNOWN_BYTES = 50
 """What a route that did not change costs."""
 
 
-def no_plugins(uses: Sequence[PluginUse], scope: str, path: PathMatch) -> "Steps[PluginChain | None]":
+def no_plugins(uses: Sequence[PluginUse], scope: str, path: PathMatch, owner: str) -> "Steps[PluginChain | None]":
     """Stand in where routes are compiled without plugins."""
     yield from ()
     return None
@@ -192,7 +193,7 @@ def compile_route(
         try:
             chain = None
             if route.plugins:
-                chain = yield from make_chain(route.plugins, f"{host}|{route.name}", route.path)
+                chain = yield from make_chain(route.plugins, f"{host}|{route.name}", route.path, route.provenance.owner)
             compiled = CompiledRoute(host, route, backends, guard, canaries, chain)
         except (BadMatch, PluginRefused, PluginFault) as bad:
             # Which requests it takes is certain, so that it keeps its rank.
