@@ -1,6 +1,8 @@
 """The last good table on disk."""
 
 import asyncio
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -115,3 +117,27 @@ async def test_a_disk_that_refuses_is_logged_once_and_tried_again(
     await writer.flush()
     await writer.flush()
     assert len(caplog.records) == 1
+
+
+def test_only_the_owner_may_read_the_file_and_a_folder_that_is_made_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "made" / "table"
+    stale = path.with_name(f"{path.name}.{os.getpid()}.new")
+    path.parent.mkdir(mode=0o700)
+    stale.touch(mode=0o644)
+    path.parent.chmod(0o755)
+    write_last_good(path, stored())
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o755, "as it was found"
+    write_last_good(tmp_path / "new" / "table", stored())
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+
+
+def test_the_file_is_never_readable_for_others_while_it_is_written(tmp_path: Path, monkeypatch) -> None:
+    modes = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: modes.append(stat.S_IMODE(os.fstat(descriptor).st_mode)))
+    old = os.umask(0)
+    try:
+        write_last_good(tmp_path / "table", stored())
+    finally:
+        os.umask(old)
+    assert modes[0] == 0o600

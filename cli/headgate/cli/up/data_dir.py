@@ -56,7 +56,7 @@ def locked(data_dir: Path) -> Iterator[None]:
         UsageMistake: another `up` uses it, or it cannot be written.
     """
     try:
-        data_dir.mkdir(parents=True, exist_ok=True)
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(data_dir / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise UsageMistake(f"--data-dir {data_dir}: cannot be written: {error.strerror}") from error

@@ -92,7 +92,7 @@ class EmbeddedNats:
         Raises:
             EmbeddedNatsError: there is no nats-server.
         """
-        self.store_dir.mkdir(parents=True, exist_ok=True)
+        self.store_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._logged_before = self.log_file.stat().st_size if self.log_file.exists() else 0
         config = self.store_dir / "nats-server.conf"
         config.write_text(self._config(), encoding="utf-8")

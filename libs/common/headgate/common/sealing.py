@@ -189,7 +189,7 @@ def load_or_create_key_pair(folder: Path) -> PrivateKey:
 
     Two files: `gateway.key` (private half in base64, mode 0600; gateways only) and `gateway.pub` (public half).
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / PRIVATE_KEY_FILE
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

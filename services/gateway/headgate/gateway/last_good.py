@@ -51,17 +51,19 @@ class StoredTable(NamedTuple):
 
 
 def write_last_good(path: Path, table: StoredTable) -> None:
-    """Replace the file. Blocks for an fsync.
+    """Replace the file, which only its owner may read: plugins' passwords may stand in it. Blocks for an fsync.
 
     Raises:
         OSError: the disk does not take it; the old file is untouched.
     """
     records = [table.manifest.encode(), *(table.chunks[name.digest] for name in table.served)]
     content = b"".join(part for record in records for part in (_LENGTH.pack(len(record)), record))
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
+    # One of a process that died, whose number is ours now, may have another mode.
+    fresh.unlink(missing_ok=True)
     try:
-        with fresh.open("wb") as file:
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
             file.writelines((MAGIC, hashlib.sha256(content).digest(), content))
             file.flush()
             os.fsync(file.fileno())

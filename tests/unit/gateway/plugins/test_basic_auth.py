@@ -2,6 +2,7 @@ import asyncio
 import base64
 import hashlib
 import inspect
+import threading
 
 import bcrypt
 import pytest
@@ -150,3 +151,55 @@ async def test_without_a_consumers_password_nobody_passes(given, reason) -> None
     response = await asked(chain_for(people, ("basic-auth", {})), given)
     assert response is not None
     assert (response.status, response.reason) == (401, reason)
+
+
+@pytest.mark.parametrize("kind", ["bcrypt", "apr1", "plain"])
+async def test_an_unknown_name_costs_the_same_check_as_a_known_one(monkeypatch, kind: str) -> None:
+    kept = {
+        "bcrypt": {"hash": bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()},
+        "apr1": {"hash": apr1(b"secret", b"salt").decode()},
+        "plain": {"password": "secret"},
+    }[kind]
+    plugins = chain(("basic-auth", {"users": [{"username": "jack", **kept}]}))
+    (_, plugin), checked = plugins._parts[0], []
+    (hashed,) = plugin._hashes
+    check = hashed.check
+    monkeypatch.setattr(hashed, "check", lambda password: checked.append(password) or check(password))
+    for given in (asking(password="wrong"), asking(name="jill", password="wrong"), asking(name="jill")):
+        response = await asked(plugins, given)
+        assert response is not None
+        assert (response.status, response.reason) == (401, "wrong name or password")
+    assert checked == [b"wrong", b"wrong", b"secret"]
+    assert await asked(plugins, asking()) is None
+
+
+async def test_an_unknown_name_is_refused_where_nobody_is_known() -> None:
+    assert await status({"htpasswd": "# nobody yet"}, asking()) == 401
+
+
+async def test_guessing_on_one_route_leaves_a_thread_to_others() -> None:
+    config = {"users": [{"username": "jack", "hash": bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()}]}
+    guessed, other = chain(("basic-auth", config)), chain(("basic-auth", config))
+    (_, plugin) = guessed._parts[0]
+    (hashed,) = plugin._hashes
+    started, go_on = threading.Event(), threading.Event()
+    hashed.check = lambda password: started.set() or not go_on.wait(30)
+    guesses = [asyncio.ensure_future(asked(guessed, asking(password=str(each)))) for each in range(8)]
+    await asyncio.to_thread(started.wait, 30)
+    try:
+        assert await asyncio.wait_for(asked(other, asking()), 30) is None
+    finally:
+        go_on.set()
+    assert [response.status for response in await asyncio.gather(*guesses) if response] == [401] * 8
+
+
+@pytest.mark.parametrize("cost", ["15", "31", "03", "xx"])
+def test_a_hash_that_takes_too_long_to_check_is_refused(cost: str) -> None:
+    kept = f"$2b${cost}${'a' * 53}"
+    with pytest.raises(PluginRefused, match=f"this bcrypt hash has the cost {cost}; from 4 to 14 are taken"):
+        chain(("basic-auth", {"users": [{"username": "jack", "hash": kept}]}))
+
+
+def test_a_password_that_no_htpasswd_takes_is_not_gone_through_a_thousand_times(monkeypatch) -> None:
+    monkeypatch.setattr("headgate.gateway.plugins.passwords.apr1", lambda password, salt: pytest.fail("hashed"))
+    assert not read_hash("$apr1$salt$hash").check(b"x" * 513)

@@ -6,7 +6,7 @@ none of the three.
 
 import base64
 import binascii
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -18,6 +18,8 @@ from headgate.common.secret import Secret
 BCRYPT = ("$2y$", "$2a$", "$2b$")
 APR1 = "$apr1$"
 SHA = ("{SHA}", "{SSHA}")
+MAX_BCRYPT_COST: Final = 14
+"""About a second of a core for each check; `htpasswd -B` makes 5, most programs 10 to 12."""
 
 
 def check_hash(kept: str) -> None:
@@ -25,6 +27,9 @@ def check_hash(kept: str) -> None:
     if kept.startswith(BCRYPT):
         if len(kept.encode()) != 60:
             raise ValueError("this bcrypt hash is not whole")
+        cost = kept[4:6]
+        if not cost.isdecimal() or not 4 <= int(cost) <= MAX_BCRYPT_COST:
+            raise ValueError(f"this bcrypt hash has the cost {cost}; from 4 to {MAX_BCRYPT_COST} are taken")
     elif kept.startswith(SHA):
         try:
             decoded = base64.b64decode(kept.partition("}")[2], validate=True)

@@ -1,8 +1,9 @@
 """`basic-auth`: names and passwords (RFC 7617), of consumers, or of users that the route lists.
 
-Slow hashes are checked in two threads of their own, and a password that was right is remembered by a keyed digest, so
-that a client that keeps sending it costs one digest and no wait. With too many that wait for a check, as when somebody
-guesses, further ones get a 503.
+Slow hashes are checked in two threads of their own, of which one use of the plugin has one at a time, and a password
+that was right is remembered by a keyed digest, so that a client that keeps sending it costs one digest and no wait. Of
+bcrypt costs from 4 to 14 are taken. With too many that wait for a check, as when somebody guesses, further ones get a
+503. A name that is unknown costs a check too, so that time does not tell which are known.
 """
 
 import asyncio
@@ -37,8 +38,11 @@ class BasicAuth(Authenticator[BasicAuthConfig]):
         super().__init__(config, services)
         self.finds_consumer = not config.has_users
         self._kept = {name.encode(): hashed for name, hashed in _read_users(config)}
+        self._hashes = tuple(self._kept.values())
         self._right: Keyed[bool] = Keyed(_REMEMBERED)
         self._waiting = 0
+        self._turn = asyncio.Lock()
+        """Guessing on this route holds up at most one of the threads that all routes share."""
         self._digest_key = secrets.token_bytes(32)
 
     def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
@@ -66,24 +70,34 @@ class BasicAuth(Authenticator[BasicAuthConfig]):
             return self.refusal("no name and password")
         name, password = given
         hashed = self._kept.get(name)
+        is_known = hashed is not None
         if hashed is None:
-            return self.refusal("wrong name or password")
+            hashed = self._stand_in(name)
         if hashed.is_slow and self._right.get(self._digest(name, password)) is None:
-            return self._check_slowly(request, name, password, hashed)
-        if not hashed.is_slow and not hashed.check(password):
+            return self._check_slowly(request, name, password, hashed, is_known=is_known)
+        if not (hashed.is_slow or hashed.check(password)) or not is_known:
             return self.refusal("wrong name or password")
         self._pass(request, name)
         return None
 
-    async def _check_slowly(self, request: Request, name: bytes, password: bytes, hashed: Hashed) -> Response | None:
+    def _stand_in(self, name: bytes) -> Hashed:
+        """Return the hash that an unknown name is checked against: of a known one, and always the same for a name."""
+        if not self._hashes:
+            return _NOTHING
+        return self._hashes[int(self._digest(name, b"")[:8], 16) % len(self._hashes)]
+
+    async def _check_slowly(
+        self, request: Request, name: bytes, password: bytes, hashed: Hashed, *, is_known: bool
+    ) -> Response | None:
         if self._waiting >= _MAX_WAITING:
             return Response.refusal(503, "too many passwords to check")
         self._waiting += 1
         try:
-            is_right = await asyncio.get_running_loop().run_in_executor(_THREADS, hashed.check, password)
+            async with self._turn:
+                is_right = await asyncio.get_running_loop().run_in_executor(_THREADS, hashed.check, password)
         finally:
             self._waiting -= 1
-        if not is_right:
+        if not (is_right and is_known):
             return self.refusal("wrong name or password")
         self._right.put(self._digest(name, password), True)
         self._pass(request, name)
@@ -111,6 +125,9 @@ def _read_users(config: BasicAuthConfig) -> list[tuple[str, Hashed]]:
         elif user.password is not None:
             users.append((user.username, _plain(user.password.reveal().encode())))
     return users
+
+
+_NOTHING = Hashed(lambda given: False, is_slow=False)
 
 
 def _plain(password: bytes) -> Hashed:

@@ -193,7 +193,7 @@ def load_or_create_version_key(data_dir: Path) -> bytes:
     """
     path = data_dir / VERSION_KEY_FILE
     try:
-        data_dir.mkdir(parents=True, exist_ok=True)
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
