@@ -8,7 +8,7 @@ from headgate.cli.class_options import class_options
 from headgate.cli.errors import ExitCode
 from headgate.cli.group import TeachingCommand
 from headgate.cli.rendering import count_of, print_json
-from headgate.common.problems import Severity
+from headgate.common.problems import LETS_IN, Severity
 
 
 @click.command(
@@ -36,12 +36,14 @@ def check(paths: tuple[Path, ...], class_flags: list[str], as_json: bool) -> int
     table = translate_paths(paths, class_flags)
     errors = sum(finding.is_error for finding in table.findings)
     warnings = sum(finding.problem.severity is Severity.WARNING for finding in table.findings)
+    lets_in = sum(finding.problem.reason == LETS_IN for finding in table.findings)
     if as_json:
         findings = [finding.as_json() for finding in table.findings]
         print_json(
             {
                 "errors": errors,
                 "warnings": warnings,
+                "lets_in": lets_in,
                 "objects": table.object_count,
                 "findings": findings,
                 "notes": [note._asdict() for note in table.notes],
@@ -53,6 +55,9 @@ def check(paths: tuple[Path, ...], class_flags: list[str], as_json: bool) -> int
         for note in table.notes:
             click.echo(str(note))
         found = f"{count_of(errors, 'error')}, {count_of(warnings, 'warning')}"
+        opened = f", {count_of(lets_in, 'ignored plugin')} that may keep requests out" if lets_in else ""
         foreign = f", {count_of(len(table.notes), 'object')} of other classes" if table.notes else ""
-        click.echo(f"{count_of(table.object_count, 'object')} in {count_of(table.files, 'file')}: {found}{foreign}")
+        click.echo(
+            f"{count_of(table.object_count, 'object')} in {count_of(table.files, 'file')}: {found}{opened}{foreign}"
+        )
     return ExitCode.NEGATIVE if errors else ExitCode.OK

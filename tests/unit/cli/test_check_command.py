@@ -201,3 +201,30 @@ def test_a_wrong_plugin_of_a_plugin_config_names_what_is_allowed(
 ) -> None:
     assert main(["check", str(write(tmp_path, PLUGIN_CONFIG % "x"))]) == 1
     assert "plugin cors: must be a whole number, but is a text [InvalidPlugin]" in capsys.readouterr().out
+
+
+ROUTE = """\
+apiVersion: apisix.apache.org/v2
+kind: ApisixRoute
+metadata: {name: lua}
+spec:
+  ingressClassName: headgate
+  http:
+    - name: all
+      match: {hosts: [lua.example], paths: [/*]}
+      backends: [{serviceName: web, servicePort: 80}]
+      plugins: [{name: serverless-pre-function, enable: true}]
+"""
+
+
+def test_a_plugin_that_is_ignored_is_counted_as_one_that_lets_requests_in(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, f"{INGRESS % 'http'}---\n{ROUTE}")
+    assert main(["check", str(path)]) == 1
+    assert "HEADGATE_IGNORED_PLUGINS" in capsys.readouterr().out
+    monkeypatch.setenv("HEADGATE_IGNORED_PLUGINS", '["serverless-pre-function"]')
+    assert main(["check", str(path)]) == 0
+    assert capsys.readouterr().out.endswith("1 ignored plugin that may keep requests out\n")
+    assert main(["check", "--json", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out)["lets_in"] == 1

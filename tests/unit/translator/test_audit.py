@@ -15,6 +15,7 @@ from headgate.translator.annotations.apisix import APISIX_PREFIX, APPROXIMATIONS
 from headgate.translator.annotations.nginx import NGINX_ANNOTATIONS, NGINX_PREFIX, nginx_table, what_instead
 from headgate.translator.annotations.reading import TABLES
 from headgate.translator.audit import AUDITED_RESOURCES, Audit, Said
+from headgate.translator.classes import ClassSettings
 from headgate.translator.dialects.apisix.fields import (
     BACKEND_POLICY_FIELDS,
     CONSUMER_FIELDS,
@@ -30,10 +31,10 @@ from headgate.translator.verdicts import FieldVerdict, Verdict, field_table
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-def audited(manifest: Any) -> dict[str, Said]:
+def audited(manifest: Any, classes: ClassSettings | None = None) -> dict[str, Said]:
     delta = applied(manifest)
     assert delta.object is not None
-    said = Audit().look_at(delta.ref, delta.object)
+    said = Audit(classes).look_at(delta.ref, delta.object)
     assert said is not None
     return {one.name: one for one in said}
 
@@ -94,6 +95,15 @@ def test_one_of_ingress_nginx_that_keeps_requests_out_is_marked() -> None:
     assert annotated(f"{NGINX_PREFIX}whitelist-source-range", "10.0.0.0/8").lets_in
 
 
+def test_an_unknown_plugin_is_refused_and_one_that_the_operator_ignores_is_marked() -> None:
+    lua = route(rule(plugins=[{"name": "serverless-pre-function", "enable": True}]))
+    (refused,) = (said for name, said in audited(lua).items() if "serverless" in name)
+    assert (refused.verdict, refused.lets_in) == (Verdict.REFUSED, False)
+    settings = ClassSettings(ignored_plugins=frozenset({"serverless-pre-function"}))
+    (ignored,) = (said for name, said in audited(lua, settings).items() if "serverless" in name)
+    assert (ignored.verdict, ignored.lets_in) == (Verdict.IGNORED, True)
+
+
 def test_annotations_of_anybody_else_are_passed_over() -> None:
     assert audited(ingress("web", annotations={"example.com/owner": "ada"})) == {}
 
@@ -143,7 +153,7 @@ def test_each_plugin_is_said_by_its_name() -> None:
     ]
     said = audited(route(rule(plugins=plugins)))
     verdicts = [said[f"http[].plugins[{name}]"].verdict for name in ("cors", "limit-count", "nonsense")]
-    assert verdicts == [Verdict.HONOURED, Verdict.REFUSED, Verdict.IGNORED]
+    assert verdicts == [Verdict.HONOURED, Verdict.REFUSED, Verdict.REFUSED]
 
 
 def test_what_is_wrong_with_a_field_leaves_those_beside_it_alone() -> None:

@@ -143,6 +143,20 @@ def test_a_name_that_is_no_restriction_misspelt_is_ignored(name: str) -> None:
     assert story.upstream().unavailable is None
 
 
+@pytest.mark.parametrize(
+    "name", ["allow-source-range", "whitelist-source-range", "denylist", "auth-url", "key-auth", "satisfy"]
+)
+def test_a_restriction_under_its_name_elsewhere_lets_nobody_in(name: str) -> None:
+    story = Story(service(), endpoint_slice("web", "10.0.0.1"), web(annotations={f"headgate.dev/{name}": "10.0.0.0/8"}))
+    served = [entry for entry in story.entries() if isinstance(entry, VirtualHost)]
+    assert [backend.upstream for backend in served[0].routes[0].backends] == ["a/default/Ingress/web/refused"]
+
+
+def test_a_restriction_under_its_name_elsewhere_names_the_right_one() -> None:
+    story = Story(web(annotations={"headgate.dev/allow-source-range": "10.0.0.0/8"}))
+    assert any("is headgate.dev/client-networks" in one.message for one in story.condition(web()).problems)
+
+
 def test_a_restriction_that_is_there_as_well_is_not_doubted() -> None:
     story = Story(web(annotations=OFFICE | {"headgate.dev/client-network": "10.0.0.0/8"}))
     assert "UnknownAnnotation" in story.reasons(web())

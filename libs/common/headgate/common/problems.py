@@ -21,6 +21,10 @@ class Severity(StrEnum):
     """Nothing is wrong: shown to whoever asks about the object, and counted, logged and told nowhere else."""
 
 
+LETS_IN = "GuardIgnored"
+"""Reason of a warning: requests come in that this part of the object keeps out where it comes from."""
+
+
 class Problem(BaseModel):
     """Something wrong with one object, said so that its author can mend it."""
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from headgate.common.problems import Problem, Severity
+from headgate.common.problems import LETS_IN, Problem, Severity
 from headgate.common.resources import APISIX_ROUTE, INGRESS, SERVICE, JsonObject, ObjectRef
 from headgate.translator.annotations import PREFIX
 from headgate.translator.annotations.apisix import APISIX_PREFIX, APPROXIMATIONS, ON_INGRESS_ONLY
@@ -138,7 +138,9 @@ def _judged(place: _Place, problems: Iterable[Problem]) -> Said | None:
     for problem in problems:
         verdict = _verdict(problem)
         if _ORDER.index(verdict) > _ORDER.index(said.verdict) or (verdict is said.verdict and not said.note):
-            said = said._replace(verdict=verdict, note=problem.message, field=problem.field)
+            said = said._replace(
+                verdict=verdict, note=problem.message, field=problem.field, lets_in=problem.reason == LETS_IN
+            )
     return None if place.is_plain and said.verdict is Verdict.HONOURED else said
 
 

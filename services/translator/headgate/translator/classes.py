@@ -38,8 +38,8 @@ class ClassSettings:
     """Whether every object without a class is ours."""
     plugin_names: frozenset[str] = frozenset()
     """Third-party plugins that gateways have."""
-    strict_plugins: bool = False
-    """Whether a route with a plugin that there is not refuses requests rather than do without."""
+    ignored_plugins: frozenset[str] = frozenset()
+    """Plugins that gateways lack and that routes are served without, whatever they keep out."""
 
     def owns(self, controller: str) -> bool:
         """Whether classes of a controller are ours."""

@@ -50,10 +50,10 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
         description="Third-party plugins of the gateways; none by default, as those whose packages are installed "
         "beside the translator are known.",
     )
-    strict_plugins: bool = Field(
-        default=False,
-        description="Refuse the requests of an ApisixRoute with a plugin that gateways do not have; off by default: "
-        "they are served without it, unless it is one that keeps requests out.",
+    ignored_plugins: list[str] = Field(
+        default=[],
+        description="Names of plugins that gateways do not have and that routes are served without; none by default: "
+        "requests of a route with an unknown plugin are refused, unless it is a logger, a tracer or the like.",
     )
     publish_addresses: list[str] = Field(
         default=[],
@@ -172,7 +172,7 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
             frozenset(self.class_names),
             watch_without_class=self.watch_without_class,
             plugin_names=frozenset(self.plugin_names) | installed_names(),
-            strict_plugins=self.strict_plugins,
+            ignored_plugins=frozenset(self.ignored_plugins),
         )
 
     @property

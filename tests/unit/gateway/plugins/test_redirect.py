@@ -58,8 +58,22 @@ async def test_location_cannot_split_the_head() -> None:
     assert response.headers.get("Location") == "/a%20b%FC"
 
 
+@pytest.mark.parametrize(
+    ("config", "target", "expected"),
+    [
+        ({"uri": "$uri/"}, "//evil.example", "/evil.example/"),
+        ({"regex_uri": ["^/old/(.*)$", "/$1"]}, "/old//evil.example", "/evil.example"),
+        ({"regex_uri": ["^/old/(.*)$", "/$1"]}, "/old/\\evil.example", "/evil.example"),
+        ({"regex_uri": ["^/old(.*)$", "$1"]}, "/old\\/evil.example", "/evil.example"),
+        ({"uri": "//cdn.example$uri"}, "/a", "//cdn.example/a"),
+    ],
+)
+async def test_what_a_client_sends_does_not_name_the_host_to_go_to(config, target: str, expected: str) -> None:
+    assert await location(config, target) == (302, expected)
+
+
 async def test_path_is_encoded_again_on_demand() -> None:
-    assert await location({"uri": "/$uri", "encode_uri": True}, "/%41") == (302, "//%2541")
+    assert await location({"uri": "/$uri", "encode_uri": True}, "/%41") == (302, "/%2541")
 
 
 @pytest.mark.parametrize(

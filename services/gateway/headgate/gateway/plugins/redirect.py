@@ -1,5 +1,7 @@
 """`redirect`: send the client elsewhere."""
 
+import re
+
 from headgate.common.plugins.redirect import RedirectConfig
 from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.patterns import Substitution, Template, sendable
@@ -19,6 +21,9 @@ class Redirect(Plugin[RedirectConfig]):
         super().__init__(config, services)
         self._uri = Template(config.uri) if config.uri is not None else None
         self._substitution = Substitution(*config.regex_uri) if config.regex_uri is not None else None
+        target = config.uri or (config.regex_uri or ("", ""))[1]
+        self._names_host = target.startswith("//")
+        """The author wrote a scheme-relative URL, as `//cdn.example$uri`."""
 
     def on_request(self, request: Request) -> Response | None:
         """Redirect the request if it is one of those."""
@@ -50,7 +55,17 @@ class Redirect(Plugin[RedirectConfig]):
             if changed is None or (config.match_url and changed[0] == text):
                 return None
             location = changed[0]
-        return location.replace("%", "%25") if config.encode_uri else location
+        location = location.replace("%", "%25") if config.encode_uri else location
+        return location if self._names_host else _on_this_host(location)
+
+
+_SLASHES = re.compile(r"[/\\]{2,}")
+
+
+def _on_this_host(location: str) -> str:
+    r"""Merge the slashes at the beginning: browsers take `//evil.example` and `/\evil.example` for another host."""
+    found = _SLASHES.match(location)
+    return f"/{location[found.end() :]}" if found is not None else location
 
 
 def _redirection(status: int, location: str) -> Response:

@@ -7,6 +7,7 @@ from typing import Any
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject
 from headgate.translator.annotations.annotation import PREFIX, Annotation
+from headgate.translator.annotations.meant import Meant, meant_guard
 from headgate.translator.annotations.on_ingress import INGRESS_ANNOTATIONS
 from headgate.translator.annotations.on_service import SERVICE_ANNOTATIONS
 from headgate.translator.manifest import as_object, metadata, shown, type_name
@@ -62,12 +63,26 @@ class Reading:
             self.unreadable.append(name)
         self._complain("InvalidAnnotation", name, annotation, message)
 
+    def caution(self, name: str, message: str) -> None:
+        """Note that an annotation is followed and probably does not do what its author wants."""
+        problem = Problem(
+            severity=Severity.WARNING, reason="PluginCaution", field=field_of(name), value="***", message=message
+        )
+        self.problems.append(problem)
+
     def refuse_misspelt(self, name: str, meant: str, written: Any) -> None:
         """Note that an annotation which keeps requests out is written wrongly: ignored, it would let them in."""
         self._written[meant] = written
         self.unreadable.append(meant)
         message = f"there is no annotation {PREFIX}{name}; the nearest is {PREFIX}{meant}, which keeps requests out"
         self._complain("UnknownAnnotation", name, self._table[meant], message)
+
+    def refuse_synonym(self, name: str, meant: Meant, written: Any) -> None:
+        """Note that an annotation of another controller, which keeps requests out, was given our prefix."""
+        self._written.setdefault(meant.annotation, written)
+        self.unreadable.append(meant.annotation)
+        message = f"there is no annotation {PREFIX}{name}; what keeps these requests out is {meant.instead}"
+        self._complain("UnknownAnnotation", name, self._table[meant.annotation], message)
 
     def _complain(self, reason: str, name: str, annotation: Annotation, message: str) -> None:
         closed = "its port stays closed" if annotation.sets.startswith("stream.") else "every request is refused"
@@ -107,8 +122,10 @@ def read_annotations(kind: str, annotations: Mapping[str, Any]) -> Reading:
     for name in (name for name in table if name in written):
         reading.take(name, written[name])
     for name in sorted(written.keys() - table.keys()):
-        guard = _misspelt_guard(name, table)
-        if guard is not None and not reading.has(guard):
+        guard, meant = _misspelt_guard(name, table), meant_guard(kind, name)
+        if meant is not None and (kind == "Ingress" or "stream-port" in written):
+            reading.refuse_synonym(name, meant, written[name])
+        elif guard is not None and not reading.has(guard):
             reading.refuse_misspelt(name, guard, written[name])
         else:
             reading.problems.append(_unknown(kind, name, written[name]))

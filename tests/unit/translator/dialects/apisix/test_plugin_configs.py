@@ -27,7 +27,7 @@ def test_one_with_nothing_wrong_is_accepted_and_says_that_no_route_that_names_it
     [
         ({"name": "limit-count", "config": {"count": -1, "time_window": 1}}, "error", "config.count", "limit-count"),
         ({"name": "limit-count", "config": {"cuont": 1}}, "error", "config.cuont", "the nearest is count"),
-        ({"name": "limit-cuont"}, "warning", "name", "the nearest is limit-count"),
+        ({"name": "limit-cuont"}, "error", "name", "the nearest is limit-count"),
         ({"config": {}}, "error", "name", "must be given"),
     ],
 )

@@ -126,26 +126,38 @@ def test_a_wrong_configuration_names_plugin_field_value_and_what_is_allowed() ->
     assert "limit-count" in table.ask("GET", "a.com/bad").verdict
 
 
-@pytest.mark.parametrize("name", ["skywalking", "serverless-pre-function", "server-info"])
-def test_an_unknown_plugin_is_left_out_and_said(name: str) -> None:
+@pytest.mark.parametrize("name", ["skywalking", "loki-logger", "server-info"])
+def test_an_unknown_logger_or_tracer_is_left_out_and_said(name: str) -> None:
     table = Translated(route(rule(plugins=[CORS, plugin(name)])))
     assert [(one.severity, one.field) for one in table.problems()] == [("warning", "spec.http[0].plugins[1].name")]
     assert uses(table).keys() == {"cors"}
 
 
-def test_an_unknown_plugin_has_requests_refused_where_that_is_asked_for() -> None:
-    settings = ClassSettings(strict_plugins=True)
-    table = Translated(route(rule(plugins=[plugin("skywalking")])), settings=settings)
-    assert table.errors() == ["spec.http[0].plugins[0].name"]
-    assert "skywalking" in table.ask("GET", "a.com/").verdict or "no plugin" in table.ask("GET", "a.com/").verdict
-
-
-@pytest.mark.parametrize("name", ["saml-auth", "acl", "oas-validator"])
-def test_an_unknown_plugin_that_keeps_requests_out_has_them_refused(name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    ["saml-auth", "acl", "serverless-pre-function", "ai-prompt-guard", "data-mask", "ext-plugin-pre-req", "keyauth"],
+)
+def test_any_other_unknown_plugin_has_requests_refused(name: str) -> None:
     table = Translated(route(rule(plugins=[plugin(name)])))
     assert table.errors() == ["spec.http[0].plugins[0].name"]
+    assert "HEADGATE_IGNORED_PLUGINS" in table.problems()[0].message
     assert table.route().plugins == ()
     assert table.ask("GET", "a.com/").verdict.startswith("503")
+
+
+def test_an_unknown_plugin_that_the_operator_ignores_is_left_out_as_one_that_lets_requests_in() -> None:
+    settings = ClassSettings(ignored_plugins=frozenset({"serverless-pre-function"}))
+    table = Translated(route(rule(plugins=[CORS, plugin("serverless-pre-function")])), settings=settings)
+    assert [(one.severity, one.reason) for one in table.problems()] == [("warning", "GuardIgnored")]
+    assert uses(table).keys() == {"cors"}
+
+
+def test_real_ip_that_believes_everybody_is_a_warning() -> None:
+    table = Translated(route(rule(plugins=[plugin("real-ip", source="http_x_real_ip")])))
+    fields = [(one.severity, one.field) for one in table.problems()]
+    assert fields == [("warning", "spec.http[0].plugins[0].config.trusted_addresses")]
+    trusting = plugin("real-ip", source="http_x_real_ip", trusted_addresses=["10.0.0.0/8"])
+    assert Translated(route(rule(plugins=[trusting]))).problems() == []
 
 
 def test_a_third_partys_plugin_is_passed_on() -> None:

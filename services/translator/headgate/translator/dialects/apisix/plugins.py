@@ -1,17 +1,17 @@
 """Plugins of rules, shared configurations, global rules and consumers: merged, with their secrets, and checked.
 
-A plugin that cannot be followed never goes unnoticed: where its configuration is wrong, or where it keeps requests out
-and there is none of its name, requests are refused until that is mended. Another one that there is not is left out, and
-said so, unless the setting `strict_plugins` asks for a refusal.
+Requests are refused while the configuration of a plugin is wrong, or its name unknown: it may keep requests out.
+Loggers, tracers and the like are left out with a warning instead, and so is what the setting `ignored_plugins` names.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 from headgate.common.plugins.catalogue import CONFIGS
+from headgate.common.plugins.cautions import cautions
 from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
-from headgate.common.problems import Problem
+from headgate.common.problems import LETS_IN, Problem
 from headgate.common.resources import JsonObject
 from headgate.common.sealing import ClusterValue
 from headgate.common.table import PluginUse
@@ -24,20 +24,13 @@ from headgate.translator.dialects.apisix.reading import Part, refuse, warn
 from headgate.translator.dialects.apisix.split import lift_upstreams
 from headgate.translator.fragment import BackendUse
 
-GUARDS = frozenset(
+_GUARDS = frozenset(
     (
-        "acl",
         "authz-casbin",
-        "authz-casdoor",
-        "authz-keycloak",
         "basic-auth",
-        "cas-auth",
-        "chaitin-waf",
         "client-control",
         "consumer-restriction",
         "csrf",
-        "dingtalk-auth",
-        "feishu-auth",
         "forward-auth",
         "hmac-auth",
         "ip-restriction",
@@ -45,21 +38,44 @@ GUARDS = frozenset(
         "jwt-auth",
         "key-auth",
         "ldap-auth",
-        "ldap-auth-advanced",
         "multi-auth",
-        "oas-validator",
         "opa",
         "openid-connect",
         "referer-restriction",
         "request-validation",
-        "saml-auth",
         "ua-restriction",
         "uri-blocker",
         "wolf-rbac",
         "workflow",
     )
 )
-"""Plugins that keep requests out: a route without one of them would let in whom its author wants to keep out."""
+"""Plugins of gateways that keep requests out."""
+_HARMLESS = frozenset(
+    (
+        "clickhouse-logger",
+        "datadog",
+        "elasticsearch-logger",
+        "error-log-logger",
+        "google-cloud-logging",
+        "inspect",
+        "lago",
+        "log-rotate",
+        "loggly",
+        "loki-logger",
+        "node-status",
+        "proxy-buffering",
+        "rocketmq-logger",
+        "server-info",
+        "skywalking",
+        "skywalking-logger",
+        "sls-logger",
+        "splunk-hec-logging",
+        "tencent-cloud-cls",
+        "zipkin",
+    )
+)
+"""Plugins of Apache APISIX that gateways lack and that change neither who is let in nor what goes through: loggers,
+tracers, metrics. Any other unknown plugin may keep requests out, as `serverless-pre-function` often does."""
 _AUTHENTICATIONS = {
     "keyAuth": ("key-auth", "key_auth"),
     "basicAuth": ("basic-auth", ""),
@@ -97,7 +113,12 @@ class Plugins(NamedTuple):
     @property
     def guarded(self) -> tuple[PluginUse, ...]:
         """For all routes at once: of those that cannot be followed only such that keep requests out."""
-        return (*self.uses, *(use for use in self.refused if use.name in GUARDS))
+        return (*self.uses, *(use for use in self.refused if _may_guard(use.name)))
+
+
+def _may_guard(name: str) -> bool:
+    """Whether a plugin keeps requests out, or may do so, as it is unknown here."""
+    return name in _GUARDS or not (name in CONFIGS or name in _HARMLESS)
 
 
 def sources(plugins: Iterable[Plugin], field: str, namespace: str) -> list[PluginSource]:
@@ -164,14 +185,26 @@ def _read(source: PluginSource, context: Context, problems: list[Problem]) -> Pl
         if is_known:
             at = f"{field}.{fault.field}" if fault.field and not fault.field.startswith("secrets") else field
             problems.append(refuse("InvalidPlugin", at, f"plugin {plugin.name}: {fault.fault}"))
-        elif plugin.name in GUARDS or context.settings.strict_plugins:
-            message = f"{fault.fault}; requests are refused, as they would come through without it"
-            problems.append(refuse("UnknownPlugin", f"{field}.name", message, plugin.name))
         else:
-            message = f"{fault.fault}; requests are served without it"
-            problems.append(warn("UnknownPlugin", f"{field}.name", message, plugin.name))
+            problems.append(_unknown(plugin.name, f"{field}.name", fault.fault, context.settings.ignored_plugins))
         return None
+    problems += [
+        warn("PluginCaution", f"{field}.{one.field}", f"plugin {plugin.name}: {one.message}") for one in cautions(use)
+    ]
     return use
+
+
+def _unknown(name: str, field: str, fault: str, ignored: Collection[str]) -> Problem:
+    if name in _HARMLESS:
+        return warn("UnknownPlugin", field, f"{fault}; requests are served without it", name)
+    if name in ignored:
+        message = f"{fault}; requests are served without it, as ignored_plugins names it, and come in if it is a guard"
+        return warn(LETS_IN, field, message, name)
+    message = (
+        f"{fault}; requests are refused, as it may keep requests out. "
+        "If it does not, name it in ignored_plugins (HEADGATE_IGNORED_PLUGINS)"
+    )
+    return refuse("UnknownPlugin", field, message, name)
 
 
 def _unfound_lists(name: str, config: JsonObject) -> list[str]:

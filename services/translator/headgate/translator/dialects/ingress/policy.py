@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from headgate.common.plugins.cautions import cautions
 from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.problems import Problem
@@ -225,6 +226,8 @@ def _plugins(reading: Reading, plugin_names: Collection[str]) -> dict[str, Any]:
     try:
         for use in reading.group().get("plugins", ()):
             check_use(use, plugin_names)
+            for one in cautions(use):
+                reading.caution("plugins", f"plugin {use.name}, {one.field}: {one.message}")
     except PluginFault as fault:
         reading.refuse("plugins", f"must be plugins that gateways have, with what they take; {fault}")
         return {"plugins": ()}
