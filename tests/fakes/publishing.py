@@ -30,6 +30,7 @@ class ScriptedSource:
     def __init__(self, kinds: Sequence[ResourceKind] = KINDS) -> None:
         self.kinds = kinds
         self.heard_at: datetime | None = None
+        self.away_since: datetime | None = None
         self._events: asyncio.Queue[SourceEvent] = asyncio.Queue()
 
     def say(self, *events: SourceEvent) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -11,9 +11,11 @@ from pydantic import ValidationError
 
 from headgate.cli.errors import CommandError, UsageMistake
 from headgate.cli.group import TeachingCommand
+from headgate.cli.inputs import read_kinds
 from headgate.cli.people import current_user
 from headgate.cli.rendering import age, print_json, print_table
 from headgate.cli.store import ask_stores, current_manifest, store_options
+from headgate.cli.watchers import SILENT_AFTER
 from headgate.common.clusters import MAX_WEIGHT, ClusterSettings, Decision, Drain, describe, read_settings
 from headgate.common.deltas import ClusterAnnouncement
 from headgate.common.errors import Conflict
@@ -23,8 +25,6 @@ from headgate.common.stores import DeltaLogReader, DeltaSelection, LoggedDelta
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table import DEFAULT_TABLE
 
-SILENT_AFTER = timedelta(seconds=90)
-"""Three times what is between two announcements of a watcher."""
 _ATTEMPTS = 5
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -36,6 +36,8 @@ class Known(NamedTuple):
     settings: ClusterSettings
     is_served: bool
     """Its objects are in the table."""
+    is_listed: bool
+    """All of it was read; it may have nothing to serve."""
     last_change: datetime | None
     """When its last change was logged."""
     watcher: ClusterAnnouncement | None
@@ -74,7 +76,7 @@ def _cells(known: Known, table: str) -> tuple[object, ...]:
     if settings.removed and not known.is_served:
         why = f": {settings.removed.reason}" if settings.removed.reason else ""
         return f"removed by {settings.removed.by}, {age(settings.removed.at)} ago{why}", "-", "-", "-", "-", "-"
-    state = "served" if known.is_served else "not listed yet"
+    state = "served" if known.is_served else "listed, nothing to serve" if known.is_listed else "not listed yet"
     if known.watcher and datetime.now(UTC) - known.watcher.announced_at > SILENT_AFTER:
         state += f", its watcher is silent since {age(known.watcher.announced_at)}"
     if settings.drained is not None:
@@ -89,6 +91,7 @@ def _as_document(name: str, known: Known) -> dict[str, Any]:
     return {
         "cluster": name,
         "is_served": known.is_served,
+        "is_listed": known.is_listed,
         "last_contact": known.last_contact,
         "last_change": known.last_change,
         **known.settings.model_dump(mode="json"),
@@ -204,11 +207,13 @@ async def _read(stores: NatsStores, table: str) -> dict[str, Known]:
     inputs, selection = (manifest.inputs, manifest.selection) if manifest else ({}, EVERYTHING)
     decided = {delta.ref.name: delta for delta in (each.delta for each in await _decisions(stores.log_reader))}
     watchers = {each.cluster: each for each in await stores.log_reader.announcements()}
+    kinds = await read_kinds(stores.bus)
+    listed = {kind.cluster for kind in kinds} - {kind.cluster for kind in kinds if kind.state == "awaited"}
     found = {}
     for name in sorted(filter(selection.has_cluster, {*inputs, *decided, *watchers})):
         settings = read_settings(decided[name].object or {}) if name in decided else ClusterSettings()
         last_change = await _logged_at(stores.log_reader, name, inputs.get(name, 0))
-        found[name] = Known(settings, name in inputs, last_change, watchers.get(name))
+        found[name] = Known(settings, name in inputs, name in listed, last_change, watchers.get(name))
     return found
 
 

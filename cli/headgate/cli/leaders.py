@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pydantic import BaseModel, ConfigDict
 
 from headgate.cli.rendering import age
+from headgate.cli.watchers import LATE_AFTER
 from headgate.common.deltas import ClusterAnnouncement
 from headgate.common.leases import Lease
 from headgate.common.problems import Problem, Severity
@@ -30,6 +31,8 @@ class Leader(BaseModel):
     seen: datetime
     """Of the holder's clock."""
     is_lease: bool = False
+    behind_since: datetime | None = None
+    """When the oldest change was made that it has not put into a revision."""
 
 
 async def read_leaders(leases: LeaseBoard, log: DeltaLogReader, table: str) -> list[Leader]:
@@ -49,6 +52,7 @@ def leaders_of(table: str, lease: Lease | None, announcements: Sequence[ClusterA
                 since=lease.acquired_at,
                 seen=lease.renewed_at,
                 is_lease=True,
+                behind_since=lease.behind_since,
             )
         )
     for one in sorted(announcements, key=lambda one: one.cluster):
@@ -64,8 +68,14 @@ def leader_rows(leaders: Sequence[Leader]) -> Iterator[tuple[str, str, str, str]
 
 
 def leader_problems(leaders: Sequence[Leader], now: datetime | None = None) -> Iterator[tuple[str, Problem]]:
-    """Yield the leases that nobody holds any more."""
+    """Yield the leases that no process holds any more, and holders that are late with their work."""
     for one in leaders:
+        if one.behind_since is not None and one.seen - one.behind_since > LATE_AFTER:
+            message = (
+                f"a change of {age(one.behind_since, now)} ago is in no revision; look at the log of {one.holder}, and "
+                "whether it or NATS has too little CPU"
+            )
+            yield one.work, Problem(reason="NotCommitted", message=message)
         if one.is_lease and (now or datetime.now(UTC)) - one.seen > SILENT_AFTER:
             last = f"{one.holder} renewed the lease last" if one.holder else "the lease was given back"
             message = f"nobody works: {last}, {age(one.seen, now)} ago; changes wait"

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.clusters import SILENT_AFTER, change_cluster, change_options
+from headgate.cli.clusters import change_cluster, change_options
 from headgate.cli.errors import CommandError
 from headgate.cli.group import TeachingCommand
 from headgate.cli.people import current_user
 from headgate.cli.rendering import age, count_of, print_json
 from headgate.cli.store import ask_stores
+from headgate.cli.watchers import SILENT_AFTER
 from headgate.common.clusters import ClusterSettings, Removal, cluster_ref
 from headgate.common.deltas import Author, Delta, Operation
 from headgate.common.resources import ObjectRef

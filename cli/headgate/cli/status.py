@@ -24,7 +24,8 @@ from headgate.cli.rollout import describe_rollout
 from headgate.cli.service_pages import ServicePage, read_pages
 from headgate.cli.store import ask_stores, current_manifest, store_options
 from headgate.cli.up.data_dir import UpState, read_state
-from headgate.common.deltas import SyncState
+from headgate.cli.watchers import watcher_problems
+from headgate.common.deltas import ClusterAnnouncement, SyncState
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
 from headgate.common.selection import EVERYTHING, Selection
@@ -60,6 +61,8 @@ class Report:
     certificates: tuple[Certificate, ...] = ()
     """Of a pinned table."""
     leaders: tuple[Leader, ...] = ()
+    watchers: tuple[ClusterAnnouncement, ...] = ()
+    """What each cluster's watcher announced last."""
 
     @property
     def problems(self) -> list[tuple[str, Problem]]:
@@ -68,6 +71,7 @@ class Report:
         found += _pinned(self.manifest, self.certificates) if self.manifest else []
         found += _held_back(self.manifest) if self.manifest else []
         found += leader_problems(self.leaders)
+        found += watcher_problems(self.watchers)
         found += [complaint for page in self.pages for complaint in page.complaints]
         is_page_read = any(page.service == "watcher" and not page.is_away for page in self.pages)
         # The watcher's page names each refused object; markers tell of them where there is no page.
@@ -75,8 +79,13 @@ class Report:
         others = [kind for kind in self.kinds if kind.state is not SyncState.SYNCED]
         found += kind_problems([*told, *others] if is_page_read else self.kinds)
         on_board = {(str(update.ref), problem) for update in self.updates for problem in update.problems}
+        announced = {trouble for one in self.watchers for trouble in one.troubles}
         for page in self.pages:
-            found += [(one.what, one.problem) for one in page.problems if (one.object, one.problem) not in on_board]
+            found += [
+                (one.what, one.problem)
+                for one in page.problems
+                if (one.object, one.problem) not in on_board and one.problem.message not in announced
+            ]
         clusters = {*(self.manifest.inputs if self.manifest else ()), *(update.ref.cluster for update in self.updates)}
         for update in self.updates:
             where = f" in {update.ref.cluster}" if len(clusters) > 1 else ""
@@ -147,8 +156,9 @@ def status(object_name: str, nats_url: str, data_dir: Path, table: str, as_json:
     accepted, what it refers to, in which revision it is served, by which replicas, and what was wrong last. KIND is
     ingress or service.
 
-    Exit code 1 if no table is published, a gateway lags behind, or there is an error: in a file, an object, a kind that
-    may not be read, or a service; with an OBJECT, if that one is not served everywhere as it is written.
+    Exit code 1 if no table is published, a gateway lags behind, a change is not served for a minute, a watcher or an
+    API server is away, or there is an error: in a file, an object, a kind that may not be read, or a service; with an
+    OBJECT, if that one is not served everywhere as it is written.
     """
     if object_name:
         return _status_of(parse_object(object_name), nats_url, data_dir, as_json=as_json)
@@ -187,6 +197,7 @@ async def _read(stores: NatsStores, table: str, up: UpState | None) -> Report:
     except CommandError:
         manifest = None
     selection = manifest.selection if manifest else EVERYTHING
+    announced = await stores.log_reader.announcements()
     kinds = [kind for kind in await read_kinds(stores.bus) if selection.has_cluster(kind.cluster)]
     pages = await read_pages(up) if up else []
     clusters = sorted({kind.cluster for kind in kinds}.union(manifest.inputs if manifest else ()))
@@ -203,6 +214,7 @@ async def _read(stores: NatsStores, table: str, up: UpState | None) -> Report:
         pages=tuple(pages),
         certificates=tuple(certificates),
         leaders=tuple(await read_leaders(stores.leases, stores.log_reader, table)),
+        watchers=tuple(one for one in announced if selection.has_cluster(one.cluster)),
     )
 
 

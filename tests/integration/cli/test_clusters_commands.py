@@ -12,7 +12,7 @@ import pytest
 
 from fakes.deltas import applied, endpoint_slice, ingress, service
 from fakes.served_history import History, served_history
-from fakes.translator_loop import INGRESSES, KINDS, SERVICES, fill, mark, running
+from fakes.translator_loop import INGRESSES, KINDS, SERVICES, announce, fill, mark, running
 from headgate.cli.clusters import change_cluster
 from headgate.common.deltas import ClusterAnnouncement
 from headgate.common.table import Endpoint, Upstream
@@ -79,6 +79,14 @@ async def test_age_of_what_is_known_of_a_cluster_is_shown() -> None:
         assert "50m ago" in listed[1]
         assert "silent" not in listed[1]
         assert "served, its watcher is silent since 5m" in listed[2]
+
+
+async def test_a_cluster_without_objects_is_listed() -> None:
+    async with two_clusters() as history:
+        await announce(history.stores, "empty")
+        assert "not listed yet" in (await history.ask("clusters")).out.splitlines()[3]
+        await mark(history.stores, *KINDS, cluster="empty")
+        assert "listed, nothing to serve" in (await history.ask("clusters")).out.splitlines()[3]
 
 
 async def test_settings_are_changed_one_by_one() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fakes.leadership import Seat
 from fakes.publishing import ObservedLog, Publishing, publishing, read_log, service
 from fakes.tls import SelfSigned
 from fakes.waiting import until
@@ -16,6 +17,7 @@ from headgate.common.deltas import Author, ClusterAnnouncement, Delta, Operation
 from headgate.common.resources import INGRESS, NAMESPACE, SECRET, SERVICE, JsonObject, ObjectRef
 from headgate.common.telemetry import TRACEPARENT
 from headgate.watcher import publisher as publisher_module
+from headgate.watcher import signs_of_life
 from headgate.watcher.secrets import throwaway_recipients
 from headgate.watcher.sources import Listed, Unavailable
 
@@ -594,7 +596,8 @@ async def test_a_change_names_its_author_and_a_deletion_none() -> None:
 
 
 async def test_signs_of_life_say_when_the_source_was_last_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publisher_module, "SIGN_OF_LIFE_S", 0.02)
+    monkeypatch.setattr(signs_of_life, "SIGN_OF_LIFE_S", 0.02)
+    monkeypatch.setattr(signs_of_life, "LOOK_S", 0.01)
     async with publishing() as one:
         one.source.list()
         await one.until_ready()
@@ -603,3 +606,30 @@ async def test_signs_of_life_say_when_the_source_was_last_heard(monkeypatch: pyt
         (told,) = await one.log.announcements()
         assert told.heard_at == one.source.heard_at
         assert sum(isinstance(message, SyncMarker) for message in one.log.said) == len(one.source.kinds)
+
+
+async def test_an_outage_of_the_api_server_is_announced_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signs_of_life, "LOOK_S", 0.01)
+    async with publishing() as one:
+        one.source.list()
+        await one.until_ready()
+        one.source.away_since = datetime(2026, 1, 1, tzinfo=UTC)
+        await until(lambda: getattr(one.log.said[-1], "away_since", None) == one.source.away_since)
+
+
+async def test_one_that_follows_announces_an_outage_when_the_one_that_publishes_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(signs_of_life, "LOOK_S", 0.01)
+    monkeypatch.setattr(signs_of_life, "SIGN_OF_LIFE_S", 0.5)
+    log = ObservedLog()
+    now = datetime.now(UTC)
+    await log.announce(
+        ClusterAnnouncement(cluster="a", source="kubernetes", instance="other", kinds=(), announced_at=now)
+    )
+    async with publishing(log, log_reader=log, leadership=Seat()) as one:
+        one.source.away_since = datetime(2026, 1, 1, tzinfo=UTC)
+        await asyncio.sleep(0.1)
+        assert [each.instance for each in await log.announcements()] == ["other"]
+        await until(lambda: getattr(log.said[-1], "instance", "") == "test")
+        assert log.said[-1].away_since == one.source.away_since

@@ -199,6 +199,14 @@ class ClusterAnnouncement(BaseModel):
     announced_at: AwareDatetime
     heard_at: AwareDatetime | None = None
     """When the source last said anything: the API server answered, or a watch was alive. None: not yet."""
+    away_since: AwareDatetime | None = None
+    """When the API server began to give no answer at all; None: it answers."""
+    unpublished: int = 0
+    """Objects whose present state is not in the log."""
+    unpublished_since: AwareDatetime | None = None
+    """When the oldest of these changes was seen."""
+    troubles: tuple[str, ...] = ()
+    """What went wrong with the API server within the last minute: reading, or writing statuses and Events."""
     sequence: int = 0
     """Position in the log; 0 until it is read from there."""
 

@@ -99,6 +99,7 @@ class Elector:
         timing: Timing,
         *,
         is_ready: Callable[[], bool] = lambda: True,
+        behind_since: Callable[[], datetime | None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare; `run` does the work.
@@ -109,6 +110,7 @@ class Elector:
             identity: name of this process among those that want it.
             timing: how fast it changes hands.
             is_ready: whether this process could begin at once; others are given the chance to be first if not.
+            behind_since: when the oldest change was made that this process has not dealt with; told in the lease.
             clock: monotonic seconds that go on while the process stands still, which those of uvloop do not.
         """
         self._board = board
@@ -116,6 +118,7 @@ class Elector:
         self._identity = identity
         self._timing = timing
         self._is_ready = is_ready
+        self._behind_since = behind_since
         self._clock = clock
         self._election = Election(identity, timing)
         self._must_read = True
@@ -187,6 +190,7 @@ class Elector:
         began_at, stored = self._clock(), self._election.stored
         lease = self._election.bid(began_at, datetime.now(UTC), is_ready=self._is_ready())
         if lease is not None:
+            lease = lease.model_copy(update={"behind_since": self._behind_since()})
             written = await self._board.write(self._name, lease, stored.version if stored else None)
             self._tell()  # that it had expired, if this took so long
             self._election.won(written, began_at, self._clock())

@@ -19,6 +19,8 @@ class Lease(BaseModel):
     renewed_at: AwareDatetime
     transitions: int = 0
     """How often the lease was taken since it exists."""
+    behind_since: AwareDatetime | None = None
+    """When the oldest change was made that the holder has not dealt with; None: it is up to date, or does not say."""
 
 
 class StoredLease(NamedTuple):

@@ -4,6 +4,7 @@ import gc
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from datetime import datetime
 
 from headgate.common.bus import Bus
 from headgate.common.bus_admission import Answering
@@ -64,7 +65,9 @@ async def _work(context: ServiceContext, settings: TranslatorSettings) -> None:
                 ask_watchers=lambda: ask_for_resync(bus),
                 log_writer=stores.log_writer,
             )
-            leadership = _leadership(settings, tables.leases, lambda: loop.readiness() is None)
+            leadership = _leadership(
+                settings, tables.leases, lambda: loop.readiness() is None, lambda: loop.uncommitted_since
+            )
             loop = TranslatorLoop(parts, settings, leadership)
             context.admin.add_readiness("table", lambda: None if loop.awaits_first_cluster else loop.readiness())
             answering = Answering(bus, settings.table, AdmissionDesk(loop).judge)
@@ -81,10 +84,16 @@ async def _work(context: ServiceContext, settings: TranslatorSettings) -> None:
         await bus.close()
 
 
-def _leadership(settings: TranslatorSettings, leases: LeaseBoard, is_ready: Callable[[], bool]) -> Leadership:
+def _leadership(
+    settings: TranslatorSettings,
+    leases: LeaseBoard,
+    is_ready: Callable[[], bool],
+    behind_since: Callable[[], datetime | None],
+) -> Leadership:
     if not settings.leader_election:
         return Sole()
-    return Elector(leases, lease_name(settings.table), settings.instance, settings.timing, is_ready=is_ready)
+    name = lease_name(settings.table)
+    return Elector(leases, name, settings.instance, settings.timing, is_ready=is_ready, behind_since=behind_since)
 
 
 def _open_tables(

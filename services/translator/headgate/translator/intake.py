@@ -31,13 +31,15 @@ from headgate.translator.translation import Translation
 class Causes:
     """The changes that led to the next revision: the last one of each object, the first `MAX_CAUSES` by name."""
 
-    def __init__(self, published: Mapping[str, int] | None = None) -> None:
+    def __init__(self, published: Mapping[str, int] | None = None, began_at: datetime | None = None) -> None:
         """Begin anew.
 
         Args:
             published: cluster to the sequence up to which its deltas led to earlier revisions, as after a restart.
+            began_at: with a log that no revision was made from: no change counts as older, as most are served already.
         """
         self._published = published or {}
+        self._began_at = began_at
         self._changes: dict[ObjectRef, _Change] = {}
         self.traceparent: str | None = None
         """Trace of the first change that had one."""
@@ -49,6 +51,12 @@ class Causes:
             self._changes[delta.ref] = _Change(
                 kind, delta.operation, delta.sequence, delta.author, delta.observed_at, _note(delta)
             )
+
+    @property
+    def since(self) -> datetime | None:
+        """When the oldest of these changes was seen by a watcher; None: there is none."""
+        oldest = min((one.observed_at for one in self._changes.values()), default=None)
+        return max(oldest, self._began_at) if oldest and self._began_at else oldest
 
     def forget(self, published: Mapping[str, int]) -> None:
         """Forget what led to a revision by now; `published` is as at the beginning."""

@@ -119,11 +119,21 @@ class TranslatorLoop:
         self._translation = self._new_translation()
         self._intake = Intake(_NEVER, self._translation, settings.table)
         self._causes = Causes()
+        metrics.OLDEST_UNCOMMITTED.set_function(self._oldest_uncommitted_s)
         self._known: frozenset[str] = frozenset()
 
     def readiness(self) -> str | None:
         """Readiness check: None once a table was published, found to be current already, or would be if we led."""
         return None if self._is_current else self._obstacle() or "no table is published yet"
+
+    @property
+    def uncommitted_since(self) -> datetime | None:
+        """When the oldest change was made that was read and is in no revision; None: all are."""
+        return self._causes.since
+
+    def _oldest_uncommitted_s(self) -> float:
+        since = self.uncommitted_since
+        return max(0.0, (datetime.now(UTC) - since).total_seconds()) if since else 0.0
 
     @property
     def awaits_first_cluster(self) -> bool:
@@ -280,7 +290,9 @@ class TranslatorLoop:
 
     def _new_causes(self) -> Causes:
         current = self._publisher.manifest
-        return Causes(current.inputs if current and current.log == self._intake.incarnation else None)
+        if current is not None and current.log == self._intake.incarnation:
+            return Causes(current.inputs)
+        return Causes(began_at=datetime.now(UTC))
 
     def _schedule(self, not_before: float = 0.0) -> None:
         due = max(time.monotonic(), self._next_at, not_before)

@@ -16,6 +16,10 @@ ADMISSION_SECONDS = Histogram(
     "headgate_translator_admission_seconds", "Judging one proposed object.", ["outcome"], buckets=_FAST
 )
 STORE_FAILURES = Counter("headgate_translator_store_failures", "Commits that failed and are tried again.")
+OLDEST_UNCOMMITTED = Gauge(
+    "headgate_translator_oldest_uncommitted_seconds",
+    "Age of the oldest change read that is in no revision yet; 0: none.",
+)
 EPOCH = Gauge("headgate_translator_epoch", "Epoch of the current revision.")
 REVISION = Gauge("headgate_translator_revision", "Number of the current revision within its epoch.")
 OBJECTS = Gauge("headgate_translator_objects", "Objects in the world.", ["resource"])

@@ -95,6 +95,7 @@ class Watcher:
                 author_of=self._source.author_of if isinstance(self._source, ManifestSource) else None,
                 leadership=self._leadership,
                 relist=self._relist,
+                troubles=self._troubles,
             )
             bus.on_reconnect(self._publisher.compare_with_log)
             resync = heed_resync(bus, self._publisher.compare_with_all_of_log)
@@ -167,15 +168,21 @@ class Watcher:
     async def _show_problems(self, request: web.Request) -> web.Response:
         return web.json_response({"problems": self._problems()})
 
+    def _troubles(self) -> Sequence[str]:
+        """What went wrong with the API server of late."""
+        if isinstance(self._source, ManifestSource):
+            return ()
+        written = self._status_writer.troubles if self._status_writer else ()
+        kept = self._keeper.troubles if self._keeper else ()
+        return (*self._source.troubles, *written, *kept)
+
     def _problems(self) -> list[JsonObject]:
         """Files or the API server first, then objects that are not published, then what the translator complains of."""
         found: list[JsonObject] = []
         if isinstance(self._source, ManifestSource):
             found += (problem.as_json() for problem in self._source.problems)
         else:
-            written = self._status_writer.troubles if self._status_writer else ()
-            kept = self._keeper.troubles if self._keeper else ()
-            found += (_as_json("API server", _trouble(text)) for text in (*self._source.troubles, *written, *kept))
+            found += (_as_json("API server", _trouble(text)) for text in self._troubles())
         if self._publisher:
             found += (_as_json(str(ref), problem) for ref, problem in self._publisher.refused)
         if self._status_log:

@@ -31,6 +31,7 @@ from headgate.common.tasks import run_together
 from headgate.common.telemetry import current_traceparent, span_from
 from headgate.watcher.intake import AuthorOf, Intake
 from headgate.watcher.metrics import DELTAS_PUBLISHED, OLDEST_UNPUBLISHED, PUBLISH_SECONDS, UNPUBLISHED
+from headgate.watcher.signs_of_life import SIGN_OF_LIFE_S, SignsOfLife
 from headgate.watcher.sources import Source
 
 BULK = 16
@@ -40,8 +41,8 @@ WINDOW = 64
 """Changes of different objects that are on their way to the log at once."""
 POSITION_S = 5.0
 """Between two looks at whether the log is still the same one."""
-SIGN_OF_LIFE_S = 30.0
-"""Between two announcements."""
+TROUBLES = 8
+"""Most that are announced."""
 SILENT_AFTER = timedelta(seconds=3 * SIGN_OF_LIFE_S)
 """A cluster of which nothing was announced for so long has no watcher."""
 UNSURE = timedelta(seconds=30)
@@ -81,6 +82,7 @@ class Publisher:
         author_of: AuthorOf | None = None,
         leadership: Leadership | None = None,
         relist: Relist | None = None,
+        troubles: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         """Prepare to publish.
 
@@ -96,10 +98,12 @@ class Publisher:
             author_of: says who changed an object; its managedFields by default.
             leadership: whether this watcher is the one that publishes; None: it is the only one.
             relist: needed where another watcher may write too.
+            troubles: says what went wrong with the API server of late, for the announcement.
         """
         self._leadership = leadership or Sole()
         self._term = 0
         self._relist = relist
+        self._troubles = troubles
         self._source, self._log_writer, self._log_reader = source, log_writer, log_reader
         self._cluster, self._origin, self._instance = cluster, origin, instance
         self._wake = asyncio.Event()
@@ -110,6 +114,9 @@ class Publisher:
         self._marked: set[ResourceKind] = set()
         self._unsure_since: datetime | None = None
         """Since when the log may be another cluster's."""
+        self._signs_of_life = SignsOfLife(
+            log_writer, log_reader, self._leadership, self._announcement, lambda: not self._must_announce
+        )
         OLDEST_UNPUBLISHED.set_function(self._oldest_unpublished_s)
 
     async def run(self) -> None:
@@ -120,7 +127,7 @@ class Publisher:
             self._look_at_log(),
             self._look_whether_published(),
             run_while_leading(self._leadership, self._compare_now_and_then),
-            run_while_leading(self._leadership, self._give_signs_of_life),
+            self._signs_of_life.run(),
         )
 
     def compare_with_log(self) -> None:
@@ -297,15 +304,11 @@ class Publisher:
             kinds=tuple(KindName(group=kind.group, resource=kind.resource) for kind in self._source.kinds),
             announced_at=_now(),
             heard_at=self._source.heard_at,
+            away_since=self._source.away_since,
+            unpublished=self._ledger.pending,
+            unpublished_since=self.unpublished_since,
+            troubles=tuple(self._troubles())[:TROUBLES],
         )
-
-    async def _give_signs_of_life(self) -> None:
-        """Announce the cluster again and again: who looks at it sees how old the knowledge of it is."""
-        while True:
-            await asyncio.sleep(SIGN_OF_LIFE_S * random.uniform(0.9, 1.0))  # noqa: S311 - not a secret
-            if not self._must_announce and self.readiness() is None:
-                with suppress(StoreError):  # the sender hears of it too, and says so
-                    await self._log_writer.announce(self._announcement())
 
     async def _send(self, *, is_list: bool) -> None:
         """Send what is pending now, and again what conflicts have left."""

@@ -70,6 +70,11 @@ class Source(Protocol):
         """When what is read last gave a sign of life; None: not yet."""
         ...
 
+    @property
+    def away_since(self) -> datetime | None:
+        """When what is read began to give no answer; None: it answers, or cannot be away."""
+        ...
+
     def events(self) -> AsyncIterator[SourceEvent]:
         """Yield what is seen, for ever; never raises because of the API server or the disk."""
         ...

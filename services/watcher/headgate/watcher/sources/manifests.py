@@ -72,6 +72,11 @@ class ManifestSource:
         return datetime.now(UTC)
 
     @property
+    def away_since(self) -> None:
+        """Never: see `heard_at`."""
+        return None
+
+    @property
     def problems(self) -> Sequence[FileProblem]:
         """What is wrong at present."""
         return self._problems

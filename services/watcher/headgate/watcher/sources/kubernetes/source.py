@@ -96,6 +96,11 @@ class KubernetesSource:
         return self.transport.heard_at
 
     @property
+    def away_since(self) -> datetime | None:
+        """When the API server began to give no answer; None: it answers."""
+        return self.transport.away_since
+
+    @property
     def troubles(self) -> list[str]:
         """What went wrong with the API server within the last minute."""
         return self._trouble.recent

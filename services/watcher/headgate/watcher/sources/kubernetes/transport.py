@@ -76,6 +76,8 @@ class KubernetesTransport:
         self._loading = asyncio.Lock()
         self.heard_at: datetime | None = None
         """When the server last answered well, or a watch last said something."""
+        self.away_since: datetime | None = None
+        """When it began to give no answer at all; None: the last request was answered."""
 
     @property
     def description(self) -> str:
@@ -138,7 +140,7 @@ class KubernetesTransport:
     async def _chunks(self, answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         try:
             async for chunk in answer.content.iter_any():
-                self.heard_at = datetime.now(UTC)
+                self._hear()
                 yield chunk
         except _READ_ERRORS as error:
             raise ApiUnreachable(f"the watch broke off: {_describe(error)}") from error
@@ -171,16 +173,21 @@ class KubernetesTransport:
                         _request_timeout=timeout,
                     )
             except _READ_ERRORS as error:
+                self.away_since = self.away_since or datetime.now(UTC)
                 raise ApiUnreachable(_describe(error)) from error
+            self.away_since = None
             try:
                 if not 200 <= answer.status <= 299:
                     if answer.status == 401:
                         self._distrust(session)
                     raise status_error(answer.status, await _read(answer), answer.headers.get("Retry-After"))
-                self.heard_at = datetime.now(UTC)
+                self._hear()
                 yield answer
             finally:
                 answer.close()
+
+    def _hear(self) -> None:
+        self.heard_at, self.away_since = datetime.now(UTC), None
 
     async def _current(self) -> _Session:
         async with self._loading:
