@@ -10,6 +10,7 @@ from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any, Final, TypeVar
 
+from headgate.gateway import descriptors
 from headgate.gateway.destinations import ANYWHERE, DestinationDenied, Destinations
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
@@ -45,7 +46,11 @@ class Dialler:
         server_name = (server_name or host) if tls is not None else None
         if is_ip_address(host):
             self.destinations.check(host, port)
-            return await loop.create_connection(factory, host, port, ssl=tls, server_hostname=server_name)
+            try:
+                return await loop.create_connection(factory, host, port, ssl=tls, server_hostname=server_name)
+            except OSError as error:
+                descriptors.note_failure(error, "connect")
+                raise
         dialled = await self.dial(host, port)
         try:
             return await loop.create_connection(factory, sock=dialled, ssl=tls, server_hostname=server_name)
@@ -113,7 +118,11 @@ class Dialler:
         """Make the socket that an address is about to be connected to by."""
         self._check(info)
         family, kind, protocol, _, _ = info
-        return socket.socket(family, kind, protocol)
+        try:
+            return socket.socket(family, kind, protocol)
+        except OSError as error:
+            descriptors.note_failure(error, "connect")
+            raise
 
     def _check(self, info: AddressInfo) -> None:
         address, port = info[4][:2]

@@ -11,6 +11,7 @@ from headgate.common.selection import check_table_name
 from headgate.common.status import is_address
 from headgate.common.stores.settings import StoreSettings
 from headgate.common.table import DEFAULT_TABLE
+from headgate.gateway.descriptors import client_share, limit
 from headgate.gateway.destinations import DENIED_BY_DEFAULT
 from headgate.gateway.networks import parse_networks
 from headgate.gateway.proxy.config import ProxyConfig, UnderscoreNames
@@ -148,7 +149,8 @@ class GatewaySettings(StoreSettings):
     max_connections: int | None = Field(
         default=_PROXY.max_connections,
         ge=1,
-        description="Clients' HTTP connections open at once, per worker; no limit by default, as descriptors are one.",
+        description="Clients' HTTP connections open at once, per worker; by default half of the file descriptors "
+        "that it may have, less 64, as each may need another to an upstream.",
     )
     max_connections_per_client: int | None = Field(
         default=_PROXY.max_connections_per_client,
@@ -257,7 +259,7 @@ class GatewaySettings(StoreSettings):
             path_normalization=self.path_normalization,
             underscore_names=self.underscore_names,
             detailed_errors=self.detailed_errors,
-            max_connections=self.max_connections,
+            max_connections=self.max_connections or client_share(limit()),
             max_connections_per_client=self.max_connections_per_client,
             min_body_rate=self.min_body_rate,
             tls_handshake_timeout_s=self.tls_handshake_timeout_s,

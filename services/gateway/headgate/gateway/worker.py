@@ -23,7 +23,7 @@ from headgate.common.heartbeats import COUNTING_INTERVAL_S, INTERVAL_S, Heartbea
 from headgate.common.service import ServiceContext
 from headgate.common.snapshot import ChunkName, Manifest
 from headgate.common.tasks import cancel, run_together
-from headgate.gateway import ENGINE, memory
+from headgate.gateway import ENGINE, descriptors, memory
 from headgate.gateway.access_log import AccessLog
 from headgate.gateway.apply import TableApplier
 from headgate.gateway.balancing.endpoints import EndpointDirectory
@@ -457,6 +457,7 @@ def _random_offset() -> int:
 async def run_worker(context: ServiceContext, settings: GatewaySettings, role: WorkerRole) -> None:
     """Run one worker until it is told to stop."""
     memory.relax_collector()
+    descriptors.raise_limit()
     name = f"gateway {settings.instance}/{role.index}"
     work = Worker(settings, role).run(context, choose_stores(settings, name))
     if role.is_alone:

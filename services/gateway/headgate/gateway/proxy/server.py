@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final, cast
 
+from headgate.gateway import descriptors
 from headgate.gateway.proxy.calls import Calls
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
@@ -61,6 +62,8 @@ class ProxyServer:
         self._https: SharedListener | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._pool_sweep_at = 0.0
+        self._is_paused = False
+        """Clients' connections wait in the kernel, for want of file descriptors."""
         stats.watch_connections(lambda: len(self._context.connections))
 
     def calls(self, find: Callable[[str], Endpoints | None]) -> Calls:
@@ -133,6 +136,7 @@ class ProxyServer:
         """Move the clock and look at every deadline."""
         context = self._context
         context.clock.tick()
+        self._watch_descriptors()
         now = time.monotonic()
         for connection in [each for each in context.connections if each.deadline < now]:
             connection.timed_out()
@@ -140,6 +144,20 @@ class ProxyServer:
             self._pool_sweep_at = now + max(1.0, context.clock.tick_s)
             self._pools.close_aged()
         self._timer = asyncio.get_running_loop().call_later(context.clock.tick_s, self._tick)
+
+    def _watch_descriptors(self) -> None:
+        """Accept only while there are descriptors for what established clients need."""
+        is_short = descriptors.is_short()
+        if is_short:
+            descriptors.note_exhausted("accept")
+        if is_short is self._is_paused:
+            return
+        self._is_paused = is_short
+        for listener in self._listeners:
+            if is_short:
+                listener.pause()
+            else:
+                listener.resume()
 
     def announce_drain(self) -> None:
         """From now on tell clients with every answer that their connection closes; accepting goes on."""

@@ -8,6 +8,7 @@ Rejected: reading into memory and feeding TLS through a memory BIO. It is a seco
 """
 
 import asyncio
+import errno
 import logging
 import select
 import socket
@@ -15,6 +16,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from headgate.gateway import descriptors
 from headgate.gateway.errors import GatewayError
 from headgate.gateway.streams.client_hello import MAX_HELLO, ClientHello, Verdict, read_client_hello
 from headgate.gateway.streams.context import StreamContext
@@ -106,7 +108,10 @@ class Acceptor:
             accepted.close()
 
     def _pause_accepting(self, error: OSError) -> None:
-        _log.error("connections cannot be accepted for a moment", extra={"error": str(error)})
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            descriptors.note_exhausted("accept")
+        else:
+            _log.error("connections cannot be accepted for a moment", extra={"error": str(error)})
         self._loop.remove_reader(self._listener)
         self._pause = self._loop.call_later(PAUSE_S, self._resume_accepting)
 

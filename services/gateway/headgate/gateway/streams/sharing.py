@@ -57,6 +57,7 @@ class SharedListener:
         """Each ends when the connections do that one server has accepted, and the server is closed."""
         self._starting: asyncio.Task[None] | None = None
         self._is_closed = False
+        self._is_paused = False
 
     @property
     def port(self) -> int:
@@ -79,13 +80,33 @@ class SharedListener:
     def share(self, plan: PortPlan | None) -> None:
         """Hand connections for the plan's server names to its routes from now on; None: there are none."""
         self._plan = plan
-        if self._is_closed:
+        if self._is_closed or self._is_paused:
             return
         if plan is not None or self._expects_proxy_header:
             self._look_first()
         elif self._acceptor is not None:
             self._acceptor.stop(final=False)
             self._acceptor = None
+            self._starting = asyncio.get_running_loop().create_task(self._serve_at_once())
+
+    def pause(self) -> None:
+        """Let new connections wait in the kernel."""
+        if self._is_closed or self._is_paused:
+            return
+        self._is_paused = True
+        self._stop_serving_at_once()
+        if self._acceptor is not None:
+            self._acceptor.stop(final=False)
+            self._acceptor = None
+
+    def resume(self) -> None:
+        """Accept connections again."""
+        if self._is_closed or not self._is_paused:
+            return
+        self._is_paused = False
+        if self._plan is not None or self._expects_proxy_header:
+            self._look_first()
+        else:
             self._starting = asyncio.get_running_loop().create_task(self._serve_at_once())
 
     def close(self) -> None:
@@ -104,13 +125,16 @@ class SharedListener:
         if self._endings:
             await asyncio.wait(self._endings)
 
-    def _look_first(self) -> None:
+    def _stop_serving_at_once(self) -> None:
         if self._starting is not None:
             self._starting.cancel()
             self._starting = None
         if self._server is not None:
             self._server.close()
             self._server = None
+
+    def _look_first(self) -> None:
+        self._stop_serving_at_once()
         if self._acceptor is None:
             assert self._context is not None, "nothing can be looked at without it"
             self._acceptor = Acceptor(self._listener, self._serve, self._context.pending)
