@@ -141,5 +141,5 @@ async def test_tenants_have_entrances_of_their_own(tmp_path: Path) -> None:
         # Of the host that two want the older Ingress, or the first by name, has it where both are selected only.
         said = await headgate(stack, "status", "--json", "ingress/team-b/web")
         reasons = {one["table"]: {problem["reason"] for problem in one["problems"]} for one in said}
-        assert "PathConflict" in reasons["default"]
-        assert "PathConflict" not in reasons["team-b"]
+        assert "HostNotOwned" in reasons["default"]
+        assert "HostNotOwned" not in reasons["team-b"]

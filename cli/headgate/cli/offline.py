@@ -82,7 +82,8 @@ def translate_paths(paths: Sequence[Path], translator_flags: Sequence[str] = ())
     read = read_paths(paths, cluster=CLUSTER)
     sealer = Sealer(CLUSTER, throwaway_recipients())
     made = [delta for one in read.objects if (delta := delta_of(one, sealer))]
-    offline = translate_all(made, translator_settings(translator_flags).classes)
+    settings = translator_settings(translator_flags)
+    offline = translate_all(made, settings.classes, settings.boundaries)
     findings = [Finding(one.file, one.line, one.object, one.problem) for one in read.problems]
     findings += _located(offline, read.objects)
     return OfflineTable(

@@ -102,7 +102,7 @@ async def _live(
     except CommandError:
         published = None
     selection = published.selection if published else settings.selection
-    world = await read_world(stores.log_reader, stores.last_good, table, settings.classes, selection)
+    world = await read_world(stores.log_reader, stores.last_good, table, settings, selection)
     chosen = choose_cluster(world, cluster)
     read = read_paths(paths, cluster=chosen.cluster)
     found = make_plan(world, chosen, read.objects, published, prune=prune)

@@ -19,6 +19,7 @@ from headgate.common.table_diff import TableDiff, diff_tables
 from headgate.translator.dialects.ingress import ClassSettings
 from headgate.translator.intake import Causes, Intake
 from headgate.translator.offline import foreign_objects, make_dialects
+from headgate.translator.settings import TranslatorSettings
 from headgate.translator.translation import Translation
 from headgate.watcher.secrets import throwaway_recipients
 from headgate.watcher.sources.manifest_files import FileObject
@@ -76,10 +77,10 @@ class World:
 
 
 async def read_world(
-    log: DeltaLogReader, last_good: LastGoodLog, table: str, classes: ClassSettings, selection: Selection
+    log: DeltaLogReader, last_good: LastGoodLog, table: str, settings: TranslatorSettings, selection: Selection
 ) -> World:
     """Read a log to its end, and what stands in for versions with errors, as a table's translator would find it."""
-    world = await _replay(log, table, classes, selection)
+    world = await _replay(log, table, settings, selection)
     translation = world.translation
     unsure = list(translation.world.standings.unsure)
     histories = await last_good.histories(unsure)
@@ -88,12 +89,13 @@ async def read_world(
     return world
 
 
-async def _replay(log: DeltaLogReader, table: str, classes: ClassSettings, selection: Selection) -> World:
+async def _replay(log: DeltaLogReader, table: str, settings: TranslatorSettings, selection: Selection) -> World:
+    classes = settings.classes
     world: World | None = None
     async with aclosing(cast("Any", log.follow())) as items:
         async for item in items:
             if isinstance(item, LogReplay):
-                translation = Translation(make_dialects(classes), selection, table)
+                translation = Translation(make_dialects(classes), selection, table, settings.boundaries)
                 world = World(classes, selection, translation, Intake(item.position, translation, table))
             elif world is not None:
                 world.take(item)

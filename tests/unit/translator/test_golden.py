@@ -3,8 +3,8 @@
 Regenerate with `HEADGATE_UPDATE_GOLDEN=1 pytest tests/unit/translator/test_golden.py` and read the diff.
 
 An input is a stream of manifests. A document without `kind` holds settings for what follows: `cluster`, and
-`classes` (`controller_names`, `class_names`, `watch_without_class`) for all of it. Documents of kind Secret may say
-`certificate: {names, problem}` in place of real data.
+`classes` (`controller_names`, `class_names`, `watch_without_class`) and `boundaries` (`host_sharing`) for all of it.
+Documents of kind Secret may say `certificate: {names, problem}` in place of real data.
 """
 
 import os
@@ -18,6 +18,7 @@ import yaml
 from fakes.deltas import applied, tls_secret
 from headgate.common.deltas import Delta
 from headgate.common.table import Certificate, Endpoint, Entry, Route, StreamRoute, Upstream, VirtualHost
+from headgate.translator.boundaries import Boundaries
 from headgate.translator.dialects.ingress import ClassSettings
 from headgate.translator.offline import Offline, translate_all
 
@@ -31,7 +32,10 @@ def test_translation_is_as_written_down(path: Path) -> None:
     documents = [document for document in yaml.safe_load_all(path.read_text()) if document]
     settings = next((each["classes"] for each in documents if "classes" in each), {})
     found = yaml.safe_dump(
-        describe(translate_all(read(documents), classes(settings))), sort_keys=False, width=160, allow_unicode=True
+        describe(translate_all(read(documents), classes(settings), boundaries(documents))),
+        sort_keys=False,
+        width=160,
+        allow_unicode=True,
     )
     golden = path.with_name(path.name.replace(".in.", ".out."))
     if UPDATES:
@@ -46,6 +50,11 @@ def test_every_output_has_an_input() -> None:
 def classes(written: dict[str, Any]) -> ClassSettings:
     sets = {key: frozenset(value) for key, value in written.items() if isinstance(value, list)}
     return ClassSettings(**{**written, **sets})
+
+
+def boundaries(documents: list[Any]) -> Boundaries:
+    written = next((each["boundaries"] for each in documents if "boundaries" in each), {})
+    return Boundaries(**{key: tuple(value) if isinstance(value, list) else value for key, value in written.items()})
 
 
 def read(documents: list[Any]) -> Iterator[Delta]:

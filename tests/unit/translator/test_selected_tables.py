@@ -122,8 +122,8 @@ async def test_conflicts_are_judged_within_a_table() -> None:
         lost, won = edge.translation.condition(ref), ours.translation.condition(ref)
         assert lost is not None
         assert won is not None
-        assert next(problem.reason for problem in lost.problems) == "PathConflict"
-        assert "PathConflict" not in [problem.reason for problem in won.problems]
+        assert next(problem.reason for problem in lost.problems) == "HostNotOwned"
+        assert "HostNotOwned" not in [problem.reason for problem in won.problems]
 
 
 async def test_certificates_are_those_of_selected_objects() -> None:

@@ -213,23 +213,23 @@ def test_an_ingress_of_the_same_name_in_a_cluster_that_shares_nothing_loses_what
     clusters = applied_to_both(ingress("shop", host="shop.example"))
     clusters.apply("west", service())
     clusters.upstream()
-    assert standing_in_west(clusters) == (False, [("PathConflict", "error")])
+    assert standing_in_west(clusters) == (False, [("HostNotOwned", "error")])
     clusters.apply("west", service_export())
     clusters.upstream()
     assert standing_in_west(clusters) == (True, [("ServedByNamesake", "info")])
 
 
 @pytest.mark.parametrize(
-    "west",
+    ("west", "reason"),
     [
-        ingress("shop", host="shop.example", service="other"),
-        ingress("shop", host="shop.example", annotations={"headgate.dev/read-timeout": "5s"}),
+        (ingress("shop", host="shop.example", service="other"), "HostNotOwned"),
+        (ingress("shop", host="shop.example", annotations={"headgate.dev/read-timeout": "5s"}), "PathConflict"),
     ],
 )
-def test_an_ingress_that_is_another_one_in_another_cluster_loses_what_both_claim(west: Any) -> None:
+def test_an_ingress_that_is_another_one_in_another_cluster_loses_what_both_claim(west: Any, reason: str) -> None:
     accepted, problems = standing_in_west(applied_to_both(west))
     assert not accepted
-    assert ("PathConflict", "error") in problems
+    assert (reason, "error") in problems
 
 
 def importing(name: str) -> Any:

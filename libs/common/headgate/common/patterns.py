@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any, Final, Protocol, cast
 
 import re2
@@ -28,6 +29,7 @@ some 20 ms, and a request may be compared with all."""
 _OF_EACH: Final = 40
 """Instructions that take about as long to compile as the shortest pattern."""
 _SHOWN: Final = 80
+_LONGEST_BEGINNING: Final = 256
 _left: ContextVar[list[int] | None] = ContextVar("_left", default=None)
 """Instructions that may still be compiled; None: there is no bound."""
 
@@ -61,6 +63,12 @@ class Pattern(Protocol):
 
     def match(self, text: bytes) -> Match | None:
         """Find the pattern at the beginning of a text."""
+
+    def fullmatch(self, text: bytes) -> Match | None:
+        """Find the pattern from the beginning of a text to its end."""
+
+    def possiblematchrange(self, size: int) -> tuple[bytes, bytes]:
+        """Give bounds of what the pattern matches, of so many bytes at most. Raises re2.error without bounds."""
 
     def subn(self, replacement: Any, text: bytes, count: int = 0) -> tuple[bytes, int]:
         """Replace what the pattern finds."""
@@ -111,6 +119,25 @@ def _compile(pattern: str, ignore_case: bool, captures: bool) -> tuple[Pattern, 
         size = f"{compiled.programsize} instructions, at most {MAX_PROGRAM}"
         raise ValueError(f"{pattern[:_SHOWN]!r} is too large: {size}")
     return cast(Pattern, compiled), compiled.programsize
+
+
+def match_beginning(pattern: str) -> str:
+    """Return an ASCII text that everything begins with which a pattern matches from its beginning; empty if unknown.
+
+    With `ignore_case` it holds in any case of letters.
+    """
+    try:
+        compiled, _ = _compile(f"^(?:{pattern})", False, False)
+        low, high = compiled.possiblematchrange(_LONGEST_BEGINNING)
+    except (ValueError, re2.error):
+        return ""
+    # All matches lie between the two. If `high` is what comes next after all texts that begin with `low`, it alone
+    # does not.
+    is_next = bool(low) and high == low[:-1] + bytes([min(low[-1] + 1, 255)])
+    is_common = is_next and compiled.fullmatch(high) is None
+    pairs = zip(low, low if is_common else high, strict=False)
+    same = takewhile(lambda pair: pair[0] == pair[1] and 0x20 <= pair[0] < 0x7F, pairs)
+    return bytes(one for one, _ in same).decode()
 
 
 def pattern_options(*, ignore_case: bool = False, captures: bool = False, memory: int = PATTERN_MEMORY) -> Any:

@@ -47,6 +47,11 @@ def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(re.escape(pattern).replace(r"\*", ".*") for pattern in patterns))
 
 
+def matches_any(name: str, patterns: tuple[str, ...]) -> bool:
+    """Whether some of the names is this one, or has a `*` for what differs."""
+    return _any_of(patterns).fullmatch(name) is not None
+
+
 def check_patterns(values: Iterable[str]) -> None:
     """See to it that values can be names of clusters or namespaces.
 

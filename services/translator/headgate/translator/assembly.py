@@ -14,17 +14,19 @@ from headgate.common.snapshot import TableImage
 from headgate.common.table import (
     Certificate,
     EntryKind,
-    PluginUse,
-    Route,
     TableEntry,
     TlsPolicy,
     VirtualHost,
     entry_key,
     entry_kind,
 )
-from headgate.translator.conflicts import award_name, award_plugins, merge_host, outgrow
+from headgate.translator.boundaries import DEFAULT_BOUNDARIES, Boundaries
+from headgate.translator.conflicts import Verdict, merge_host, outgrow
 from headgate.translator.credentials import CredentialName, award_credential, credential_names
-from headgate.translator.fragment import BackendUse, CertificateRef, Fragment, StreamPort, UpstreamRef
+from headgate.translator.fragment import BackendUse, CertificateRef, Fragment, Identity, StreamPort, UpstreamRef
+from headgate.translator.global_rules import NO_PLUGINS, award_plugins
+from headgate.translator.ownership import Ownership, claims_host, find_owner, tenant_of
+from headgate.translator.server_names import NameVerdict, award_name, may_present
 from headgate.translator.streams import award_port
 from headgate.translator.upstreams import BackendFault, ResolvedUpstream
 
@@ -43,6 +45,15 @@ Place = tuple[str, str]
 """`host`, `name` or `port`, and which one; or `GLOBAL_RULES`."""
 ANY_DEPTH = "**."
 GLOBAL_RULES: Place = ("plugins", "")
+
+
+class WildcardTls(NamedTuple):
+    """What an object asks for all names below a domain."""
+
+    policy: TlsPolicy
+    owner: Identity
+
+
 Losses = Mapping[Place, Mapping[ObjectRef, tuple[Problem, ...]]]
 """What objects claim in vain, by what it is about."""
 
@@ -98,7 +109,9 @@ class Users(Generic[K]):
 class Assembly:
     """The entries of a table and where they come from."""
 
-    def __init__(self) -> None:
+    def __init__(self, boundaries: Boundaries = DEFAULT_BOUNDARIES) -> None:
+        """Begin with nothing; `boundaries` say how far namespaces reach."""
+        self._boundaries = boundaries
         self.image = TableImage()
         self.changed: dict[ChangedEntry, None] = {}
         """Entries that were put or discarded since the caller last cleared this."""
@@ -117,9 +130,9 @@ class Assembly:
         self._certificates: dict[CertificateRef, Certificate] = {}
         self._names: dict[str, CertificateRef] = {}
         self._won: dict[CertificateRef, set[str]] = {}
-        self._wildcard_tls: dict[str, TlsPolicy] = {}
+        self._wildcard_tls: dict[str, WildcardTls] = {}
         self._global_rules: dict[ObjectRef, Fragment] = {}
-        self._global_plugins: tuple[PluginUse, ...] = ()
+        self._global_plugins = NO_PLUGINS
         self._lost: dict[Place, Mapping[ObjectRef, tuple[Problem, ...]]] = {}
         self._streams: dict[StreamPort, frozenset[str]] = {}
         self._dirty_hosts: dict[str, None] = {}
@@ -159,6 +172,8 @@ class Assembly:
         self._port_users.replace(ref, ports_before, ports_now)
         self._dirty_hosts.update(hosts_before | hosts_now)
         self._dirty_names.update(names_before | names_now)
+        about = map(_server_name, hosts_before | hosts_now)
+        self._dirty_names.update({name: None for name in about if self._name_users.of(name)})
         if self._wildcard_tls:
             self._dirty_hosts.update({name: None for name in names_before | names_now if self._host_users.of(name)})
         self._dirty_ports.update(ports_before | ports_now)
@@ -179,14 +194,11 @@ class Assembly:
             self._global_rules[ref] = fragment
         elif self._global_rules.pop(ref, None) is None:
             return
-        plugins, lost = award_plugins(self._global_rules.values())
-        self._set_lost(GLOBAL_RULES, lost)
-        if plugins != self._global_plugins:
-            self._global_plugins = plugins
+        before, now = self._global_plugins, award_plugins(self._global_rules.values(), self._boundaries)
+        self._global_plugins = now
+        self._set_lost(GLOBAL_RULES, now.lost)
+        if before[:2] != now[:2]:
             self._dirty_hosts.update(dict.fromkeys(self._host_users.used))
-
-    def _with_globals(self, route: Route) -> Route:
-        return route.model_copy(update={"plugins": (*self._global_plugins, *route.plugins)})
 
     def _replace_needs(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> Needs:
         upstreams = self._upstream_users.replace(ref, _upstreams(old), _upstreams(new))
@@ -253,18 +265,25 @@ class Assembly:
             yield
 
     def _assemble_host(self, host: str) -> None:
-        verdict = merge_host(host, (self._fragments[ref] for ref in self._host_users.of(host)), self._sharing)
+        verdict = self._merge(host, self._fragments_of(self._host_users.of(host)))
         self._set_lost(("host", host), verdict.lost)
         if verdict.is_claimed:
-            routes = tuple(map(self._with_globals, verdict.routes)) if self._global_plugins else verdict.routes
+            routes = tuple(map(self._global_plugins.add_to, verdict.routes))
             tls = verdict.tls or (self._inherited_tls(host) if verdict.inherits_tls else None)
             self._put(VirtualHost(host=host, routes=routes, tls=tls, falls_through=verdict.falls_through))
         else:
             self._discard("hosts", host)
         if host.startswith(ANY_DEPTH):
-            self._note_wildcard_tls(host, verdict.tls)
+            found = verdict.tls and verdict.tls_owner
+            self._note_wildcard_tls(host, WildcardTls(verdict.tls, found) if verdict.tls and found else None)
 
-    def _note_wildcard_tls(self, host: str, tls: TlsPolicy | None) -> None:
+    def _merge(self, host: str, fragments: Iterable[Fragment]) -> Verdict:
+        return merge_host(host, fragments, self._sharing, self._boundaries)
+
+    def _fragments_of(self, refs: Iterable[ObjectRef]) -> Iterator[Fragment]:
+        return (self._fragments[ref] for ref in refs)
+
+    def _note_wildcard_tls(self, host: str, tls: "WildcardTls | None") -> None:
         """Note what is asked for all names below a domain. A change of it is one of every host there."""
         if self._wildcard_tls.get(host) == tls:
             return
@@ -279,14 +298,28 @@ class Assembly:
         """Return what is asked of a host by the longest wildcard that takes its name.
 
         A certificate is chosen by the name alone, so that what goes with it must not depend on which routes there are.
+        A wildcard of another namespace counts only where it is older than the host.
         """
-        if any(self._fragments[ref].falls_through for ref in self._name_users.of(host)):
+        if not self._wildcard_tls:
+            return None
+        name = _server_name(host)
+        users = list(self._fragments_of(self._name_users.of(name)))
+        ownership = self._name_ownership(name, users)
+        if any(user.falls_through for user in may_present(ownership, users)):
             return None  # a certificate of its own, with which nothing is asked
-        domain = host.removeprefix(ANY_DEPTH) if self._wildcard_tls else ""
+        owner = self.owner_of(host)
+        domain = host.removeprefix(ANY_DEPTH)
         while domain := domain.partition(".")[2]:
-            if found := self._wildcard_tls.get(ANY_DEPTH + domain):
-                return found
+            found = self._wildcard_tls.get(ANY_DEPTH + domain)
+            if found is not None and self._may_restrict(found.owner, owner):
+                return found.policy
         return None
+
+    def _may_restrict(self, wildcard: Identity, host: Identity | None) -> bool:
+        if host is None:
+            return True
+        is_own = tenant_of(wildcard) == tenant_of(host) or self._boundaries.host_sharing == "any"
+        return is_own or wildcard.seniority < host.seniority
 
     def _assemble_port(self, port: StreamPort) -> None:
         routes, lost = award_port(port, (self._fragments[ref] for ref in self._port_users.of(port)), self._sharing)
@@ -300,7 +333,7 @@ class Assembly:
             self._streams[port] = keys
 
     def _assemble_name(self, name: str) -> None:
-        winner, lost = award_name(name, (self._fragments[ref] for ref in self._name_users.of(name)))
+        winner, lost = self._award_name(name, list(self._fragments_of(self._name_users.of(name))))
         self._set_lost(("name", name), lost)
         before = self._names.get(name)
         if winner == before:
@@ -313,6 +346,25 @@ class Assembly:
             self._won.setdefault(winner, set()).add(name)
             self._dirty_certificates[winner] = None
             self._names[name] = winner
+
+    def _award_name(self, name: str, users: list[Fragment], proposed: Fragment | None = None) -> NameVerdict:
+        return award_name(self._name_ownership(name, users, proposed), users)
+
+    def _name_ownership(self, name: str, users: Iterable[Fragment], proposed: Fragment | None = None) -> Ownership:
+        """Return who owns a server name: of a wildcard the older one of the two hosts that it is about."""
+        found = [self._ownership(host, users, proposed) for host in _hosts_of(name)]
+        oldest = min(found, key=lambda each: (each.owner is None, each.owner and each.owner.seniority))
+        return replace(oldest, host=name)
+
+    def _ownership(self, host: str, users: Iterable[Fragment], proposed: Fragment | None) -> Ownership:
+        present = {each: self._fragments[each] for each in self._host_users.of(host)}
+        present |= {user.identity.ref: user for user in users}
+        if proposed is not None:
+            present[proposed.identity.ref] = proposed
+        if len({(ref.cluster, ref.namespace) for ref in present}) < 2:
+            return Ownership(host, None)
+        ordered = sorted(present.values(), key=lambda each: each.identity.seniority)
+        return find_owner(host, ordered, self._sharing, self._boundaries)
 
     def _assemble_certificate(self, ref: CertificateRef) -> None:
         certificate, names = self._certificates.get(ref), self._won.get(ref)
@@ -354,7 +406,8 @@ class Assembly:
         for host, spots in by_host.items():
             lost["host", host] = self._rehearse_host(host, spots, before, fragment)
         for name in _names(before) | _names(fragment):
-            lost["name", name] = award_name(name, [*self._others(self._name_users.of(name), ref), fragment]).lost
+            users = [*self._others(self._name_users.of(name), ref), fragment]
+            lost["name", name] = self._award_name(name, users, fragment).lost
         for port in _ports(before) | _ports(fragment):
             claimants = [*self._others(self._port_users.of(port), ref), fragment]
             lost["port", str(port)] = award_port(port, claimants, self._sharing).lost
@@ -362,19 +415,37 @@ class Assembly:
             users = [*self._others(self._credential_users.of(credential), ref), fragment]
             lost["credential", str(credential)] = award_credential(credential, users)
         if fragment.global_plugins:
-            lost[GLOBAL_RULES] = award_plugins([*self._others(self._global_rules, ref), fragment]).lost
+            lost[GLOBAL_RULES] = award_plugins(
+                [*self._others(self._global_rules, ref), fragment], self._boundaries
+            ).lost
         return lost
 
     def _rehearse_host(
         self, host: str, spots: Collection[Spot], before: Fragment | None, after: Fragment
     ) -> Mapping[ObjectRef, tuple[Problem, ...]]:
-        """Merge what others claim of the same spots, and nothing else: a host may have thousands of users."""
+        """Merge what others claim of the same spots, and nothing else: a host may have thousands of users.
+
+        Where other namespaces have to do with the host everything counts: who owns it, and which paths are near.
+        """
         ref = after.identity.ref
-        users = {user for spot in spots for user in self._spot_users.of(spot)}
-        others = [_trim(other, spots) for other in self._others(users, ref)]
-        lost = merge_host(host, [*others, after], self._sharing).lost
+        if self._is_shared(host, after.identity):
+            others = list(self._others(self._host_users.of(host), ref))
+        else:
+            users = {user for spot in spots for user in self._spot_users.of(spot)}
+            others = [_trim(other, spots) for other in self._others(users, ref)]
+        lost = self._merge(host, [*others, after]).lost
         outgrown = tuple(outgrow(host, len(self.image.get("hosts", host) or b""), before, after))
         return {**lost, ref: (*lost.get(ref, ()), *outgrown)} if outgrown else lost
+
+    def _is_shared(self, host: str, identity: Identity) -> bool:
+        tenant = identity.ref.cluster, identity.ref.namespace
+        return any((user.cluster, user.namespace) != tenant for user in self._host_users.of(host))
+
+    def owner_of(self, host: str) -> Identity | None:
+        """Return the oldest object that claims a host; None where none does."""
+        users = (self._fragments[ref] for ref in self._host_users.of(host))
+        claimants = (user.identity for user in users if claims_host(user, host))
+        return min(claimants, key=lambda identity: identity.seniority, default=None)
 
     def _others(self, users: Iterable[ObjectRef], ref: ObjectRef) -> Iterator[Fragment]:
         return (self._fragments[user] for user in users if user != ref)
@@ -408,6 +479,15 @@ class Assembly:
 def field_at_fault(use: BackendUse, fault: BackendFault) -> str:
     """Return the field of a reference that a fault is about."""
     return use.port_field if fault.is_about_port else use.name_field
+
+
+def _server_name(host: str) -> str:
+    """Return the name in certificates that is about a host."""
+    return host[1:] if host.startswith(ANY_DEPTH) else host
+
+
+def _hosts_of(name: str) -> tuple[str, ...]:
+    return (name, f"*{name}") if name.startswith("*.") else (name,)
 
 
 def _take(waiting: dict[K, None]) -> Iterator[K]:

@@ -6,9 +6,10 @@ from headgate.common.problems import Problem, Severity
 from headgate.translator.assembly import Assembly
 from headgate.translator.fragment import Fragment, RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
 from headgate.translator.manifest import shown
+from headgate.translator.ownership import HOST_NOT_OWNED
 from headgate.translator.upstreams import BackendFault
 
-_LOST = ("PathConflict", "HostTooLarge", "CanaryWithoutMain", "StreamConflict")
+_LOST = ("PathConflict", HOST_NOT_OWNED, "HostTooLarge", "CanaryWithoutMain", "StreamConflict")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,9 @@ def judge(fragment: Fragment, assembly: Assembly) -> Condition:
     """Return how an object stands, from its fragment and from what became of it."""
     lost = tuple(assembly.lost_by(fragment))
     faults = (say_fault(field, ref, fault) for field, ref, fault in assembly.faults_of(fragment))
-    claimed = len(fragment.routes) + len(fragment.canaries) + len(fragment.streams)
-    claims_lost = sum(problem.reason in _LOST for problem in lost)
+    fields = [claim.field for claims in (fragment.routes, fragment.canaries, fragment.streams) for claim in claims]
+    claimed = len(fields)
+    claims_lost = sum(problem.reason in _LOST and problem.field in fields for problem in lost)
     problems = tuple(dict.fromkeys((*fragment.problems, *lost, *faults)))
     errors = [problem for problem in problems if problem.severity is Severity.ERROR]
     referred = [error for error in errors if error not in fragment.errors and error not in lost]

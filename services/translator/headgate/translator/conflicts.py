@@ -1,13 +1,14 @@
 """Who gets what several objects claim.
 
-The oldest object wins (Gateway API's rule, and ingress-nginx' too); absent creation times count as oldest; ties go by
-namespace, name and cluster. The loser hears which object won; nothing changes for the winner. A default backend gives
-way to every rule for the same path, whatever their age. Paths with different conditions are no conflict, nor are equal
-routes of one object that was applied to several clusters, if these share its Services: they are served once, for all.
+Between namespaces the owner of the host decides (`ownership`). Otherwise the oldest object wins (Gateway API's rule,
+and ingress-nginx' too); absent creation times count as oldest; ties go by namespace, name and cluster. The loser hears
+which object won; nothing changes for the winner. A default backend gives way to every rule for the same path, whatever
+their age. Paths with different conditions are no conflict, nor are equal routes of one object that was applied to
+several clusters, if these share its Services: they are served once, for all.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
@@ -19,30 +20,26 @@ from headgate.common.table import (
     Canary,
     Condition,
     PathType,
-    PluginUse,
     Route,
-    StreamRoute,
     TlsPolicy,
 )
+from headgate.translator.boundaries import DEFAULT_BOUNDARIES, Boundaries
 from headgate.translator.fragment import (
     CanaryClaim,
-    CertificateRef,
     Fragment,
     Identity,
-    NameClaim,
     RouteClaim,
     TlsClaim,
 )
 from headgate.translator.manifest import shown
+from headgate.translator.namesakes import by_namesake, is_for_both
+from headgate.translator.ownership import Admitted, Ownership, Sharing, Tenant, admit, find_owner, tenant_of
+from headgate.translator.seniority import describe, seniority_of
 
 HOST_LIMIT = ENTRY_LIMIT - 4096
 """Bytes of all routes of one host, some 10,000 routes."""
 SURELY_FITTING = 400
 """Routes that need not be measured: one is at most some 9 KB, as dialects limit what goes into it."""
-
-
-SERVED_BY_NAMESAKE = "ServedByNamesake"
-_OF_ONE_CLUSTER: Any = {"name": True, "key": True, "provenance": True, "plugins": {"__all__": {"secrets"}}}
 
 
 class Verdict(NamedTuple):
@@ -56,18 +53,24 @@ class Verdict(NamedTuple):
     """Whether the TLS of a wildcard that takes its name holds for it, if it has none of its own."""
     routes: tuple[Route, ...]
     tls: TlsPolicy | None
+    tls_owner: Identity | None
+    """The object that asks for it."""
+    ownership: Ownership
     lost: dict[ObjectRef, tuple[Problem, ...]]
 
 
 Won = tuple[RouteClaim, Identity]
 Lost = dict[ObjectRef, list[Problem]]
 _Key = tuple[PathType, str, Condition | None]
-Sharing = Mapping[str, Collection[str]]
-AnyRoute = Route | StreamRoute
 _NOTHING_SHARED: Sharing = {}
 
 
-def merge_host(host: str, fragments: Iterable[Fragment], sharing: Sharing = _NOTHING_SHARED) -> Verdict:
+def merge_host(
+    host: str,
+    fragments: Iterable[Fragment],
+    sharing: Sharing = _NOTHING_SHARED,
+    boundaries: Boundaries = DEFAULT_BOUNDARIES,
+) -> Verdict:
     """Merge what fragments claim at one host.
 
     Routes come in the order in which a gateway prefers them: exact before prefix, longer path, more conditions.
@@ -76,35 +79,69 @@ def merge_host(host: str, fragments: Iterable[Fragment], sharing: Sharing = _NOT
         host: that it is about.
         fragments: of all objects that have to do with it.
         sharing: upstreams that several clusters have, by key, each with these clusters.
+        boundaries: what other namespaces than the host's owner may claim.
     """
     users = sorted(fragments, key=lambda fragment: fragment.identity.seniority)
+    ownership = find_owner(host, users, sharing, boundaries)
     lost: Lost = {}
-    tls, unprotected = _award_tls(host, users, lost)
-    claims = [
-        (claim.is_default or claim.gives_way, -claim.preference, position, claim, fragment.identity)
-        for position, fragment in enumerate(users)
-        for claim in fragment.routes
-        if claim.host == host
-    ]
-    claims.sort(key=lambda each: each[:3])
+    tls, unprotected = _award_tls(ownership, users, lost)
+    claims = _admitted(ownership, users, lost)
     winners: dict[_Key, Won] = {}
-    for *_, claim, identity in claims:
-        held = _close(claim) if identity.ref in unprotected else claim
+    for _, _, claim, identity in claims:
+        held = _close(claim) if unprotected.has(identity) else claim
         winner, owner = winners.setdefault(_key(claim), (held, identity))
         if owner.ref != identity.ref:
             lost.setdefault(identity.ref, []).append(_lost_path(host, claim, identity, winner, owner, sharing))
-    canaried = add_canaries(host, users, list(winners.values()), lost)
-    room = HOST_LIMIT - (len(tls.model_dump_json().encode()) if tls else 0)
+    canaried = add_canaries(ownership, users, list(winners.values()), lost)
+    room = HOST_LIMIT - (len(tls[0].policy.model_dump_json().encode()) if tls else 0)
     fitting = sorted(_fit(host, room, canaried, lost), key=_preference)
-    is_claimed = bool(claims) or any(host in fragment.hosts for fragment in users)
+    speakers = _speakers(ownership, users)
     return Verdict(
-        is_claimed,
-        all(fragment.falls_through for fragment in users),
-        any(fragment.falls_through for fragment in users),
+        bool(claims) or any(host in fragment.hosts for fragment in users),
+        all(fragment.falls_through for fragment in speakers),
+        any(fragment.falls_through for fragment in speakers),
         tuple(claim.route for claim in fitting),
-        tls,
+        tls[0].policy if tls else None,
+        tls[1] if tls else None,
+        ownership,
         {ref: tuple(problems) for ref, problems in lost.items()},
     )
+
+
+def _admitted(ownership: Ownership, users: Iterable[Fragment], lost: Lost) -> list[Admitted]:
+    """Return the claims that compete for the host, those that win first."""
+    claims = (
+        Admitted(ownership.rank(fragment.identity), position, claim, fragment.identity)
+        for position, fragment in enumerate(users)
+        for claim in fragment.routes
+        if claim.host == ownership.host
+    )
+    admitted: list[Admitted] = []
+    for each in admit(ownership, claims):
+        if isinstance(each, Admitted):
+            admitted.append(each)
+        else:
+            lost.setdefault(each[0].ref, []).append(each[1])
+    return sorted(admitted, key=_precedence)
+
+
+def _precedence(admitted: Admitted) -> tuple[int, bool, int, int]:
+    claim = admitted.claim
+    return admitted.rank, claim.is_default or claim.gives_way, -claim.preference, admitted.position
+
+
+def _speakers(ownership: Ownership, users: Sequence[Fragment]) -> Sequence[Fragment]:
+    """Return who decides what becomes of requests that no route takes: the owner, and guests if it has no routes."""
+    if ownership.owner is None:
+        return users
+    host = ownership.host
+    routing = [
+        user
+        for user in users
+        if any(claim.host == host for claim in user.routes) or (host in user.hosts and not user.falls_through)
+    ]
+    first = min((ownership.rank(user.identity) for user in routing), default=0)
+    return [user for user in routing if ownership.rank(user.identity) == first] or users
 
 
 def _key(claim: RouteClaim) -> _Key:
@@ -117,23 +154,49 @@ def _close(claim: RouteClaim) -> RouteClaim:
     return claim._replace(route=route, is_refused=True)
 
 
-def _award_tls(host: str, users: Iterable[Fragment], lost: Lost) -> tuple[TlsPolicy | None, set[ObjectRef]]:
-    """Return the oldest object's policy, and the objects whose wish for client certificates is not met by it."""
-    winner: tuple[TlsClaim, Identity] | None = None
-    unprotected: set[ObjectRef] = set()
-    for fragment in users:
-        for claim in fragment.tls:
-            if claim.host != host:
-                continue
-            winner = winner or (claim, fragment.identity)
-            if claim.policy != winner[0].policy:
-                wished = claim.policy.client_auth
-                is_open = wished is not None and wished != winner[0].policy.client_auth
-                lost.setdefault(fragment.identity.ref, []).append(
-                    _lost_tls(host, claim, fragment.identity, winner[1], is_open)
-                )
-                unprotected |= {fragment.identity.ref} if is_open else set()
-    return (winner[0].policy if winner else None), unprotected
+class _Unprotected(NamedTuple):
+    """Whose requests are refused, as they ask for client certificates that the host does not ask for."""
+
+    objects: set[ObjectRef]
+    guests: set[Tenant]
+
+    def has(self, identity: Identity) -> bool:
+        return identity.ref in self.objects or (bool(self.guests) and tenant_of(identity) in self.guests)
+
+
+def _award_tls(
+    ownership: Ownership, users: Sequence[Fragment], lost: Lost
+) -> tuple[tuple[TlsClaim, Identity] | None, _Unprotected]:
+    """Return the policy of the oldest object among the owner's, and whose wish for client certificates is not met."""
+    host = ownership.host
+    claims = [(claim, user.identity) for user in users for claim in user.tls if claim.host == host]
+    own = [each for each in claims if not ownership.rank(each[1])]
+    winner = own[0] if own else None
+    unprotected = _Unprotected(set(), set())
+    for claim, identity in claims:
+        if winner is not None and claim.policy == winner[0].policy:
+            continue
+        wished = claim.policy.client_auth
+        is_open = wished is not None and (winner is None or wished != winner[0].policy.client_auth)
+        is_guest = ownership.rank(identity) > 0
+        if is_open and is_guest:
+            unprotected.guests.add(tenant_of(identity))
+        elif is_open:
+            unprotected.objects.add(identity.ref)
+        if is_guest or winner is None:
+            problem = _refused_tls(ownership, claim, identity, is_open)
+        else:
+            problem = _lost_tls(host, claim, identity, winner[1], is_open)
+        lost.setdefault(identity.ref, []).append(problem)
+    return winner, unprotected
+
+
+def _refused_tls(ownership: Ownership, claim: TlsClaim, loser: Identity, is_open: bool) -> Problem:
+    why = "TLS of it is for its owner to set"
+    if is_open:
+        why += ", and until then requests for routes of this namespace at the host are refused"
+    severity = Severity.ERROR if is_open else Severity.WARNING
+    return ownership.refuse(loser, claim.field, ownership.host, why, severity)
 
 
 def _lost_tls(host: str, claim: TlsClaim, loser: Identity, owner: Identity, is_open: bool) -> Problem:
@@ -147,20 +210,32 @@ def _lost_tls(host: str, claim: TlsClaim, loser: Identity, owner: Identity, is_o
     )
 
 
-def add_canaries(host: str, users: Iterable[Fragment], won: list[Won], lost: Lost) -> list[Won]:
-    """Give routes the canaries that are claimed for them, the oldest object's first."""
+def add_canaries(ownership: Ownership, users: Iterable[Fragment], won: list[Won], lost: Lost) -> list[Won]:
+    """Give routes the canaries that are claimed for them, the oldest object's first; guests have them on their own."""
     wanted: dict[tuple[PathType, str], list[Canary]] = {}
-    present = {(claim.route.path.type, claim.route.path.value) for claim, _ in won}
+    host = ownership.host
+    present = {(claim.route.path.type, claim.route.path.value): identity for claim, identity in won}
     for fragment in users:
         for claim in fragment.canaries:
             place = (claim.path.type, claim.path.value)
             if claim.host != host:
                 continue
-            if place in present:
-                wanted.setdefault(place, []).append(claim.canary)
+            main = present.get(place)
+            if main is None:
+                problem = _lost_canary(host, claim)
+            elif ownership.rank(main) != ownership.rank(fragment.identity):
+                problem = _refused_canary(ownership, claim, fragment.identity, main)
             else:
-                lost.setdefault(fragment.identity.ref, []).append(_lost_canary(host, claim))
+                wanted.setdefault(place, []).append(claim.canary)
+                continue
+            lost.setdefault(fragment.identity.ref, []).append(problem)
     return [(_with_canaries(claim, wanted), identity) for claim, identity in won] if wanted else won
+
+
+def _refused_canary(ownership: Ownership, claim: CanaryClaim, loser: Identity, main: Identity) -> Problem:
+    path = f"{claim.path.type} path {claim.path.value}"
+    why = f"canaries of {path} are for the namespace of {describe(main)} to make"
+    return ownership.refuse(loser, claim.field, claim.path.value, why, Severity.ERROR)
 
 
 def _with_canaries(claim: RouteClaim, wanted: Mapping[tuple[PathType, str], list[Canary]]) -> RouteClaim:
@@ -252,121 +327,3 @@ def _lost_path(
         value=shown(claim.route.path.value),
         message=f"{path} of {where} belongs to {describe(owner)} ({winner.route.provenance.rule}), {why}",
     )
-
-
-def seniority_of(owner: Identity, loser: Identity) -> str:
-    """Say why an object goes before another."""
-    if owner.created_at != loser.created_at:
-        return "which is older"
-    is_namesake = owner.ref[3:] == loser.ref[3:]
-    return f"which is as old and goes first by {'the name of its cluster' if is_namesake else 'name'}"
-
-
-def are_namesakes(one: Identity, other: Identity) -> bool:
-    """Whether two objects are of one kind and name, in two clusters."""
-    names = [(each.kind, each.ref.namespace, each.ref.name) for each in (one, other)]
-    return names[0] == names[1] and one.ref.cluster != other.ref.cluster
-
-
-def is_for_both(won: AnyRoute, owner: Identity, lost: AnyRoute, loser: Identity, sharing: Sharing) -> bool:
-    """Whether a route is served for another cluster too: one object, applied to both, of Services that both export."""
-    if not are_namesakes(owner, loser) or _without_cluster(won, owner) != _without_cluster(lost, loser):
-        return False
-    both = {owner.ref.cluster, loser.ref.cluster}
-    pairs = zip(won.backends, lost.backends, strict=True)
-    # Of an object that is only proposed nobody has looked at the upstreams yet; its namesake's are shared by the same.
-    return all(both.issubset(sharing.get(one.upstream) or sharing.get(other.upstream, ())) for one, other in pairs)
-
-
-def _without_cluster(route: AnyRoute, identity: Identity) -> str:
-    """Return a route as it would be written in any cluster: keys of upstreams begin with the cluster's name.
-
-    What is sealed differs each time, and is left out.
-    """
-    content = route.model_dump_json(exclude=_OF_ONE_CLUSTER, exclude_defaults=True)
-    return content.replace(f'"{identity.ref.cluster}/', '"/')
-
-
-def by_namesake(field: str, value: str, what: str, owner: Identity, loser: Identity) -> Problem:
-    """Say that what an object claims is served as its namesake's."""
-    return Problem(
-        severity=Severity.INFO,
-        reason=SERVED_BY_NAMESAKE,
-        field=field,
-        value=shown(value),
-        message=f"{what} is served by its namesake {describe(owner)}, {seniority_of(owner, loser)}",
-    )
-
-
-def describe(identity: Identity) -> str:
-    """Return an object as a message names it."""
-    ref = identity.ref
-    return f"{identity.kind} {ref.namespace}/{ref.name} in cluster {ref.cluster}"
-
-
-class NameVerdict(NamedTuple):
-    """The certificate of a server name, and what the losers hear."""
-
-    certificate: CertificateRef | None
-    lost: dict[ObjectRef, tuple[Problem, ...]]
-
-
-def award_name(name: str, fragments: Iterable[Fragment]) -> NameVerdict:
-    """Decide which certificate is presented for a server name. Several claims of one Secret are no conflict."""
-    claims = [
-        (fragment.identity.seniority, position, claim, fragment.identity)
-        for fragment in fragments
-        for position, claim in enumerate(fragment.names)
-        if claim.name == name
-    ]
-    if not claims:
-        return NameVerdict(None, {})
-    claims.sort(key=lambda each: each[:2])
-    _, _, winner, owner = claims[0]
-    lost: dict[ObjectRef, list[Problem]] = {}
-    for _, _, claim, identity in claims:
-        if claim.certificate != winner.certificate:
-            lost.setdefault(identity.ref, []).append(_lost_name(claim, identity, winner, owner))
-    return NameVerdict(winner.certificate, {ref: tuple(problems) for ref, problems in lost.items()})
-
-
-def _lost_name(claim: NameClaim, loser: Identity, winner: NameClaim, owner: Identity) -> Problem:
-    secret = f"{winner.certificate.namespace}/{winner.certificate.secret}"
-    if are_namesakes(owner, loser) and claim.certificate[1:] == winner.certificate[1:]:
-        return by_namesake(claim.field, claim.name, f"the certificate of {claim.name}", owner, loser)
-    why = "whose entry goes first" if owner.ref == loser.ref else seniority_of(owner, loser)
-    return Problem(
-        severity=Severity.WARNING,
-        reason="CertificateConflict",
-        field=claim.field,
-        value=shown(claim.name),
-        message=f"{claim.name} gets the certificate of Secret {secret} by {describe(owner)}, {why}",
-    )
-
-
-class PluginVerdict(NamedTuple):
-    """The plugins of every request, and what the losers hear."""
-
-    uses: tuple[PluginUse, ...]
-    lost: dict[ObjectRef, tuple[Problem, ...]]
-
-
-def award_plugins(fragments: Iterable[Fragment]) -> PluginVerdict:
-    """Decide which plugins run for every request: of several of one name that of the oldest object."""
-    winners: dict[str, tuple[PluginUse, Identity]] = {}
-    lost: dict[ObjectRef, tuple[Problem, ...]] = {}
-    for fragment in sorted(fragments, key=lambda each: each.identity.seniority):
-        for use in fragment.global_plugins:
-            winner, owner = winners.setdefault(use.name, (use, fragment.identity))
-            if winner != use:
-                why = seniority_of(owner, fragment.identity)
-                problem = Problem(
-                    severity=Severity.WARNING,
-                    reason="PluginConflict",
-                    field="spec.plugins",
-                    value=shown(use.name),
-                    message=f"plugin {use.name} of every request is set by {describe(owner)}, {why}",
-                )
-                lost[fragment.identity.ref] = (*lost.get(fragment.identity.ref, ()), problem)
-    uses = tuple(use.model_copy(update={"is_global": True}) for use, _ in winners.values())
-    return PluginVerdict(uses, lost)

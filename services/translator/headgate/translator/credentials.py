@@ -12,9 +12,9 @@ from headgate.common.plugins.hiding import secret_fields
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
 from headgate.common.table import Consumer
-from headgate.translator.conflicts import describe, seniority_of
 from headgate.translator.fragment import Fragment, Identity
 from headgate.translator.manifest import shown
+from headgate.translator.seniority import describe, seniority_of
 
 
 class CredentialName(NamedTuple):

@@ -277,6 +277,8 @@ class Fragment:
     """Those of the problems that its present version has by itself."""
     falls_through: bool = False
     """Requests of its hosts that nobody's route takes are other hosts' business, if all who speak of the host agree."""
+    shares_hosts_with: tuple[str, ...] = ()
+    """Namespaces, or `cluster/namespace`, that count as this object's own where its namespace owns a host."""
     global_plugins: tuple[PluginUse, ...] = ()
     """For the requests of all routes of the table."""
     ancestors: tuple[Ancestor, ...] = ()

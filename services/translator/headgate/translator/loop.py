@@ -191,7 +191,7 @@ class TranslatorLoop:
 
     def _new_translation(self) -> Translation:
         settings = self._settings
-        return Translation(make_dialects(settings.classes), settings.selection, settings.table)
+        return Translation(make_dialects(settings.classes), settings.selection, settings.table, settings.boundaries)
 
     async def _read_store(self) -> None:
         while True:

@@ -17,6 +17,7 @@ from headgate.common.resources import (
 )
 from headgate.common.snapshot import TableImage, decode_chunk
 from headgate.common.table import TableEntry
+from headgate.translator.boundaries import DEFAULT_BOUNDARIES, Boundaries
 from headgate.translator.classes import read_ingress_class, why_foreign
 from headgate.translator.dialects import Dialect
 from headgate.translator.dialects.apisix import ApisixDialect, find_backend_policy, find_route_policy
@@ -52,10 +53,12 @@ def make_dialects(classes: ClassSettings | None = None) -> Sequence[Dialect]:
     return (ingress, apisix, ServicesDialect())
 
 
-def translate_all(deltas: Iterable[Delta], classes: ClassSettings | None = None) -> Offline:
+def translate_all(
+    deltas: Iterable[Delta], classes: ClassSettings | None = None, boundaries: Boundaries = DEFAULT_BOUNDARIES
+) -> Offline:
     """Translate objects at once, every cluster taken for complete."""
     deltas = list(deltas)
-    translation = Translation(make_dialects(classes))
+    translation = Translation(make_dialects(classes), boundaries=boundaries)
     for delta in deltas:
         translation.apply(delta)
         translation.activate(delta.ref.cluster)

@@ -11,6 +11,7 @@ from headgate.common.status import LoadBalancerAddress, is_address
 from headgate.common.stores.settings import StoreSettings
 from headgate.common.table import DEFAULT_TABLE
 from headgate.translator.addresses import parse_address
+from headgate.translator.boundaries import Boundaries, HostSharing
 from headgate.translator.dialects.ingress import ClassSettings
 from headgate.translator.judgement import Thresholds
 from headgate.translator.retention import Retention
@@ -54,6 +55,16 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
         default=[],
         description="Names of plugins that gateways do not have and that routes are served without; none by default: "
         "requests of a route with an unknown plugin are refused, unless it is a logger, a tracer or the like.",
+    )
+    host_sharing: HostSharing = Field(
+        default="paths",
+        description="What other namespaces than its owner's may claim of a host: the default, paths, leaves them the "
+        "paths that the owner's routes do not take; namespace leaves them nothing; any, whatever is not claimed yet.",
+    )
+    global_rule_namespaces: list[str] = Field(
+        default=["*"],
+        description="Namespaces whose ApisixGlobalRules run for all routes, such as platform or infra-*; by default "
+        "all of them, as with Apache APISIX. Rules of others run for routes of their own namespace.",
     )
     publish_addresses: list[str] = Field(
         default=[],
@@ -135,7 +146,7 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
     def _check_table(cls, value: str) -> str:
         return check_table_name(value)
 
-    @field_validator("clusters", "namespaces")
+    @field_validator("clusters", "namespaces", "global_rule_namespaces")
     @classmethod
     def _check_patterns(cls, values: list[str]) -> list[str]:
         check_patterns(values)
@@ -174,6 +185,11 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
             plugin_names=frozenset(self.plugin_names) | installed_names(),
             ignored_plugins=frozenset(self.ignored_plugins),
         )
+
+    @property
+    def boundaries(self) -> Boundaries:
+        """How far the objects of one namespace reach."""
+        return Boundaries(self.host_sharing, tuple(self.global_rule_namespaces))
 
     @property
     def selection(self) -> Selection:

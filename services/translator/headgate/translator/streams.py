@@ -9,9 +9,11 @@ from typing import NamedTuple
 from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
 from headgate.common.table import StreamRoute
-from headgate.translator.conflicts import Sharing, by_namesake, describe, is_for_both, seniority_of
 from headgate.translator.fragment import Fragment, Identity, StreamClaim, StreamPort
 from headgate.translator.manifest import shown
+from headgate.translator.namesakes import by_namesake, is_for_both
+from headgate.translator.ownership import Sharing
+from headgate.translator.seniority import describe, seniority_of
 
 
 class StreamVerdict(NamedTuple):

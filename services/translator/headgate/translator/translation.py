@@ -14,6 +14,7 @@ from headgate.common.resources import ObjectRef
 from headgate.common.selection import EVERYTHING, Selection
 from headgate.common.table import DEFAULT_TABLE
 from headgate.translator.assembly import Assembly, Needs
+from headgate.translator.boundaries import DEFAULT_BOUNDARIES, Boundaries
 from headgate.translator.certificates import CERTIFICATE
 from headgate.translator.conditions import Condition, judge
 from headgate.translator.dialects import Dialect
@@ -33,7 +34,11 @@ class Translation:
     """Translates the objects of active clusters into one table."""
 
     def __init__(
-        self, dialects: Sequence[Dialect], selection: Selection = EVERYTHING, table: str = DEFAULT_TABLE
+        self,
+        dialects: Sequence[Dialect],
+        selection: Selection = EVERYTHING,
+        table: str = DEFAULT_TABLE,
+        boundaries: Boundaries = DEFAULT_BOUNDARIES,
     ) -> None:
         """Begin with an empty world.
 
@@ -41,6 +46,7 @@ class Translation:
             dialects: what can be translated.
             selection: which clusters and namespaces the table is made of; callers leave out the objects of others.
             table: its name, by which clusters' gateways are chosen.
+            boundaries: how far the objects of one namespace reach.
         """
         self.selection = selection
         clusters = replace(CLUSTERS, read=lambda manifest: read_settings(manifest).of_table(table))
@@ -48,7 +54,7 @@ class Translation:
         kinds: list[StoredKind[Any]] = [*read, *(root for dialect in dialects for root in dialect.roots)]
         self.world = World(kinds, {root.name: dialect.check for dialect in dialects for root in dialect.roots})
         self.graph = Graph(self.world)
-        self.assembly = Assembly()
+        self.assembly = Assembly(boundaries)
         self.held: dict[ServicePortRef, ResolvedUpstream] = {}
         """Upstreams of held tables that were resolved since the caller last cleared this."""
         self._held: frozenset[ServicePortRef] = frozenset()

@@ -25,9 +25,9 @@ from headgate.common.status import (
 )
 from headgate.common.table import DEFAULT_TABLE
 from headgate.translator.conditions import Condition
-from headgate.translator.conflicts import SERVED_BY_NAMESAKE
 from headgate.translator.fleet import Fleet
 from headgate.translator.fragment import TARGETS_NOT_SERVED, Ancestor, Identity
+from headgate.translator.namesakes import SERVED_BY_NAMESAKE
 from headgate.translator.standing import ObjectVersion
 
 MAX_EVENTS = 10

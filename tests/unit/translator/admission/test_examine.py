@@ -68,7 +68,7 @@ def test_an_ingress_that_another_cluster_has_is_let_in_where_both_export_its_ser
     proposal = Proposal(ref=ref_of(ingress("web"), "b"), object=ingress("web", host="a.example", created=NEW))
     translation.apply(applied(service("web"), "b"))
     settle(translation)
-    assert "PathConflict" in reasons(examine(translation, proposal))
+    assert "HostNotOwned" in reasons(examine(translation, proposal))
     for cluster in ("a", "b"):
         translation.apply(applied(service_export("web"), cluster))
     settle(translation)
@@ -114,9 +114,43 @@ def test_an_unknown_annotation_is_a_warning_with_a_suggestion() -> None:
 def test_a_path_of_another_object_names_its_owner() -> None:
     translation = world(*WEB, ingress("old", host="a.example", namespace="shop", created=OLD))
     finding = only(propose(translation, ingress("new", host="a.example", created=NEW)))
-    assert (finding.problem.reason, finding.basis) == ("PathConflict", Basis.CONFLICT)
+    assert (finding.problem.reason, finding.basis) == ("HostNotOwned", Basis.CONFLICT)
     assert "Ingress shop/old in cluster a" in finding.problem.message
     assert finding.problem.field == "spec.rules[0].http.paths[0].path"
+
+
+def test_a_canary_of_another_namespace_is_refused_as_its_status_would_say() -> None:
+    translation = world(*WEB, ingress("old", host="a.example", namespace="shop", created=OLD))
+    annotations = {"headgate.dev/canary": "true", "headgate.dev/canary-weight": "100"}
+    canary = ingress("new", host="a.example", created=NEW, annotations=annotations)
+    finding = only(propose(translation, canary))
+    assert (finding.problem.reason, finding.basis) == ("HostNotOwned", Basis.CONFLICT)
+    translation.apply(applied(canary))
+    settle(translation)
+    condition = translation.condition(ref_of(canary))
+    assert condition is not None
+    assert finding.problem in condition.problems
+
+
+def test_an_older_object_of_another_namespace_may_not_take_a_host_over() -> None:
+    old = ingress("old", host="a.example", namespace="shop", created=OLD)
+    translation = world(*WEB, old, ingress("young", host="b.example", path="/x", created=NEW))
+    moved = ingress("old", host="b.example", namespace="shop", created=OLD)
+    found = [one for one in propose(translation, moved, old).findings if one.problem.reason == "HostNotOwned"]
+    assert [(one.basis, one.problem.severity) for one in found] == []
+    claiming = ingress("old", host="b.example", path="/x", namespace="shop", created=OLD)
+    (finding,) = [one for one in propose(translation, claiming, old).findings if one.problem.reason == "HostNotOwned"]
+    assert (finding.basis, finding.problem.severity) == (Basis.CONFLICT, Severity.ERROR)
+    assert "Ingress default/young in cluster a has this now" in finding.problem.message
+
+
+def test_an_owner_need_not_ask_its_guests() -> None:
+    owner = ingress("web", host="a.example", namespace="shop", created=OLD)
+    translation = world(*WEB, owner, ingress("guest", host="a.example", path="/x", created=NEW))
+    more = ingress("more", host="a.example", path="/x", namespace="shop", created=NEW)
+    (finding,) = [one for one in propose(translation, more).findings if one.problem.reason == "HostNotOwned"]
+    assert (finding.basis, finding.problem.severity) == (Basis.CONSEQUENCE, Severity.WARNING)
+    assert "Ingress default/guest in cluster a would lose by this" in finding.problem.message
 
 
 def test_an_older_object_may_not_take_what_a_younger_one_has() -> None:

@@ -25,6 +25,7 @@ ANNOTATIONS: tuple[dict[str, str], ...] = (
 def random_ingress(random: Random, name: str) -> Any:
     manifest = ingress(
         name,
+        namespace=random.choice(("default", "default", "shop")),
         created=f"2024-01-{random.randrange(1, 28):02d}T00:00:00Z",
         annotations=random.choice(ANNOTATIONS),
         spec={

@@ -8,18 +8,19 @@ An update is compared with the object as it is: what was wrong before is no reas
 
 import re
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from headgate.common.admission import Basis, Finding, Opinion, Outcome, Proposal
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
 from headgate.translator.admission.dry_world import DryWorld
-from headgate.translator.assembly import Losses, field_at_fault
+from headgate.translator.assembly import Assembly, Losses, field_at_fault
 from headgate.translator.conditions import say_fault
-from headgate.translator.conflicts import describe
 from headgate.translator.fragment import Fragment, ResourceRef, UpstreamRef
 from headgate.translator.graph import Node
+from headgate.translator.ownership import HOST_NOT_OWNED, tenant_of
+from headgate.translator.seniority import describe
 from headgate.translator.translation import Translation
 from headgate.translator.upstreams import UPSTREAM, BackendFault
 from headgate.translator.world import Inspected
@@ -133,16 +134,16 @@ def _taken(translation: Translation, fragment: Fragment, losses: Losses) -> Iter
                 continue
             for problem in problems:
                 if problem.severity is not Severity.INFO and problem not in present.get(other, ()):
-                    yield _take(translation.assembly.fragments, fragment, where[1], other, problem)
+                    yield _take(translation.assembly, fragment, where[1], other, problem)
 
 
-def _take(
-    fragments: Mapping[ObjectRef, Fragment], fragment: Fragment, place: str, other: ObjectRef, problem: Problem
-) -> Finding:
-    owner = describe(fragments[other].identity)
+def _take(assembly: Assembly, fragment: Fragment, place: str, other: ObjectRef, problem: Problem) -> Finding:
+    owner = describe(assembly.fragments[other].identity)
     is_taking = problem.severity is Severity.ERROR and problem.reason not in _MAY_STILL_COME
+    if problem.reason == HOST_NOT_OWNED and _owns(assembly, place, fragment):
+        is_taking = False  # an owner need not ask guests
     message = f"{owner} would lose by this: {problem.message}"
-    if problem.reason == "PathConflict":
+    if is_taking and problem.reason in ("PathConflict", HOST_NOT_OWNED):
         message = f"{owner} has this now and would lose it; choose another host or path, or take it out there first"
     taken = Problem(
         severity=Severity.ERROR if is_taking else Severity.WARNING,
@@ -152,6 +153,11 @@ def _take(
         message=message,
     )
     return Finding(problem=taken, basis=Basis.CONFLICT if is_taking else Basis.CONSEQUENCE)
+
+
+def _owns(assembly: Assembly, host: str, fragment: Fragment) -> bool:
+    owner = assembly.owner_of(host)
+    return owner is not None and tenant_of(owner) == tenant_of(fragment.identity)
 
 
 def _field_of_claim(fragment: Fragment, place: str, problem: Problem) -> str:

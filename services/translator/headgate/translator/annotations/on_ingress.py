@@ -70,6 +70,15 @@ _MATCHING = (
         guards=True,
     ),
     Annotation(
+        name="host-sharing-namespaces",
+        sets="sharing.namespaces",
+        read=values.namespaces,
+        value="list of namespaces, or `cluster/namespace`",
+        default="none",
+        does="Namespaces that may claim whatever this one may at the hosts that it [owns](hosts.md).",
+        example="team-b, west/team-b",
+    ),
+    Annotation(
         name="priority",
         sets="priority",
         read=values.whole(-1_000_000, 1_000_000),

@@ -47,12 +47,14 @@ Annotations of other controllers: [what becomes of them](audit.md).
 _INGRESS = """\
 ## On an Ingress
 
-They hold for all paths of the object. Objects with the same host and path but different conditions are no conflict: of
-equal paths the one with more conditions goes first.
+They hold for all paths of the object. Objects of a namespace with the same host and path but different conditions are
+no conflict: of equal paths the one with more conditions goes first. At hosts of other namespaces a priority, a
+pattern, a canary or a TLS setting takes nothing away from the [owner](hosts.md), as ingress-nginx allowed
+(`HostNotOwned`).
 
-TLS settings are a host's: those of the oldest object that has any count, another one hears of it (`TlsConflict`). An
-object that asks for client certificates and does not get them, because an older one decides otherwise, has its requests
-refused.
+TLS settings are a host's: those of the oldest object of its owner that has any count, another one hears of it
+(`TlsConflict`). An object that asks for client certificates and does not get them, because another one decides
+otherwise, has its requests refused.
 
 """
 

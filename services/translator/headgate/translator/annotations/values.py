@@ -30,6 +30,7 @@ _SIZE = re.compile(r"([0-9]{1,9}|[0-9]{10,12}(?![kmg]))([kmg]i?)?", re.IGNORECAS
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _HOST = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?(:[0-9]{1,5})?")
 _SERVER_NAME = re.compile(r"(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_NAMESPACE = re.compile(r"([a-z0-9]([-a-z0-9]*[a-z0-9])?/)?[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LINE = re.compile(r"(?P<negated>!)?(?P<name>[^!=~][^=~]*?)(?:(?P<operator>[=~])(?P<value>.*))?")
 _COOKIE_PATH = re.compile(r"/[\x21-\x3a\x3c-\x7e]*")
 _CIPHERS = re.compile(r"[A-Za-z0-9:+!@=,_-]+")
@@ -141,6 +142,14 @@ def _network(text: str) -> str:
     except ValueError:
         message = f"must be addresses or networks such as 10.0.0.0/8, 2001:db8::/32; {text!r} is none"
         raise ValueError(message) from None
+
+
+def namespaces(text: str) -> tuple[str, ...]:
+    """Read namespaces, each of the own cluster or as `cluster/namespace`."""
+    found = words(text)
+    if wrong := [name for name in found if not _NAMESPACE.fullmatch(name)]:
+        raise ValueError(f"must be namespaces such as team-b, or west/team-b in another cluster; {wrong[0]!r} is none")
+    return tuple(dict.fromkeys(found))
 
 
 def from_networks(text: str) -> tuple[Condition, ...]:

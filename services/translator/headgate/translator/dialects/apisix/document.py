@@ -20,6 +20,7 @@ from headgate.common.resources import (
     JsonObject,
 )
 from headgate.translator.annotations.apisix import apisix_annotations
+from headgate.translator.annotations.host_sharing import host_sharing_annotation
 from headgate.translator.dialects.apisix.labels import labels_of
 from headgate.translator.manifest import metadata
 from headgate.translator.world import StoredKind
@@ -43,7 +44,7 @@ def read_document(manifest: JsonObject) -> ApisixDocument:
     """Strip a resource."""
     meta = metadata(manifest)
     kept: JsonObject = {key: meta[key] for key in _METADATA if key in meta}
-    kept["annotations"] = apisix_annotations(manifest)
+    kept["annotations"] = apisix_annotations(manifest) | host_sharing_annotation(manifest)
     if manifest.get("kind") in _LABELLED:
         kept["labels"] = labels_of(manifest)
     content = {

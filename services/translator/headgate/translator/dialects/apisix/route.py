@@ -12,6 +12,7 @@ from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import PluginUse, Provenance, Retries, Route, Timeouts, WeightedBackend
 from headgate.translator.annotations.apisix import ApisixAnnotations, apisix_annotations, read_apisix_annotations
+from headgate.translator.annotations.host_sharing import read_host_sharing
 from headgate.translator.dialects.apisix.backends import NodesBackend, ServiceBackend
 from headgate.translator.dialects.apisix.context import Context, find_referenced, identify
 from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS
@@ -72,8 +73,10 @@ def translate_route(ref: ObjectRef, manifest: JsonObject, context: Context) -> F
     _check_names([*http, *stream], problems)
     rules = list(_within_bounds([_Rule(ref, part, context, annotated, problems) for part in http], problems))
     streams = [found for part in stream if (found := translate_stream(ref, part, context, problems))]
+    shared_with = read_host_sharing(manifest, problems)
     return Fragment(
         identity=identify(ref, manifest),
+        shares_hosts_with=shared_with,
         routes=tuple(claim for rule in rules for claim in rule.claims()),
         backends=tuple(use for rule in rules for use in rule.uses()) + tuple(found.use for found in streams),
         streams=tuple(found.claim for found in streams),

@@ -4,6 +4,7 @@ from headgate.common.patterns import bounded_patterns
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import ClientAuth, TlsPolicy
+from headgate.translator.annotations.host_sharing import read_host_sharing
 from headgate.translator.annotations.values import regex
 from headgate.translator.certificates import PAIR, SECRETS, TlsSecret, covers, stand_in
 from headgate.translator.dialects.apisix.context import Context, identify
@@ -22,8 +23,10 @@ def translate_tls(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fra
         return Fragment(identify(ref, manifest), problems=tuple(problems), falls_through=True)
     hosts = tuple(dict.fromkeys(host.lower() for host in spec.hosts))
     policy = _policy(ref, spec.client, context, problems) if spec.client is not None else None
+    shared_with = read_host_sharing(manifest, problems)
     return Fragment(
         identity=identify(ref, manifest),
+        shares_hosts_with=shared_with,
         hosts=tuple(map(_virtual_host, hosts)) if policy is not None else (),
         names=_claims(ref, spec, hosts, context, problems),
         tls=tuple(TlsClaim(_virtual_host(host), policy, "spec.client") for host in hosts if policy is not None),

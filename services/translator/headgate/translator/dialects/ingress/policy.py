@@ -78,6 +78,8 @@ class Policy:
     """Upstreams that its plugins refer to."""
     preference: int = 0
     """Of its routes, as in `RouteClaim`."""
+    shares_hosts_with: tuple[str, ...] = ()
+    """As in `Fragment`."""
 
 
 class Extensions(NamedTuple):
@@ -188,6 +190,7 @@ def _read(ref: ObjectRef, annotations: JsonObject, lookups: Lookups, plugin_name
         refusal=_refusal(ref, reading.unreadable),
         gives_way=bool(reading.closed("when") or reading.closed("canary")),
         problems=tuple(reading.problems),
+        shares_hosts_with=reading.group("sharing").get("namespaces", ()),
     )
 
 

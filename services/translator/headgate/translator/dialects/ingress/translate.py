@@ -83,6 +83,7 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups, ex
     hosts = tuple(dict.fromkeys(rule.host for rule in spec.rules))
     fragment = Fragment(
         identity=identify(ref, manifest),
+        shares_hosts_with=policy.shares_hosts_with,
         hosts=hosts,
         routes=tuple(routes),
         backends=(*_backend_uses(spec, backends, written), *policy.backends),
