@@ -3,7 +3,7 @@
 from typing import Any
 
 from fakes.apisix import resource, route, rule
-from fakes.deltas import applied, ref_of, service
+from fakes.deltas import applied, ingress_class, ref_of, service
 from headgate.common.table import VirtualHost
 from headgate.translator.boundaries import Boundaries
 from headgate.translator.offline import Offline, translate_all
@@ -54,6 +54,14 @@ def test_a_rule_of_a_named_namespace_goes_before_an_older_one_of_others() -> Non
     offline = table(global_rule("infra-one", "ours"), made, namespaces=("infra-*",))
     assert owned(offline) == {"team-a.test": ["ours"], "team-b.test": ["ours"]}
     assert [problem.reason for problem in offline.problems[ref_of(made)]] == ["HeldToNamespace", "PluginConflict"]
+
+
+def test_plugins_of_a_class_are_for_all_routes_whatever_namespace_its_proxy_is_in() -> None:
+    proxy = resource("GatewayProxy", "proxy", global_rule("team-b")["spec"], version="v1alpha1", namespace="team-b")
+    reference = {"apiGroup": "apisix.apache.org", "kind": "GatewayProxy", "name": "proxy", "namespace": "team-b"}
+    made = ingress_class("headgate", annotations={"ingressclass.kubernetes.io/is-default-class": "true"})
+    made["spec"]["parameters"] = reference | {"scope": "Namespace"}
+    assert owned(table(proxy, made, namespaces=("platform",))).keys() == {"team-a.test", "team-b.test"}
 
 
 def test_two_held_rules_do_not_meet() -> None:

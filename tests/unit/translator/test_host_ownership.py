@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from fakes.apisix import resource, route, rule
-from fakes.deltas import applied, ingress, ref_of, service, service_export, tls_secret
+from fakes.deltas import applied, deleted, ingress, ref_of, service, service_export, tls_secret
 from headgate.common.problems import Problem, Severity
-from headgate.common.table import Certificate, VirtualHost
+from headgate.common.table import Certificate, StreamRoute, VirtualHost
 from headgate.gateway.table.explain import explain
 from headgate.gateway.table.view import EntryView
 from headgate.translator.boundaries import Boundaries, HostSharing
-from headgate.translator.offline import translate_all
+from headgate.translator.offline import make_dialects, translate_all
+from headgate.translator.translation import Translation
 
 OLD, NEW, NEWEST = "2020-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
 VICTIM = ingress("shop", host="open.test", namespace="team-a", created=OLD)
@@ -406,3 +407,56 @@ def test_a_namespace_in_two_clusters_that_share_its_service_is_one_owner() -> No
     exports = service_export(namespace="team-a")
     table = Table(VICTIM, exports, also={"b": [service(namespace="team-a"), exports, canary]})
     assert table.lost(canary, "b") == []
+
+
+# Streams on the HTTPS port
+
+
+def passthrough(names: str, created: str = NEW, namespace: str = "team-b") -> Any:
+    made = service("db", namespace=namespace)
+    made["metadata"]["creationTimestamp"] = created
+    annotations = {"stream-protocol": "tls-passthrough", "stream-server-names": names}
+    made["metadata"]["annotations"] = {f"headgate.dev/{name}": value for name, value in annotations.items()}
+    return made
+
+
+def stream_names(table: Table) -> list[str]:
+    return [name for one in table.offline.entries if isinstance(one, StreamRoute) for name in one.server_names]
+
+
+@pytest.mark.parametrize("names", ["open.test", "*.test", "free.test, open.test"])
+def test_a_stream_takes_no_connections_of_a_host_of_another_namespace(names: str) -> None:
+    made = passthrough(names)
+    table = Table(VICTIM, made)
+    assert stream_names(table) == []
+    (problem,) = table.lost(made)
+    assert problem.severity is Severity.ERROR
+    assert "owned by Ingress team-a/shop" in problem.message
+    assert ref_of(made) not in table.offline.accepted
+
+
+def test_a_stream_has_names_of_its_own_namespace_and_those_that_are_free() -> None:
+    table = Table(VICTIM, passthrough("open.test", namespace="team-a"), passthrough("free.test, b.open.test"))
+    assert sorted(stream_names(table)) == ["b.open.test", "free.test", "open.test"]
+
+
+def test_a_stream_that_was_there_before_a_host_keeps_its_name() -> None:
+    later = ingress("shop", host="open.test", namespace="team-a", created=NEW)
+    assert stream_names(Table(later, passthrough("open.test", created=OLD))) == ["open.test"]
+
+
+def test_the_owner_shares_its_name_with_streams_too() -> None:
+    assert stream_names(Table(SHARED, passthrough("open.test"))) == ["open.test"]
+
+
+def test_a_stream_loses_its_name_when_an_older_object_comes_and_has_it_again_when_it_goes() -> None:
+    translation = Translation(make_dialects())
+    translation.activate("a")
+    found = []
+    for delta in (applied(passthrough("open.test")), applied(VICTIM), deleted(VICTIM)):
+        translation.apply(delta)
+        for _ in translation.settle():
+            pass
+        chunks = translation.assembly.image.chunks()
+        found.append(any(chunk.kind == "streams" for chunk in chunks))
+    assert found == [True, False, True]

@@ -8,7 +8,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Generic, NamedTuple, TypeVar
 
-from headgate.common.problems import Problem
+from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import TableImage
 from headgate.common.table import (
@@ -23,7 +23,15 @@ from headgate.common.table import (
 from headgate.translator.boundaries import DEFAULT_BOUNDARIES, Boundaries
 from headgate.translator.conflicts import Verdict, merge_host, outgrow
 from headgate.translator.credentials import CredentialName, award_credential, credential_names
-from headgate.translator.fragment import BackendUse, CertificateRef, Fragment, Identity, StreamPort, UpstreamRef
+from headgate.translator.fragment import (
+    BackendUse,
+    CertificateRef,
+    Fragment,
+    Identity,
+    StreamClaim,
+    StreamPort,
+    UpstreamRef,
+)
 from headgate.translator.global_rules import NO_PLUGINS, award_plugins
 from headgate.translator.ownership import Ownership, claims_host, find_owner, tenant_of
 from headgate.translator.server_names import NameVerdict, award_name, may_present
@@ -45,6 +53,7 @@ Place = tuple[str, str]
 """`host`, `name` or `port`, and which one; or `GLOBAL_RULES`."""
 ANY_DEPTH = "**."
 GLOBAL_RULES: Place = ("plugins", "")
+HTTPS = StreamPort(is_udp=False, port=0)
 
 
 class WildcardTls(NamedTuple):
@@ -177,6 +186,8 @@ class Assembly:
         if self._wildcard_tls:
             self._dirty_hosts.update({name: None for name in names_before | names_now if self._host_users.of(name)})
         self._dirty_ports.update(ports_before | ports_now)
+        if (hosts_before or hosts_now) and self._port_users.of(HTTPS):
+            self._dirty_ports[HTTPS] = None
 
     def _replace_own(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> None:
         names_before, names_now = credential_names(old), credential_names(new)
@@ -322,7 +333,9 @@ class Assembly:
         return is_own or wildcard.seniority < host.seniority
 
     def _assemble_port(self, port: StreamPort) -> None:
-        routes, lost = award_port(port, (self._fragments[ref] for ref in self._port_users.of(port)), self._sharing)
+        routes, lost = award_port(
+            port, self._fragments_of(self._port_users.of(port)), self._sharing, self._refuse_stream
+        )
         self._set_lost(("port", str(port)), lost)
         keys = frozenset(route.key for route in routes)
         for key in sorted(self._streams.pop(port, frozenset()) - keys):
@@ -331,6 +344,25 @@ class Assembly:
             self._put(route)
         if keys:
             self._streams[port] = keys
+
+    def _refuse_stream(self, claim: StreamClaim, fragment: Fragment) -> Problem | None:
+        """Say whether a stream route would take connections of a host that an older object of others has."""
+        identity = fragment.identity
+        for name in claim.route.server_names if claim.port == HTTPS else ():
+            for host in self._hosts_taken_by(name):
+                ownership = self._ownership(host, [fragment], None)
+                owner = ownership.owner
+                if owner is not None and ownership.rank(identity) and owner.seniority < identity.seniority:
+                    why = f"connections for server name {name} would go to this object instead"
+                    return ownership.refuse(identity, claim.field, name, why, Severity.ERROR)
+        return None
+
+    def _hosts_taken_by(self, name: str) -> Iterable[str]:
+        """Return the hosts whose connections a stream route with a server name takes; `*` is one label."""
+        if not name.startswith("*."):
+            return (name,)
+        below = (host for host in self._host_users.used if host.partition(".")[2] == name[2:])
+        return sorted(below)
 
     def _assemble_name(self, name: str) -> None:
         winner, lost = self._award_name(name, list(self._fragments_of(self._name_users.of(name))))
@@ -410,7 +442,7 @@ class Assembly:
             lost["name", name] = self._award_name(name, users, fragment).lost
         for port in _ports(before) | _ports(fragment):
             claimants = [*self._others(self._port_users.of(port), ref), fragment]
-            lost["port", str(port)] = award_port(port, claimants, self._sharing).lost
+            lost["port", str(port)] = award_port(port, claimants, self._sharing, self._refuse_stream).lost
         for credential in credential_names(fragment):
             users = [*self._others(self._credential_users.of(credential), ref), fragment]
             lost["credential", str(credential)] = award_credential(credential, users)

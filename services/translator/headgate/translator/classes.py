@@ -40,6 +40,8 @@ class ClassSettings:
     """Third-party plugins that gateways have."""
     ignored_plugins: frozenset[str] = frozenset()
     """Plugins that gateways lack and that routes are served without, whatever they keep out."""
+    scoped_consumers: bool = False
+    """Whether consumers are recognised on routes of their own namespace only."""
 
     def owns(self, controller: str) -> bool:
         """Whether classes of a controller are ours."""

@@ -22,9 +22,11 @@ class CredentialName(NamedTuple):
 
     plugin: str
     value: str
+    scope: str = ""
+    """Owner of the routes that it is for; empty: all."""
 
     def __str__(self) -> str:
-        return f"{self.plugin} {self.value}"
+        return f"{self.plugin} {self.value} {self.scope}"
 
 
 def credential_names(fragment: Fragment | None) -> dict[CredentialName, None]:
@@ -53,12 +55,13 @@ def _claims(fragment: Fragment) -> Iterable[tuple[Consumer, CredentialName]]:
     for consumer in fragment.own:
         if not isinstance(consumer, Consumer):
             continue
+        scope = consumer.provenance.owner if consumer.is_scoped else ""
         for credential in consumer.credentials:
             use = credential.use
             model = CREDENTIALS.get(use.name)
             value = use.config.get(model.identified_by) if model is not None else None
             if model is not None and isinstance(value, str) and model.identified_by not in secret_fields(model):
-                yield consumer, CredentialName(use.name, value)
+                yield consumer, CredentialName(use.name, value, scope)
 
 
 def _lost(name: CredentialName, loser: Identity, owner: Identity) -> Problem:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from headgate.common.problems import Problem, Severity
-from headgate.common.resources import ObjectRef
+from headgate.common.resources import APISIX_GLOBAL_RULE, ObjectRef
 from headgate.common.table import PluginUse, Route
 from headgate.translator.boundaries import Boundaries
 from headgate.translator.fragment import Fragment, Identity
@@ -64,8 +64,9 @@ NO_PLUGINS = PluginVerdict((), {}, {})
 
 
 def _is_general(fragment: Fragment, boundaries: Boundaries) -> bool:
-    namespace = fragment.identity.ref.namespace
-    return not namespace or boundaries.has_global_rules(namespace)
+    """Whether plugins are for all routes: those of classes and clusters are the operator's in any case."""
+    identity = fragment.identity
+    return identity.kind != APISIX_GLOBAL_RULE.kind or boundaries.has_global_rules(identity.ref.namespace)
 
 
 def _uses(won: Mapping[str, _Won]) -> Iterator[PluginUse]:

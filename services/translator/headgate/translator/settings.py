@@ -1,6 +1,7 @@
 """Settings of the translator."""
 
 from datetime import timedelta
+from typing import Literal
 
 from pydantic import Field, field_validator
 
@@ -60,6 +61,11 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
         default="paths",
         description="What other namespaces than its owner's may claim of a host: the default, paths, leaves them the "
         "paths that the owner's routes do not take; namespace leaves them nothing; any, whatever is not claimed yet.",
+    )
+    consumer_scope: Literal["table", "namespace"] = Field(
+        default="table",
+        description="Where consumers are recognised: on all routes of the table, as with Apache APISIX, or on those of "
+        "their own namespace.",
     )
     global_rule_namespaces: list[str] = Field(
         default=["*"],
@@ -184,6 +190,7 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
             watch_without_class=self.watch_without_class,
             plugin_names=frozenset(self.plugin_names) | installed_names(),
             ignored_plugins=frozenset(self.ignored_plugins),
+            scoped_consumers=self.consumer_scope == "namespace",
         )
 
     @property

@@ -1,9 +1,10 @@
 """Who gets a port of the gateways, or a server name on it: the oldest object, as with routes.
 
-TLS routes share a port as long as their server names differ; of others a port has one.
+TLS routes share a port as long as their server names differ; of others a port has one. On the HTTPS port they go before
+HTTP, so that a server name there is for the owner of the host of this name.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from headgate.common.problems import Problem
@@ -23,10 +24,14 @@ class StreamVerdict(NamedTuple):
     lost: dict[ObjectRef, tuple[Problem, ...]]
 
 
-def award_port(port: StreamPort, fragments: Iterable[Fragment], sharing: Sharing) -> StreamVerdict:
+Refuse = Callable[[StreamClaim, Fragment], Problem | None]
+"""Says why a claim is not the object's to make; None where it is."""
+
+
+def award_port(port: StreamPort, fragments: Iterable[Fragment], sharing: Sharing, refuse: Refuse) -> StreamVerdict:
     """Decide which claims of one port are served; `sharing` is as for `merge_host`."""
     claims = [
-        (fragment.identity.seniority, claim, fragment.identity)
+        (fragment.identity.seniority, claim, fragment)
         for fragment in fragments
         for claim in fragment.streams
         if claim.port == port
@@ -34,7 +39,11 @@ def award_port(port: StreamPort, fragments: Iterable[Fragment], sharing: Sharing
     claims.sort(key=lambda each: each[0])
     winners: list[tuple[StreamClaim, Identity]] = []
     lost: dict[ObjectRef, tuple[Problem, ...]] = {}
-    for _, claim, identity in claims:
+    for _, claim, fragment in claims:
+        identity = fragment.identity
+        if (refused := refuse(claim, fragment)) is not None:
+            lost[identity.ref] = (*lost.get(identity.ref, ()), refused)
+            continue
         rival = next((each for each in winners if _collide(each[0].route, claim.route)), None)
         if rival is None:
             winners.append((claim, identity))

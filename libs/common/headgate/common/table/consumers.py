@@ -35,6 +35,9 @@ class Consumer(Entry):
     """For its requests, wherever it is recognised, in the place of the route's and the group's of the same name."""
     created_at: str = ""
     """RFC 3339; one without counts as older than all."""
+    is_scoped: bool = False
+    """Whether only routes of its own cluster and namespace recognise it. Two of different namespaces may then be
+    recognised by the same."""
     provenance: Provenance
 
 

@@ -56,7 +56,7 @@ class Authenticator(Plugin[A]):
         name = self.config.anonymous_consumer
         if name is None or found.status != 401:
             return found
-        consumer = self.services.consumers.named(name)
+        consumer = self.services.find_consumer(name)
         if consumer is None:
             self.services.logger.error("%s of %s: there is no consumer %s", self.name, request.route, name)
             return self.refusal("Invalid user authorization")

@@ -57,7 +57,7 @@ class BasicAuth(Authenticator[BasicAuthConfig]):
         if given is None:
             return self.refusal("Missing authorization in request")
         name, password = given
-        credential = self.services.consumers.find(self.name, name)
+        credential = self.services.find_credential(self.name, name)
         if credential is None or not hmac.compare_digest(credential.config.password.reveal().encode(), password):
             return self.refusal("Invalid user authorization")
         return credential

@@ -71,6 +71,7 @@ class KnownConsumer:
         "plugins",
         "problems",
         "refused",
+        "scope",
         "seniority",
         "title",
     )
@@ -79,6 +80,8 @@ class KnownConsumer:
         self.name = entry.name
         self.title = f"consumer {entry.name}"
         self.owner = entry.provenance.owner
+        self.scope = entry.provenance.owner if entry.is_scoped else ""
+        """Owner of the routes that recognise it; empty: all do."""
         self.group = entry.group
         """Empty for none."""
         self.labels: Mapping[str, str] = entry.labels
@@ -112,6 +115,11 @@ class KnownCredential:
         """Header line that tells upstreams its name, if it has one."""
         self.prepared: Any = None
         """What the plugin made of it, for the next time."""
+
+    @property
+    def place(self) -> tuple[str, bytes]:
+        """Scope and digest that it is found by."""
+        return self.consumer.scope, self.digest
 
     @property
     def seniority(self) -> Seniority:
@@ -171,22 +179,29 @@ class ConsumerDirectory:
         self._digest_key = secrets.token_bytes(32)
         self._consumers: dict[str, KnownConsumer] = {}
         self._groups: dict[str, KnownGroup] = {}
-        self._names: Awards[str, KnownConsumer] = Awards()
+        self._names: Awards[tuple[str, str], KnownConsumer] = Awards()
+        """By scope and name; credentials by scope and digest."""
         self._group_names: Awards[str, KnownGroup] = Awards()
-        self._credentials: dict[str, Awards[bytes, KnownCredential]] = {name: Awards() for name in CREDENTIALS}
+        self._credentials: dict[str, Awards[tuple[str, bytes], KnownCredential]] = {
+            name: Awards() for name in CREDENTIALS
+        }
 
     @property
     def count(self) -> int:
         """How many consumers there are."""
         return len(self._consumers)
 
-    def find(self, plugin: str, value: bytes) -> KnownCredential | None:
-        """Return the credential of a plugin that is found by this value: a key, a user's name."""
-        return self._credentials[plugin].owners.get(self._digest(value))
+    def find(self, plugin: str, value: bytes, owner: str = "") -> KnownCredential | None:
+        """Return the credential of a plugin that is found by this value: a key, a user's name.
 
-    def named(self, name: str) -> KnownConsumer | None:
-        """Return a consumer by its name."""
-        return self._names.owners.get(name)
+        Consumers that are held to their namespace are found for routes of this `owner` only, and before others.
+        """
+        digest, owners = self._digest(value), self._credentials[plugin].owners
+        return owners.get((owner, digest)) or owners.get(("", digest))
+
+    def named(self, name: str, owner: str = "") -> KnownConsumer | None:
+        """Return a consumer by its name, for routes of this `owner`."""
+        return self._names.owners.get((owner, name)) or self._names.owners.get(("", name))
 
     def group(self, name: str) -> KnownGroup | None:
         """Return a group by its name; None too for one that is nothing but a name."""
@@ -241,20 +256,20 @@ class ConsumerDirectory:
                 yield
         outdated += [self._consumers.pop(key) for key in gone if key in self._consumers]
         for count, before in enumerate(outdated, 1):
-            self._names.drop(before.name, before)
+            self._names.drop((before.scope, before.name), before)
             for credential in before.credentials:
-                self._credentials[credential.plugin].drop(credential.digest, credential)
+                self._credentials[credential.plugin].drop(credential.place, credential)
             if count % _AT_ONCE == 0:
                 yield
         for credential in contended:
-            _note_rivals(self._credentials[credential.plugin].claimants(credential.digest))
+            _note_rivals(self._credentials[credential.plugin].claimants(credential.place))
 
     def _add(self, key: str, consumer: KnownConsumer) -> Iterator[KnownCredential]:
         """Take a consumer; yields its credentials that others have too."""
         self._consumers[key] = consumer
-        self._names.add(consumer.name, consumer)
+        self._names.add((consumer.scope, consumer.name), consumer)
         for credential in consumer.credentials:
-            if not self._credentials[credential.plugin].add(credential.digest, credential):
+            if not self._credentials[credential.plugin].add(credential.place, credential):
                 yield credential
         for problem in consumer.problems:
             _log.error("a consumer cannot be recognised", extra={"consumer": key, "problem": problem})

@@ -36,6 +36,7 @@ class HmacAuth(Authenticator[HmacAuthConfig]):
     order = 2530
     Config = HmacAuthConfig
     is_shareable = True
+    is_of_owner = True
     scheme = "hmac"
 
     def __init__(self, config: HmacAuthConfig, services: PluginServices) -> None:
@@ -49,7 +50,7 @@ class HmacAuth(Authenticator[HmacAuthConfig]):
         key_id, algorithm = given.get("keyId"), given.get("algorithm")
         if not key_id or algorithm is None or "signature" not in given:
             return self._refuse("no keyId, algorithm or signature")
-        credential = self.services.consumers.find(self.name, key_id.encode("latin-1"))
+        credential = self.services.find_credential(self.name, key_id.encode("latin-1"))
         if credential is None:
             return self._refuse("Invalid key_id")
         fault = self._fault(request, given, credential)

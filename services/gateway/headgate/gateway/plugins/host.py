@@ -96,10 +96,12 @@ class PluginHost:
         if not self._registry.are_shareable(uses):
             services = replace(self._services, path=path, owner=owner)
             return (yield from self._registry.chain_in_steps(uses, services, self._unseal, scope=scope))
-        told = "".join(use.model_dump_json() for use in uses)
+        shared_by = owner if self._registry.are_of_owner(uses) else ""
+        told = shared_by + "".join(use.model_dump_json() for use in uses)
         shared = self._chains.get(told)
         if shared is None:
-            chain = yield from self._registry.chain_in_steps(uses, self._services, self._unseal)
+            services = replace(self._services, owner=shared_by)
+            chain = yield from self._registry.chain_in_steps(uses, services, self._unseal)
             shared = self._chains.put(told, (chain,))
         return shared[0]
 

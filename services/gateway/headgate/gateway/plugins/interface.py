@@ -23,7 +23,7 @@ from headgate.common.plugins.fields import BadHeader, HeaderName, HeaderValue, i
 from headgate.common.secret import Secret
 from headgate.common.table import PathMatch
 from headgate.gateway.dialling import UNBOUNDED, Dialler
-from headgate.gateway.plugins.consumers import ConsumerDirectory, KnownConsumer, attach
+from headgate.gateway.plugins.consumers import ConsumerDirectory, KnownConsumer, KnownCredential, attach
 from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.messages import BodySource, BodyTooLarge, Pacing, Request, Response
 from headgate.gateway.plugins.targets import Endpoints, NoEndpoints
@@ -165,10 +165,18 @@ class PluginServices:
     close_later: Callable[[Closing], None] = no_closing
     """Has something closed when the worker ends, if it is still in use then."""
     consumers: ConsumerDirectory = field(default_factory=ConsumerDirectory)
-    """Those of the table that is served."""
+    """Those of the table that is served; plugins ask by `find_credential` and `find_consumer`."""
     clock: Callable[[], float] = time.monotonic
     """Monotonic seconds."""
     logger: logging.Logger = field(default_factory=lambda: logging.getLogger("headgate.gateway.plugins"))
+
+    def find_credential(self, plugin: str, value: bytes) -> KnownCredential | None:
+        """Return the credential of a plugin that is found by this value, of a consumer that the route may recognise."""
+        return self.consumers.find(plugin, value, self.owner)
+
+    def find_consumer(self, name: str) -> KnownConsumer | None:
+        """Return a consumer that the route may recognise by its name."""
+        return self.consumers.named(name, self.owner)
 
     def within(self, name: str) -> "PluginServices":
         """Return the same for a part of the route."""
@@ -193,6 +201,8 @@ class Plugin(Generic[C]):
     is_shareable: ClassVar[bool] = False
     """True for one of which routes that tell it the same may share one object: it keeps nothing of a route, and asks
     for none of `scope`, `owner` and `path`."""
+    is_of_owner: ClassVar[bool] = False
+    """True for one that asks for `owner` all the same, or for consumers: only routes of one owner share it."""
 
     def __init__(self, config: C, services: PluginServices) -> None:
         self.config = config

@@ -41,7 +41,7 @@ class JweDecrypt(Plugin[JweDecryptConfig]):
         key_id = head.get("kid")
         if not isinstance(key_id, str):
             return Response.refusal(400, "missing kid in JWE token")
-        credential = self.services.consumers.find(self.name, key_id.encode("utf-8", "surrogatepass"))
+        credential = self.services.find_credential(self.name, key_id.encode("utf-8", "surrogatepass"))
         if credential is None:
             return Response.refusal(400, "invalid kid in JWE token")
         try:

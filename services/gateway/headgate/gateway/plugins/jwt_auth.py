@@ -27,6 +27,7 @@ class JwtAuth(Authenticator[JwtAuthConfig]):
     order = 2510
     Config = JwtAuthConfig
     is_shareable = True
+    is_of_owner = True
     scheme = "Bearer"
 
     def __init__(self, config: JwtAuthConfig, services: PluginServices) -> None:
@@ -55,7 +56,7 @@ class JwtAuth(Authenticator[JwtAuthConfig]):
         key = claims.get(self.config.key_claim_name)
         if not isinstance(key, str) or not key:
             return self.refusal("Missing user key in JWT token")
-        credential = self.services.consumers.find(self.name, key.encode("utf-8", "surrogatepass"))
+        credential = self.services.find_credential(self.name, key.encode("utf-8", "surrogatepass"))
         if credential is None:
             return self.refusal("Invalid user key in JWT token")
         return self._checked(request, credential, token, claims)

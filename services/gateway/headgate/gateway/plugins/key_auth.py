@@ -15,6 +15,7 @@ class KeyAuth(Authenticator[KeyAuthConfig]):
     order = 2500
     Config = KeyAuthConfig
     is_shareable = True
+    is_of_owner = True
     scheme = "apikey"
 
     def identify(self, request: Request) -> Identified:
@@ -22,7 +23,7 @@ class KeyAuth(Authenticator[KeyAuthConfig]):
         key = self._key(request)
         if not key:
             return self.refusal("Missing API key in request")
-        return self.services.consumers.find(self.name, key) or self.refusal("Invalid API key in request")
+        return self.services.find_credential(self.name, key) or self.refusal("Invalid API key in request")
 
     def _key(self, request: Request) -> bytes | None:
         text = request.headers.get(self.config.header)

@@ -28,7 +28,7 @@ class LdapAuth(Authenticator[LdapAuthConfig]):
             return self.refusal("Missing authorization in request")
         name, password = (part.decode("utf-8", "replace") for part in given)
         user_dn = f"{self.config.uid}={escape_value(name)},{self.config.base_dn}"
-        credential = self.services.consumers.find(self.name, user_dn.encode())
+        credential = self.services.find_credential(self.name, user_dn.encode())
         # A bind without a password succeeds, as nobody's (RFC 4513 section 5.1.2).
         if credential is None or not password:
             return self.refusal("Invalid user authorization")

@@ -20,6 +20,7 @@ class PublicApi(Plugin[PublicApiConfig]):
     order = 501
     Config = PublicApiConfig
     is_shareable = True
+    is_of_owner = True
 
     def on_request(self, request: Request) -> Response | Awaitable[Response]:
         """Answer."""

@@ -105,6 +105,11 @@ class PluginRegistry:
         kinds = ((use, self._kinds.get(use.name)) for use in uses)
         return all(kind is not None and kind.is_shareable and not use.secrets for use, kind in kinds)
 
+    def are_of_owner(self, uses: Iterable[PluginUse]) -> bool:
+        """Tell whether only routes of one owner may share a chain of these plugins."""
+        kinds = (self._kinds.get(use.name) for use in uses)
+        return any(kind is not None and kind.is_of_owner for kind in kinds)
+
     def parts(self, uses: Iterable[PluginUse], services: PluginServices, unseal: Unseal) -> Steps[list[Part]]:
         """Make plugins, with their orders, in steps.
 

@@ -115,7 +115,7 @@ async def _ask(
     services: PluginServices, application: str, method: str, page: str, content: dict[str, Any], token: str = ""
 ) -> dict[str, Any]:
     """Ask the wolf of an application, and return the data of its answer."""
-    credential = services.consumers.find(NAME, application.encode("latin-1", "replace"))
+    credential = services.find_credential(NAME, application.encode("latin-1", "replace"))
     if credential is None:
         raise _Refused(400, "appid not found")
     known: WolfRbacCredential = credential.config

@@ -37,7 +37,7 @@ class WolfRbac(Plugin[WolfRbacConfig]):
         if parts is None:
             return Response.refusal(401, "invalid rbac token: parse failed")
         application, token = parts
-        credential = self.services.consumers.find(self.name, application.encode("latin-1", "replace"))
+        credential = self.services.find_credential(self.name, application.encode("latin-1", "replace"))
         if credential is None:
             return Response.refusal(401, "Invalid appid in rbac token")
         known: WolfRbacCredential = credential.config

@@ -120,6 +120,7 @@ def contribute(
         credentials=credentials,
         plugins=own.closed,
         created_at=creation_time(manifest),
+        is_scoped=context.settings.scoped_consumers,
         provenance=Provenance(cluster=ref.cluster, kind=kind, namespace=ref.namespace, name=ref.name),
     )
     return Fragment(
