@@ -333,8 +333,12 @@ def test_client_certificates_of_those_who_may_are_asked_for(sharing: HostSharing
 
 def test_a_wildcard_of_another_namespace_closes_no_older_host() -> None:
     owning = route(rule("r", hosts=["a.open.test"]), name="shop", namespace="team-a", creationTimestamp=OLD)
-    host = Table(owning, apisix_tls(host="*.open.test")).host("a.open.test")
-    assert host.tls is None
+    made = apisix_tls(host="*.open.test")
+    table = Table(owning, made, tls_secret("cert", "*.open.test", namespace="team-b"))
+    assert table.host("a.open.test").tls is None
+    (problem,) = table.lost(made)
+    assert problem.severity is Severity.WARNING
+    assert problem.message.startswith("no client certificate is asked for a.open.test: ")
 
 
 def test_a_wildcard_that_is_older_than_a_host_holds_for_it() -> None:

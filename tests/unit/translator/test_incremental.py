@@ -35,6 +35,8 @@ ANNOTATIONS: tuple[dict[str, str], ...] = (
     {"headgate.dev/client-networks": "nowhere"},
     {"headgate.dev/min-tls-version": "1.3"},
     {"headgate.dev/max-tls-version": "1.2"},
+    {"headgate.dev/host-sharing-namespaces": "a/default, b/default"},
+    {"headgate.dev/priority": "3"},
     {"headgate.dev/canary": "true", "headgate.dev/canary-weight": "5"},
 )
 SERVICE_ANNOTATIONS: tuple[dict[str, str], ...] = (
@@ -45,6 +47,8 @@ SERVICE_ANNOTATIONS: tuple[dict[str, str], ...] = (
     {"headgate.dev/stream-port": "5432"},
     {"headgate.dev/stream-port": "5433", "headgate.dev/stream-protocol": "tls-terminate"},
     {"headgate.dev/stream-port": "5433", "headgate.dev/stream-protocol": "udp"},
+    {"headgate.dev/stream-protocol": "tls-passthrough", "headgate.dev/stream-server-names": "a.example"},
+    {"headgate.dev/stream-protocol": "tls-passthrough", "headgate.dev/stream-server-names": "*.example"},
 )
 TIMES = ("2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z")
 

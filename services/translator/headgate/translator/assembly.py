@@ -6,7 +6,7 @@ while a fragment refers to them. Entries go into the `TableImage`, which holds t
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
@@ -21,6 +21,20 @@ from headgate.common.table import (
     entry_kind,
 )
 from headgate.translator.boundaries import DEFAULT_BOUNDARIES, Boundaries
+from headgate.translator.claims import (
+    ChangedEntry,
+    Spot,
+    claimed_hosts,
+    claimed_names,
+    claimed_ports,
+    claimed_spots,
+    hosts_of_name,
+    own_entries,
+    server_name,
+    trim,
+    used_certificates,
+    used_upstreams,
+)
 from headgate.translator.conflicts import Verdict, merge_host, outgrow
 from headgate.translator.credentials import CredentialName, award_credential, credential_names
 from headgate.translator.fragment import (
@@ -33,45 +47,22 @@ from headgate.translator.fragment import (
     UpstreamRef,
 )
 from headgate.translator.global_rules import NO_PLUGINS, award_plugins
-from headgate.translator.ownership import Ownership, claims_host, find_owner, tenant_of
+from headgate.translator.ownership import Ownership, claims_host, find_owner
 from headgate.translator.server_names import NameVerdict, award_name, may_present
 from headgate.translator.streams import award_port
 from headgate.translator.upstreams import BackendFault, ResolvedUpstream
+from headgate.translator.users import Users
+from headgate.translator.wildcard_tls import ANY_DEPTH, WildcardPolicies, WildcardTls
 
 K = TypeVar("K", bound=Hashable)
 
 
-class Spot(NamedTuple):
-    """What of a host objects can contend for."""
-
-    host: str
-    path: str
-    """Empty for its TLS."""
-
-
 Place = tuple[str, str]
 """`host`, `name` or `port`, and which one; or `GLOBAL_RULES`."""
-ANY_DEPTH = "**."
 GLOBAL_RULES: Place = ("plugins", "")
 HTTPS = StreamPort(is_udp=False, port=0)
-
-
-class WildcardTls(NamedTuple):
-    """What an object asks for all names below a domain."""
-
-    policy: TlsPolicy
-    owner: Identity
-
-
 Losses = Mapping[Place, Mapping[ObjectRef, tuple[Problem, ...]]]
 """What objects claim in vain, by what it is about."""
-
-
-class ChangedEntry(NamedTuple):
-    """An entry that was put or discarded."""
-
-    kind: EntryKind
-    key: str
 
 
 class Needs(NamedTuple):
@@ -79,40 +70,6 @@ class Needs(NamedTuple):
 
     demanded: tuple[UpstreamRef | CertificateRef, ...]
     released: tuple[UpstreamRef | CertificateRef, ...]
-
-
-class Users(Generic[K]):
-    """Which objects use what; knows the first user and the last."""
-
-    def __init__(self) -> None:
-        self._users: dict[K, set[ObjectRef]] = {}
-
-    def of(self, key: K) -> Iterable[ObjectRef]:
-        """Return the users of something."""
-        return self._users.get(key, ())
-
-    @property
-    def used(self) -> Iterable[K]:
-        """What has users."""
-        return self._users
-
-    def replace(self, ref: ObjectRef, before: Iterable[K], after: Iterable[K]) -> tuple[list[K], list[K]]:
-        """Say what an object used and uses now; return what is used from now on, and what is no longer."""
-        old, new = dict.fromkeys(before), dict.fromkeys(after)
-        gone = [key for key in old if key not in new and self._drop(ref, key)]
-        return [key for key in new if key not in old and self._add(ref, key)], gone
-
-    def _add(self, ref: ObjectRef, key: K) -> bool:
-        users = self._users.setdefault(key, set())
-        users.add(ref)
-        return len(users) == 1
-
-    def _drop(self, ref: ObjectRef, key: K) -> bool:
-        users = self._users[key]
-        users.discard(ref)
-        if not users:
-            del self._users[key]
-        return not users
 
 
 class Assembly:
@@ -139,7 +96,7 @@ class Assembly:
         self._certificates: dict[CertificateRef, Certificate] = {}
         self._names: dict[str, CertificateRef] = {}
         self._won: dict[CertificateRef, set[str]] = {}
-        self._wildcard_tls: dict[str, WildcardTls] = {}
+        self._wildcard_tls = WildcardPolicies(boundaries)
         self._global_rules: dict[ObjectRef, Fragment] = {}
         self._global_plugins = NO_PLUGINS
         self._lost: dict[Place, Mapping[ObjectRef, tuple[Problem, ...]]] = {}
@@ -172,29 +129,33 @@ class Assembly:
         return self._replace_needs(ref, old, fragment)
 
     def _replace_claims(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> None:
-        hosts_before, hosts_now = _hosts(old), _hosts(new)
-        names_before, names_now = _names(old), _names(new)
-        ports_before, ports_now = _ports(old), _ports(new)
+        hosts_before, hosts_now = claimed_hosts(old), claimed_hosts(new)
+        names_before, names_now = claimed_names(old), claimed_names(new)
+        ports_before, ports_now = claimed_ports(old), claimed_ports(new)
         self._host_users.replace(ref, hosts_before, hosts_now)
-        self._spot_users.replace(ref, _spots(old), _spots(new))
+        self._spot_users.replace(ref, claimed_spots(old), claimed_spots(new))
         self._name_users.replace(ref, names_before, names_now)
         self._port_users.replace(ref, ports_before, ports_now)
-        self._dirty_hosts.update(hosts_before | hosts_now)
         self._dirty_names.update(names_before | names_now)
-        about = map(_server_name, hosts_before | hosts_now)
-        self._dirty_names.update({name: None for name in about if self._name_users.of(name)})
         if self._wildcard_tls:
             self._dirty_hosts.update({name: None for name in names_before | names_now if self._host_users.of(name)})
         self._dirty_ports.update(ports_before | ports_now)
-        if (hosts_before or hosts_now) and self._port_users.of(HTTPS):
+        self._touch_hosts(hosts_before | hosts_now)
+
+    def _touch_hosts(self, hosts: Mapping[str, None]) -> None:
+        """Have hosts merged again, and what goes by their owners: certificates, streams on the HTTPS port."""
+        self._dirty_hosts.update(hosts)
+        about = map(server_name, hosts)
+        self._dirty_names.update({name: None for name in about if self._name_users.of(name)})
+        if hosts and self._port_users.of(HTTPS):
             self._dirty_ports[HTTPS] = None
 
     def _replace_own(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> None:
         names_before, names_now = credential_names(old), credential_names(new)
         self._credential_users.replace(ref, names_before, names_now)
         self._dirty_credentials.update(names_before | names_now)
-        entries = _own(new)
-        for changed in _own(old).keys() - entries.keys():
+        entries = own_entries(new)
+        for changed in own_entries(old).keys() - entries.keys():
             self._discard(*changed)
         for entry in entries.values():
             self._put(entry)
@@ -212,8 +173,8 @@ class Assembly:
             self._dirty_hosts.update(dict.fromkeys(self._host_users.used))
 
     def _replace_needs(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> Needs:
-        upstreams = self._upstream_users.replace(ref, _upstreams(old), _upstreams(new))
-        certificates = self._certificate_users.replace(ref, _certificates(old), _certificates(new))
+        upstreams = self._upstream_users.replace(ref, used_upstreams(old), used_upstreams(new))
+        certificates = self._certificate_users.replace(ref, used_certificates(old), used_certificates(new))
         return Needs((*upstreams[0], *certificates[0]), (*upstreams[1], *certificates[1]))
 
     def put_upstream(self, ref: UpstreamRef, resolved: ResolvedUpstream) -> None:
@@ -245,8 +206,8 @@ class Assembly:
         else:
             del self._sharing[ref.key]
         for user in self._upstream_users.of(ref):
-            self._dirty_hosts.update(_hosts(self._fragments.get(user)))
-            self._dirty_ports.update(_ports(self._fragments.get(user)))
+            self._touch_hosts(claimed_hosts(self._fragments.get(user)))
+            self._dirty_ports.update(claimed_ports(self._fragments.get(user)))
 
     def put_certificate(self, ref: CertificateRef, certificate: Certificate | None) -> None:
         """Take a certificate's present state, without server names; None where it is unusable or unused."""
@@ -280,9 +241,10 @@ class Assembly:
         self._set_lost(("host", host), verdict.lost)
         if verdict.is_claimed:
             routes = tuple(map(self._global_plugins.add_to, verdict.routes))
-            tls = verdict.tls or (self._inherited_tls(host) if verdict.inherits_tls else None)
+            tls = self._inherited_tls(host, verdict) or verdict.tls
             self._put(VirtualHost(host=host, routes=routes, tls=tls, falls_through=verdict.falls_through))
         else:
+            self._inherited_tls(host, verdict)
             self._discard("hosts", host)
         if host.startswith(ANY_DEPTH):
             found = verdict.tls and verdict.tls_owner
@@ -294,43 +256,28 @@ class Assembly:
     def _fragments_of(self, refs: Iterable[ObjectRef]) -> Iterator[Fragment]:
         return (self._fragments[ref] for ref in refs)
 
-    def _note_wildcard_tls(self, host: str, tls: "WildcardTls | None") -> None:
+    def _note_wildcard_tls(self, host: str, tls: WildcardTls | None) -> None:
         """Note what is asked for all names below a domain. A change of it is one of every host there."""
-        if self._wildcard_tls.get(host) == tls:
-            return
-        if tls is None:
-            del self._wildcard_tls[host]
+        if self._wildcard_tls.replace(host, tls):
+            below = (each for each in self._host_users.used if each != host and each.endswith(host[2:]))
+            self._dirty_hosts.update(dict.fromkeys(below))
+
+    def _inherited_tls(self, host: str, verdict: Verdict) -> TlsPolicy | None:
+        """Return what is asked of a host by the longest wildcard that takes its name and holds for it."""
+        before, inherited = self._wildcard_tls.refused(host), None
+        if verdict.tls is None and verdict.inherits_tls and self._wildcard_tls and not self._has_certificate(host):
+            inherited = self._wildcard_tls.inherit(host, self.owner_of(host))
         else:
-            self._wildcard_tls[host] = tls
-        below = (each for each in self._host_users.used if each != host and each.endswith(host[2:]))
-        self._dirty_hosts.update(dict.fromkeys(below))
+            self._wildcard_tls.forget(host)
+        for wildcard in before ^ self._wildcard_tls.refused(host):
+            self.touched.update(dict.fromkeys(self._host_users.of(wildcard)))
+        return inherited
 
-    def _inherited_tls(self, host: str) -> TlsPolicy | None:
-        """Return what is asked of a host by the longest wildcard that takes its name.
-
-        A certificate is chosen by the name alone, so that what goes with it must not depend on which routes there are.
-        A wildcard of another namespace counts only where it is older than the host.
-        """
-        if not self._wildcard_tls:
-            return None
-        name = _server_name(host)
+    def _has_certificate(self, host: str) -> bool:
+        """Whether a host has a certificate of its own, with which nothing is asked."""
+        name = server_name(host)
         users = list(self._fragments_of(self._name_users.of(name)))
-        ownership = self._name_ownership(name, users)
-        if any(user.falls_through for user in may_present(ownership, users)):
-            return None  # a certificate of its own, with which nothing is asked
-        owner = self.owner_of(host)
-        domain = host.removeprefix(ANY_DEPTH)
-        while domain := domain.partition(".")[2]:
-            found = self._wildcard_tls.get(ANY_DEPTH + domain)
-            if found is not None and self._may_restrict(found.owner, owner):
-                return found.policy
-        return None
-
-    def _may_restrict(self, wildcard: Identity, host: Identity | None) -> bool:
-        if host is None:
-            return True
-        is_own = tenant_of(wildcard) == tenant_of(host) or self._boundaries.host_sharing == "any"
-        return is_own or wildcard.seniority < host.seniority
+        return any(user.falls_through for user in may_present(self._name_ownership(name, users), users))
 
     def _assemble_port(self, port: StreamPort) -> None:
         routes, lost = award_port(
@@ -384,7 +331,7 @@ class Assembly:
 
     def _name_ownership(self, name: str, users: Iterable[Fragment], proposed: Fragment | None = None) -> Ownership:
         """Return who owns a server name: of a wildcard the older one of the two hosts that it is about."""
-        found = [self._ownership(host, users, proposed) for host in _hosts_of(name)]
+        found = [self._ownership(host, users, proposed) for host in hosts_of_name(name)]
         oldest = min(found, key=lambda each: (each.owner is None, each.owner and each.owner.seniority))
         return replace(oldest, host=name)
 
@@ -433,14 +380,14 @@ class Assembly:
         before = self._fragments.get(ref)
         lost: dict[Place, Mapping[ObjectRef, tuple[Problem, ...]]] = {}
         by_host: dict[str, set[Spot]] = {}
-        for spot in _spots(before) | _spots(fragment):
+        for spot in claimed_spots(before) | claimed_spots(fragment):
             by_host.setdefault(spot.host, set()).add(spot)
         for host, spots in by_host.items():
             lost["host", host] = self._rehearse_host(host, spots, before, fragment)
-        for name in _names(before) | _names(fragment):
+        for name in claimed_names(before) | claimed_names(fragment):
             users = [*self._others(self._name_users.of(name), ref), fragment]
             lost["name", name] = self._award_name(name, users, fragment).lost
-        for port in _ports(before) | _ports(fragment):
+        for port in claimed_ports(before) | claimed_ports(fragment):
             claimants = [*self._others(self._port_users.of(port), ref), fragment]
             lost["port", str(port)] = award_port(port, claimants, self._sharing, self._refuse_stream).lost
         for credential in credential_names(fragment):
@@ -464,7 +411,7 @@ class Assembly:
             others = list(self._others(self._host_users.of(host), ref))
         else:
             users = {user for spot in spots for user in self._spot_users.of(spot)}
-            others = [_trim(other, spots) for other in self._others(users, ref)]
+            others = [trim(other, spots) for other in self._others(users, ref)]
         lost = self._merge(host, [*others, after]).lost
         outgrown = tuple(outgrow(host, len(self.image.get("hosts", host) or b""), before, after))
         return {**lost, ref: (*lost.get(ref, ()), *outgrown)} if outgrown else lost
@@ -485,12 +432,14 @@ class Assembly:
     def lost_by(self, fragment: Fragment, losses: "Losses | None" = None) -> Iterator[Problem]:
         """Yield what an object claimed in vain, in order of its claims; `losses` are those of now by default."""
         ref, losses = fragment.identity.ref, self._lost if losses is None else losses
-        hosts, names, ports = _hosts(fragment), _names(fragment), map(str, _ports(fragment))
+        hosts, names, ports = claimed_hosts(fragment), claimed_names(fragment), map(str, claimed_ports(fragment))
         credentials = map(str, credential_names(fragment))
         claimed = (("host", hosts), ("name", names), ("port", ports), ("credential", credentials))
         for where in ((kind, one) for kind, several in claimed for one in several):
             yield from losses.get(where, {}).get(ref, ())
         yield from losses.get(GLOBAL_RULES, {}).get(ref, ())
+        for host in hosts:
+            yield from self._wildcard_tls.problems(host, fragment.identity)
 
     def users_of(self, upstream: UpstreamRef) -> Iterable[ObjectRef]:
         """Return the objects that refer to an upstream."""
@@ -513,65 +462,8 @@ def field_at_fault(use: BackendUse, fault: BackendFault) -> str:
     return use.port_field if fault.is_about_port else use.name_field
 
 
-def _server_name(host: str) -> str:
-    """Return the name in certificates that is about a host."""
-    return host[1:] if host.startswith(ANY_DEPTH) else host
-
-
-def _hosts_of(name: str) -> tuple[str, ...]:
-    return (name, f"*{name}") if name.startswith("*.") else (name,)
-
-
 def _take(waiting: dict[K, None]) -> Iterator[K]:
     while waiting:
         key = next(iter(waiting))
         del waiting[key]
         yield key
-
-
-def _hosts(fragment: Fragment | None) -> dict[str, None]:
-    if fragment is None:
-        return {}
-    claimed = (claim.host for claim in fragment.routes)
-    canaried = (claim.host for claim in fragment.canaries)
-    return dict.fromkeys((*fragment.hosts, *claimed, *canaried))
-
-
-def _spots(fragment: Fragment | None) -> dict[Spot, None]:
-    if fragment is None:
-        return {}
-    routed = (Spot(claim.host, claim.route.path.value) for claim in fragment.routes)
-    canaried = (Spot(claim.host, claim.path.value) for claim in fragment.canaries)
-    return dict.fromkeys((*routed, *canaried, *(Spot(claim.host, "") for claim in fragment.tls)))
-
-
-def _trim(fragment: Fragment, spots: Collection[Spot]) -> Fragment:
-    """Return a fragment that claims nothing but these spots."""
-    return replace(
-        fragment,
-        routes=tuple(claim for claim in fragment.routes if Spot(claim.host, claim.route.path.value) in spots),
-        canaries=tuple(claim for claim in fragment.canaries if Spot(claim.host, claim.path.value) in spots),
-        tls=tuple(claim for claim in fragment.tls if Spot(claim.host, "") in spots),
-    )
-
-
-def _names(fragment: Fragment | None) -> dict[str, None]:
-    return {} if fragment is None else dict.fromkeys(claim.name for claim in fragment.names)
-
-
-def _ports(fragment: Fragment | None) -> dict[StreamPort, None]:
-    return {} if fragment is None else dict.fromkeys(claim.port for claim in fragment.streams)
-
-
-def _own(fragment: Fragment | None) -> dict[ChangedEntry, TableEntry]:
-    if fragment is None:
-        return {}
-    return {ChangedEntry(entry_kind(entry), entry_key(entry)): entry for entry in fragment.own}
-
-
-def _upstreams(fragment: Fragment | None) -> Iterator[UpstreamRef]:
-    return iter(()) if fragment is None else (use.upstream for use in fragment.backends)
-
-
-def _certificates(fragment: Fragment | None) -> Iterator[CertificateRef]:
-    return iter(()) if fragment is None else (claim.certificate for claim in fragment.names)

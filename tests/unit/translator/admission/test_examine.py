@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from fakes.apisix import resource
 from fakes.deltas import (
     applied,
     deleted,
@@ -130,6 +131,27 @@ def test_a_canary_of_another_namespace_is_refused_as_its_status_would_say() -> N
     condition = translation.condition(ref_of(canary))
     assert condition is not None
     assert finding.problem in condition.problems
+
+
+def test_client_certificates_for_the_host_of_another_namespace_are_refused() -> None:
+    translation = world(*WEB, ingress("old", host="a.example", namespace="shop", created=OLD))
+    spec = {"hosts": ["a.example"], "secret": {"name": "cert", "namespace": "default"}}
+    client = {"client": {"caSecret": {"name": "nowhere", "namespace": "default"}}}
+    asking = resource("ApisixTls", "tls", spec | client, creationTimestamp=NEW)
+    found = [one for one in propose(translation, asking).findings if one.problem.reason == "HostNotOwned"]
+    assert [(one.basis, one.problem.field) for one in found] == [(Basis.CONFLICT, "spec.client")]
+
+
+def test_a_stream_for_the_host_of_another_namespace_is_refused() -> None:
+    translation = world(*WEB, ingress("old", host="a.example", namespace="shop", created=OLD))
+    taking = service("db")
+    annotations = {"stream-protocol": "tls-passthrough", "stream-server-names": "a.example"}
+    taking["metadata"] |= {
+        "creationTimestamp": NEW,
+        "annotations": {f"headgate.dev/{name}": value for name, value in annotations.items()},
+    }
+    found = [one for one in propose(translation, taking).findings if one.problem.reason == "HostNotOwned"]
+    assert [one.basis for one in found] == [Basis.CONFLICT]
 
 
 def test_an_older_object_of_another_namespace_may_not_take_a_host_over() -> None:
