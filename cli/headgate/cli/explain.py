@@ -1,9 +1,9 @@
 """`headgate explain`: why a request goes where it goes, asked of a running gateway or of manifests."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 import click
@@ -12,6 +12,9 @@ from headgate.cli.class_options import class_options
 from headgate.cli.errors import CommandError, ExitCode, Unreachable, UsageMistake
 from headgate.cli.group import TeachingCommand
 from headgate.cli.rendering import count_of, print_json, print_table
+
+if TYPE_CHECKING:
+    from headgate.common.problems import Problem
 
 ASK_S = 10.0
 
@@ -95,7 +98,7 @@ def explain(
         print_json(explanation.model_dump(mode="json"))
     else:
         _print(explanation)
-        for note in notes if explanation.winner is None else ():
+        for note in notes:
             click.echo(str(note))
     return ExitCode.OK if _is_answered(explanation) else ExitCode.NEGATIVE
 
@@ -117,7 +120,7 @@ def _parse_header(text: str) -> tuple[str, str]:
 def _explain_offline(
     manifests: tuple[Path, ...], class_flags: list[str], request: _Request
 ) -> tuple[Any, Sequence[object]]:
-    """Return the explanation, and what is said of Ingress objects that are not ours."""
+    """Return the explanation, and what is said of objects that have no part in it: refused at the host, or not ours."""
     from headgate.cli.offline import translate_paths
     from headgate.common.settings import load_settings
     from headgate.gateway.settings import GatewaySettings
@@ -137,7 +140,18 @@ def _explain_offline(
         body=request.body.encode(),
         path_normalization=settings.path_normalization,
     )
-    return explanation, table.notes
+    hosts = {candidate.host for candidate in explanation.candidates}
+    refused = [finding for finding in table.findings if _is_refused(finding.problem, hosts)]
+    return explanation, [*refused, *(table.notes if explanation.winner is None else ())]
+
+
+def _is_refused(problem: "Problem", hosts: Collection[str]) -> bool:
+    """Whether a problem is that another namespace owns one of the hosts."""
+    from headgate.translator.ownership import HOST_NOT_OWNED, name_host
+
+    return problem.reason == HOST_NOT_OWNED and any(
+        problem.message.startswith(f"{name_host(host)} is") for host in hosts
+    )
 
 
 async def _ask(admin_url: str, request: _Request) -> Any:

@@ -5,8 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from aiohttp import web
 
+from fakes.deltas import ingress, service
 from headgate.cli.__main__ import main
 from headgate.cli.explain import _print
 from headgate.gateway.table.explain import Explanation
@@ -109,3 +111,16 @@ def test_objects_in_files_are_named_as_a_gateway_names_them(capsys: pytest.Captu
     main(["explain", "GET", "demo.localhost/red", "--manifests", QUICKSTART, "--json"])
     upstream = json.loads(capsys.readouterr().out)["backends"][0]["upstream"]
     assert upstream.startswith("local/default/")
+
+
+def test_what_was_refused_at_the_host_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    owner = ingress("shop", host="a.example", namespace="team-a", created="2020-01-01T00:00:00Z")
+    guest = ingress("guest", host="a.example", namespace="team-b", created="2026-01-01T00:00:00Z")
+    file = tmp_path / "two.yaml"
+    file.write_text(yaml.safe_dump_all([owner, guest, service(namespace="team-a"), service(namespace="team-b")]))
+    main(["explain", "GET", "http://a.example/", "--manifests", str(file)])
+    assert (
+        "Ingress team-b/guest: spec.rules[0].http.paths[0].path: host a.example is owned by" in capsys.readouterr().out
+    )
+    main(["explain", "GET", "http://b.example/", "--manifests", str(file)])
+    assert "HostNotOwned" not in capsys.readouterr().out

@@ -62,7 +62,6 @@ class Ownership:
         """Tell a guest who owns the host, and what to do."""
         owner = self.owner or identity
         why_first = seniority_of(owner, identity) if owner.seniority < identity.seniority else "which claims it"
-        where = "every host (requests that no other host takes)" if self.host == ANY_HOST else f"host {self.host}"
         tenant = tenant_of(identity)
         is_near = tenant.cluster == owner.ref.cluster
         name = tenant.namespace if is_near else f"{tenant.cluster}/{tenant.namespace}"
@@ -74,9 +73,14 @@ class Ownership:
             reason=HOST_NOT_OWNED,
             field=path,
             value=shown(value),
-            message=f"{where} is owned by {describe(owner)}, {why_first}; {why}; {remedy}, or "
+            message=f"{name_host(self.host)} is owned by {describe(owner)}, {why_first}; {why}; {remedy}, or "
             f'have its owner annotate that object with {KEY}: "{name}"',
         )
+
+
+def name_host(host: str) -> str:
+    """Return a host as messages name it."""
+    return "every host (requests that no other host takes)" if host == ANY_HOST else f"host {host}"
 
 
 def find_owner(host: str, users: Sequence[Fragment], sharing: Sharing, boundaries: Boundaries) -> Ownership:
