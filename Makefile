@@ -2,8 +2,10 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+PIP     = $(BIN)/pip install --quiet --disable-pip-version-check
 DISTS  := libs/common services/watcher services/translator services/gateway services/console cli
 STAMP  := $(VENV)/.installed
+TOOLS  := $(VENV)/.tools
 ENGINE := $(VENV)/.compiled
 # Most tests of services wait more than they work: four at once fill two cores. Those of one file stay together.
 BESIDE := -n 4 --dist loadfile
@@ -15,18 +17,29 @@ HOT    := $(shell find services/gateway/headgate/gateway -name '*.py')
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-install: $(ENGINE) ## Make .venv with everything that is needed
+install: $(ENGINE) $(TOOLS) ## Make .venv with everything that development needs
 
+# The first line runs on any Python, to say which one is needed.
 $(STAMP): requirements.lock $(DISTS:%=%/pyproject.toml)
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation $(DISTS:%=-e %)
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; v >= (3, 11) or sys.exit("Headgate needs Python 3.11 or newer, \
+	$(PYTHON) is %d.%d. Name another one: make $(MAKECMDGOALS) PYTHON=python3.13" % v)'
+	@echo "[1/3] making $(VENV) and installing the libraries in it (about a minute)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) --require-hashes -r requirements.lock
+	@echo "[2/3] installing Headgate in $(VENV) (seconds)"
+	@$(PIP) --no-deps --no-build-isolation $(DISTS:%=-e %)
+	@touch $@
+
+$(TOOLS): $(STAMP) requirements-dev.lock
+	@echo "installing the tools of development in $(VENV) (about half a minute)"
+	@$(PIP) --require-hashes -r requirements-dev.lock
 	@touch $@
 
 accelerate: $(ENGINE) ## Compile the gateway's proxy, if there is a C compiler and its sources have changed
 
 $(ENGINE): $(STAMP) services/gateway/hatch_build.py $(HOT)
-	$(BIN)/python services/gateway/hatch_build.py
+	@echo "[3/3] compiling the proxy, where it is not compiled yet (two to three minutes)"
+	@$(BIN)/python services/gateway/hatch_build.py
 	@touch $@
 
 up: $(ENGINE) ## Serve examples/quickstart on ports 8080 and 8443, with two demo backends
@@ -40,24 +53,24 @@ stack: ## Build the images and serve examples/stack from containers; PROFILES=re
 stack-down: ## End the containers, and remove what they stored
 	@deploy/stack/compose --profile redis --profile kubeconfig --profile metrics --profile prometheus --profile cli down --volumes --remove-orphans
 
-stack-test: $(STAMP) ## Try the images and the stack under load: scale it, kill each container, exchange releases; needs docker
+stack-test: $(TOOLS) ## Try the images and the stack under load: scale it, kill each container, exchange releases; needs docker
 	$(BIN)/pytest $(addprefix tests/stack/,images.py traffic.py dashboards.py kubeconfig.py upgrade.py) -s
 
-test: $(ENGINE) ## Run all tests, and those of the proxy a second time on its sources
+test: $(ENGINE) $(TOOLS) ## Run all tests, and those of the proxy a second time on its sources
 	$(BIN)/pytest $(BESIDE)
 	HEADGATE_ENGINE=pure $(BIN)/pytest $(BESIDE) tests/unit/gateway tests/integration/gateway tests/fuzz
 
-cluster-test: $(ENGINE) ## Run tests on the cluster that KUBECONFIG names, in namespaces of their own; says what was left out
+cluster-test: $(ENGINE) $(TOOLS) ## Run tests on the cluster that KUBECONFIG names, in namespaces of their own; says what was left out
 	@test -n "$(KUBECONFIG)" || { echo "name a cluster: make cluster-test KUBECONFIG=file" >&2; exit 2; }
 	KUBECONFIG="$(KUBECONFIG)" $(BIN)/pytest --timeout 900 tests/cluster tests/integration/watcher/kubernetes/test_kubernetes_cluster.py $(ARGS)
 
-soak: $(ENGINE) ## Break everything at random for MINUTES=20 while it serves; SEED=... draws the same faults again
+soak: $(ENGINE) $(TOOLS) ## Break everything at random for MINUTES=20 while it serves; SEED=... draws the same faults again
 	FAULT_MINUTES=$(or $(MINUTES),20) FAULT_SEED=$(SEED) $(BIN)/pytest tests/faults/soak.py $(if $(SHAPE),-k $(SHAPE)) -s
 
 shortage: $(ENGINE) ## Take CPU from everything but the gateways: SHARE=0.1 of a core each, INGRESSES=10000
 	INGRESSES=$(INGRESSES) SHARE=$(SHARE) $(BIN)/pytest tests/faults/shortage.py -s
 
-check: $(STAMP) ## Everything that is checked without running: format, lint, types, layers, spelling, licences
+check: $(TOOLS) ## Everything that is checked without running: format, lint, types, layers, spelling, licences
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy libs/common/headgate services/watcher/headgate services/translator/headgate services/gateway/headgate cli/headgate bench
@@ -76,16 +89,17 @@ manifests: $(STAMP) ## Write deploy/manifests/ as the chart has it, with helm or
 validate: $(STAMP) ## Validate what the chart renders with all its options: with kubeconform, helm or what KUBECONFORM and HELM name
 	$(BIN)/python -m deploy.manifests.validate
 
-bench: $(ENGINE) ## Measure beside nginx, HAProxy and Envoy; ARGS='--quick' is short, ARGS=--help says more
+bench: $(ENGINE) $(TOOLS) ## Measure beside nginx, HAProxy and Envoy; ARGS='--quick' is short, ARGS=--help says more
 	$(BIN)/python -m bench $(ARGS)
 
-format: $(STAMP) ## Format the code and mend what the linter can mend
+format: $(TOOLS) ## Format the code and mend what the linter can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lock: $(STAMP) ## Resolve requirements.in to requirements.lock
-	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url \
-		--no-emit-trusted-host --no-header --output-file requirements.lock requirements.in
+lock: $(TOOLS) ## Resolve requirements.in and requirements-dev.in to their lock files
+	for name in requirements requirements-dev; do \
+		$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url \
+			--no-emit-trusted-host --no-header --output-file $$name.lock $$name.in || exit; done
 
 clean: ## Remove the virtual environment and local state
 	rm -rf $(VENV) .headgate

@@ -84,8 +84,10 @@ def shipped_packages() -> set[str]:
 
 def undocumented() -> list[str]:
     """Return the direct dependencies that docs/dependencies.md says nothing about."""
-    lines = (ROOT / "requirements.in").read_text().splitlines()
-    direct = [Requirement(line).name for line in lines if line.strip() and not line.startswith("#")]
+    lines = [
+        line for name in ("requirements.in", "requirements-dev.in") for line in (ROOT / name).read_text().splitlines()
+    ]
+    direct = [Requirement(line).name for line in lines if line.strip() and not line.startswith(("#", "-"))]
     documented = (ROOT / "docs" / "dependencies.md").read_text()
     return [name for name in direct if f"`{name}`" not in documented]
 

@@ -1,7 +1,7 @@
 """Compiles the modules that every request goes through with mypyc, in place, beside their sources.
 
-Hatchling calls the hook for editable installs and for wheels; `make accelerate` runs the file itself. Where there is no
-C compiler everything goes on with the sources alone, which say the same and are slower.
+Hatchling calls the hook for wheels; `make accelerate`, a part of `make up`, runs the file itself. Where there is no C
+compiler everything goes on with the sources alone, which say the same and are slower.
 
 `headgate/gateway/compiled.json` keeps what was compiled: the digest of each source, by its path in that folder. It
 decides here whether there is anything to do, and in the running gateway whether the compiled modules are those of its
@@ -100,9 +100,11 @@ class CompiledProxy(BuildHookInterface[Any]):
     """The hook by its name in `pyproject.toml`, `custom`."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile, and add what was made to a wheel; an editable install finds it beside the sources."""
+        """Compile, and add what was made to a wheel. For an editable install `make accelerate` compiles."""
+        if version == "editable":
+            return
         self.app.display_info(compile_in_place())
-        if version != "editable" and RECORD.exists():
+        if RECORD.exists():
             build_data["pure_python"] = False
             build_data["infer_tag"] = True
             for path in (RECORD, *products()):

@@ -216,3 +216,16 @@ async def run_to_end(command: list[str]) -> tuple[int, str]:
         _, told = await process.communicate()
     assert process.returncode is not None
     return process.returncode, told.decode()
+
+
+async def test_routes_are_served_without_a_manifest(blue: EchoServer, red: EchoServer) -> None:
+    routes = (f"--route=app.localhost=127.0.0.1:{blue.port}", f"--route=app.localhost/api=localhost:{red.port}")
+    async with Stack(extra=routes) as stack:
+        assert (await stack.get("app.localhost", "/")).json["name"] == "blue"
+        assert (await stack.get("app.localhost", "/api/x")).json["name"] == "red"
+        assert (await stack.get("other.localhost", "/")).status == 404
+
+
+async def test_a_single_file_of_manifests_is_served(folder: Path) -> None:
+    async with Stack(manifests=folder / "web.yaml") as stack:
+        await stack.wait_for_answer("web.example", "/", name="red")

@@ -26,9 +26,9 @@ def service(name: str, port: int = 80) -> str:
 class FollowedFolder:
     """The folder, its source, and what the source said so far."""
 
-    def __init__(self, folder: Path, rescan_s: float) -> None:
+    def __init__(self, folder: Path, rescan_s: float, only: str) -> None:
         self.path = folder
-        self.source = ManifestSource([folder], "a", folder.parent / "data", rescan_s=rescan_s)
+        self.source = ManifestSource([folder / only], "a", folder.parent / "data", rescan_s=rescan_s)
         self.events: list[SourceEvent] = []
         self._objects: dict[tuple[str, str], Any] = {}
 
@@ -92,10 +92,10 @@ class FollowedFolder:
 
 @asynccontextmanager
 async def following(
-    tmp_path: Path, files: Mapping[str, str] | None = None, *, rescan_s: float = 30.0
+    tmp_path: Path, files: Mapping[str, str] | None = None, *, rescan_s: float = 30.0, only: str = ""
 ) -> AsyncIterator[FollowedFolder]:
-    """Follow a folder that holds some files; it was listed when this returns."""
-    folder = FollowedFolder(tmp_path / "manifests", rescan_s)
+    """Follow a folder that holds some files, or only one of these; it was listed when this returns."""
+    folder = FollowedFolder(tmp_path / "manifests", rescan_s, only)
     folder.path.mkdir(exist_ok=True)
     for name, text in (files or {}).items():
         folder.write(name, text)

@@ -55,7 +55,8 @@ class Stack:
         self._temporary = tempfile.TemporaryDirectory(prefix="headgate-stack-") if data_dir is None else None
         self.data_dir = data_dir or Path(self._temporary.name if self._temporary else "")
         self.http_port, self.https_port, self.admin_port = free_ports(3)
-        source = [f"--manifests={manifests}"] if manifests else [f"--kubeconfig={kubeconfig}"]
+        source = [f"--manifests={manifests}"] if manifests else []
+        source += [f"--kubeconfig={kubeconfig}"] if kubeconfig else []
         self._flags = [*source, f"--workers={workers}", *extra]
         # A cluster's objects name no loopback addresses, but a fake one's.
         self._environment = {"HEADGATE_ALLOWED_DESTINATIONS": "127.0.0.0/8"} if kubeconfig else {}

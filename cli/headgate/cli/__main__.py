@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -52,6 +53,10 @@ SECTIONS = {
             "headgate.cli.removal:remove_cluster", "Take a cluster out of all tables that is gone for good."
         ),
     },
+    "Set up the shell": {
+        "completion": LazyCommand("headgate.cli.completion:completion", "Print what completes commands in a shell."),
+        "man": LazyCommand("headgate.cli.manual:man", "Print the manual page, for `man -l -`."),
+    },
     "Ask a running Headgate": {
         "explain": LazyCommand("headgate.cli.explain:explain", "Say which route takes a request and why."),
         "routes": LazyCommand("headgate.cli.routes:routes", "List what is served: hosts, paths, backends, sources."),
@@ -100,7 +105,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code; every expected failure is one line on stderr."""
     try:
         result = build().main(
-            args=list(sys.argv[1:] if argv is None else argv), prog_name="headgate", standalone_mode=False
+            args=list(sys.argv[1:] if argv is None else argv),
+            prog_name=_program(),
+            standalone_mode=False,
+            color=_wants_colour(),
         )
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
@@ -123,6 +131,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except HeadgateError as error:
         return _fail(str(error), ExitCode.USAGE)
     return result if isinstance(result, int) else ExitCode.OK
+
+
+def _program() -> str:
+    """Return what the user typed: kubectl runs plugins under their own name."""
+    return "kubectl headgate" if Path(sys.argv[0]).name == "kubectl-headgate" else "headgate"
+
+
+def _wants_colour() -> bool | None:
+    """Heed NO_COLOR (no-color.org) and FORCE_COLOR; None: as the output is a terminal or not."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return True if os.environ.get("FORCE_COLOR") else None
 
 
 def _fail(message: str, code: ExitCode) -> int:

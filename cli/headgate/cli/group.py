@@ -3,6 +3,7 @@
 The one-line summaries therefore stand here and not with the commands.
 """
 
+import difflib
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -46,6 +47,21 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command; an unknown one is reported with those that are spelt alike."""
+        if args and args[0] not in self._commands and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], self._commands, 3)
+            hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+            ctx.fail(f"No such command {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+    @property
+    def sections(self) -> Mapping[str, Mapping[str, LazyCommand]]:
+        """Commands by heading."""
+        return self._sections
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands with their summaries, section by section."""
         for heading, commands in self._sections.items():
@@ -58,14 +74,14 @@ class TeachingCommand(click.Command):
 
     def __init__(self, name: str, *, examples: Sequence[str] = (), read_more: str = "", **settings: Any) -> None:
         super().__init__(name, context_settings={"show_default": True}, **settings)
-        self._examples = examples
+        self.examples = examples
         self._read_more = read_more
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples as they are typed, unwrapped."""
-        if self._examples:
+        if self.examples:
             with formatter.section("Examples"):
-                for example in self._examples:
+                for example in self.examples:
                     formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
         if self._read_more:
             formatter.write_paragraph()

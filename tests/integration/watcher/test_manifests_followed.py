@@ -358,3 +358,24 @@ def test_an_unusable_data_directory_is_a_mistake_in_settings(tmp_path: Path) -> 
     (tmp_path / "file").touch()
     with pytest.raises(SettingsError, match="data_dir"):
         load_or_create_version_key(tmp_path / "file")
+
+
+async def test_a_file_that_was_named_is_followed_whatever_its_suffix(tmp_path: Path) -> None:
+    async with following(tmp_path, {"routes": service("x"), "other.yaml": service("w")}, only="routes") as folder:
+        await folder.until({"x": 80})
+        folder.write("routes", service("x", 81))
+        await folder.until({"x": 81})
+        folder.replace("routes", service("x", 82))
+        await folder.until({"x": 82})
+        folder.write("routes", service("x", 83))
+        await folder.until({"x": 83})
+
+
+async def test_a_file_that_was_named_and_is_gone_keeps_its_content(tmp_path: Path) -> None:
+    async with following(tmp_path, {"a.yaml": service("x")}, only="a.yaml") as folder:
+        (folder.path / "a.yaml").unlink()
+        await folder.until_reasons("Unreadable")
+        assert folder.ports == {"x": 80}
+        folder.write("a.yaml", service("x", 81))
+        await folder.until({"x": 81})
+        await folder.until_reasons()

@@ -54,7 +54,7 @@ def test_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str])
     [
         (["uo"], "No such command 'uo'"),
         (["up", "--http-port", "eighty"], "--http-port"),
-        (["up"], "nothing to serve: give --manifests DIR"),
+        (["up"], "nothing to serve: give --route HOST=ADDRESS:PORT"),
         (["check"], "Missing argument 'PATH...'"),
         (["check", "no/such/file.yaml"], "does not exist"),
         (["explain", "GET", "ftp://x/"], "is not a URL"),

@@ -18,6 +18,7 @@ from headgate.cli.up.plan import Plan, make_plan
 from headgate.cli.up.ports import require_free
 from headgate.cli.up.process import ProcessSpec
 from headgate.cli.up.readiness import wait_for_nats, wait_until_ready
+from headgate.cli.up.route_flags import parse_route, write_routes
 from headgate.cli.up.supervisor import Supervisor
 
 PORT = click.IntRange(1, 65535)
@@ -28,11 +29,20 @@ FOLDER = click.Path(path_type=Path)
     cls=TeachingCommand,
     examples=[
         "headgate up --manifests examples/quickstart --demo-backend red=9101 --demo-backend blue=9102",
+        "headgate up --route app.localhost=127.0.0.1:3000 --route app.localhost/api=127.0.0.1:4000",
         "headgate up --kubeconfig ~/.kube/config --context staging --cluster staging",
     ],
     read_more="docs/quickstart.md, docs/cli.md",
 )
-@click.option("--manifests", type=FOLDER, multiple=True, metavar="DIR", help="Folder of manifests; repeatable.")
+@click.option(
+    "--route",
+    multiple=True,
+    metavar="HOST[/PATH]=ADDRESS:PORT",
+    help="Serve an application without a manifest, by https://ADDRESS:PORT over TLS; repeatable.",
+)
+@click.option(
+    "--manifests", type=FOLDER, multiple=True, metavar="PATH", help="Folder or file of manifests; repeatable."
+)
 @click.option("--kubeconfig", type=FOLDER, metavar="FILE", help="Follow the cluster of this kubeconfig instead.")
 @click.option(
     "--context",
@@ -67,6 +77,7 @@ FOLDER = click.Path(path_type=Path)
 )
 @click.option("--demo-backend", multiple=True, metavar="NAME=PORT", help="Start a demo backend too; repeatable.")
 def up(
+    route: tuple[str, ...],
     manifests: tuple[Path, ...],
     kubeconfig: Path | None,
     context: str,
@@ -85,11 +96,12 @@ def up(
 ) -> int:
     """Run all services on this machine, each a process of its own, until Ctrl-C.
 
-    Serves what a folder of manifests or a Kubernetes cluster says, and follows every change. A service that dies is
+    Serves what manifests, flags or a Kubernetes cluster say, and follows every change. A service that dies is
     started again. Settings that have no flag here are taken from HEADGATE_* variables, as `headgate gateway --help`
     and the others list them. Manifests may name this machine as a backend, objects of a cluster may not.
     """
     options = UpOptions(
+        routes=tuple(map(parse_route, route)),
         manifests=manifests,
         kubeconfig=kubeconfig,
         context=context,
@@ -125,6 +137,8 @@ def run(options: UpOptions) -> int:
         for flag, port in options.ports():
             require_free(flag, port, "127.0.0.1" if flag.startswith("--demo-backend") else host)
         load_or_create_key_pair(options.data_dir)
+        if options.routes:
+            write_routes(options.data_dir, options.routes)
         broker, nats_url = _broker(options)
         asyncio.run(_run(options, make_plan(options, nats_url, broker), nats_url))
     return ExitCode.OK

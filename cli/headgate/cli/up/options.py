@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from headgate.cli.errors import UsageMistake
+from headgate.cli.up.route_flags import RouteFlag
 from headgate.common.stores.redis.target import parse_redis_url
 from headgate.common.stores.settings import ON_NATS
 
@@ -30,6 +31,8 @@ class UpOptions:
     """The flags of `headgate up`, checked."""
 
     manifests: tuple[Path, ...] = ()
+    """Folders and files."""
+    routes: tuple[RouteFlag, ...] = ()
     kubeconfig: Path | None = None
     context: str = ""
     cluster: str = "local"
@@ -48,18 +51,25 @@ class UpOptions:
     """Names of the `HEADGATE_*` variables that are set; services read them."""
     demo_backends: tuple[DemoBackend, ...] = ()
 
+    @property
+    def is_local(self) -> bool:
+        """Whether files and flags of this machine say what is served, and not a cluster."""
+        return bool(self.manifests or self.routes)
+
     def check(self) -> None:
         """Find mistakes that one flag alone does not show.
 
         Raises:
             UsageMistake: says which flags, and what would be right.
         """
-        if not self.manifests and self.kubeconfig is None:
+        if not self.is_local and self.kubeconfig is None:
             raise UsageMistake(
-                "nothing to serve: give --manifests DIR (such as examples/quickstart) or --kubeconfig FILE"
+                "nothing to serve: give --route HOST=ADDRESS:PORT, --manifests DIR (such as examples/quickstart) or "
+                "--kubeconfig FILE"
             )
-        if self.manifests and self.kubeconfig is not None:
-            raise UsageMistake("--manifests and --kubeconfig exclude each other: one `up` serves one source")
+        if self.is_local and self.kubeconfig is not None:
+            flag = "--manifests" if self.manifests else "--route"
+            raise UsageMistake(f"{flag} and --kubeconfig exclude each other: one `up` serves one source")
         if self.context and self.kubeconfig is None:
             raise UsageMistake("--context chooses a context of a kubeconfig: give --kubeconfig FILE too")
         if not _NAME.fullmatch(self.cluster):
@@ -71,11 +81,24 @@ class UpOptions:
         self._check_store()
 
     def _check_files(self) -> None:
-        for folder in self.manifests:
-            if not folder.is_dir():
-                raise UsageMistake(f"--manifests {folder}: no such folder")
-        if self.kubeconfig is not None and not os.access(self.kubeconfig, os.R_OK):
-            raise UsageMistake(f"--kubeconfig {self.kubeconfig}: no such file, or not readable")
+        for path in self.manifests:
+            if not path.exists():
+                raise UsageMistake(f"--manifests {path}: no such file or folder")
+            if not os.access(path, os.R_OK):
+                raise UsageMistake(f"--manifests {path}: not readable")
+        if self.kubeconfig is not None:
+            self._check_kubeconfig(self.kubeconfig)
+
+    def _check_kubeconfig(self, path: Path) -> None:
+        if not path.is_file():
+            raise UsageMistake(f"--kubeconfig {path}: {'not a file' if path.exists() else 'no such file'}")
+        from headgate.watcher.errors import ClusterConfigError
+        from headgate.watcher.sources.kubernetes.kubeconfig import check_kubeconfig
+
+        try:
+            check_kubeconfig(path, self.context)
+        except ClusterConfigError as error:
+            raise UsageMistake(str(error)) from error
 
     def _check_ports(self) -> None:
         taken: dict[int, str] = {}

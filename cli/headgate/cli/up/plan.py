@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from headgate.cli.up.options import DemoBackend, UpOptions
 from headgate.cli.up.ports import AdminPort
 from headgate.cli.up.process import ProcessSpec
+from headgate.cli.up.route_flags import ROUTES_FILE
 from headgate.common.sealing import PUBLIC_KEY_FILE
 
 DRAIN_S = 10.0
@@ -93,7 +94,8 @@ def _headgate(package: str, *flags: str) -> tuple[str, ...]:
 
 def _watcher_flags(options: UpOptions) -> list[str]:
     flags = [f"--cluster={options.cluster}", f"--sealing-public-keys={options.data_dir / PUBLIC_KEY_FILE}"]
-    flags += [f"--manifests={folder}" for folder in options.manifests]
+    flags += [f"--manifests={path}" for path in options.manifests]
+    flags += [f"--manifests={options.data_dir / ROUTES_FILE}"] if options.routes else []
     if options.kubeconfig:
         flags += [f"--kubeconfig={options.kubeconfig}"]
         flags += [f"--context={options.context}"] if options.context else []
@@ -112,7 +114,7 @@ def _gateway_flags(options: UpOptions) -> list[str]:
         f"--admin-port={options.admin_port}",
         f"--workers={options.workers}",
         f"--access-log={options.access_log}",
-        *(_development_flags(options) if options.manifests else []),
+        *(_development_flags(options) if options.is_local else []),
     ]
 
 

@@ -34,7 +34,8 @@ class WatcherSettings(LeaseSettings):
     )
     manifests: list[Path] = Field(
         default=[],
-        description="Folders of manifests to follow instead of a cluster; none by default: an API server is read.",
+        description="Folders and files of manifests to follow instead of a cluster; none by default: an API server is "
+        "read.",
     )
     kubeconfig: Path | None = Field(
         default=None,

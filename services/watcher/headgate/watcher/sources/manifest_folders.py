@@ -44,11 +44,21 @@ def is_hidden(name: str) -> bool:
     return name.startswith(".")
 
 
-def scan(folder: str) -> Scan:
-    """Walk a folder and those in it; links are followed, loops are not."""
+def scan(root: str) -> Scan:
+    """Walk a folder and those in it, or look at the one file of that name; links are followed, loops are not."""
     found = Scan()
-    _walk(folder, found, frozenset())
+    if os.path.isfile(root):
+        _visit_file(root, found)
+    else:
+        _walk(root, found, frozenset())
     return found
+
+
+def _visit_file(path: str, found: Scan) -> None:
+    try:
+        found.files[path] = Signature.of(os.stat(path))
+    except OSError as error:
+        found.unreadable[path] = error
 
 
 def _walk(folder: str, found: Scan, ancestors: frozenset[tuple[int, int]]) -> None:

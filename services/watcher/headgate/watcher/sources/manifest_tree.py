@@ -24,7 +24,7 @@ _ABSENT = {errno.ENOENT, errno.ENOTDIR}
 
 
 class ManifestTree:
-    """Folders of manifests, read as far as is known."""
+    """Folders of manifests, and files that were named by themselves, read as far as is known."""
 
     def __init__(self, folders: Sequence[str], versioner: Versioner) -> None:
         self._folders = tuple(folders)
@@ -54,11 +54,13 @@ class ManifestTree:
     def problems(self) -> list[FileProblem]:
         """Return what is wrong in files and with folders."""
         folders = [problem for path, error in self._unreadable.items() for problem in unreadable(path, error).problems]
-        return self._index.problems() + [one for one in folders if one.file not in self._index]
+        return self._index.problems() + [
+            one for one in folders if one.file not in self._index or one.file in self._folders
+        ]
 
     def missing_folders(self) -> list[FileProblem]:
-        """Return a problem for each folder that is not there."""
-        return [_missing(folder) for folder in self._folders if not os.path.isdir(folder)]
+        """Return a problem for each folder, or file, that is not there."""
+        return [_missing(folder) for folder in self._folders if not os.path.exists(folder)]
 
     def identify_folders(self) -> dict[str, tuple[int, int] | None]:
         """Return what tells a folder from another one of the same name; None for one that is missing."""
@@ -76,14 +78,15 @@ class ManifestTree:
             if target := self._target(path):
                 (folders if os.path.isdir(target) else files).add(target)
         changes = self._compare(folders) if folders else []
-        gone = [file for path in files if not os.path.lexists(path) for file in self._known_at(path)]
-        present = [path for path in files if is_manifest(os.path.basename(path)) and os.path.lexists(path)]
+        absent = {path for path in files if not os.path.lexists(path)}
+        gone = [file for path in absent if path not in self._folders for file in self._known_at(path)]
+        present = [path for path in files - absent if path in self._folders or is_manifest(os.path.basename(path))]
         return changes + self._take(present, gone)
 
     def _target(self, path: str) -> str | None:
         """Return what an event's path asks to look at: itself, the folder that a mount swapped, or nothing."""
         root = next((one for one in self._folders if path == one or path.startswith(one + "/")), None)
-        if root is None or not os.path.isdir(root):  # what is in a folder that is missing stays in force
+        if root is None or not os.path.exists(root):  # what is in a folder that is missing stays in force
             return None
         parent = root
         for part in path[len(root) :].strip("/").split("/"):
@@ -145,7 +148,7 @@ class ManifestTree:
             self._signatures.pop(file, None)
             self._unfinished.pop(file, None)
             if not os.path.lexists(file):
-                return False
+                return file in self._folders  # a file that was named keeps what it had until it is there again
             if os.path.isdir(file) and file not in self._index:
                 return True
             return unreadable(file, error) if not os.path.isdir(file) else _is_folder(file)
@@ -183,7 +186,7 @@ def _lies_in(file: str, folders: Iterable[str]) -> bool:
 
 
 def _missing(folder: str) -> FileProblem:
-    return whole_file(folder, "FolderMissing", "there is no such folder: waiting for it")
+    return whole_file(folder, "FolderMissing", "there is no such file or folder: waiting for it")
 
 
 def _is_folder(file: str) -> ManifestRead:

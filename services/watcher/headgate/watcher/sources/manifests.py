@@ -1,4 +1,4 @@
-"""Folders of manifests as a source: files are followed, and what a changed file changes is reported.
+"""Folders and files of manifests as a source: files are followed, and what a changed file changes is reported.
 
 inotify (through `watchfiles`) is for latency; a walk that compares what `stat` says, every half minute and whenever
 watching began anew, is for correctness. A file that an event names is always read again, as two quick writes may
@@ -53,7 +53,7 @@ class ManifestSource:
         """Prepare to read.
 
         Args:
-            folders: where manifests are; they may appear later.
+            folders: where manifests are, or files; they may appear later.
             cluster: name that the objects get.
             data_dir: keeps the key of the Secrets' versions.
             rescan_s: seconds between two walks through everything.
