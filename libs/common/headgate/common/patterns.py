@@ -46,6 +46,9 @@ class Match(Protocol):
     def groups(self) -> tuple[bytes | None, ...]:
         """Give what the groups caught."""
 
+    def expand(self, template: bytes) -> bytes:
+        r"""Give a text in which `\1` is what the first group caught."""
+
 
 class Pattern(Protocol):
     """A compiled pattern."""

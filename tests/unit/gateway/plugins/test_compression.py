@@ -164,3 +164,15 @@ async def test_rewritten_body_is_compressed_after_its_rewriting() -> None:
 def test_bad_configuration_is_refused(name, config) -> None:
     with pytest.raises(PluginRefused):
         chain((name, config))
+
+
+@pytest.mark.parametrize(("name", "highest", "taken_for"), [("brotli", 11, 9), ("zstd", 19, 12)])
+async def test_levels_that_hold_others_up_are_taken_for_lower_ones(name, highest, taken_for) -> None:
+    body = b"".join(b"%d %x " % (number, number * number) for number in range(20_000))
+    sizes = []
+    for level in (taken_for, highest):
+        plugins = chain((name, {"comp_level": level, "types": ["*"]}))
+        token = "br" if name == "brotli" else name
+        answer = Response(200, Headers(), body, from_upstream=True)
+        sizes.append(len((await answered(plugins, request(headers=[("Accept-Encoding", token)]), answer)).body or b""))
+    assert 0 < sizes[0] == sizes[1] < len(body)

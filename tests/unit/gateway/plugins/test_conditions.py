@@ -1,5 +1,6 @@
 import pytest
 
+from headgate.common.plugins.expressions import parse_expressions
 from headgate.gateway.plugins.conditions import compile_expressions
 from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import Response
@@ -97,3 +98,28 @@ def test_a_second_content_type_hides_no_fields() -> None:
     takes = compile_expressions((["post_arg.a", "==", "1"],))
     assert takes is not None
     assert takes(request("/", types, method="POST", body=b'{"a": 1}'), None)
+
+
+def nested(depth: int) -> list:
+    conditions: list = ["arg_a", "==", "b"]
+    for _ in range(depth):
+        conditions = ["OR", conditions]
+    return conditions
+
+
+@pytest.mark.parametrize(
+    ("conditions", "words"),
+    [
+        ([["arg_a", "==", "b"]] * 1001, "must have at most 1000 comparisons"),
+        ([["remote_addr", "ipmatch", ["10.0.0.0/8"] * 90_000], *[["arg_a", "==", "b"]] * 200], "at most 1000"),
+        (nested(33), "must be nested at most 32 deep"),
+    ],
+)
+def test_conditions_are_bounded(conditions, words) -> None:
+    with pytest.raises(ValueError, match=words):
+        parse_expressions(tuple(conditions))
+
+
+def test_conditions_within_the_bounds_are_taken() -> None:
+    assert parse_expressions(tuple(nested(30))) is not None
+    assert parse_expressions(tuple([["arg_a", "==", "b"]] * 1000)) is not None

@@ -99,3 +99,28 @@ async def test_answer_may_be_late() -> None:
 def test_bad_configuration_is_refused(name, config, told) -> None:
     with pytest.raises(PluginRefused, match=told):
         chain((name, config))
+
+
+def test_a_body_that_would_be_made_up_of_millions_of_values_is_refused() -> None:
+    schema: dict = {"type": "string"}
+    for _ in range(15):
+        schema = {"type": "array", "items": schema}
+    with pytest.raises(PluginRefused, match=r"makes a body of up to \d+ bytes, at most 131072"):
+        chain(("mocking", {"response_schema": schema}))
+
+
+def test_a_large_example_within_arrays_counts_as_often_as_it_is_made() -> None:
+    schema: dict = {"example": "x" * 30_000}
+    chain(("mocking", {"response_schema": {"type": "array", "items": schema}}))
+    with pytest.raises(PluginRefused, match="makes a body"):
+        chain(("mocking", {"response_schema": {"type": "array", "items": {"type": "array", "items": schema}}}))
+
+
+async def test_a_text_of_references_does_not_become_huge() -> None:
+    plugins = chain(("mocking", {"response_example": "$http_x" * 5000}))
+    fine = await asked(plugins, request(headers=[("X", "a" * 100)]))
+    assert fine is not None
+    assert fine.status == 200
+    refused = await asked(plugins, request(headers=[("X", "a" * 60_000)]))
+    assert refused is not None
+    assert refused.status == 500

@@ -109,3 +109,25 @@ def mirror_of(plugins: PluginChain):
 def test_bad_configuration_is_refused(config) -> None:
     with pytest.raises(PluginRefused):
         chain(("proxy-mirror", config))
+
+
+async def test_bodies_under_way_are_bounded_together(monkeypatch) -> None:
+    monkeypatch.setattr("headgate.gateway.plugins.proxy_mirror.MAX_HELD", 250)
+    go_on = asyncio.Event()
+    seen = []
+
+    async def send_to(upstream, copied, *, timeout_s, max_body) -> Response:
+        seen.append(copied)
+        await go_on.wait()
+        return Response(200)
+
+    plugins = mirrored({"upstream": "u"}, PluginServices(send_to=send_to))
+    for _ in range(4):
+        await passed(plugins, request(method="POST", content_length=100), b"x" * 100)
+    await until(lambda: len(seen) == 2)
+    go_on.set()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    await passed(plugins, request(method="POST", content_length=100), b"x" * 100)
+    await until(lambda: len(seen) == 3)

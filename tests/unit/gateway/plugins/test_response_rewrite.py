@@ -83,3 +83,23 @@ async def test_only_answers_that_the_conditions_take_change() -> None:
 def test_bad_configuration_is_refused(config) -> None:
     with pytest.raises(PluginRefused):
         chain(("response-rewrite", config))
+
+
+@pytest.mark.parametrize(
+    ("config", "body"),
+    [
+        ({"regex": ".", "scope": "global", "replace": "x" * 1000}, b"a" * 20_000),
+        ({"regex": "(.*)", "scope": "once", "replace": "$1" * 100}, b"a" * 200_000),
+        ({"regex": "a", "scope": "global", "replace": ""}, b"a" * 50_001),
+    ],
+)
+async def test_filters_neither_make_a_body_huge_nor_match_without_end(config, body) -> None:
+    with pytest.raises(PluginFailed):
+        await changed({"filters": [config]}, body)
+
+
+async def test_many_filters_search_shorter_bodies() -> None:
+    filters = [{"regex": f"{number}x", "replace": ""} for number in range(64)]
+    with pytest.raises(PluginFailed):
+        await changed({"filters": filters}, b"a" * ((1 << 20) + 1))
+    assert (await changed({"filters": filters}, b"a" * (1 << 20))).status == 200

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -11,6 +11,8 @@ from headgate.common.plugins.config import PluginConfig
 from headgate.common.templates.nodes import Template
 from headgate.common.templates.parsing import MAX_LENGTH, parse
 
+MAX_BODY: Final = 8 << 20
+"""Bytes of a body that is decoded in one piece."""
 BodyFormat = Literal["xml", "json", "encoded", "args", "plain", "multipart"]
 
 
@@ -58,7 +60,7 @@ class BodyTransformerConfig(PluginConfig):
     request: BodyTemplate | None = None
     response: BodyTemplate | None = None
     max_req_body_size: int = Field(default=1 << 20, gt=0)
-    """Bytes, once it is decompressed too; longer bodies are refused with 413."""
+    """Bytes, once it is decompressed too; longer bodies are refused with 413. At most 8 MiB count."""
     max_resp_body_size: int = Field(default=1 << 20, gt=0)
     """The same of answers, in the place of which the client gets a 502."""
 

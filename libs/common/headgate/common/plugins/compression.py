@@ -47,7 +47,7 @@ class BrotliConfig(CompressionConfig):
     """Fields of `brotli`."""
 
     comp_level: int = Field(default=6, ge=0, le=11)
-    """From 9 on it costs more time than a gateway has."""
+    """10 and 11 are taken for 9: they take longer than others can wait."""
     mode: Literal[0, 1, 2] = 0
     """0 for anything, 1 for text, 2 for fonts."""
     lgwin: int = Field(default=19, ge=10, le=24)
@@ -59,4 +59,4 @@ class ZstdConfig(CompressionConfig):
     """Fields of `zstd`."""
 
     comp_level: int = Field(default=3, ge=1, le=19)
-    """Up to 19 the window stays within the 8 MiB that browsers take (RFC 9659)."""
+    """Those above 12 are taken for 12: they take longer than others can wait."""

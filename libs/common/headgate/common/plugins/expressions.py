@@ -13,7 +13,7 @@ has to satisfy the operator.
 
 import re
 from collections.abc import Callable
-from typing import Annotated, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from pydantic import AfterValidator, JsonValue
 
@@ -42,6 +42,9 @@ class Joined(NamedTuple):
 
 Expression = Comparison | Joined
 
+MAX_COMPARISONS: Final = 1_000
+"""Of one list of conditions: a request may be compared with all of them."""
+_MAX_DEPTH: Final = 32
 _INDEX = re.compile(r"\[([0-9]+|\*)\]")
 _OF_BODY = ("post_arg.", "post_arg_")
 _JOINS = {"AND": (True, False), "OR": (False, False), "!AND": (True, True), "!OR": (False, True)}
@@ -125,17 +128,29 @@ _READ: dict[str, Callable[[JsonValue], str | float | tuple[str, ...]]] = {
 
 def parse_expressions(expressions: tuple[JsonValue, ...]) -> Expression | None:
     """Read what all have to hold; None if there is nothing. Raises ValueError."""
-    return _parse(list(expressions)) if expressions else None
+    parsed = _parse(list(expressions), _MAX_DEPTH) if expressions else None
+    if parsed is not None and _size(parsed) > MAX_COMPARISONS:
+        raise ValueError(f"must have at most {MAX_COMPARISONS} comparisons")
+    return parsed
 
 
-def _parse(expression: JsonValue) -> Expression:
+def _size(expression: Expression) -> int:
+    """Count comparisons; of one with a list, each hundred members."""
+    if isinstance(expression, Joined):
+        return sum(map(_size, expression.parts))
+    return len(expression.value) // 100 + 1 if isinstance(expression.value, tuple) else 1
+
+
+def _parse(expression: JsonValue, depth: int) -> Expression:
+    if depth == 0:
+        raise ValueError(f"conditions must be nested at most {_MAX_DEPTH} deep")
     if not isinstance(expression, list | tuple) or not expression:
         raise ValueError('a condition is a list: ["arg_name", "==", "value"]')
     first = expression[0]
     if isinstance(first, str) and first in _JOINS:
-        return Joined(tuple(_parse(part) for part in expression[1:]), *_JOINS[first])
+        return Joined(tuple(_parse(part, depth - 1) for part in expression[1:]), *_JOINS[first])
     if isinstance(first, list | tuple):
-        return Joined(tuple(_parse(part) for part in expression), needs_all=True, is_turned=False)
+        return Joined(tuple(_parse(part, depth - 1) for part in expression), needs_all=True, is_turned=False)
     return _parse_comparison(list(expression))
 
 

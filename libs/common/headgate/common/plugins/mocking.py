@@ -1,5 +1,6 @@
 """What `mocking` is told."""
 
+import json
 from typing import Self
 
 from pydantic import Field, JsonValue, model_validator
@@ -9,6 +10,12 @@ from headgate.common.plugins.fields import HeaderName, HeaderTemplate, HeaderVal
 
 _KINDS = ("object", "array", "string", "number", "integer", "boolean")
 _MAX_DEPTH = 16
+MAX_ITEMS = 3
+"""Members of an array that is made up."""
+_VALUE = 16
+"""Bytes of a value with what is around it."""
+_MAX_MADE = 128 << 10
+"""Bytes of JSON, about, of a body that is made up, at most."""
 
 
 class MockingConfig(PluginConfig):
@@ -32,11 +39,17 @@ class MockingConfig(PluginConfig):
         if self.response_example is None and self.response_schema is None:
             raise ValueError("needs response_example or response_schema")
         if self.response_schema is not None:
-            _check_schema(self.response_schema, "response_schema", _MAX_DEPTH)
+            made = _check_schema(self.response_schema, "response_schema", _MAX_DEPTH)
+            if made > _MAX_MADE:
+                raise ValueError(
+                    f"response_schema makes a body of up to {made} bytes, at most {_MAX_MADE}: an array has up to "
+                    f"{MAX_ITEMS} members, so nest fewer of them"
+                )
         return self
 
 
-def _check_schema(schema: JsonValue, place: str, depth: int) -> None:
+def _check_schema(schema: JsonValue, place: str, depth: int) -> int:
+    """Return how many bytes a schema makes at most. Raises ValueError."""
     if not isinstance(schema, dict):
         raise ValueError(f"{place} must be an object")
     if depth == 0:
@@ -47,7 +60,12 @@ def _check_schema(schema: JsonValue, place: str, depth: int) -> None:
     properties = schema.get("properties", {})
     if not isinstance(properties, dict):
         raise ValueError(f"{place}.properties must be an object")
-    for name, inner in properties.items():
-        _check_schema(inner, f"{place}.properties.{name}", depth - 1)
-    if "items" in schema:
-        _check_schema(schema["items"], f"{place}.items", depth - 1)
+    made = sum(
+        len(name) + _check_schema(inner, f"{place}.properties.{name}", depth - 1) for name, inner in properties.items()
+    )
+    items = _check_schema(schema["items"], f"{place}.items", depth - 1) if "items" in schema else 0
+    if "example" in schema:
+        return len(json.dumps(schema["example"]))
+    if kind == "array":
+        return _VALUE + MAX_ITEMS * max(items, _VALUE)
+    return _VALUE + (made if kind == "object" else 0)

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -10,7 +10,10 @@ from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.expressions import HeadExpressions
 from headgate.common.plugins.fields import HeaderName, HeaderTemplate, PatternText
 
-_MAX_BODY = 16 << 20
+MAX_BODY: Final = 16 << 20
+"""Bytes that are searched at once, between requests of others."""
+_MAX_SEARCHED: Final = 64 << 20
+"""Bytes that all filters of one use search together."""
 
 
 def _read_added(value: Any) -> Any:
@@ -62,8 +65,9 @@ class ResponseRewriteConfig(PluginConfig):
     headers: AnswerHeaderChanges = AnswerHeaderChanges()
     vars: HeadExpressions = ()
     """Only answers for which these hold are changed: `[["status", "==", 200]]`."""
-    max_resp_body_size: int = Field(default=_MAX_BODY, gt=0)
-    """Bytes that `filters` collect; an answer with more is cut off."""
+    max_resp_body_size: int = Field(default=MAX_BODY, gt=0)
+    """Bytes that `filters` collect; an answer with more is cut off. 16 MiB at most, 64 MiB for all filters
+    together, and 50,000 matches."""
 
     @field_validator("headers", mode="before")
     @classmethod
@@ -82,3 +86,8 @@ class ResponseRewriteConfig(PluginConfig):
             except binascii.Error:
                 raise ValueError("body is not in base64") from None
         return self
+
+    @property
+    def max_searched_body(self) -> int:
+        """Bytes of an answer that the filters may search between requests of others."""
+        return min(self.max_resp_body_size, MAX_BODY, _MAX_SEARCHED // max(1, len(self.filters)))

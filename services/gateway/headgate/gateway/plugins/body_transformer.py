@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any, Final, NamedTuple
 
-from headgate.common.plugins.body_transformer import BodyTemplate, BodyTransformerConfig
+from headgate.common.plugins.body_transformer import MAX_BODY, BodyTemplate, BodyTransformerConfig
 from headgate.gateway.plugins.body_formats import BodyFault, Fields, decode_fields, decode_query, format_of
 from headgate.gateway.plugins.content_codings import CodingFault, decompress
 from headgate.gateway.plugins.interface import BodyTooLarge, Headers, Plugin, PluginServices, Request, Response
@@ -39,8 +39,12 @@ class BodyTransformer(Plugin[BodyTransformerConfig]):
 
     def __init__(self, config: BodyTransformerConfig, services: PluginServices) -> None:
         super().__init__(config, services)
-        self._for_request = _Transformation(config.request, config.max_req_body_size) if config.request else None
-        self._for_answer = _Transformation(config.response, config.max_resp_body_size) if config.response else None
+        self._for_request = (
+            _Transformation(config.request, min(config.max_req_body_size, MAX_BODY)) if config.request else None
+        )
+        self._for_answer = (
+            _Transformation(config.response, min(config.max_resp_body_size, MAX_BODY)) if config.response else None
+        )
 
     def on_request(self, request: Request) -> Any:
         """Transform the request's body."""

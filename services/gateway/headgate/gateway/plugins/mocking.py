@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 from typing import Any
 from xml.sax.saxutils import escape
 
-from headgate.common.plugins.mocking import MockingConfig
+from headgate.common.plugins.mocking import MAX_ITEMS, MockingConfig
 from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.patterns import Template
 
@@ -66,7 +66,7 @@ def _made_up(schema: Any) -> Any:
         case "boolean":
             return random.random() < 0.5  # noqa: S311
         case "array":
-            return [_made_up(schema.get("items", {})) for _ in range(random.randint(1, 3))]  # noqa: S311
+            return [_made_up(schema.get("items", {})) for _ in range(random.randint(1, MAX_ITEMS))]  # noqa: S311
         case _:
             return {name: _made_up(inner) for name, inner in schema.get("properties", {}).items()}
 

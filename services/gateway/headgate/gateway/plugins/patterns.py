@@ -7,12 +7,15 @@ request (`variables`), `${name ?? text}` the text where there is no such variabl
 
 import re
 from collections.abc import Sequence
+from typing import Final
 from urllib.parse import quote
 
 from headgate.common.patterns import Match, compile_pattern
 from headgate.gateway.plugins.messages import Request
 from headgate.gateway.plugins.variables import variable
 
+MAX_RENDERED: Final = 1 << 20
+"""Characters that one template may become: each reference may stand for a whole head."""
 _REFERENCE = re.compile(r"\$(?:(\d)|([A-Za-z_]\w*+)|\{ *(?:(\d{1,2})|([A-Za-z_]\w*+)(?: *\?\? *([^}]*?))?) *\})")
 
 
@@ -40,7 +43,15 @@ class Template:
         """Fill in the references; `caught` is what a pattern's groups hold, from the first."""
         if self.constant is not None:
             return self.constant
-        return "".join(self._render_part(part, request, caught) for part in self._parts)
+        texts: list[str] = []
+        left = MAX_RENDERED
+        for part in self._parts:
+            text = self._render_part(part, request, caught)
+            left -= len(text)
+            if left < 0:
+                raise ValueError(f"a template becomes longer than {MAX_RENDERED} characters")
+            texts.append(text)
+        return "".join(texts)
 
     def render_known(self, request: Request) -> str | None:
         """Fill in the references; None if there are some and the request has nothing of any."""

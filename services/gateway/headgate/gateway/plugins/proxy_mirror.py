@@ -6,12 +6,16 @@ would be too many or too large are dropped, not queued.
 
 import asyncio
 import random
+from functools import partial
+from typing import Final
 
 from headgate.common.plugins.proxy_mirror import ProxyMirrorConfig
 from headgate.gateway.plugins.calls import CallFailed, call_upstream, call_url
 from headgate.gateway.plugins.interface import BodyFilter, Plugin, PluginServices, Request, Response
 
 _ANSWER_LIMIT = 16 << 20
+MAX_HELD: Final = 128 << 20
+"""Bytes of bodies under way, for each use: the default of `max_body` times that of `max_in_flight`."""
 
 
 class ProxyMirror(Plugin[ProxyMirrorConfig]):
@@ -24,6 +28,8 @@ class ProxyMirror(Plugin[ProxyMirrorConfig]):
     def __init__(self, config: ProxyMirrorConfig, services: PluginServices) -> None:
         super().__init__(config, services)
         self._under_way: set[asyncio.Task[None]] = set()
+        self._held = 0
+        """Bytes of their bodies."""
         self.dropped = 0
         """Copies that were not made, as too many were under way or the body was too long."""
 
@@ -66,13 +72,18 @@ class ProxyMirror(Plugin[ProxyMirrorConfig]):
 
     def send(self, copied: Request, body: bytes) -> None:
         """Send a copy with its body, unless too many are under way."""
-        if len(self._under_way) >= self.config.max_in_flight:
+        if len(self._under_way) >= self.config.max_in_flight or self._held + len(body) > MAX_HELD:
             self.dropped += 1
             return
         copied.replace_body(body)
         task = asyncio.get_running_loop().create_task(self._deliver(copied), name="mirrored request")
         self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        self._held += len(body)
+        task.add_done_callback(partial(self._forget, len(body)))
+
+    def _forget(self, size: int, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
+        self._held -= size
 
     async def _deliver(self, copied: Request) -> None:
         config = self.config

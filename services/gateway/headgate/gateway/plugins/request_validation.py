@@ -23,6 +23,7 @@ class RequestValidation(Plugin[RequestValidationConfig]):
         self._headers = compile_schema(config.header_schema) if config.header_schema is not None else None
         self._names = _spelled(config.header_schema) if config.header_schema is not None else {}
         self._body = compile_schema(config.body_schema) if config.body_schema is not None else None
+        self._max_body = config.max_checked_body
 
     def on_request(self, request: Request) -> Any:
         """Check the headers, then the body."""
@@ -33,7 +34,7 @@ class RequestValidation(Plugin[RequestValidationConfig]):
         return self._check_body(request) if self._body is not None else None
 
     async def _check_body(self, request: Request) -> Response | None:
-        raw = await request.read_body(self.config.max_req_body_size)
+        raw = await request.read_body(self._max_body)
         try:
             body = _read_body(raw, request.headers.get("Content-Type") or "")
         except (ValueError, RecursionError):

@@ -2,8 +2,10 @@
 
 import base64
 import re
+from functools import partial
+from typing import Final
 
-from headgate.common.patterns import Pattern, compile_pattern
+from headgate.common.patterns import Match, Pattern, compile_pattern
 from headgate.common.plugins.response_rewrite import ResponseRewriteConfig
 from headgate.gateway.plugins.conditions import compile_expressions
 from headgate.gateway.plugins.interface import (
@@ -15,6 +17,9 @@ from headgate.gateway.plugins.interface import (
     Response,
 )
 from headgate.gateway.plugins.patterns import Template
+
+MAX_REPLACED: Final = 50_000
+"""Matches that are replaced in one answer, each in about a microsecond."""
 
 
 class ResponseRewrite(Plugin[ResponseRewriteConfig]):
@@ -73,7 +78,7 @@ class ResponseRewrite(Plugin[ResponseRewriteConfig]):
             return None
         for name in ("ETag", "Last-Modified", "Accept-Ranges", "Content-MD5", "Digest"):
             response.headers.remove(name)
-        return _Substitutions(self._substitutions, self.config.max_resp_body_size)
+        return _Substitutions(self._substitutions, self.config.max_searched_body)
 
 
 def _for_re2(replacement: str) -> bytes:
@@ -87,6 +92,9 @@ class _Substitutions(BodyFilter):
         self._limit = limit
         self._parts: list[bytes] = []
         self._size = 0
+        self._made = 0
+        """Bytes that replaced others."""
+        self._replaced = 0
 
     def feed(self, data: bytes) -> bytes:
         self._size += len(data)
@@ -98,5 +106,16 @@ class _Substitutions(BodyFilter):
     def finish(self) -> bytes:
         body = b"".join(self._parts)
         for pattern, replacement, once in self._substitutions:
-            body, _ = pattern.subn(replacement, body, 1 if once else 0)
+            body, _ = pattern.subn(partial(self._expand, replacement), body, 1 if once else 0)
         return body
+
+    def _expand(self, replacement: bytes, found: Match) -> bytes:
+        """Return what stands in for a match; few bytes may match often, and become many."""
+        text = found.expand(replacement)
+        self._made += len(text)
+        self._replaced += 1
+        if self._made > self._limit:
+            raise BodyTooLarge(f"filters put more than {self._limit} bytes into the answer's body")
+        if self._replaced > MAX_REPLACED:
+            raise BodyTooLarge(f"filters match more than {MAX_REPLACED} times in the answer's body")
+        return text

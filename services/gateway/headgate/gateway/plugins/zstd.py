@@ -1,10 +1,15 @@
 """`zstd`: as small as Brotli's middle levels for the time of gzip's low ones; newer browsers take it."""
 
+from typing import Final
+
 import zstandard
 
 from headgate.common.plugins.compression import ZstdConfig
 from headgate.gateway.plugins.compression import Compression
 from headgate.gateway.plugins.interface import Response
+
+MAX_LEVEL: Final = 12
+"""Above it 64 KiB, which are compressed at once, take tens of milliseconds."""
 
 
 class _Stream:
@@ -31,4 +36,4 @@ class Zstd(Compression[ZstdConfig]):
 
     def make_compressor(self, response: Response) -> _Stream:
         """Begin a stream."""
-        return _Stream(self.config.comp_level)
+        return _Stream(min(self.config.comp_level, MAX_LEVEL))
