@@ -1,6 +1,7 @@
 """The status writer against the fake API server, in virtual time."""
 
 import asyncio
+import copy
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,10 +16,11 @@ from fakes.leadership import Seat
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.common.leadership import Leadership
-from headgate.common.resources import ObjectRef
+from headgate.common.resources import INGRESS, ObjectRef
 from headgate.common.status import ConditionType, EventNote, LoadBalancerAddress, StatusCondition, StatusUpdate
 from headgate.common.stores.memory import MemoryStatusBoard
 from headgate.common.tasks import cancel
+from headgate.watcher.sources import Applied, Listed
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 from headgate.watcher.status_writer import StatusWriter
 
@@ -372,15 +374,50 @@ async def test_addresses_of_other_controllers_stay_as_they_are(tmp_path: Path) -
         assert writer.troubles == []
 
 
+async def report(writer: StatusWriter, api: FakeKubernetes, name: str) -> None:
+    """Tell the writer what a watch reports of an Ingress now."""
+    await writer.observe(Applied(INGRESS, copy.deepcopy(api.get("ingresses", name))))
+
+
 @in_virtual_time
-async def test_an_update_that_is_written_once_is_not_written_again_when_others_overwrite_it(tmp_path: Path) -> None:
+async def test_addresses_that_another_controller_clears_are_written_again(tmp_path: Path) -> None:
     async with FakeKubernetes() as api, writing(api, tmp_path) as (board, writer):
         api.apply(ingress("a"))
         await board.post(wanted("a"))
         await until(lambda: bool(addresses(api, "a")) and writer.pending == 0)
-        api.set_status("ingresses", "a", {"loadBalancer": {"ingress": [OTHERS]}})
-        await asyncio.sleep(3600)
-        assert addresses(api, "a") == [OTHERS]
+        await report(writer, api, "a")
+        assert writer.pending == 0
+        api.set_status("ingresses", "a", {"loadBalancer": {}})
+        await report(writer, api, "a")
+        await until(lambda: addresses(api, "a") == [{"ip": "192.0.2.7"}])
+
+
+@in_virtual_time
+async def test_a_list_shows_what_was_cleared_unseen(tmp_path: Path) -> None:
+    async with FakeKubernetes() as api, writing(api, tmp_path) as (board, writer):
+        for name in "ab":
+            api.apply(ingress(name))
+            await board.post(wanted(name))
+        await until(lambda: bool(addresses(api, "a") and addresses(api, "b")) and writer.pending == 0)
+        api.set_status("ingresses", "b", {"loadBalancer": {}})
+        await writer.observe(Listed(INGRESS, copy.deepcopy(api.all("ingresses"))))
+        assert writer.pending == 1
+        await until(lambda: addresses(api, "b") == [{"ip": "192.0.2.7"}])
+
+
+@in_virtual_time
+async def test_a_controller_that_clears_them_every_time_is_answered_ever_more_slowly(tmp_path: Path) -> None:
+    async with FakeKubernetes() as api, writing(api, tmp_path) as (board, writer):
+        api.apply(ingress("a"))
+        await board.post(wanted("a"))
+        await until(lambda: bool(addresses(api, "a")) and writer.pending == 0)
+        before = len(api.seen("patch", "ingresses/status"))
+        for _ in range(6 * 60):  # six hours
+            api.set_status("ingresses", "a", {"loadBalancer": {"ingress": [OTHERS]}})
+            await report(writer, api, "a")
+            await asyncio.sleep(60)
+        repairs = len(api.seen("patch", "ingresses/status")) - before
+        assert 8 <= repairs <= 25
 
 
 # Conditions of Services

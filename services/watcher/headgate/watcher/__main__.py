@@ -25,6 +25,7 @@ from headgate.watcher.lease import KubernetesLeaseBoard, pod_namespace
 from headgate.watcher.publisher import Publisher, Relist
 from headgate.watcher.recipients import wait_for_recipients
 from headgate.watcher.settings import WatcherSettings
+from headgate.watcher.sources import SourceEvent
 from headgate.watcher.sources.kubernetes.source import KubernetesScope, KubernetesSource
 from headgate.watcher.sources.manifests import ManifestSource
 from headgate.watcher.status_log import StatusLog
@@ -96,6 +97,7 @@ class Watcher:
                 leadership=self._leadership,
                 relist=self._relist,
                 troubles=self._troubles,
+                observe=self._observe,
             )
             bus.on_reconnect(self._publisher.compare_with_log)
             resync = heed_resync(bus, self._publisher.compare_with_all_of_log)
@@ -167,6 +169,10 @@ class Watcher:
 
     async def _show_problems(self, request: web.Request) -> web.Response:
         return web.json_response({"problems": self._problems()})
+
+    async def _observe(self, event: SourceEvent) -> None:
+        if self._status_writer is not None:
+            await self._status_writer.observe(event)
 
     def _troubles(self) -> Sequence[str]:
         """What went wrong with the API server of late."""

@@ -14,7 +14,7 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -32,7 +32,7 @@ from headgate.common.telemetry import current_traceparent, span_from
 from headgate.watcher.intake import AuthorOf, Intake
 from headgate.watcher.metrics import DELTAS_PUBLISHED, OLDEST_UNPUBLISHED, PUBLISH_SECONDS, UNPUBLISHED
 from headgate.watcher.signs_of_life import SIGN_OF_LIFE_S, SignsOfLife
-from headgate.watcher.sources import Source
+from headgate.watcher.sources import Source, SourceEvent
 
 BULK = 16
 """A list that differs in this many objects or more goes to the log in batches, without a check of each."""
@@ -83,6 +83,7 @@ class Publisher:
         leadership: Leadership | None = None,
         relist: Relist | None = None,
         troubles: Callable[[], Sequence[str]] = tuple,
+        observe: Callable[[SourceEvent], Awaitable[None]] | None = None,
     ) -> None:
         """Prepare to publish.
 
@@ -98,12 +99,13 @@ class Publisher:
             author_of: says who changed an object; its managedFields by default.
             leadership: whether this watcher is the one that publishes; None: it is the only one.
             relist: needed where another watcher may write too.
+            observe: gets each event of the source too, whole.
             troubles: says what went wrong with the API server of late, for the announcement.
         """
         self._leadership = leadership or Sole()
         self._term = 0
         self._relist = relist
-        self._troubles = troubles
+        self._troubles, self._observe = troubles, observe
         self._source, self._log_writer, self._log_reader = source, log_writer, log_reader
         self._cluster, self._origin, self._instance = cluster, origin, instance
         self._wake = asyncio.Event()
@@ -170,6 +172,8 @@ class Publisher:
     async def _take_in(self) -> None:
         async for event in self._source.events():
             await self._intake.note(event)
+            if self._observe is not None:
+                await self._observe(event)
             if not self._leadership.is_leader:
                 self._must_compare = True
             UNPUBLISHED.set(self._ledger.pending)

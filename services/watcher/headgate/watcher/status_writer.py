@@ -4,6 +4,9 @@ An update is read from the status board, compared with the object as it is now, 
 is worked on by itself: one that cannot be written waits for its own next attempt and holds nobody back. Each table's
 last update of an object counts (`status.merging`); Events have a queue of their own (`status.event_writer`).
 
+Addresses that are gone from an object as the cluster reports it were cleared by another controller, as some do when
+they are removed: they are written again, ever more slowly, so that two that disagree do not chase each other.
+
 Of several watchers of a cluster one writes. Whoever begins to reads the whole board and compares it with the cluster,
 so nothing that another one left undone is lost; what is new goes before that.
 
@@ -29,12 +32,14 @@ from headgate.common.resources import (
     SERVICE,
     JsonObject,
     ObjectRef,
+    ResourceKind,
 )
 from headgate.common.status import StatusUpdate
 from headgate.common.stores import StatusBoard
 from headgate.common.tasks import run_together
 from headgate.common.telemetry import span_from
 from headgate.watcher.errors import Absent, ApiStatusError, Forbidden, WatcherError, WriteConflict
+from headgate.watcher.sources import Applied, Listed, SourceEvent
 from headgate.watcher.sources.kubernetes.backoff import Backoff, slow_backoff
 from headgate.watcher.sources.kubernetes.kinds import group_path
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
@@ -56,6 +61,11 @@ OLD = timedelta(seconds=30)
 """An update that was made before is no news: it was written already, or by another watcher."""
 SETTLE_S = 1.0
 """What is no news waits so long, until every table's word of the object was read."""
+REPAIR_S = (5.0, 3600.0)
+"""Between two repairs of the same object: the first, and the longest that doubling leads to."""
+REPAIRS_FORGOTTEN_S = 2 * 3600.0
+_TOGETHER = 64
+_INGRESSES = frozenset((kind.group, kind.resource) for kind in (INGRESS, LEGACY_INGRESS))
 PENDING = Gauge(
     "headgate_watcher_status_pending", "Objects with a status, or Events, that are not written yet", ["what"]
 )
@@ -123,6 +133,7 @@ class StatusWriter:
         self._queue: WorkQueue[ObjectRef] = WorkQueue()
         self._wanted: dict[ObjectRef, _Wanted] = {}
         self._parts = Parts()
+        self._repairs: dict[ObjectRef, Backoff] = {}
         self._events = EventWriter(
             self._requests, self._notes, self._trouble, instance=self._instance, rng=self._rng, now=self._now
         )
@@ -160,6 +171,33 @@ class StatusWriter:
                     self._queue.add(update.ref)
                 else:
                     self._queue.add_later(update.ref, SETTLE_S, is_urgent=False)
+            self._measure()
+
+    async def observe(self, event: SourceEvent) -> None:
+        """Take in what the cluster reports: addresses that another controller cleared are written again."""
+        if not self._leadership.is_leader or (event.kind.group, event.kind.resource) not in _INGRESSES:
+            return
+        match event:
+            case Applied(_, manifest):
+                self._look(event.kind, manifest)
+            case Listed(_, manifests):
+                for count, manifest in enumerate(manifests, start=1):
+                    self._look(event.kind, manifest)
+                    if count % _TOGETHER == 0:
+                        await asyncio.sleep(0)
+
+    def _look(self, kind: ResourceKind, manifest: JsonObject) -> None:
+        metadata = manifest["metadata"]
+        ref = ObjectRef(self._cluster, kind.group, kind.resource, metadata.get("namespace", ""), metadata["name"])
+        if ref in self._wanted or (update := self._parts.of(ref)) is None:
+            return
+        is_meant = not update.uid or update.uid == metadata.get("uid")
+        if is_meant and update.is_accepted and ingress_status(update, manifest) is not None:
+            first_s, longest_s = REPAIR_S
+            slowly = Backoff(self._rng, first_s=first_s, longest_s=longest_s, healthy_s=REPAIRS_FORGOTTEN_S, jitter=0.5)
+            repair = self._repairs.setdefault(ref, slowly)
+            self._wanted[ref] = _Wanted(update, Backoff(self._rng), slow_backoff(self._rng))
+            self._queue.add_later(ref, repair.next_delay(asyncio.get_running_loop().time()))
             self._measure()
 
     def _measure(self) -> None:

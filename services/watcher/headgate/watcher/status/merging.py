@@ -34,6 +34,11 @@ class Parts:
             del self._parts[update.ref]
         return merge([update, *others])
 
+    def of(self, ref: ObjectRef) -> StatusUpdate | None:
+        """Return what all tables want of an object; None if none speaks of it."""
+        said = self._parts.get(ref)
+        return merge(map(StatusUpdate.model_validate_json, said.values())) if said else None
+
 
 def merge(parts: Iterable[StatusUpdate]) -> StatusUpdate:
     """Return what one or more tables want of one object; its Events are not merged."""
