@@ -1,5 +1,6 @@
 """What an object's author is told: the object's own mistakes, what it lost to others, and what is wrong behind it."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from headgate.common.problems import Problem, Severity
@@ -23,6 +24,8 @@ class Condition:
     """Those of them that its present version has by itself."""
     unresolved: tuple[Problem, ...] = ()
     """Those that are about what it refers to, and for which something of it is not served."""
+    is_refused: bool = False
+    """Whether every request to it is answered 503 for a mistake of its own."""
 
 
 def judge(fragment: Fragment, assembly: Assembly) -> Condition:
@@ -39,7 +42,15 @@ def judge(fragment: Fragment, assembly: Assembly) -> Condition:
     is_held = not claimed and fragment.stand_in is not None
     is_in_force = any(not ancestor.errors_in(problems) for ancestor in fragment.ancestors)
     is_accepted = claimed > claims_lost or not errors or is_held or is_in_force
-    return Condition(is_accepted, problems, fragment.errors, unresolved)
+    return Condition(is_accepted, problems, fragment.errors, unresolved, is_accepted and _is_refused(fragment, lost))
+
+
+def _is_refused(fragment: Fragment, lost: Collection[Problem]) -> bool:
+    """Whether an object has routes in the table, and each of them refuses its requests."""
+    if not fragment.routes or fragment.canaries or fragment.streams:
+        return False
+    fields = {problem.field for problem in lost if problem.reason in _LOST}
+    return all(claim.is_refused for claim in fragment.routes if claim.field not in fields)
 
 
 def say_fault(field: str, ref: UpstreamRef, fault: BackendFault) -> Problem:

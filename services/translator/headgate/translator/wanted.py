@@ -182,6 +182,8 @@ def _accepted(facts: Facts) -> Saying:
     if not condition.is_accepted:
         reason = "Invalid" if condition.errors or not wrong else wrong[0].reason
         return _say(ConditionType.ACCEPTED, "False", reason, _texts(wrong or condition.problems))
+    if wrong and condition.is_refused:
+        return _say(ConditionType.ACCEPTED, "False", "Invalid", _texts(wrong))
     if wrong:
         return _say(ConditionType.ACCEPTED, "True", "ServedInPart", _texts(wrong))
     said = (SERVED_BY_NAMESAKE, TARGETS_NOT_SERVED) if _is_in_no_table(facts) else (SERVED_BY_NAMESAKE,)
