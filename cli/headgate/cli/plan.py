@@ -102,8 +102,10 @@ async def _live(
     except CommandError:
         published = None
     selection = published.selection if published else settings.selection
+    announced = {one.cluster: one for one in await stores.log_reader.announcements()}
+    choose_cluster(announced, selection, cluster)  # before all of the log is read, which takes long
     world = await read_world(stores.log_reader, stores.last_good, table, settings, selection)
-    chosen = choose_cluster(world, cluster)
+    chosen = choose_cluster(world.announcements, selection, cluster)
     read = read_paths(paths, cluster=chosen.cluster)
     found = make_plan(world, chosen, read.objects, published, prune=prune)
     unread = [Finding(one.file, one.line, one.object, one.problem) for one in read.problems]

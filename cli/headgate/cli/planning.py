@@ -115,20 +115,22 @@ class Plan(NamedTuple):
     """What else has to be known to understand the difference."""
 
 
-def choose_cluster(world: World, wanted: str) -> ClusterAnnouncement:
+def choose_cluster(
+    announced: Mapping[str, ClusterAnnouncement], selection: Selection, wanted: str
+) -> ClusterAnnouncement:
     """Return the cluster that manifests would be applied to.
 
     Raises:
         UsageMistake: there is none such, or several to choose from.
     """
-    names = sorted(filter(world.selection.has_cluster, world.announcements))
+    names = sorted(filter(selection.has_cluster, announced))
     if not names:
         raise UsageMistake("no watcher has said anything yet, so there is no cluster to apply manifests to")
     if wanted and wanted not in names:
         raise UsageMistake(f"there is no cluster {wanted!r} in the table, but {', '.join(names)}")
     if not wanted and len(names) > 1:
         raise UsageMistake(f"say which cluster the manifests are for: --cluster {' or --cluster '.join(names)}")
-    return world.announcements[wanted or names[0]]
+    return announced[wanted or names[0]]
 
 
 def make_plan(

@@ -9,6 +9,7 @@ import pytest
 from fakes.deltas import applied, endpoint_slice, ingress, ingress_class, service, tls_secret
 from fakes.served_history import History, empty_history, served_history
 from fakes.translator_loop import KINDS, NOW, fill
+from headgate.cli import plan as plan_module
 from headgate.common.deltas import ClusterAnnouncement
 
 BASE = (service(), endpoint_slice("web", "10.0.0.1"), ingress("web", host="a.example", created="2024-01-01T00:00:00Z"))
@@ -226,3 +227,16 @@ async def test_a_plan_for_a_table_is_made_of_what_the_table_selects(tmp_path: Pa
         assert "no difference" in answer.out
         shown = (await history.ask("status", code=None)).out
         assert "selects: clusters *; namespaces default" in shown
+
+
+async def test_what_is_missing_is_asked_for_before_the_log_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def read_world(*_: object) -> None:
+        raise AssertionError("this takes half a minute where there are 10,000 routes")
+
+    monkeypatch.setattr(plan_module, "read_world", read_world)
+    async with served_history(*BASE) as history:
+        await fill(history.stores, service(), cluster="b")
+        answer = await history.ask("plan", write(tmp_path, ingress("new")), code=2)
+        assert "say which cluster the manifests are for: --cluster a or --cluster b" in answer.err
