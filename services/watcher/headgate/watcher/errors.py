@@ -39,6 +39,10 @@ class ApiUnreachable(ApiError):
     """There is no complete answer; the request may or may not have taken effect."""
 
 
+class ApiUntrusted(ApiUnreachable):
+    """The server's certificate is not one that we trust: by its issuer, its name or its time."""
+
+
 class ApiStatusError(ApiError):
     """The API server answered with an error, as an HTTP status or as an ERROR event in a watch."""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import json
 import ssl
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from fakes.kubernetes_api import FakeKubernetes
 from fakes.kubernetes_objects import service
 from fakes.tls import SelfSigned
 from fakes.virtual_time import in_virtual_time
-from headgate.watcher.errors import Absent, ApiUnreachable, ClusterConfigError, Unauthorized
+from headgate.watcher.errors import Absent, ApiUnreachable, ApiUntrusted, ClusterConfigError, Unauthorized
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 
 
@@ -112,7 +113,9 @@ async def test_the_server_must_have_a_certificate_of_the_named_authority(tmp_pat
         bad = api.write_kubeconfig(tmp_path / "bad", cluster=trust(other))
         async with transport(good) as trusting, transport(bad) as distrusting:
             assert b"ServiceList" in await ask(trusting)
-            with pytest.raises(ApiUnreachable, match="certificate verify failed"):
+            with pytest.raises(
+                ApiUntrusted, match=r"not trusted: self.signed certificate; it was issued by .CN=api\.test"
+            ):
                 await ask(distrusting)
 
 
@@ -187,6 +190,30 @@ async def test_a_server_that_moves_is_found_when_the_kubeconfig_says_so(tmp_path
             await asyncio.sleep(61)
             await ask(moving)
             assert len(new.requests) == 1
+
+
+async def test_an_exec_plugin_that_asks_for_its_cluster_is_told(tmp_path: Path) -> None:
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text(
+        "import json, os, pathlib\n"
+        f"pathlib.Path({str(tmp_path / 'told')!r}).write_text(os.environ['KUBERNETES_EXEC_INFO'])\n"
+        "kind = {'apiVersion': 'client.authentication.k8s.io/v1', 'kind': 'ExecCredential'}\n"
+        "print(json.dumps({**kind, 'status': {'token': 'let-me-in'}}))\n"
+    )
+    run = {"apiVersion": "client.authentication.k8s.io/v1", "command": sys.executable, "args": [str(plugin)]}
+    extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "paris"}}
+    async with FakeKubernetes() as api:
+        for asks in (True, False):
+            config = api.write_kubeconfig(
+                tmp_path / "config",
+                user={"exec": {**run, "provideClusterInfo": asks}},
+                cluster={"extensions": [extension]},
+            )
+            async with transport(config) as plugged:
+                await ask(plugged)
+            spec = json.loads((tmp_path / "told").read_text())["spec"]
+            told = {"server": api.url, "config": {"audience": "paris"}}
+            assert spec.get("cluster") == (told if asks else None)
 
 
 async def test_an_exec_plugin_runs_once_for_a_token_that_does_not_expire_soon(tmp_path: Path) -> None:

@@ -29,23 +29,30 @@ class KubeconfigLoader:
     async def load(self) -> Any:
         """Read the file again; an exec plugin's unexpired token is kept while the file is unchanged."""
         from kubernetes_asyncio.client import Configuration
-        from kubernetes_asyncio.config import load_kube_config
+
+        from headgate.watcher.sources.kubernetes.exec_plugins import informed_plugins
 
         if not any(map(os.path.isfile, self._path.split(os.pathsep))):
             raise ClusterConfigError(f"{self.origin}: no such file; give --kubeconfig FILE or set KUBECONFIG")
         configuration = Configuration()
         try:
-            if self._exec_loader is not None and self._stamp == self._file_stamp():
-                await self._exec_loader.load_and_set(configuration)
-            else:
-                loader = await load_kube_config(
-                    self._path, self._context, client_configuration=configuration, persist_config=False
-                )
-                self._exec_loader = loader if hasattr(loader, "exec_plugin_expiry") else None
-                self._stamp = self._file_stamp()
+            with informed_plugins(self._path, self._context):
+                await self._load_into(configuration)
         except Exception as error:  # the library raises whatever a malformed file leads to
             raise ClusterConfigError(f"{self.origin} cannot be used: {_describe(error)}") from error
         return configuration
+
+    async def _load_into(self, configuration: Any) -> None:
+        from kubernetes_asyncio.config import load_kube_config
+
+        if self._exec_loader is not None and self._stamp == self._file_stamp():
+            await self._exec_loader.load_and_set(configuration)
+            return
+        loader = await load_kube_config(
+            self._path, self._context, client_configuration=configuration, persist_config=False
+        )
+        self._exec_loader = loader if hasattr(loader, "exec_plugin_expiry") else None
+        self._stamp = self._file_stamp()
 
     def forget_token(self) -> None:
         """Run an exec plugin again although its token has not expired: the server refuses it."""

@@ -18,7 +18,8 @@ from typing import Any
 import aiohttp
 
 from headgate.common.resources import JsonObject
-from headgate.watcher.errors import ApiUnreachable, ClusterConfigError
+from headgate.watcher.errors import ApiUnreachable, ApiUntrusted, ClusterConfigError
+from headgate.watcher.sources.kubernetes import untrusted
 from headgate.watcher.sources.kubernetes.config import RELOAD_S, InClusterLoader, KubeconfigLoader, find_loader
 from headgate.watcher.sources.kubernetes.wire import status_error
 
@@ -174,6 +175,8 @@ class KubernetesTransport:
                     )
             except _READ_ERRORS as error:
                 self.away_since = self.away_since or datetime.now(UTC)
+                if isinstance(error, aiohttp.ClientConnectorCertificateError):
+                    raise ApiUntrusted(await untrusted.explain(error, session.configuration)) from error
                 raise ApiUnreachable(_describe(error)) from error
             self.away_since = None
             try:

@@ -9,6 +9,7 @@ import logging
 from headgate.watcher.errors import (
     ApiError,
     ApiUnreachable,
+    ApiUntrusted,
     ClusterConfigError,
     Expired,
     Forbidden,
@@ -39,6 +40,11 @@ class TroubleLog:
         """Say that something could not be done, and what to check."""
         if isinstance(error, Expired):
             log.debug("%s: %s; listing anew", what, error)  # happens to everyone who was away for minutes
+        elif isinstance(error, ApiUntrusted):
+            self._say(
+                f"no connection to the API server {server}: {error}; put the right one into certificate-authority-data "
+                "of the kubeconfig; what is known stays in force"
+            )
         elif isinstance(error, ApiUnreachable):
             self._say(
                 f"no answer from the API server {server}: {error}; check that it runs, that the address is right and "
