@@ -147,8 +147,14 @@ class Assembly:
         self._dirty_hosts.update(hosts)
         about = map(server_name, hosts)
         self._dirty_names.update({name: None for name in about if self._name_users.of(name)})
-        if hosts and self._port_users.of(HTTPS):
+        if hosts and self._port_users.of(HTTPS) and self._are_named_by_streams(hosts):
             self._dirty_ports[HTTPS] = None
+
+    def _are_named_by_streams(self, hosts: Iterable[str]) -> bool:
+        """Whether some stream on the HTTPS port takes connections of one of the hosts."""
+        claims = (claim for user in self._fragments_of(self._port_users.of(HTTPS)) for claim in user.streams)
+        names = {name for claim in claims for name in claim.route.server_names}
+        return any(host in names or f"*.{host.partition('.')[2]}" in names for host in hosts)
 
     def _replace_own(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> None:
         names_before, names_now = credential_names(old), credential_names(new)

@@ -12,7 +12,7 @@ routes of others, no TLS, and by `host_sharing: paths` the paths that `TakenPath
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -150,8 +150,8 @@ class Admitted(NamedTuple):
     identity: Identity
 
 
-def admit(ownership: Ownership, claims: Iterable[Admitted]) -> Iterable[Admitted | tuple[Identity, Problem]]:
-    """Return the claims that a host's owner leaves to each, or why they are refused; those of lower ranks go first."""
+def admit(ownership: Ownership, claims: Iterable[Admitted]) -> Iterator[Admitted | tuple[Identity, Problem]]:
+    """Yield the claims that a host's owner leaves to each, or why they are refused; those of lower ranks go first."""
     if ownership.owner is None:
         yield from claims
         return
