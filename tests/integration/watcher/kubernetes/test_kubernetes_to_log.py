@@ -56,6 +56,8 @@ async def test_a_cluster_reaches_the_log_and_a_status_the_cluster(tmp_path: Path
             made = api.apply(ingress("b"))
             await stores.statuses.post(_served(made["metadata"]["uid"]))
             await until(lambda: "ingress" in api.get("ingresses", "b").get("status", {}).get("loadBalancer", {}))
+            api.set_status("ingresses", "b", {"loadBalancer": {}})  # as ingress-nginx does when it is removed
+            await until(lambda: "ingress" in api.get("ingresses", "b")["status"]["loadBalancer"])
         following.cancel()
         await asyncio.wait([following])
 
