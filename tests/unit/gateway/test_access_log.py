@@ -6,6 +6,7 @@ import pytest
 
 from fakes.proxied import OK, answering, proxied
 from headgate.gateway.access_log import AccessLog
+from headgate.gateway.log_format import LogFormat
 from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
 from headgate.gateway.proxy.policies import RoutePolicies
@@ -18,10 +19,12 @@ REQUEST = (
 )
 
 
-async def logged(log_format, request: bytes = REQUEST, plugins: PluginChain | None = None) -> bytes:
+async def logged(
+    log_format, request: bytes = REQUEST, plugins: PluginChain | None = None, own: LogFormat | None = None
+) -> bytes:
     """Give what the log holds after one request through a proxy."""
     reading, writing = os.pipe()
-    log = AccessLog(log_format, writing)
+    log = AccessLog(log_format, writing, own)
     async with proxied(answering(OK)) as proxy:
         if plugins is not None:
             proxy.target.policies = RoutePolicies()

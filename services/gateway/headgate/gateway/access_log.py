@@ -21,6 +21,7 @@ from headgate.gateway.proxy.head import RequestFields, logged_fields
 from headgate.gateway.streams.log import StreamRecord, combined_line, json_line
 
 if TYPE_CHECKING:
+    from headgate.gateway.log_format import LogFormat
     from headgate.gateway.proxy.books import Books
 
 LogRecord = tuple[bytes, bytes, bytes, bytes, bytes, int, int, float, RequestFields, bytes, str, str, str, "Books", str]
@@ -38,8 +39,18 @@ _MAX_BACKLOG: Final = 64
 class AccessLog:
     """Takes records on the event loop and writes lines to a file descriptor."""
 
-    def __init__(self, log_format: Literal["combined", "json"], descriptor: int = 1) -> None:
+    def __init__(
+        self, log_format: Literal["combined", "json"], descriptor: int = 1, own: "LogFormat | None" = None
+    ) -> None:
+        """Prepare to write.
+
+        Args:
+            log_format: of lines.
+            descriptor: of the file that they go to.
+            own: how requests are written, in place of that.
+        """
         self._is_json = log_format == "json"
+        self._own = own
         self._descriptor = descriptor
         self._lines: list[bytes] = []
         self._batches: queue.Queue[bytes | None] = queue.Queue(_MAX_BACKLOG)
@@ -52,11 +63,15 @@ class AccessLog:
     @property
     def is_detailed(self) -> bool:
         """Whether lines say all that is known."""
-        return self._is_json
+        return self._is_json if self._own is None else self._own.times_endpoints
 
     def append(self, record: LogRecord) -> None:
         """Note one finished request."""
-        self._append_line(_json(record) if self._is_json else _combined(record))
+        own = self._own
+        if own is not None:
+            self._append_line(own.write(record))
+        else:
+            self._append_line(_json(record) if self._is_json else _combined(record))
 
     def stream(self, record: StreamRecord) -> None:
         """Note one finished connection or UDP session of a stream route."""
@@ -180,7 +195,7 @@ def _json(record: LogRecord) -> bytes:
         reason,
     ) = record
     entry = {
-        "time": _iso_time(when),
+        "time": iso_time(when),
         "client": client.decode(),
         "method": method.decode("latin-1"),
         "host": fields.host.decode("latin-1"),
@@ -203,7 +218,7 @@ def _json(record: LogRecord) -> bytes:
 
 
 @lru_cache(4)
-def _iso_time(when: bytes) -> str:
+def iso_time(when: bytes) -> str:
     """Turn the time of a log line (`20/Nov/2026:21:03:22 +0000`) into RFC 3339; once a second, lines share it."""
     return datetime.strptime(when.decode(), "%d/%b/%Y:%H:%M:%S %z").strftime("%Y-%m-%dT%H:%M:%SZ")
 

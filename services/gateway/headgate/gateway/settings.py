@@ -13,6 +13,7 @@ from headgate.common.stores.settings import StoreSettings
 from headgate.common.table import DEFAULT_TABLE
 from headgate.gateway.descriptors import client_share, limit
 from headgate.gateway.destinations import DENIED_BY_DEFAULT
+from headgate.gateway.log_format import BadFormat, LogFormat
 from headgate.gateway.networks import parse_networks
 from headgate.gateway.proxy.config import ProxyConfig, UnderscoreNames
 from headgate.gateway.proxy.paths import PathNormalization
@@ -74,6 +75,19 @@ class GatewaySettings(StoreSettings):
     access_log: Literal["combined", "json", "off"] = Field(
         default="off",
         description="Format of the access log on standard output; off by default, as it costs throughput.",
+    )
+    access_log_format: str = Field(
+        default="",
+        description="A format of your own with nginx's variables: with access_log=combined a line ($remote_addr "
+        '$status "$request"), with access_log=json an object of fields ({"status": "$status"}); by default all is '
+        "written that docs/access-log.md lists.",
+    )
+    access_log_share: float = Field(
+        default=_PROXY.access_log_share,
+        ge=0,
+        le=1,
+        description="Share of the requests that went well that the access log has, where their route says nothing "
+        "else; those with a status from 400 on are always there. All by default.",
     )
     plugin_log_dir: Path | None = Field(
         default=None,
@@ -244,6 +258,22 @@ class GatewaySettings(StoreSettings):
             raise ValueError("default_certificate_file and default_certificate_key_file go together")
         return self
 
+    @model_validator(mode="after")
+    def _check_log_format(self) -> Self:
+        self.own_log_format()
+        return self
+
+    def own_log_format(self) -> LogFormat | None:
+        """Return the format of one's own for the access log; None: there is none."""
+        if not self.access_log_format:
+            return None
+        if self.access_log == "off":
+            raise ValueError("access_log_format needs access_log=combined (a line) or access_log=json (an object)")
+        try:
+            return LogFormat(self.access_log_format, as_json=self.access_log == "json")
+        except BadFormat as error:
+            raise ValueError(f"access_log_format: {error}") from error
+
     @field_validator("proxy_protocol_networks", "trusted_proxies", "denied_destinations", "allowed_destinations")
     @classmethod
     def _check_networks(cls, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -258,6 +288,7 @@ class GatewaySettings(StoreSettings):
             real_ip_header=self.real_ip_header,
             path_normalization=self.path_normalization,
             underscore_names=self.underscore_names,
+            access_log_share=self.access_log_share,
             detailed_errors=self.detailed_errors,
             max_connections=self.max_connections or client_share(limit()),
             max_connections_per_client=self.max_connections_per_client,

@@ -134,7 +134,9 @@ class Worker:
         self._stats = ProxyStats(settings.max_metric_series)
         self._rollout = RolloutWatch(self._stats, settings.instance)
         self._follower: Follower | None = None
-        self._access_log = None if settings.access_log == "off" else AccessLog(settings.access_log)
+        self._access_log = None
+        if settings.access_log != "off":
+            self._access_log = AccessLog(settings.access_log, own=settings.own_log_format())
         self._stream_certificates = CertificateStore(alpn=(), default_key=settings.default_certificate)
         """What streams present. They are passed on as plain bytes of whatever protocol, so none is agreed upon."""
         self._stream_stats = StreamStats()

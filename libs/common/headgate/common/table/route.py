@@ -140,6 +140,9 @@ class Route(Entry):
     """Trailers of requests other than gRPC are passed on to the upstream; gateways drop them otherwise."""
     trace_share: float | None = Field(default=None, ge=0, le=1)
     """Of the requests that begin a trace of their own; None leaves the gateway's own setting in force."""
+    access_log_share: float | None = Field(default=None, ge=0, le=1)
+    """Of the requests that went well, how many the access log has; those that failed are there as well, unless it is 0.
+    None leaves the gateway's own setting in force."""
     provenance: Provenance
 
 

@@ -2,6 +2,7 @@
 the access log.
 """
 
+import random
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -129,7 +130,7 @@ class Books:
             pool.traffic.count(self._status, bucket, duration_s, received, exchange.bytes_sent)
         if exchange.reason:
             context.stats.refused(exchange.status, route is not None)
-        if context.access_log is not None:
+        if context.access_log is not None and self._is_logged(route):
             context.access_log.append(
                 (
                     context.clock.log_time,
@@ -154,6 +155,27 @@ class Books:
             trace.end_attempt(self._status, "" if self._status else "given up")
             trace.finish(exchange, received, traffic.upstream)
             self._trace = None
+
+    @property
+    def scheme(self) -> bytes:
+        """Of the request, as the client, or the trusted proxy before it, used it."""
+        return self._exchange.origin.scheme
+
+    @property
+    def port(self) -> bytes:
+        """Port that the client connected to."""
+        return self._exchange.origin.port
+
+    def _is_logged(self, route: RouteTarget | None) -> bool:
+        """Draw whether a request is logged; what went wrong always is, unless its route has no log at all."""
+        policies = route.policies if route is not None else None
+        share = self._context.config.access_log_share
+        if policies is not None and policies.log_share is not None:
+            share = policies.log_share
+        if share >= 1:
+            return True
+        exchange = self._exchange
+        return share > 0 and (exchange.status >= 400 or bool(exchange.reason) or random.random() < share)  # noqa: S311 - a sample
 
     def details(self) -> dict[str, object]:
         """What the detailed access log says of a request besides the record that is made for every log."""

@@ -30,6 +30,8 @@ class ProxyConfig:
     underscore_names: UnderscoreNames = "drop"
     """What becomes of request headers with `_` in their names, which CGI and WSGI cannot tell from `-`; nginx drops
     them as well."""
+    access_log_share: float = 1.0
+    """Of the requests that went well, how many are logged; those with a status from 400 on always are. 0: none is."""
     detailed_errors: bool = False
     """Clients read why a request failed behind the gateway: addresses, Services, faults of plugins."""
     max_connections: int | None = None

@@ -49,6 +49,7 @@ class RoutePolicies:
         "fault",
         "guard",
         "idle_s",
+        "log_share",
         "max_body",
         "request_s",
         "request_trailers",
@@ -76,6 +77,8 @@ class RoutePolicies:
         """Read the whole body before an endpoint is chosen."""
         self.buffer_response = 0
         """Bytes of an answer that are kept for a client slower than its upstream."""
+        self.log_share: float | None = None
+        """Of the requests that went well, how many are logged; None: the proxy's own share."""
         self.trace_share: float | None = None
         """Of the requests that begin a trace of their own; None: the gateway's own share."""
         self.trace_heeds_parent = True

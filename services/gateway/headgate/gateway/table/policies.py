@@ -33,6 +33,7 @@ def compile_policies(
         timeouts.request_s is not None,
         timeouts.idle_s is not None,
         share is not None,
+        route.access_log_share is not None,
         not route.backends,
         route.stickiness is not None,
         guard is not None,
@@ -52,6 +53,7 @@ def compile_policies(
     policies.request_trailers = route.request_trailers
     policies.request_s = timeouts.request_s
     policies.trace_share = share
+    policies.log_share = route.access_log_share
     if traced is not None:
         policies.trace_heeds_parent = heeds_parent(traced)
         policies.trace_attributes = traced.additional_attributes
@@ -74,6 +76,7 @@ _FIELDS = (
     "chain",
     "fault",
     "idle_s",
+    "log_share",
     "max_body",
     "request_s",
     "request_trailers",

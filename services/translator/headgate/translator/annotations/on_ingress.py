@@ -199,6 +199,15 @@ _POLICIES = (
         example="true",
     ),
     Annotation(
+        name="access-log",
+        sets="access_log_share",
+        read=values.log_share,
+        value="`on`, `off`, or a share such as `10%`",
+        default=_GATEWAYS_OWN,
+        does="Which requests the access log has: all, none, or a share of those that went well and all others.",
+        example="10%",
+    ),
+    Annotation(
         name="plugins",
         sets="plugins",
         read=values.plugins,

@@ -85,6 +85,19 @@ def boolean(text: str) -> bool:
     return text == "true"
 
 
+def log_share(text: str) -> float:
+    """Read `on`, `off` or a percentage as a share."""
+    if text in ("on", "off"):
+        return float(text == "on")
+    try:
+        share = float(text.removesuffix("%")) / 100 if text.endswith("%") else -1.0
+    except ValueError:
+        share = -1.0
+    if not 0 < share <= 1:
+        raise ValueError("must be on, off, or a share above 0 such as 10%")
+    return share
+
+
 def one_of(choices: Mapping[str, T]) -> Callable[[str], T]:
     """Return the reader of one word among several."""
 
