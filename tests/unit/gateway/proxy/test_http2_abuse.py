@@ -213,13 +213,14 @@ async def test_a_neighbour_is_served_between_the_frames_of_a_flood() -> None:
         assert (await client.fetch(request())).status == 200, "and the connection goes on behind them"
 
 
-async def test_a_connection_that_closes_while_frames_wait_reads_none_of_them() -> None:
+@pytest.mark.parametrize("way", ["close", "abort"])
+async def test_a_connection_that_closes_while_frames_wait_reads_none_of_them(way: str) -> None:
     async with proxied() as proxy, http2_client(proxy.port) as client:
         await client.fetch(request())
         (flooded,) = proxy.server._context.connections
         assert isinstance(flooded, Http2Connection)
         flooded.data_received(frames.PingFrame(0, opaque_data=b"12345678").serialize() * 500)
         taken = flooded._control._left
-        flooded.close()
+        (flooded.close if way == "close" else flooded.transport.abort)()
         await until(lambda: not proxy.server.connections)
         assert flooded._control._left == taken

@@ -98,9 +98,11 @@ class Link(Session):
     def _take_turn(self) -> None:
         """Go on reading."""
         self._waits_for_turn = False
+        if self.closed or self.transport.is_closing():
+            return
         self.begin_turn()
         self.data_received(b"")
-        if not self._waits_for_turn and not self.closed:
+        if not (self._waits_for_turn or self.closed or self.transport.is_closing()):
             self.transport.resume_reading()
 
     def eof_received(self) -> bool:
