@@ -231,9 +231,10 @@ TLS_FIELDS: Final = (
     FieldVerdict(
         fields=("client.caSecret",),
         likeness=Likeness.BETTER,
-        note="`ca.crt`, `cert` or `tls.crt`; if it is absent nobody is let in. Requests over plain HTTP for these "
-        "hosts are refused too. What a wildcard asks holds for all hosts of ApisixRoutes below it that have no "
-        "ApisixTls of their own",
+        note="`ca.crt`, `cert` or `tls.crt`; if it is absent nobody is let in. It counts at hosts that its namespace "
+        "[owns](hosts.md). Requests over plain HTTP for these hosts are refused too. What a wildcard asks holds for "
+        "all hosts of ApisixRoutes of its namespace, and younger ones of others, below it that have no ApisixTls of "
+        "their own",
     ),
     FieldVerdict(fields=("client.depth",), likeness=Likeness.SAME, note="1 by default"),
     FieldVerdict(fields=("client.skip_mtls_uri_regex",), likeness=Likeness.SAME, note="from the path's beginning"),
