@@ -345,7 +345,7 @@ async def test_a_watcher_that_says_it_is_of_another_cluster_waits_and_says_why(
         assert watcher.returncode is None
     refused = [line for line in log.read_text().splitlines() if "NATS does not permit this to our user" in line]
     assert "user=watcher-paris" in refused[0]
-    assert "headgate.delta.london" in refused[0]
+    assert any("headgate.delta.london" in line for line in refused)
 
 
 async def test_a_translator_answers_a_watcher_with_the_rights_of_both(
