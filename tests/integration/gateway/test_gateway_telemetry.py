@@ -39,6 +39,7 @@ class Collector:
             for metric in (metric for scope in resource.scope_metrics for metric in scope.metrics):
                 points = metric.sum.data_points or metric.gauge.data_points
                 self.metrics[metric.name] = sum(point.as_int + point.as_double for point in points)
+                self.metrics[metric.name] += sum(point.count for point in metric.histogram.data_points)
         return web.Response()
 
 
@@ -77,7 +78,7 @@ async def test_a_gateway_pushes_its_metrics_and_spans(
         await until(lambda: collector.metrics.get("headgate_requests") == 1)
         await until(lambda: {"GET foo.com|prefix /", "GET"} <= collector.spans)
         assert collector.metrics["headgate_endpoint_requests"] == 1
-        assert collector.metrics["headgate_request_seconds_count"] == 1
+        assert collector.metrics["headgate_request_duration_seconds"] == 1
         assert await gateway.stop() == 0
     await bus.close()
     await broker.stop()

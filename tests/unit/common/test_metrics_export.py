@@ -5,12 +5,23 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult, MetricsData
+from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
+from opentelemetry.sdk.metrics.export import Histogram as HistogramData
+from opentelemetry.sdk.metrics.export import (
+    HistogramDataPoint,
+    MetricExporter,
+    MetricExportResult,
+    MetricsData,
+    ResourceMetrics,
+    ScopeMetrics,
+)
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 
 from headgate.common.errors import SettingsError
-from headgate.common.metrics_export import start_metrics_export
+from headgate.common.metrics_export import RegistryReader, start_metrics_export
 
 Points = dict[str, dict[frozenset[tuple[str, object]], float]]
 
@@ -21,15 +32,20 @@ class KeptMetrics(MetricExporter):
     def __init__(self) -> None:
         super().__init__()
         self.points: Points = {}
+        self.histograms: dict[str, list[HistogramDataPoint]] = {}
+        self.units: dict[str, str | None] = {}
         self.resource: dict[str, object] = {}
 
     def export(self, metrics_data: MetricsData, timeout_millis: float = 0, **kwargs: object) -> MetricExportResult:
         for resource in metrics_data.resource_metrics:
             self.resource = dict(resource.resource.attributes)
             for metric in (metric for scope in resource.scope_metrics for metric in scope.metrics):
-                self.points[metric.name] = {
-                    frozenset((point.attributes or {}).items()): point.value for point in metric.data.data_points
-                }
+                self.units[metric.name] = metric.unit
+                points = metric.data.data_points
+                if isinstance(metric.data, HistogramData):
+                    self.histograms[metric.name] = list(points)
+                else:
+                    self.points[metric.name] = {frozenset((one.attributes or {}).items()): one.value for one in points}
         return MetricExportResult.SUCCESS
 
     def force_flush(self, timeout_millis: float = 0) -> bool:
@@ -58,12 +74,29 @@ def test_counters_and_gauges_keep_names_labels_and_values() -> None:
     assert points["level"] == {labels(): 1.5}
 
 
-def test_a_histogram_becomes_three_counters() -> None:
+def test_a_histogram_stays_one_with_its_bounds() -> None:
     registry = CollectorRegistry()
-    Histogram("took", "Seconds", registry=registry, buckets=(1, 2)).observe(1.5)
-    points = exported(registry).points
-    assert points["took_bucket"] == {labels(le="1.0"): 0, labels(le="2.0"): 1, labels(le="+Inf"): 1}
-    assert (points["took_count"], points["took_sum"]) == ({labels(): 1}, {labels(): 1.5})
+    took = Histogram("took_seconds", "Seconds", ["kind"], registry=registry, buckets=(1, 2))
+    for kind, seconds in (("a", 0.5), ("a", 1.5), ("a", 9.0), ("b", 1.0)):
+        took.labels(kind).observe(seconds)
+    found = exported(registry)
+    points = {point.attributes["kind"]: point for point in found.histograms["took_seconds"]}
+    assert points["a"].bucket_counts == [1, 1, 1]
+    assert (points["a"].explicit_bounds, points["a"].count, points["a"].sum) == ([1.0, 2.0], 3, 11.0)
+    assert points["b"].bucket_counts == [1, 0, 0]
+    assert found.units == {"took_seconds": "s"}
+
+
+def test_histograms_pass_through_the_encoder_of_otlp() -> None:
+    registry = CollectorRegistry()
+    Histogram("took_seconds", "Seconds", registry=registry, buckets=(1, 2)).observe(1.5)
+    (metric,) = RegistryReader(registry).read()
+    resource = ResourceMetrics(Resource({}), [ScopeMetrics(InstrumentationScope("x"), [metric], "")], "")
+    (point,) = (
+        encode_metrics(MetricsData([resource])).resource_metrics[0].scope_metrics[0].metrics[0].histogram.data_points
+    )
+    assert (list(point.bucket_counts), list(point.explicit_bounds)) == ([0, 1, 0], [1.0, 2.0])
+    assert not point.HasField("min")
 
 
 def test_what_is_not_known_yet_is_not_exported() -> None:
@@ -72,7 +105,7 @@ def test_what_is_not_known_yet_is_not_exported() -> None:
     assert "age" not in exported(registry).points
 
 
-def test_more_series_than_the_sdk_allows_by_itself_are_exported_apart() -> None:
+def test_thousands_of_series_are_exported_apart() -> None:
     registry = CollectorRegistry()
     counter = Counter("done", "Work done", ["route"], registry=registry)
     for number in range(3000):
@@ -86,6 +119,17 @@ def test_the_process_is_named() -> None:
     resource = exported(registry).resource
     assert resource["service.name"] == "demo"
     assert "/" in str(resource["service.instance.id"])
+
+
+def test_the_standard_variables_name_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "edge")
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test,service.instance.id=one")
+    registry = CollectorRegistry()
+    Gauge("level", "Level", registry=registry).set(1)
+    resource = exported(registry).resource
+    assert (resource["service.name"], resource["service.instance.id"]) == ("edge", "one")
+    assert resource["deployment.environment"] == "test"
+    assert resource["service.version"]
 
 
 def test_a_collector_that_is_changed_while_it_is_read_is_read_again() -> None:

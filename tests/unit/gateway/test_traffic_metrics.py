@@ -52,10 +52,10 @@ def test_latency_buckets_are_cumulative() -> None:
     for bucket in (0, 2, 16):
         traffic.count(200, bucket, 1.5, 0, 0)
     text = scrape(RouteFamilies(stats))
-    assert 'headgate_request_seconds_bucket{le="0.0005",route="h|r",upstream="up"} 1.0' in text
-    assert 'headgate_request_seconds_bucket{le="60.0",route="h|r",upstream="up"} 2.0' in text
-    assert 'headgate_request_seconds_bucket{le="+Inf",route="h|r",upstream="up"} 3.0' in text
-    assert 'headgate_request_seconds_sum{route="h|r",upstream="up"} 4.5' in text
+    assert 'headgate_request_duration_seconds_bucket{le="0.0005",route="h|r",upstream="up"} 1.0' in text
+    assert 'headgate_request_duration_seconds_bucket{le="60.0",route="h|r",upstream="up"} 2.0' in text
+    assert 'headgate_request_duration_seconds_bucket{le="+Inf",route="h|r",upstream="up"} 3.0' in text
+    assert 'headgate_request_duration_seconds_sum{route="h|r",upstream="up"} 4.5' in text
 
 
 def test_what_nothing_was_asked_of_is_absent() -> None:
@@ -81,7 +81,7 @@ def test_failures_and_retries_are_shown_with_their_route() -> None:
     assert 'headgate_client_errors_total{kind="http2 abuse"} 1.0' in text
 
 
-def test_an_endpoint_is_shown_with_the_upstreams_that_name_it() -> None:
+def test_an_endpoint_is_counted_once_with_the_upstreams_that_name_it() -> None:
     pools = PoolRegistry()
     directory = EndpointDirectory(pools)
     one = compile_upstream(upstream("one", endpoint(1)), directory, 0)
@@ -90,11 +90,12 @@ def test_an_endpoint_is_shown_with_the_upstreams_that_name_it() -> None:
     pool.traffic.count(200, 0, 0.0, 0, 7)
     pool.in_flight = 3
     text = scrape(EndpointFamilies(pools, directory))
+    labels = f'endpoint="{pool.label}"'
+    assert text.count(f'headgate_endpoint_requests_total{{code="200",{labels}}} 1.0') == 1
+    assert f"headgate_endpoint_connections{{{labels}}} 3.0" in text
+    assert f"headgate_endpoint_answer_bytes_total{{{labels}}} 7.0" in text
     for name in (one.key, two.key):
-        labels = f'endpoint="{pool.label}",upstream="{name}"'
-        assert f'headgate_endpoint_requests_total{{code="200",{labels}}} 1.0' in text
-        assert f"headgate_endpoint_connections{{{labels}}} 3.0" in text
-        assert f"headgate_endpoint_answer_bytes_total{{{labels}}} 7.0" in text
+        assert f'headgate_endpoint_upstream{{{labels},upstream="{name}"}} 1.0' in text
 
 
 def test_endpoints_that_no_upstream_names_are_not_shown() -> None:
@@ -111,6 +112,7 @@ def test_endpoints_shown_are_bounded() -> None:
         slot.open_pool()
     text = scrape(EndpointFamilies(pools, directory, max_endpoints=2))
     assert text.count("headgate_endpoint_connects_total{") == 2
+    assert "headgate_endpoints_folded 3.0" in text
 
 
 def test_routes_that_left_the_table_are_found() -> None:

@@ -2,9 +2,13 @@
 
 import asyncio
 import logging
+import platform
 import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from importlib.metadata import version
+
+from prometheus_client import Gauge
 
 from headgate.common.admin import AdminSite, Health
 from headgate.common.errors import HeadgateError, SettingsError
@@ -29,6 +33,8 @@ class ServiceContext:
     health: Health
     grace_s: float
 
+
+BUILD_INFO = Gauge("headgate_build_info", "1, with the release that runs", ["service", "version", "python"])
 
 Main = Callable[[ServiceContext], Awaitable[None]]
 
@@ -58,6 +64,7 @@ def run_service(
     """
     configure_logging(name, settings.log_level, settings.log_format)
     configure_telemetry(name, settings.otlp_endpoint)
+    BUILD_INFO.labels(name, version("headgate-common"), platform.python_version()).set(1)
     end_export: Callable[[], None] | None = None
     try:
         end_export = _export_metrics(name, settings.otlp_endpoint)

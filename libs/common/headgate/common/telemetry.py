@@ -7,12 +7,15 @@ recorded and exported over HTTP from a thread of the SDK's own.
 Ask for `tracer(name)` where a span is begun, not at import: `configure_telemetry` may come later.
 """
 
+import os
+import socket
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
+from importlib.metadata import version
 
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased
@@ -23,9 +26,23 @@ TRACEPARENT = "traceparent"
 _PROPAGATOR = TraceContextTextMapPropagator()
 
 
+def resource_of(service: str) -> Resource:
+    """Return what tells this process's spans and metrics from others'.
+
+    `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` go before what is said here.
+    """
+    ours = {
+        "service.name": service,
+        "service.namespace": "headgate",
+        "service.version": version("headgate-common"),
+        "service.instance.id": f"{socket.gethostname()}/{os.getpid()}",
+    }
+    return Resource(ours).merge(OTELResourceDetector().detect())
+
+
 def _provider_for(service: str, processor: SpanProcessor | None) -> TracerProvider:
     provider = TracerProvider(
-        resource=Resource({"service.name": service, "service.namespace": "headgate"}),
+        resource=resource_of(service),
         sampler=ParentBased(ALWAYS_ON if processor else ALWAYS_OFF),
         shutdown_on_exit=False,
     )

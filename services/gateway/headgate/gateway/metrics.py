@@ -44,7 +44,7 @@ class TableMetrics:
         self.refusals = Counter("headgate_table_refusals", "Snapshots that could not be applied", registry=registry)
         self.swaps = Counter("headgate_table_swaps", "Snapshots that were applied", registry=registry)
         self.apply_s = Histogram(
-            "headgate_table_apply_seconds",
+            "headgate_table_apply_duration_seconds",
             "Time from a pointer to the swap: fetching, decoding, compiling",
             registry=registry,
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),

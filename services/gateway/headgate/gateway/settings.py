@@ -109,8 +109,8 @@ class GatewaySettings(StoreSettings):
     max_metric_series: int = Field(
         default=MAX_SERIES,
         ge=0,
-        description="Routes, each with its upstream, and endpoints that metrics are kept of apart; 2000 by default, "
-        "which is a page of some 10 MB.",
+        description="Routes, each with its upstream, and endpoints that metrics show apart: the busiest and slowest; "
+        "2000 by default, which is a page of some 10 MB.",
     )
     drain_delay_s: float = Field(
         default=0.0,

@@ -4,8 +4,9 @@ Thousands of routes make tens of thousands of samples. They are made one by one 
 traffic run in between, rather than all at once.
 """
 
+import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import groupby, islice
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -14,7 +15,7 @@ from prometheus_client.samples import Sample
 
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.proxy.pool import EndpointPool, PoolRegistry
-from headgate.gateway.proxy.stats import LATENCY_BOUNDS_S, MAX_SERIES, ProxyStats, Traffic
+from headgate.gateway.proxy.stats import LATENCY_BOUNDS_S, MAX_SERIES, OTHER_ROUTES, ProxyStats, Traffic
 
 if TYPE_CHECKING:
     from headgate.gateway.table.compile import CompiledHost
@@ -59,7 +60,7 @@ class _TrafficFamilies:
         yield self._counter("requests", f"Requests {of}, by status code; 0 are those without an answer", self._requests)
         yield _family(
             "histogram",
-            f"{self._prefix}request_seconds",
+            f"{self._prefix}request_duration_seconds",
             f"From the head of a request to the last byte of its answer, for requests {of}",
             self._seconds,
         )
@@ -107,6 +108,9 @@ class RouteFamilies:
         stats = self._stats
         yield GaugeMetricFamily("headgate_connections", "Client connections that are open", stats.open_connections)
         yield CounterMetricFamily("headgate_connections_accepted", "Client connections accepted", stats.connections)
+        yield GaugeMetricFamily(
+            "headgate_routes_folded", f"Pairs of route and upstream that are shown as {OTHER_ROUTES}", stats.folded
+        )
         rows: Rows = [
             ({"route": traffic.route, "upstream": traffic.upstream}, traffic)
             for traffic in stats.series()
@@ -134,13 +138,13 @@ class RouteFamilies:
 class EndpointFamilies:
     """The families of what is counted by endpoint, with the upstreams that name it.
 
-    An endpoint that several upstreams name is shown under each, always with the numbers of all: they share its
-    connections. Endpoints without a request so far are absent, and so are those that left the table.
+    An endpoint that several upstreams name is counted once, as they share its connections; `headgate_endpoint_upstream`
+    says which they are. Endpoints without a request so far are absent, and so are those that left the table.
 
     Args:
         pools: of the proxy.
         directory: says which upstreams name an endpoint.
-        max_endpoints: shown; of further ones nothing is said.
+        max_endpoints: shown, those with the most requests.
     """
 
     def __init__(self, pools: PoolRegistry, directory: EndpointDirectory, max_endpoints: int = MAX_SERIES) -> None:
@@ -150,14 +154,29 @@ class EndpointFamilies:
 
     def collect(self) -> Iterable[Metric]:
         """Return the families."""
-        shown = list(islice(self._shown(), self._max_endpoints))
-        rows: Rows = [(labels, pool.traffic) for labels, pool in shown]
+        found = self._found()
+        most = heapq.nlargest(self._max_endpoints, found.values(), key=lambda each: sum(each.traffic.buckets))
+        hidden = len(found) - len(most)
+        yield GaugeMetricFamily("headgate_endpoints_folded", "Endpoints not shown: others have more requests", hidden)
+        upstreams = GaugeMetricFamily(
+            "headgate_endpoint_upstream", "1 for each upstream that names an endpoint", labels=["endpoint", "upstream"]
+        )
+        for each in most:
+            for upstream in sorted(each.upstreams):
+                upstreams.add_metric([each.label, upstream], 1)
+        yield upstreams
+        rows: Rows = [({"endpoint": each.label}, each.traffic) for each in most]
         yield from _TrafficFamilies(rows, "endpoint_", "that an endpoint answered", "errors").families()
 
         def numbers(kind: str, name: str, text: str, value: Callable[[EndpointPool], int]) -> Metric:
             suffix = "_total" if kind == "counter" else ""
             return _family(
-                kind, name, text, lambda full: (Sample(full + suffix, labels, value(pool)) for labels, pool in shown)
+                kind,
+                name,
+                text,
+                lambda full: (
+                    Sample(full + suffix, {"endpoint": each.label}, sum(map(value, each.pools))) for each in most
+                ),
             )
 
         yield numbers("gauge", "headgate_endpoint_connections", "Open connections", lambda pool: pool.connection_count)
@@ -165,14 +184,34 @@ class EndpointFamilies:
         yield numbers("counter", "headgate_endpoint_connects", "Connections begun", lambda pool: pool.connects)
         yield numbers("gauge", "headgate_endpoint_requests_active", "Requests under way", lambda pool: pool.in_flight)
 
-    def _shown(self) -> Iterator[tuple[Labels, EndpointPool]]:
-        """Yield each pair of upstream and endpoint once, though there may be two ways to connect to it."""
-        seen: set[tuple[str, str]] = set()
+    def _found(self) -> dict[str, "_Endpoint"]:
+        """Return all endpoints that some upstream names, by label."""
+        found: dict[str, _Endpoint] = {}
         for key, pool in self._pools.pools():
-            for upstream in self._directory.upstreams(key):
-                if (upstream, pool.label) not in seen:
-                    seen.add((upstream, pool.label))
-                    yield {"upstream": upstream, "endpoint": pool.label}, pool
+            if upstreams := self._directory.upstreams(key):
+                endpoint = found.setdefault(pool.label, _Endpoint(pool.label))
+                endpoint.pools.append(pool)
+                endpoint.upstreams.update(upstreams)
+        return found
+
+
+class _Endpoint:
+    """An address and port, with the ways to connect to it: in plain text, over TLS, …"""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.pools: list[EndpointPool] = []
+        self.upstreams: set[str] = set()
+
+    @property
+    def traffic(self) -> Traffic:
+        """What was counted of it."""
+        if len(self.pools) == 1:
+            return self.pools[0].traffic
+        total = Traffic()
+        for pool in self.pools:
+            total.add(pool.traffic)
+        return total
 
 
 def gone_routes(counted: Iterable[str], hosts: "Mapping[bytes, CompiledHost]") -> Iterator[list[str]]:

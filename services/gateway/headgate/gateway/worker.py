@@ -71,6 +71,8 @@ from headgate.gateway.workers import reserve_port
 _log = logging.getLogger(__name__)
 
 RETIRE_S = 5.0
+REVIEW_S = 60.0
+"""Between two reviews of which routes metrics show by themselves; as often as most collectors ask."""
 """Between two looks for pools of endpoints that are gone; their connections are idle by then."""
 DROPS_AT_ONCE = 500
 """Pools dropped between two turns of the event loop."""
@@ -212,6 +214,7 @@ class Worker:
                 self._serve_until(context.stopping),
                 endure("following the store", lambda: self._follow(open_stores)),
                 endure("retiring pools", self._retire_pools),
+                endure("reviewing series", self._review_series),
                 *([endure("reloading the fallback certificate", self._fallback.run)] if self._fallback else []),
                 *([endure("writing the last good table", self._last_good.run)] if self._role.writes_last_good else []),
             )
@@ -356,6 +359,14 @@ class Worker:
                 for gone in gone_routes([route for route, _ in self._stats.routes], table.hosts):
                     self._stats.forget(gone)
                     await asyncio.sleep(0)
+
+    async def _review_series(self) -> None:
+        """Have metrics show the routes that matter most now."""
+        while True:
+            await asyncio.sleep(REVIEW_S)
+            # What is counted of a rollout must not fall.
+            for _ in self._stats.review() if not self._rollout.is_counting else ():
+                await asyncio.sleep(0)
 
     def _present_certificates(self, arrived: Sequence[OpenedCertificate], gone: Collection[str]) -> None:
         entries = [

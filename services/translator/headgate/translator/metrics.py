@@ -5,15 +5,17 @@ from prometheus_client import Counter, Gauge, Histogram
 _FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 TRANSLATE_SECONDS = Histogram(
-    "headgate_translator_translate_seconds", "From changes taken in to an up-to-date image.", buckets=_FAST
+    "headgate_translator_translate_duration_seconds", "From changes taken in to an up-to-date image.", buckets=_FAST
 )
-COMMIT_SECONDS = Histogram("headgate_translator_commit_seconds", "Writing one revision to the store.", buckets=_FAST)
+COMMIT_SECONDS = Histogram(
+    "headgate_translator_commit_duration_seconds", "Writing one revision to the store.", buckets=_FAST
+)
 NODES_RUN = Counter("headgate_translator_nodes_run", "Derived values computed.")
 ENTRIES_CHANGED = Counter("headgate_translator_entries_changed", "Table entries put or discarded.")
 REVISIONS = Counter("headgate_translator_revisions", "Revisions committed by this process.")
 CONFLICTS = Counter("headgate_translator_conflicts", "Commits that lost against another writer.")
 ADMISSION_SECONDS = Histogram(
-    "headgate_translator_admission_seconds", "Judging one proposed object.", ["outcome"], buckets=_FAST
+    "headgate_translator_admission_duration_seconds", "Judging one proposed object.", ["outcome"], buckets=_FAST
 )
 STORE_FAILURES = Counter("headgate_translator_store_failures", "Commits that failed and are tried again.")
 OLDEST_UNCOMMITTED = Gauge(

@@ -5,7 +5,7 @@ from prometheus_client import Counter, Gauge, Histogram
 MANIFEST_PROBLEMS = Gauge("headgate_manifest_problems", "Faults in manifest files at present")
 DELTAS_PUBLISHED = Counter("headgate_watcher_deltas_published", "Deltas put into the log", ["kind", "operation"])
 PUBLISH_SECONDS = Histogram(
-    "headgate_watcher_publish_seconds",
+    "headgate_watcher_publish_duration_seconds",
     "From the sight of a change to its place in the log",
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30),
 )

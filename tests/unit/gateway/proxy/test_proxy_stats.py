@@ -86,11 +86,79 @@ class Named:
         self.traffic = None
 
 
-def test_routes_counted_apart_are_bounded() -> None:
+def asked(stats: ProxyStats, route: str, times: int, seconds: float = 0.001) -> None:
+    for _ in range(times):
+        stats.of_route(Named(route), "").count(200, 0, seconds, 0, 0)
+
+
+def shown(stats: ProxyStats) -> dict[str, int]:
+    """Requests of each route that is shown, and of the others together."""
+    return {traffic.route: traffic.ok for traffic in stats.series() if traffic.ok}
+
+
+def reviewed(stats: ProxyStats) -> dict[str, int]:
+    for _ in stats.review():
+        pass
+    return shown(stats)
+
+
+def test_routes_shown_apart_are_bounded_and_the_others_are_counted() -> None:
     stats = ProxyStats(max_series=2)
-    counted = {id(stats.of_route(Named(f"h|{n}"), "")) for n in range(5)}
-    assert len(counted) == 3
-    assert [traffic.route for traffic in stats.series()] == ["", "other", "h|0", "h|1"]
+    for number in range(5):
+        asked(stats, f"h|{number}", 1)
+    assert shown(stats) == {"h|0": 1, "h|1": 1, "other": 3}
+    assert stats.folded == 3
+
+
+def test_the_busiest_routes_are_shown_whenever_they_began() -> None:
+    stats = ProxyStats(max_series=2)
+    for number in range(4):
+        asked(stats, f"h|{number}", 10)
+    asked(stats, "h|3", 90)
+    reviewed(stats)
+    asked(stats, "h|3", 5)
+    assert shown(stats) == {"h|1": 10, "h|3": 5, "other": 110}
+
+
+def test_a_slow_route_is_shown_however_few_its_requests() -> None:
+    stats = ProxyStats(max_series=2)
+    asked(stats, "h|busy", 1000)
+    asked(stats, "h|idle", 1)
+    asked(stats, "h|slow", 1, seconds=30.0)
+    reviewed(stats)
+    asked(stats, "h|slow", 1, seconds=30.0)
+    assert shown(stats).keys() == {"h|busy", "h|slow", "other"}
+
+
+def test_what_is_counted_of_others_never_falls() -> None:
+    stats = ProxyStats(max_series=1)
+    counts = []
+    for number in range(6):
+        asked(stats, f"h|{number}", 10 * number + 1)
+        counts.append(reviewed(stats).get("other", 0))
+    assert counts == sorted(counts)
+    assert stats.folded == len(stats.routes) - 1
+
+
+def test_errors_and_retries_of_a_folded_route_are_those_of_the_others() -> None:
+    stats = ProxyStats(max_series=0)
+    traffic = stats.of_route(Named("h|r"), "")
+    traffic.count_error("connect")
+    traffic.count_retry()
+    (other,) = [one for one in stats.series() if one.route == "other"]
+    assert (other.errors, other.retries) == ({"connect": 1}, 1)
+
+
+def test_a_watched_host_is_shown_and_stays_so() -> None:
+    stats = ProxyStats(max_series=1)
+    asked(stats, "a|r", 1)
+    asked(stats, "b|r", 1)
+    stats.watch(["b"])
+    asked(stats, "a|r", 100)
+    asked(stats, "c|r", 100)
+    assert "b|r" in {traffic.route for traffic in stats.series()}
+    reviewed(stats)
+    assert "b|r" in {traffic.route for traffic in stats.series()}
 
 
 def test_the_upstreams_of_a_split_are_counted_apart() -> None:

@@ -98,10 +98,10 @@ class Books:
     def retrying(self) -> None:
         """Note that the request is sent again, and the answer that is not passed on, if there was one."""
         self._context.stats.retries += 1
-        self._traffic().retries += 1
+        self._traffic().count_retry()
         pool = self._exchange.attempts.pool
         if pool is not None:
-            pool.traffic.retries += 1
+            pool.traffic.count_retry()
             if self._status:
                 pool.traffic.count_status(self._status)
         if self._trace is not None:

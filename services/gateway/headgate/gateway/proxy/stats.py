@@ -6,7 +6,7 @@ loop only; other threads may read.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ LATENCY_BOUNDS_S: Final[tuple[float, ...]] = (
 MAX_SERIES: Final = 2000
 """Pairs of route and upstream that are counted apart; each has some 25 time series."""
 OTHER_ROUTES: Final = "other"
+_REVIEWED_AT_ONCE: Final = 200
+_WORTH_A_CHANGE: Final = 1.5
+"""How much more a route has to weigh than one that is shown, so that two equal ones do not take turns."""
 
 
 def latency_bucket(seconds: float) -> int:
@@ -67,6 +70,23 @@ class Traffic:
         """Count a failed attempt: `connect`, `closed`, `invalid` or `timeout`."""
         self.errors[kind] = self.errors.get(kind, 0) + 1
 
+    def count_retry(self) -> None:
+        """Count a request that is sent once more."""
+        self.retries += 1
+
+    def add(self, other: "Traffic") -> None:
+        """Add what was counted elsewhere."""
+        self.ok += other.ok
+        self.retries += other.retries
+        self.received += other.received
+        self.sent += other.sent
+        self.seconds += other.seconds
+        for status, count in list(other.statuses.items()):
+            self.statuses[status] = self.statuses.get(status, 0) + count
+        for kind, count in list(other.errors.items()):
+            self.errors[kind] = self.errors.get(kind, 0) + count
+        self.buckets = [one + more for one, more in zip(self.buckets, other.buckets, strict=True)]
+
     def by_status(self) -> dict[int, int]:
         """Return all answers by status."""
         counts = dict(self.statuses)
@@ -98,19 +118,59 @@ class Tally:
 class RouteTraffic(Traffic):
     """What is counted of a route's requests to one upstream; the upstream is empty while none was chosen."""
 
-    __slots__ = ("route", "upstream")
+    __slots__ = ("_recent_requests", "_recent_seconds", "others", "route", "upstream")
 
-    def __init__(self, route: str, upstream: str) -> None:
+    def __init__(self, route: str, upstream: str, others: "RouteTraffic | None" = None) -> None:
         super().__init__()
         self.route = route
         self.upstream = upstream
+        self.others = others
+        """Where its requests are shown, together with those of others; None: by themselves."""
+        self._recent_requests = 0
+        self._recent_seconds = 0.0
+
+    def count(self, status: int, bucket: int, seconds: float, received: int, sent: int) -> None:
+        """Count one request that is over."""
+        super().count(status, bucket, seconds, received, sent)
+        if self.others is not None:
+            self.others.count(status, bucket, seconds, received, sent)
+
+    def count_error(self, kind: str) -> None:
+        """Count a failed attempt."""
+        super().count_error(kind)
+        if self.others is not None:
+            self.others.count_error(kind)
+
+    def count_retry(self) -> None:
+        """Count a request that is sent once more."""
+        super().count_retry()
+        if self.others is not None:
+            self.others.count_retry()
+
+    def take_recent(self) -> tuple[int, float]:
+        """Return the requests, and the seconds that they took, since this was asked last."""
+        requests, seconds = sum(self.buckets), self.seconds
+        recent = requests - self._recent_requests, seconds - self._recent_seconds
+        self._recent_requests, self._recent_seconds = requests, seconds
+        return recent
+
+    def show_with(self, others: "RouteTraffic | None") -> None:
+        """Show further requests together with others, or by themselves from zero: the others have what was before."""
+        self.others = others
+        if others is None:
+            self.ok = self.retries = self.received = self.sent = 0
+            self.seconds = 0.0
+            self.statuses, self.errors = {}, {}
+            self.buckets = [0] * (len(LATENCY_BOUNDS_S) + 1)
+            self._recent_requests, self._recent_seconds = 0, 0.0
 
 
 class ProxyStats:
     """Counters of one proxy.
 
     Args:
-        max_series: pairs of route and upstream that are counted apart; further ones are counted together, as `other`.
+        max_series: pairs of route and upstream that are shown apart: those with the most requests and the most time
+            spent. The others are shown together, as `other`.
     """
 
     def __init__(self, max_series: int = MAX_SERIES) -> None:
@@ -121,7 +181,9 @@ class ProxyStats:
         """Requests finished since the start."""
         self.retries = 0
         self.routes: dict[tuple[str, str], RouteTraffic] = {}
-        """By route and upstream."""
+        """By route and upstream, those included that are shown together."""
+        self.folded = 0
+        """How many of them are shown together."""
         self.unrouted = RouteTraffic("", "")
         """Requests that no route took."""
         self.unrouted_apart: dict[bytes, RouteTraffic] = {}
@@ -151,7 +213,7 @@ class ProxyStats:
             label = route.upstream_label
             traffic = self._find(route.name, "" if "," in label else label)
             route.traffic = traffic
-        if upstream and upstream != traffic.upstream and traffic is not self._other:
+        if upstream and upstream != traffic.upstream:
             return self._find(traffic.route, upstream)
         return traffic
 
@@ -159,14 +221,38 @@ class ProxyStats:
         key = (route, upstream)
         traffic = self.routes.get(key)
         if traffic is None:
-            if len(self.routes) >= self._max_series and route.partition("|")[0] not in self._watched:
-                return self._other
-            traffic = self.routes[key] = RouteTraffic(route, upstream)
+            is_full = len(self.routes) - self.folded >= self._max_series
+            is_folded = is_full and not self._is_watched(route)
+            self.folded += is_folded
+            traffic = self.routes[key] = RouteTraffic(route, upstream, self._other if is_folded else None)
         return traffic
 
+    def _is_watched(self, route: str) -> bool:
+        return route.partition("|")[0] in self._watched
+
     def series(self) -> list[RouteTraffic]:
-        """Return all that is counted by route and upstream."""
-        return [self.unrouted, self._other, *self.routes.values()]
+        """Return all that is shown by route and upstream."""
+        return [self.unrouted, self._other, *(traffic for traffic in self.routes.values() if traffic.others is None)]
+
+    def review(self) -> Iterator[None]:
+        """Show those routes apart that were asked most, or took most time, since the last review; in short steps."""
+        recent: list[tuple[RouteTraffic, int, float]] = []
+        for number, traffic in enumerate(list(self.routes.values()) if self.folded else []):
+            requests, seconds = traffic.take_recent()
+            recent.append((traffic, requests, seconds))
+            if number % _REVIEWED_AT_ONCE == 0:
+                yield
+        all_requests = sum([requests for _, requests, _ in recent]) or 1
+        all_seconds = sum([seconds for _, _, seconds in recent]) or 1.0
+        weighed = [(requests / all_requests + seconds / all_seconds, traffic) for traffic, requests, seconds in recent]
+        weighed.sort(key=lambda each: each[0])
+        shown = [each for each in weighed if each[1].others is None and not self._is_watched(each[1].route)]
+        folded = [each for each in reversed(weighed) if each[1].others is not None]
+        for (low, least), (high, most) in zip(shown, folded, strict=False):
+            if high <= low * _WORTH_A_CHANGE:
+                break
+            least.show_with(self._other)
+            most.show_with(None)
 
     def unrouted_of(self, host: bytes) -> RouteTraffic:
         """Find where requests for a host are counted that no route took."""
@@ -176,6 +262,10 @@ class ProxyStats:
         """Count the requests for these hosts apart from those for others, however many routes there are."""
         self._watched = frozenset(hosts)
         self.unrouted_apart = {host.encode(): self._find(f"{host}|", "") for host in hosts}
+        for traffic in self.routes.values():
+            if traffic.others is not None and self._is_watched(traffic.route):
+                traffic.show_with(None)
+                self.folded -= 1
 
     def tally(self, hosts: Collection[str], upstreams: Collection[str]) -> tuple[Tally, Tally]:
         """Sum up the requests for these hosts and upstreams, and all requests."""
@@ -191,7 +281,7 @@ class ProxyStats:
     def forget(self, routes: Collection[str]) -> None:
         """Drop what is counted of routes that are gone."""
         for key in [key for key in self.routes if key[0] in routes]:
-            del self.routes[key]
+            self.folded -= self.routes.pop(key).others is not None
 
     def refused(self, status: int, routed: bool) -> None:
         """Count one answer of our own, or one that we cut off."""
