@@ -15,7 +15,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
-DISTRIBUTIONS = ("headgate", "headgate-common", "headgate-watcher", "headgate-translator", "headgate-gateway")
+DISTRIBUTIONS = (
+    "headgate-ingress",
+    *(f"headgate-ingress-{part}" for part in ("common", "watcher", "translator", "gateway")),
+)
 SHIPPED = {
     "Apache-2.0",
     "Apache Software License",

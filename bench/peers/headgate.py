@@ -25,7 +25,7 @@ class Headgate:
     def missing(self) -> str | None:
         """None if it can be started, else what to install."""
         try:
-            importlib.metadata.version("headgate")
+            importlib.metadata.version("headgate-ingress")
         except importlib.metadata.PackageNotFoundError:
             return "Headgate is not installed: make install"
         return None

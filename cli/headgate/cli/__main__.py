@@ -79,9 +79,9 @@ EPILOG = (
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        from importlib.metadata import version
+        from headgate.common.release import release
 
-        click.echo(f"headgate {version('headgate')}")
+        click.echo(f"headgate {release()}")
         ctx.exit()
 
 

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from importlib.metadata import version
 
 import click
 
 from headgate.cli.group import LazyGroup, TeachingCommand
+from headgate.common.release import release
 
 
 @click.command(
@@ -26,7 +26,7 @@ def man(ctx: click.Context) -> None:
 
 
 def _page(group: LazyGroup, root: click.Context) -> Iterator[str]:
-    yield f'.TH HEADGATE 1 "" "Headgate {version("headgate")}"'
+    yield f'.TH HEADGATE 1 "" "Headgate {release()}"'
     yield from (".SH NAME", "headgate \\- ingress controller and API gateway")
     yield from (".SH SYNOPSIS", ".B headgate", "COMMAND [OPTIONS]")
     yield from (".SH DESCRIPTION", _escaped(group.help or ""))

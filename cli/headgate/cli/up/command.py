@@ -20,6 +20,7 @@ from headgate.cli.up.process import ProcessSpec
 from headgate.cli.up.readiness import wait_for_nats, wait_until_ready
 from headgate.cli.up.route_flags import parse_route, write_routes
 from headgate.cli.up.supervisor import Supervisor
+from headgate.common.variables import unknown_variables
 
 PORT = click.IntRange(1, 65535)
 FOLDER = click.Path(path_type=Path)
@@ -119,9 +120,18 @@ def up(
         demo_backends=tuple(parse_demo_backend(text) for text in demo_backend),
     )
     options.check()
+    _drop_unknown_variables()
     if console_port is not None:
         click.echo("headgate: --console-port is reserved: there is no console yet", err=True)
     return run(options)
+
+
+def _drop_unknown_variables() -> None:
+    """Name variables that no service reads, once instead of in the log of each."""
+    if message := unknown_variables(os.environ):
+        click.echo(f"headgate: {message}", err=True)
+        for name in [name for name in os.environ if unknown_variables([name])]:
+            del os.environ[name]
 
 
 def run(options: UpOptions) -> int:

@@ -2,20 +2,22 @@
 
 import asyncio
 import logging
+import os
 import platform
 import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from importlib.metadata import version
 
 from prometheus_client import Gauge
 
 from headgate.common.admin import AdminSite, Health
 from headgate.common.errors import HeadgateError, SettingsError
 from headgate.common.logs import configure_logging
+from headgate.common.release import release
 from headgate.common.settings import ServiceSettings
 from headgate.common.tasks import cancel
 from headgate.common.telemetry import configure_telemetry, shutdown_telemetry
+from headgate.common.variables import unknown_variables
 
 _log = logging.getLogger(__name__)
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -64,7 +66,9 @@ def run_service(
     """
     configure_logging(name, settings.log_level, settings.log_format)
     configure_telemetry(name, settings.otlp_endpoint)
-    BUILD_INFO.labels(name, version("headgate-common"), platform.python_version()).set(1)
+    if unknown := unknown_variables(os.environ):
+        _log.warning(unknown)
+    BUILD_INFO.labels(name, release(), platform.python_version()).set(1)
     end_export: Callable[[], None] | None = None
     try:
         end_export = _export_metrics(name, settings.otlp_endpoint)

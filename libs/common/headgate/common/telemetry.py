@@ -11,7 +11,6 @@ import os
 import socket
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
-from importlib.metadata import version
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -21,6 +20,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased
 from opentelemetry.trace import Span, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from headgate.common.release import release
 
 TRACEPARENT = "traceparent"
 _PROPAGATOR = TraceContextTextMapPropagator()
@@ -34,7 +35,7 @@ def resource_of(service: str) -> Resource:
     ours = {
         "service.name": service,
         "service.namespace": "headgate",
-        "service.version": version("headgate-common"),
+        "service.version": release(),
         "service.instance.id": f"{socket.gethostname()}/{os.getpid()}",
     }
     return Resource(ours).merge(OTELResourceDetector().detect())
