@@ -12,7 +12,7 @@ BESIDE := -n 4 --dist loadfile
 HOT    := $(shell find services/gateway/headgate/gateway -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help install accelerate up stack stack-down stack-test test cluster-test soak shortage check crds manifests validate format lock bench clean
+.PHONY: help install accelerate up stack stack-down stack-test test cluster-test soak shortage check crds manifests validate format lock bench release clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,10 +96,13 @@ format: $(TOOLS) ## Format the code and mend what the linter can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lock: $(TOOLS) ## Resolve requirements.in and requirements-dev.in to their lock files
-	for name in requirements requirements-dev; do \
+lock: $(TOOLS) ## Resolve the requirements*.in files to their lock files
+	for name in requirements requirements-dev deploy/release/requirements; do \
 		$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url \
 			--no-emit-trusted-host --no-header --output-file $$name.lock $$name.in || exit; done
+
+release: $(TOOLS) ## Build wheels, chart, images, bill of materials and kubectl plugin into dist/; KEY=... signs them
+	$(BIN)/python -m deploy.release make $(if $(KEY),--signing-key $(KEY)) $(ARGS)
 
 clean: ## Remove the virtual environment and local state
 	rm -rf $(VENV) .headgate
