@@ -101,7 +101,6 @@ def test_plugins_hold_for_the_consumers_requests_and_those_that_recognise_are_cr
 @pytest.mark.parametrize(
     ("parameters", "field"),
     [
-        (None, "spec.authParameter"),
         ({}, "spec.authParameter"),
         ({"keyAuth": {}}, "spec.authParameter.keyAuth.value"),
         ({"keyAuth": {"value": {"key": ""}}}, "spec.authParameter.keyAuth.value.key"),
@@ -114,6 +113,13 @@ def test_a_consumer_that_nobody_could_be_is_refused_at_its_field(parameters: Any
     table = Translated(consumer(parameters))
     assert table.errors("jack") == [field]
     assert not any(isinstance(entry, Consumer) for entry in table.offline.entries)
+
+
+def test_a_consumer_without_credentials_is_one_that_routes_may_name() -> None:
+    limit = {"name": "limit-count", "enable": True, "config": {"count": 1, "time_window": 60}}
+    table = Translated(consumer(plugins=[limit]))
+    assert table.problems("jack") == []
+    assert (found(table).credentials, [use.name for use in found(table).plugins]) == ((), ["limit-count"])
 
 
 def test_labels_say_of_which_group_a_consumer_is_and_which_plugins_are_the_groups() -> None:

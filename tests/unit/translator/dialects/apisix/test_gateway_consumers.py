@@ -166,8 +166,16 @@ def test_a_wrong_plugin_is_named_with_what_is_allowed() -> None:
     assert "limit-count" in problem.message
 
 
-def test_a_consumer_without_credentials_is_told() -> None:
-    assert Translated(consumer(), *OURS).errors("jack") == ["spec.credentials"]
+def test_a_consumer_without_credentials_is_one_that_routes_may_name() -> None:
+    table = Translated(consumer(), *OURS)
+    assert table.problems("jack") == []
+    assert consumers(table)[0].credentials == ()
+
+
+def test_a_consumer_whose_only_credential_is_wrong_is_not_made() -> None:
+    table = Translated(consumer({**KEY_AUTH, "config": {"key": ""}}), *OURS)
+    assert table.errors("jack") == ["spec.credentials[0].config.key"]
+    assert consumers(table) == []
 
 
 # Secrets of other namespaces

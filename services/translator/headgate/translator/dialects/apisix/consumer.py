@@ -73,10 +73,13 @@ def translate_consumer(ref: ObjectRef, manifest: JsonObject, context: Context) -
         by_plugin |= {found.plugin: found} if found is not None else {}
     plugins, credentials = split_plugins(spec.each("plugins", Plugin), ref.cluster)
     by_plugin |= {one.plugin: one for one in credentials}
-    if written is None and not credentials:
+    is_empty = written is None and raw.get("authParameter") is not None
+    if is_empty and not credentials:
         names = ", ".join(one.name for one in _PARAMETERS)
-        problems.append(refuse("Required", "spec.authParameter", f"must have one of {names}"))
-    return contribute(ref, manifest, context, by_plugin.values(), plugins, problems)
+        message = f"must have one of {names}; leave it out for a consumer that only anonymous_consumer leads to"
+        problems.append(refuse("Required", "spec.authParameter", message))
+    is_anonymous = written is None and not credentials and not is_empty
+    return contribute(ref, manifest, context, by_plugin.values(), plugins, problems, is_anonymous=is_anonymous)
 
 
 def _read_parameter(

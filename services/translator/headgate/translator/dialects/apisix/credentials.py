@@ -94,8 +94,10 @@ def contribute(
     written: Iterable[WrittenCredential],
     plugins: list[Part[Plugin]],
     problems: list[Problem],
+    *,
+    is_anonymous: bool,
 ) -> Fragment:
-    """Return the consumer that an object makes, if anything recognises it.
+    """Return the consumer that an object makes, unless all of its credentials are wrong.
 
     Args:
         ref: the object.
@@ -104,6 +106,7 @@ def contribute(
         written: what recognises the consumer.
         plugins: of its requests.
         problems: of the object so far.
+        is_anonymous: it is written without credentials, for `anonymous_consumer` of routes.
     """
     checked = (_check(one, problems) for one in written)
     credentials = tuple(one for one in checked if one is not None)
@@ -123,10 +126,11 @@ def contribute(
         is_scoped=context.settings.scoped_consumers,
         provenance=Provenance(cluster=ref.cluster, kind=kind, namespace=ref.namespace, name=ref.name),
     )
+    is_made = bool(credentials) or is_anonymous
     return Fragment(
         identify(ref, manifest),
-        own=(consumer,) if credentials else (),
-        backends=own.backends if credentials else (),
+        own=(consumer,) if is_made else (),
+        backends=own.backends if is_made else (),
         problems=tuple(problem for problem in problems if not problem.field.endswith(".sealed")),
         falls_through=True,
     )

@@ -251,7 +251,8 @@ CONSUMER_FIELDS: Final = (
         ),
         likeness=Likeness.SAME,
         note="by `value` or `secretRef`; of several the first in this order. Values are sealed by the watcher. A "
-        "`jwtAuth` without a key to check with is refused: none is made up, as nobody signs tokens here",
+        "`jwtAuth` without a key to check with is refused: none is made up, as nobody signs tokens here. Without "
+        "`authParameter` it is a consumer that routes name in `anonymous_consumer`",
         label="`authParameter.keyAuth`, `basicAuth`, `jwtAuth`, `hmacAuth`, `ldapAuth`, `wolfRBAC`",
     ),
     FieldVerdict(
@@ -324,7 +325,7 @@ GATEWAY_CONSUMER_FIELDS: Final = (
         fields=("credentials[]",),
         likeness=Likeness.SAME,
         note="several of one type too; upstreams are told the `name`. Values are sealed by the watcher. What cannot be "
-        "read is named, and the others count",
+        "read is named, and the others count. Without any it is a consumer that routes name in `anonymous_consumer`",
     ),
     FieldVerdict(
         fields=("credentials[].secretRef",),

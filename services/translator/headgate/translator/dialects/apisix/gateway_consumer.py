@@ -53,10 +53,9 @@ def translate_gateway_consumer(ref: ObjectRef, manifest: JsonObject, context: Co
     ]
     plugins, credentials = split_plugins(parts, ref.cluster)
     written = [_read(ref, part, context, problems) for part in spec.each("credentials", GatewayCredential)]
-    if not written and not credentials and not problems:
-        problems.append(refuse("Required", "spec.credentials", "must have at least one: nobody is recognised without"))
     known = [*(one for one in written if one is not None), *credentials]
-    fragment = contribute(ref, manifest, context, known, plugins, problems)
+    is_anonymous = not (written or credentials or as_object(manifest.get("spec")).get("credentials"))
+    fragment = contribute(ref, manifest, context, known, plugins, problems, is_anonymous=is_anonymous)
     return fragment if is_there else replace(fragment, own=(), backends=())
 
 
