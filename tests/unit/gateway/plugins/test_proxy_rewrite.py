@@ -111,10 +111,29 @@ def test_what_a_client_sends_cannot_break_the_request_line() -> None:
         ({"regex_uri": ["(", "/"]}, "config.regex_uri"),
         ({"host": "a b"}, "config.host"),
         ({"headers": {"set": {"Content-Length": "1"}}}, "config.headers.set.Content-Length.[key]"),
-        ({"headers": {"set": {"X": "a\r\nb"}}}, "config.headers.set"),
+        ({"headers": {"set": {"X": "a\r\nb"}}}, "config.headers.set.X"),
     ],
 )
 def test_bad_configuration_names_its_field(config, field) -> None:
     with pytest.raises(PluginRefused) as caught:
         chain(("proxy-rewrite", config))
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"host": "other.example"}, {"Host": "other.example", "X-A": "1"}, {"set": {"Host": "other.example"}}],
+)
+def test_a_host_among_the_headers_is_the_host_that_is_sent(headers) -> None:
+    found = rewritten({"headers": headers})
+    assert (found.upstream_host, found.headers.get("x-a")) == ("other.example", headers.get("X-A"))
+
+
+def test_the_host_that_is_given_apart_goes_before_one_among_the_headers() -> None:
+    assert rewritten({"host": "a.test", "headers": {"set": {"host": "b.test"}}}).upstream_host == "a.test"
+
+
+def test_several_values_are_headers_of_one_name() -> None:
+    config = {"headers": {"set": {"X-A": ["v1", "v2"]}, "add": {"X-B": ["$host", "2"]}}}
+    found = rewritten(config, headers=[("x-a", "old"), ("x-b", "1")]).headers
+    assert (found.get_all("x-a"), found.get_all("x-b")) == (["v1", "v2"], ["1", "a.example", "2"])

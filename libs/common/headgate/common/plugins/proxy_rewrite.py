@@ -1,31 +1,61 @@
 """What `proxy-rewrite` is told."""
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PlainValidator, field_validator, model_validator
 
 from headgate.common.patterns import compile_pattern
 from headgate.common.plugins.config import PluginConfig
-from headgate.common.plugins.fields import HeaderName, HeaderTemplate, PatternText, configured_value
+from headgate.common.plugins.fields import HeaderName, PatternText, configured_value
+
+_MAX_VALUE: Final = 8192
 
 
-def _check_template(text: str) -> str:
+def _read_values(value: Any) -> str | tuple[str, ...]:
+    if isinstance(value, list | tuple) and value:
+        return tuple(_read_value(each) for each in value)
+    return _read_value(value)
+
+
+def _read_value(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("must be a text or a number, or a list of these")
+    text = str(value)
+    if len(text) > _MAX_VALUE:
+        raise ValueError(f"must have at most {_MAX_VALUE} characters")
     configured_value(text)
     return text
+
+
+HeaderTemplates = Annotated[str | tuple[str, ...], PlainValidator(_read_values)]
+"""One value, or several for as many headers of one name."""
+
+
+def _with_host_apart(written: dict[str, Any]) -> dict[str, Any]:
+    headers = written.get("headers")
+    place = headers.get("set", headers) if isinstance(headers, dict) else None
+    hosts = [name for name in place if name.lower() == "host"] if isinstance(place, dict) else []
+    if not hosts or not isinstance(headers, dict) or not isinstance(place, dict):
+        return written
+    rest = {name: value for name, value in place.items() if name not in hosts}
+    changed = {"host": place[hosts[0]], **written}
+    if "set" in headers or rest:
+        return changed | {"headers": {**headers, "set": rest} if place is not headers else rest}
+    return {name: value for name, value in changed.items() if name != "headers"}
 
 
 class HeaderChanges(PluginConfig):
     """Changes of headers; removal comes first, then `set`, then `add`. Values may have `$` references."""
 
-    add: dict[HeaderName, HeaderTemplate] = Field(default_factory=dict)
-    set: dict[HeaderName, HeaderTemplate] = Field(default_factory=dict)
-    """An empty value removes the header."""
+    add: dict[HeaderName, HeaderTemplates] = Field(default_factory=dict)
+    set: dict[HeaderName, HeaderTemplates] = Field(default_factory=dict)
+    """An empty value removes the header; of a list all values are set."""
     remove: tuple[str, ...] = ()
 
-    @field_validator("add", "set")
-    @classmethod
-    def _check_values(cls, values: dict[str, str]) -> dict[str, str]:
-        return {name: _check_template(value) for name, value in values.items()}
+
+def texts_of(value: HeaderTemplates) -> tuple[str, ...]:
+    """Return the values of one name."""
+    return (value,) if isinstance(value, str) else value
 
 
 class PrefixReplacement(PluginConfig):
@@ -53,7 +83,7 @@ class ProxyRewriteConfig(PluginConfig):
     forwarded_prefix: bool = False
     """Tell the upstream in `X-Forwarded-Prefix` what was cut off."""
     host: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._~\[\]:-]+$")
-    """Host that is sent, with a port if need be."""
+    """Host that is sent, with a port if need be. A `host` among the headers to set is the same."""
     method: str | None = Field(default=None, pattern="^[A-Z]+$")
     scheme: Literal["http", "https"] | None = None
     """Taken for compatibility with older versions: what is spoken with an upstream is the upstream's business."""
@@ -67,6 +97,12 @@ class ProxyRewriteConfig(PluginConfig):
         """Read the older, flat form: names and values to set."""
         flat = isinstance(value, dict) and value and not set(value) & {"add", "set", "remove"}
         return {"set": value} if flat else value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_host(cls, value: Any) -> Any:
+        """Take a Host among the headers to set for `host`, which goes before it."""
+        return _with_host_apart(value) if isinstance(value, dict) else value
 
     @field_validator("regex_uri")
     @classmethod

@@ -2,7 +2,7 @@
 
 from headgate.common.patterns import compile_pattern
 from headgate.common.plugins.fields import checked_value
-from headgate.common.plugins.proxy_rewrite import ProxyRewriteConfig
+from headgate.common.plugins.proxy_rewrite import ProxyRewriteConfig, texts_of
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request
 from headgate.gateway.plugins.patterns import Substitution, Template, sendable
 
@@ -22,8 +22,8 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
         self._substitutions = [Substitution(*pair, ignore_case=config.regex_ignore_case) for pair in pairs]
         self._stripped = [compile_pattern(f"^(?:{pattern})") for pattern in config.strip_regex]
         headers = config.headers
-        self._set = [(name, Template(value)) for name, value in headers.set.items()]
-        self._added = [(name, Template(value)) for name, value in headers.add.items()]
+        self._set = [(name, [Template(text) for text in texts_of(value)]) for name, value in headers.set.items()]
+        self._added = [(name, Template(text)) for name, value in headers.add.items() for text in texts_of(value)]
 
     def on_request(self, request: Request) -> None:
         """Make the changes."""
@@ -37,12 +37,15 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
             request.method = config.method
         for name in config.headers.remove:
             request.headers.remove(name)
-        for name, template in self._set:
-            value = checked_value(template.render(request, caught))
-            if value:
-                request.headers.set(name, value)
+        for name, templates in self._set:
+            values = [checked_value(template.render(request, caught)) for template in templates]
+            first, *others = [value for value in values if value] or [""]
+            if first:
+                request.headers.set(name, first)
             else:
                 request.headers.remove(name)
+            for value in others:
+                request.headers.add(name, value)
         for name, template in self._added:
             request.headers.add(name, template.render(request, caught))
 
