@@ -56,3 +56,18 @@ async def test_plugins_behind_it_go_by_the_new_address() -> None:
     refused = await asked(plugins, request("/?a=203.0.113.1"))
     assert refused is not None
     assert refused.status == 403
+
+
+@pytest.mark.parametrize(
+    ("realip", "expected"),
+    [
+        ("1.2.3.4:9080", "1.2.3.4 9080 192.0.2.1"),
+        ("[2001:db8::1]:80", "2001:db8::1 80 192.0.2.1"),
+        ("1.2.3.4", "1.2.3.4  192.0.2.1"),
+    ],
+)
+async def test_the_port_that_is_named_with_an_address_is_the_clients(realip, expected) -> None:
+    shown = {"headers": {"set": {"X-A": "$remote_addr $remote_port $realip_remote_addr"}}}
+    given = request(f"/?realip={realip}")
+    await asked(chain(("real-ip", {"source": "arg_realip"}), ("proxy-rewrite", shown)), given)
+    assert given.headers.get("X-A") == expected

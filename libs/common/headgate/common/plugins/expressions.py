@@ -77,6 +77,18 @@ def looks_at_body(expressions: tuple[JsonValue, ...]) -> bool:
     return parsed is not None and _looks_at_body(parsed)
 
 
+def compared_names(expressions: tuple[JsonValue, ...]) -> tuple[str, ...]:
+    """Return the variables that conditions compare. Raises ValueError."""
+    parsed = parse_expressions(expressions)
+    return () if parsed is None else _names(parsed)
+
+
+def _names(expression: Expression) -> tuple[str, ...]:
+    if isinstance(expression, Comparison):
+        return (expression.name,)
+    return tuple(name for part in expression.parts for name in _names(part))
+
+
 def _looks_at_body(expression: Expression) -> bool:
     if isinstance(expression, Comparison):
         return body_field(expression.name) is not None

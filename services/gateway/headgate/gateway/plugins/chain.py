@@ -137,6 +137,7 @@ class PluginChain:
 
     def on_response(self, request: Request, response: Response) -> Coroutine[Any, Any, None] | None:
         """Run the response hooks, which change `response` in place: None, or a coroutine to wait for."""
+        request.response = response
         return self._run_response_hooks(request, response, 0)
 
     def _run_response_hooks(
@@ -217,6 +218,7 @@ class PluginChain:
 
     def on_finish(self, request: Request, status: int, seconds: float) -> None:
         """Tell the plugins that the request has ended."""
+        request.final_status = status
         for plugin in self._finish_hooks:
             try:
                 plugin.on_finish(request, status, seconds)

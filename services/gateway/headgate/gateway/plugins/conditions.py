@@ -9,11 +9,8 @@ from headgate.common.patterns import compile_pattern
 from headgate.common.plugins.expressions import Comparison, Expression, body_field, parse_expressions
 from headgate.gateway.plugins.addresses import NetworkSet
 from headgate.gateway.plugins.messages import BodyTooLarge, Request, Response
-from headgate.gateway.plugins.variables import variable
-from headgate.gateway.proxy.body_fields import MAX_PARSED_BODY, BodyFields, has_fields
-
-_FIELDS = "conditions.body"
-"""Variable of a request that keeps what was read of its body."""
+from headgate.gateway.plugins.variables import body_fields, body_type, variable
+from headgate.gateway.proxy.body_fields import MAX_PARSED_BODY, has_fields
 
 Takes = Callable[[Request, Response | None], bool]
 Hook = Callable[[Request], Response | Awaitable[Response | None] | None]
@@ -78,7 +75,7 @@ def _compile_comparison(comparison: Comparison) -> Takes:
     test = _TESTS[comparison.operator](comparison.value)
     field = body_field(name)
     if field is not None:
-        return lambda request, _: any(map(test, _fields(request).all(field))) is not is_turned
+        return lambda request, _: any(map(test, body_fields(request).all(field))) is not is_turned
 
     def takes(request: Request, response: Response | None) -> bool:
         given = str(response.status) if name == "status" and response is not None else variable(request, name)
@@ -87,31 +84,13 @@ def _compile_comparison(comparison: Comparison) -> Takes:
     return takes
 
 
-def _fields(request: Request) -> BodyFields:
-    """Return the fields of a request's body, none if it was not read; parsed again if a plugin has replaced it."""
-    body = request.body or b""
-    kept = request.variables.get(_FIELDS)
-    if isinstance(kept, tuple) and kept[0] is body:
-        known: BodyFields = kept[1]
-        return known
-    fields = BodyFields(_content_type(request), body)
-    request.variables[_FIELDS] = (body, fields)
-    return fields
-
-
-def _content_type(request: Request) -> bytes:
-    """Return the type of the body; of several the one that has fields, as an upstream may go by any of them."""
-    given = [each.encode("latin-1") for each in request.headers.get_all("Content-Type")]
-    return next(filter(has_fields, given), given[0] if given else b"")
-
-
 def with_body(request: Request, hook: Hook, *, is_guard: bool) -> Response | Awaitable[Response | None] | None:
     """Call a hook whose conditions ask for fields of the body, once it is there; at once if it can have none.
 
     With `is_guard` the conditions may keep requests out: one with a body that is too long for them is refused with 413,
     as padding would bring it past them. Without this it has no fields.
     """
-    if request.content_length == 0 or not has_fields(_content_type(request)):
+    if request.content_length == 0 or not has_fields(body_type(request)):
         return hook(request)
     return _call_with_body(request, hook, is_guard)
 

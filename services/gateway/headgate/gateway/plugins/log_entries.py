@@ -4,10 +4,8 @@ Times are taken by the loggers' own hooks: a request of a route without any cost
 """
 
 import json
-import socket
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl
 
@@ -17,11 +15,10 @@ from headgate.gateway.plugins.conditions import compile_expressions, with_body
 from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.interface import BodyFilter, BodyTooLarge, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.patterns import Template
-from headgate.gateway.plugins.variables import variable
+from headgate.gateway.plugins.variables import HOSTNAME, variable
 
 MAX_BODY: Final = 1 << 20
 """Bytes of a request's body that is waited for; a longer one is not logged."""
-_HOST: Final = socket.gethostname()
 
 C = TypeVar("C", bound=LoggerConfig)
 _Value = Callable[[Request], Any]
@@ -88,7 +85,7 @@ class LoggerPlugin(Plugin[C]):
 
     def on_finish(self, request: Request, status: int, seconds: float) -> None:
         """Make the entry."""
-        _note_end(request, status, seconds, self._seen(request))
+        _note_end(request, seconds, self._seen(request))
         kept = request.variables.get("response_body")
         if isinstance(kept, bytearray):
             text = kept.decode("utf-8", "replace")
@@ -144,7 +141,7 @@ class LoggerPlugin(Plugin[C]):
                 "headers": {name.lower(): value for name, value in seen.headers or ()},
                 "size": request.bytes_sent,
             },
-            "server": {"hostname": _HOST, "version": "headgate"},
+            "server": {"hostname": HOSTNAME, "version": "headgate"},
         }
 
 
@@ -228,34 +225,15 @@ def _compile_object(written: dict[str, Any]) -> _Object:
     return lambda request: {name: value(request) for name, value in inner.items()}
 
 
-def _note_end(request: Request, status: int, seconds: float, seen: _Seen) -> None:
-    """Put into variables what is known when a request has ended, under the names of nginx and Apache APISIX."""
-    now = datetime.now(UTC)
-    ip, _, port = request.upstream_address.rpartition(":")
-    request.variables.update(
-        {f"sent_http_{name.lower().replace('-', '_')}": value for name, value in seen.headers or ()}
-    )
+def _note_end(request: Request, seconds: float, seen: _Seen) -> None:
+    """Put into variables what only loggers know when a request has ended."""
+    response_time = _seconds(seen.body_s)
     request.variables.update(
         {
-            "request": f"{request.method} {request.original_target} HTTP/{request.http_version}",
-            "server_protocol": f"HTTP/{request.http_version}",
-            "balancer_ip": ip.strip("[]"),
-            "balancer_port": port,
-            "route_id": request.route,
-            "service_id": request.upstreams,
-            "service_name": request.upstreams,
             "upstream_header_time": _seconds(seen.head_s),
-            "upstream_response_time": _seconds(seen.body_s),
-            "status": str(status),
+            "upstream_response_time": response_time,
+            "apisix_upstream_response_time": response_time,
             "request_time": f"{seconds:.3f}",
-            "body_bytes_sent": str(request.bytes_sent),
-            "bytes_sent": str(request.bytes_sent),
-            "upstream_addr": request.upstream_address,
-            "upstream_status": str(request.upstream_status) if request.upstream_status else "",
-            "time_iso8601": now.strftime("%Y-%m-%dT%H:%M:%S+00:00"),
-            "time_local": now.strftime("%d/%b/%Y:%H:%M:%S +0000"),
-            "msec": f"{now.timestamp():.3f}",
-            "hostname": _HOST,
         }
     )
 

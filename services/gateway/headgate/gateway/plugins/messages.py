@@ -57,8 +57,21 @@ class AnswerSource(Protocol):
         """
 
 
+class Wire(Protocol):
+    """What a request came over, and goes on over."""
+
+    def fact(self, name: str) -> str:
+        """Return `remote_port`, `peer_addr`, `peer_port`, `server_addr`, `ssl_protocol`, `request_length`, `trace_id`,
+        or `upstream_addr`, the endpoint that is asked; empty if it is not known.
+        """
+
+
 class NoBody:
     """The body of a message that has none."""
+
+    def fact(self, name: str) -> str:
+        """Return nothing."""
+        return ""
 
     async def read_body(self, limit: int) -> bytes:
         """Return nothing."""
@@ -83,6 +96,7 @@ class Request:
     __slots__ = (
         "_given_id",
         "_source",
+        "_wire",
         "authority",
         "body",
         "bytes_sent",
@@ -92,6 +106,7 @@ class Request:
         "consumer",
         "content_length",
         "endpoints",
+        "final_status",
         "headers",
         "host",
         "http_version",
@@ -105,9 +120,11 @@ class Request:
         "path",
         "port",
         "query",
+        "response",
         "route",
         "scheme",
         "upstream_address",
+        "upstream_head",
         "upstream_host",
         "upstream_status",
         "upstreams",
@@ -135,7 +152,9 @@ class Request:
         body: bytes | None = None,
         source: BodySource | None = None,
         claims: Mapping[bytes, bytes] = _NO_CLAIMS,
+        wire: Wire | None = None,
     ) -> None:
+        self._wire: Wire = _NO_BODY if wire is None else wire
         self._given_id = request_id
         self.id = request_id
         """Sent as X-Request-ID, and in the access log."""
@@ -182,6 +201,12 @@ class Request:
         """What the upstream answered, or 502 or 504 if it did not; 0 before, and if it was not asked."""
         self.upstream_address = ""
         """`address:port` of the endpoint that was asked last; known when the request has ended."""
+        self.upstream_head = b""
+        """Lines of the upstream's answer's head as they came."""
+        self.response: Response | None = None
+        """The answer, from when there is one until the request has ended."""
+        self.final_status = 0
+        """What the client got; known when the request has ended."""
         self.bytes_sent = 0
         """Of the answer's body; known when the request has ended."""
         self.content_length = content_length
@@ -230,6 +255,20 @@ class Request:
         """Path and query as the client sent them."""
         return f"{self.original_path}?{self.original_query}" if self.original_query else self.original_path
 
+    @property
+    def endpoint(self) -> str:
+        """`address:port` of the endpoint that was asked last, or is being asked; empty if none is."""
+        return self.upstream_address or self._wire.fact("upstream_addr")
+
+    def fact(self, name: str) -> str:
+        """Return what the connection knows; see `Wire`."""
+        return self._wire.fact(name)
+
+    def upstream_headers(self) -> Headers:
+        """Return the headers of the upstream's answer as they came."""
+        head = self.upstream_head
+        return Headers.from_lines(head[head.index(b"\n") + 1 :]) if head else Headers()
+
     async def read_body(self, limit: int) -> bytes:
         """Return the whole body, waiting for it if need be; then it is sent from memory.
 
@@ -245,8 +284,9 @@ class Request:
         return self.body
 
     def forget_source(self) -> None:
-        """Let go of the client's connection: the request has ended."""
-        self._source = _NO_BODY
+        """Let go of the client's connection and of the answer: the request has ended."""
+        self._source = self._wire = _NO_BODY
+        self.response = None
 
     def replace_body(self, body: bytes) -> None:
         """Send this instead of what the client sends."""

@@ -1,4 +1,7 @@
-"""A plugin under its `_meta`: run for some requests only, or with an answer of its own for refusals."""
+"""A plugin under its `_meta`: run for some requests only, or with an answer of its own for refusals.
+
+One whose templates name fields of the body is held back like this until they are there, too.
+"""
 
 import json
 from collections.abc import Awaitable
@@ -6,14 +9,15 @@ from typing import Any
 
 from headgate.common.plugins.expressions import looks_at_body
 from headgate.common.plugins.meta import PluginMeta
+from headgate.common.plugins.variables import Phase
 from headgate.gateway.plugins.conditions import compile_expressions, with_body
 from headgate.gateway.plugins.interface import BodyFilter, Plugin, Request, Response
 
 
 class UnderMeta(Plugin[Any]):
-    """Stands for a plugin whose `_meta` has a filter or an answer."""
+    """Stands for a plugin whose `_meta` has a filter or an answer, or whose templates need the body."""
 
-    def __init__(self, plugin: Plugin[Any], meta: PluginMeta) -> None:
+    def __init__(self, plugin: Plugin[Any], meta: PluginMeta, body_is_read: Phase | None) -> None:
         super().__init__(plugin.config, plugin.services)
         self.name = plugin.name  # type: ignore[misc]
         self.answer_order = plugin.answer_order  # type: ignore[misc]
@@ -21,7 +25,9 @@ class UnderMeta(Plugin[Any]):
         self.waits_for_consumer = plugin.waits_for_consumer
         self.plugin = plugin
         self._takes = compile_expressions(meta.filter)
-        self.needs_body = looks_at_body(meta.filter)
+        filters_by_body = looks_at_body(meta.filter)
+        self.needs_body = filters_by_body or body_is_read is not None
+        self._is_guard = filters_by_body or body_is_read is Phase.REQUEST
         self._decision = f"_meta.{id(self)}"
         self._answer: bytes | None = None
         self._answer_type = "text/plain; charset=utf-8"
@@ -41,7 +47,7 @@ class UnderMeta(Plugin[Any]):
 
     def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
         """Ask the plugin, if the request is for it."""
-        return with_body(request, self._ask, is_guard=True) if self.needs_body else self._ask(request)
+        return with_body(request, self._ask, is_guard=self._is_guard) if self.needs_body else self._ask(request)
 
     def _ask(self, request: Request) -> Response | Awaitable[Response | None] | None:
         if not self._is_on(request):
@@ -81,9 +87,11 @@ class UnderMeta(Plugin[Any]):
             self.plugin.on_finish(request, status, seconds)
 
 
-def under(meta: PluginMeta, plugin: Plugin[Any]) -> Plugin[Any]:
-    """Return a plugin that keeps to its `_meta`."""
-    return UnderMeta(plugin, meta) if meta.filter or meta.error_response is not None else plugin
+def under(meta: PluginMeta, plugin: Plugin[Any], body_is_read: Phase | None = None) -> Plugin[Any]:
+    """Return a plugin that keeps to its `_meta`, and whose templates find fields of the body if they look for any."""
+    if meta.filter or meta.error_response is not None or body_is_read is not None:
+        return UnderMeta(plugin, meta, body_is_read)
+    return plugin
 
 
 def overrides(plugin: Plugin[Any], hook: str) -> bool:

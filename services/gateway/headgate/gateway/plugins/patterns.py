@@ -1,22 +1,22 @@
 """Texts with `$` in them, and what replaces what a pattern finds.
 
 In a template `$1` or `${1}` is what the first group of the pattern caught, `$name` or `${name}` a variable of the
-request (`variables`), `${name ?? text}` the text where there is no such variable. What is absent becomes nothing, and a
-`$` before anything else is itself.
+request (`variables`), `${name ?? text}` the text where there is no such variable, `$post_arg.a.b` or
+`${post_arg.a[0]}` a field of its body, which is there by then (`registry`). What is absent becomes
+nothing, and a `$` before anything else is itself.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote
 
 from headgate.common.patterns import Match, compile_pattern
+from headgate.common.plugins.variables import REFERENCE
 from headgate.gateway.plugins.messages import Request
 from headgate.gateway.plugins.variables import variable
 
 MAX_RENDERED: Final = 1 << 20
 """Characters that one template may become: each reference may stand for a whole head."""
-_REFERENCE = re.compile(r"\$(?:(\d)|([A-Za-z_]\w*+)|\{ *(?:(\d{1,2})|([A-Za-z_]\w*+)(?: *\?\? *([^}]*?))?) *\})")
 
 
 class Template:
@@ -29,7 +29,7 @@ class Template:
         parts: list[str | int | tuple[str, str]] = []
         text = text.encode("utf-8").decode("latin-1")
         position = 0
-        for found in _REFERENCE.finditer(text):
+        for found in REFERENCE.finditer(text):
             parts.append(text[position : found.start()])
             digit, name = found[1] or found[3], found[2] or found[4]
             parts.append(int(digit) if digit else (name, found[5] or ""))

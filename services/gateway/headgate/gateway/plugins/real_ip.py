@@ -28,8 +28,10 @@ class RealIp(Plugin[RealIpConfig]):
         """Look for the address."""
         if self._trusted and request.client not in self._trusted:
             return
-        address = _without_port(self._find(request) or "")
+        address, port = _split_port(self._find(request) or "")
         if is_address(address):
+            request.variables.setdefault("realip_remote_addr", request.client)
+            request.variables["remote_port"] = port if port.isascii() and port.isdigit() and len(port) <= 5 else ""
             request.client = address
             request.headers.set("X-Real-IP", address)
 
@@ -42,14 +44,16 @@ class RealIp(Plugin[RealIpConfig]):
             return claimed.decode("latin-1")
         chain = [member.strip() for member in claimed.decode("latin-1").split(",") if member.strip()]
         if self.config.recursive:
-            strangers = [member for member in chain if _without_port(member) not in self._trusted]
+            strangers = [member for member in chain if _split_port(member)[0] not in self._trusted]
             chain = strangers or chain[:1]
         return chain[-1] if chain else None
 
 
-def _without_port(text: str) -> str:
-    """Take the port off an address: `[::1]:80`, `192.0.2.1:80`."""
+def _split_port(text: str) -> tuple[str, str]:
+    """Take the port off an address: `[::1]:80`, `192.0.2.1:80`; empty if it has none."""
     text = text.strip()
     if text.startswith("["):
-        return text[1:].partition("]")[0]
-    return text.partition(":")[0] if text.count(":") == 1 else text
+        address, _, rest = text[1:].partition("]")
+        return address, rest.removeprefix(":")
+    address, _, port = text.partition(":") if text.count(":") == 1 else (text, "", "")
+    return address, port

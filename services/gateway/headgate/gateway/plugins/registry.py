@@ -16,6 +16,7 @@ import msgspec
 from headgate.common.plugins.checking import read_config, read_meta, unknown_plugin
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.plugins.meta import PluginMeta
+from headgate.common.plugins.templates import body_is_read
 from headgate.common.plugins.third_party import ENTRY_POINT_GROUP
 from headgate.common.sealing import Purpose, Unseal
 from headgate.common.table import PluginUse
@@ -124,9 +125,11 @@ class PluginRegistry:
                 yield
             plugin = self.make(use, services, unseal)
             meta = read_meta(use)
+            written = msgspec.json.encode(use.config)
             if not meta.disable:
-                made.append((_order(use, meta, plugin), under(meta, plugin)))
-            size += len(msgspec.json.encode(use.config))
+                phase = body_is_read(use.name, use.config) if b"post_arg" in written else None
+                made.append((_order(use, meta, plugin), under(meta, plugin, phase)))
+            size += len(written)
         return made
 
     def chain(

@@ -13,7 +13,7 @@ from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.errors import PluginFailed
 from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.interface import BodyFilter
-from headgate.gateway.plugins.messages import BodySource, BodyTooLarge, Request, Response
+from headgate.gateway.plugins.messages import BodySource, BodyTooLarge, Request, Response, Wire
 from headgate.gateway.plugins.targets import ChosenUpstream
 from headgate.gateway.proxy.errors import phrase
 from headgate.gateway.proxy.forward import Peer
@@ -39,7 +39,7 @@ class PluginRun:
         self._exchange = exchange
         self.original = exchange.method, exchange.target, exchange.fields.host_line
         """Method, target and host as they came."""
-        self._request = request_of(exchange, self)
+        self._request = request_of(exchange, self, self)
         self._client = self._request.client
         self._lines = self._request.headers.to_lines()
         self._request_filter: BodyFilter | None = None
@@ -197,6 +197,18 @@ class PluginRun:
         exchange.hold_body(limit)
         return await self._body_read
 
+    def fact(self, name: str) -> str:
+        """Look at the connections; the `Wire` of the request."""
+        exchange = self._exchange
+        if name == "upstream_addr":
+            pool = exchange.attempts.pool
+            return pool.label if pool is not None else ""
+        if name == "request_length":
+            return str(exchange.body.received)
+        if name == "trace_id":
+            return str(exchange.books.details().get("trace_id", ""))
+        return _fact_of(exchange.client.peer, name, is_client=exchange.origin is exchange.client.peer)
+
     def body_read(self, body: bytes | None, limit: int) -> bool:
         """Take the body that a hook waits for, None for one that is too long; False: none waits."""
         waiting, self._body_read = self._body_read, None
@@ -214,6 +226,7 @@ class PluginRun:
         """Take the head of the upstream's answer, with what is there of its body."""
         lines = answer.lines
         self._request.upstream_status = answer.status
+        self._request.upstream_head = lines
         response = Response(
             answer.status,
             Headers.from_lines(lines[lines.index(b"\n") + 1 :]),
@@ -464,8 +477,26 @@ class PluginRun:
             task.cancel()
 
 
-def request_of(exchange: "Exchange", source: BodySource | None = None) -> Request:
-    """Return a request as plugins see it; its body comes from `source`, without one there is none."""
+def _fact_of(peer: Peer, name: str, *, is_client: bool) -> str:
+    addresses, tls = peer.addresses, peer.tls
+    if name == "peer_addr":
+        return peer.address.decode("latin-1")
+    if name == "ssl_protocol":
+        return (tls.version() or "") if tls is not None else ""
+    if addresses is None:
+        return ""
+    if name == "server_addr":
+        return addresses.destination[0]
+    if name == "peer_port" or (name == "remote_port" and is_client):
+        return str(addresses.source[1])
+    return ""
+
+
+def request_of(exchange: "Exchange", source: BodySource | None = None, wire: Wire | None = None) -> Request:
+    """Return a request as plugins see it; its body comes from `source`, without one there is none.
+
+    What `wire` knows it has besides.
+    """
     facts = exchange.facts()
     fields = exchange.fields
     path, _, query = exchange.target.partition(b"?")
@@ -489,6 +520,7 @@ def request_of(exchange: "Exchange", source: BodySource | None = None) -> Reques
         upstreams=exchange.route.upstream_label if exchange.route is not None else "",
         content_length=length,
         source=source,
+        wire=wire,
         is_id_given=bool(fields.request_id),
         http_version=exchange.client.version.decode(),
         claims=fields.forwarded,
