@@ -84,6 +84,7 @@ async def idle(stores: MemoryStores, *translators: TranslatorLoop) -> None:
             and each._due is None
             and not each._causes.count
             and each.readiness() is None
+            and (not each._leadership.is_leader or (each._leads and each._is_settled))
             and not (each._leads and each._statuses.pending)  # whoever follows leaves them to the one that leads
             for each in translators
         )

@@ -8,7 +8,7 @@ import pytest
 from fakes.deltas import endpoint_slice, ingress, service
 from fakes.translator_loop import fill, idle, manifest_of, running, table_of, until, version_of
 from headgate.common.clusters import ClusterSettings, Decision, Drain, read_settings
-from headgate.common.deltas import Delta
+from headgate.common.deltas import Delta, Operation
 from headgate.common.errors import NotPermitted
 from headgate.common.resources import CLUSTER
 from headgate.common.stores import DeltaSelection
@@ -56,6 +56,19 @@ async def until_decided(stores: MemoryStores, wanted: ClusterSettings) -> None:
     async with asyncio.timeout(5):
         while await settings_in(stores, "a") != wanted:  # noqa: ASYNC110 - the log has no event for one object
             await asyncio.sleep(0.002)
+
+
+async def test_a_decision_that_changes_no_route_is_published_at_once_and_not_by_the_next_leader() -> None:
+    stores = MemoryStores()
+    await fill(stores, *BASE)
+    nothing = (
+        decided(ClusterSettings()).as_delta("a").model_copy(update={"operation": Operation.DELETE, "object": None})
+    )
+    async with running(stores) as translator:
+        await idle(stores, translator)
+        await stores.log_writer.append(nothing)
+        await idle(stores, translator)
+        assert [*(await manifest_of(stores)).decisions] == ["a"]
 
 
 async def is_drained(stores: MemoryStores) -> bool:

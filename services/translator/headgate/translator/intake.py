@@ -185,9 +185,12 @@ class Intake:
     def _apply(self, delta: Delta, causes: Causes) -> bool:
         self._sequences[delta.ref.cluster] = delta.sequence
         kind = self._translation.world.kind_of(delta.ref)
-        if delta.ref == cluster_ref(delta.ref.cluster):
+        is_decision = delta.ref == cluster_ref(delta.ref.cluster)
+        if is_decision:
             self._decide(delta)
-        if kind is None or not self._translation.apply(delta):
+        # Manifests carry every decision, so one that changes no route is published all the same, and not only by the
+        # next leader.
+        if kind is None or not (self._translation.apply(delta) or is_decision):
             return False
         causes.add(delta, kind.kind)
         return delta.ref.cluster in self._translation.active_clusters
