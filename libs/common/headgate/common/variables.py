@@ -78,6 +78,7 @@ SETTING_NAMES: Final = frozenset(
         "max_head",
         "max_metric_series",
         "max_udp_sessions",
+        "metric_names",
         "min_body_rate",
         "namespaces",
         "nats_ca_file",

@@ -112,6 +112,11 @@ class GatewaySettings(StoreSettings):
         description="Routes, each with its upstream, and endpoints that metrics show apart: the busiest and slowest; "
         "2000 by default, which is a page of some 10 MB.",
     )
+    metric_names: Literal["headgate", "apisix", "both"] = Field(
+        default="headgate",
+        description="Under which names metrics show the traffic: headgate_*, apisix_* as the plugin prometheus of "
+        "Apache APISIX has them, or both; headgate by default.",
+    )
     drain_delay_s: float = Field(
         default=0.0,
         ge=0,

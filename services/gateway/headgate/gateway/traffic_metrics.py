@@ -36,7 +36,7 @@ class _MadeAnew:
         return self._make()
 
 
-def _family(kind: str, name: str, text: str, make: Callable[[str], Iterator[Sample]]) -> Metric:
+def family(kind: str, name: str, text: str, make: Callable[[str], Iterator[Sample]]) -> Metric:
     """Return a family whose samples a function makes; it is given the family's name."""
     family = Metric(name, text, kind)
     samples: Any = _MadeAnew(lambda: make(name))
@@ -58,7 +58,7 @@ class _TrafficFamilies:
         """Return them all."""
         of = self._of
         yield self._counter("requests", f"Requests {of}, by status code; 0 are those without an answer", self._requests)
-        yield _family(
+        yield family(
             "histogram",
             f"{self._prefix}request_duration_seconds",
             f"From the head of a request to the last byte of its answer, for requests {of}",
@@ -70,7 +70,7 @@ class _TrafficFamilies:
         yield self._counter(self._errors_name, f"Failed attempts at requests {of}, by kind", self._errors)
 
     def _counter(self, name: str, text: str, make: Callable[[str], Iterator[Sample]]) -> Metric:
-        return _family("counter", self._prefix + name, text, make)
+        return family("counter", self._prefix + name, text, make)
 
     def _numbers(self, name: str, text: str, value: Callable[[Traffic], int]) -> Metric:
         return self._counter(
@@ -155,7 +155,7 @@ class EndpointFamilies:
     def collect(self) -> Iterable[Metric]:
         """Return the families."""
         found = self._found()
-        most = heapq.nlargest(self._max_endpoints, found.values(), key=lambda each: sum(each.traffic.buckets))
+        most = self._most(found)
         hidden = len(found) - len(most)
         yield GaugeMetricFamily("headgate_endpoints_folded", "Endpoints not shown: others have more requests", hidden)
         upstreams = GaugeMetricFamily(
@@ -170,7 +170,7 @@ class EndpointFamilies:
 
         def numbers(kind: str, name: str, text: str, value: Callable[[EndpointPool], int]) -> Metric:
             suffix = "_total" if kind == "counter" else ""
-            return _family(
+            return family(
                 kind,
                 name,
                 text,
@@ -183,6 +183,13 @@ class EndpointFamilies:
         yield numbers("gauge", "headgate_endpoint_connections_idle", "Those at rest", lambda pool: pool.idle_count)
         yield numbers("counter", "headgate_endpoint_connects", "Connections begun", lambda pool: pool.connects)
         yield numbers("gauge", "headgate_endpoint_requests_active", "Requests under way", lambda pool: pool.in_flight)
+
+    def busiest(self) -> Iterator[tuple[str, Traffic]]:
+        """Yield `address:port` of the endpoints that are shown, with what was counted of each."""
+        return ((each.label, each.traffic) for each in self._most(self._found()))
+
+    def _most(self, found: "Mapping[str, _Endpoint]") -> "list[_Endpoint]":
+        return heapq.nlargest(self._max_endpoints, found.values(), key=lambda each: sum(each.traffic.buckets))
 
     def _found(self) -> dict[str, "_Endpoint"]:
         """Return all endpoints that some upstream names, by label."""

@@ -10,7 +10,7 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -25,6 +25,7 @@ from headgate.common.snapshot import ChunkName, Manifest
 from headgate.common.tasks import cancel, run_together
 from headgate.gateway import ENGINE, descriptors, memory
 from headgate.gateway.access_log import AccessLog
+from headgate.gateway.apisix_metrics import ApisixFamilies
 from headgate.gateway.apply import TableApplier
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.levels import Place
@@ -58,6 +59,7 @@ from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.listeners import StreamListeners
 from headgate.gateway.streams.stats import StreamStats
 from headgate.gateway.table.certificates import OpenedCertificate
+from headgate.gateway.table.compile import CompiledHost
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.streams import CompiledStream
 from headgate.gateway.table.view import CompilerView
@@ -118,7 +120,6 @@ class Worker:
         self._certificates = CertificateStore(alpn=("h2", "http/1.1"), default_key=settings.default_certificate)
         self._certificates.set_policies(self._compiler.find_tls)
         self._fallback = _fallback_files(settings, self._certificates)
-        self._tls_collector = ProxyCollector(TlsFamilies(self._certificates))
         self._metrics = TableMetrics()
         holder = RouterHolder()
         self._announcer = Announcer(self._describe)
@@ -163,12 +164,12 @@ class Worker:
             tracing=Tracing(settings.trace_share) if settings.otlp_endpoint else None,
         )
         self._calls = self._server.calls(self._compiler.find_endpoints)
-        self._collector = ProxyCollector(RouteFamilies(self._stats))
-        self._endpoint_collector = ProxyCollector(
-            EndpointFamilies(self._pools, self._directory, settings.max_metric_series)
-        )
-        self._health_collector = ProxyCollector(self._health.stats)
-        self._stream_collector = ProxyCollector(self._stream_stats)
+        self._collectors = [
+            *self._traffic_collectors(settings),
+            ProxyCollector(self._health.stats),
+            ProxyCollector(TlsFamilies(self._certificates)),
+            ProxyCollector(self._stream_stats),
+        ]
         self._listeners: tuple[str, ...] = ()
         self._has_table = asyncio.Event()
         self._swapped = asyncio.Event()
@@ -203,11 +204,8 @@ class Worker:
         if admin:
             with _naming("admin_port", self._settings.admin_port, self._settings.admin_host):
                 await admin.start()
-        REGISTRY.register(self._collector)
-        REGISTRY.register(self._endpoint_collector)
-        REGISTRY.register(self._health_collector)
-        REGISTRY.register(self._tls_collector)
-        REGISTRY.register(self._stream_collector)
+        for collector in self._collectors:
+            REGISTRY.register(collector)
         try:
             await self._load_last_good()
             await run_together(
@@ -224,11 +222,8 @@ class Worker:
             await self._resolver.close()
             await self._health.close()
             await self._plugins.close()
-            REGISTRY.unregister(self._collector)
-            REGISTRY.unregister(self._endpoint_collector)
-            REGISTRY.unregister(self._health_collector)
-            REGISTRY.unregister(self._tls_collector)
-            REGISTRY.unregister(self._stream_collector)
+            for collector in self._collectors:
+                REGISTRY.unregister(collector)
             if self._access_log:
                 self._access_log.close()
             if admin:
@@ -342,6 +337,19 @@ class Worker:
         self._last_good.note_change()
         self._has_table.set()
         self._swapped.set()
+
+    def _traffic_collectors(self, settings: GatewaySettings) -> Iterator[ProxyCollector]:
+        """Yield what shows the traffic under the names that are asked for."""
+        endpoints = EndpointFamilies(self._pools, self._directory, settings.max_metric_series)
+        if settings.metric_names != "apisix":
+            yield ProxyCollector(RouteFamilies(self._stats))
+            yield ProxyCollector(endpoints)
+        if settings.metric_names != "headgate":
+            yield ProxyCollector(ApisixFamilies(self._stats, endpoints, self._hosts))
+
+    def _hosts(self) -> Mapping[bytes, CompiledHost]:
+        table = self._compiler.table
+        return table.hosts if table is not None else {}
 
     async def _retire_pools(self) -> None:
         """Close the connections to endpoints that no table names any more, and drop what was counted of routes."""
