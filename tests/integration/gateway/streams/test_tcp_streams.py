@@ -90,7 +90,17 @@ async def test_a_slow_reader_stops_the_sender_and_costs_no_memory() -> None:
         client.close()
 
 
-async def test_another_endpoint_is_tried_once_when_one_refuses() -> None:
+async def test_endpoints_that_refuse_do_not_count_up_to_two() -> None:
+    port, dead = free_port(), [free_port(), free_port()]
+    async with echo_server(name=b"here") as upstream, streams(stream(port), backend(upstream, *dead)) as running:
+        for count in range(1, 7):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            assert await asyncio.wait_for(reader.readexactly(4), PATIENCE_S) == b"here"
+            writer.close()
+            assert (await running.ended(count))[-1].endpoint == f"127.0.0.1:{upstream}"
+
+
+async def test_another_endpoint_is_tried_when_one_refuses() -> None:
     port, dead = free_port(), free_port()
     async with echo_server(name=b"here") as upstream, streams(stream(port), backend(upstream, dead)) as running:
         for count in range(1, 5):

@@ -26,6 +26,8 @@ BUFFER_HIGH: Final = 64 * 1024
 """Unsent bytes to one side at which reading from the other pauses."""
 _ATTEMPTS: Final = 2
 """Endpoints tried for one connection."""
+_REFUSALS: Final = 2
+"""Endpoints that refuse at once and do not count to them, as with requests: they are gone or not there yet."""
 
 
 class ClientSource:
@@ -292,7 +294,8 @@ class StreamConnection:
         source = ClientSource(self._addresses.source[0], self._server_name, self._mqtt_client_id)
         tried: list[EndpointPool] = []
         reason = ""
-        while len(tried) < _ATTEMPTS:
+        attempts = _ATTEMPTS
+        while len(tried) < attempts:
             pool = choose_endpoint(holder, tried, source)
             if pool is None:
                 break
@@ -304,6 +307,8 @@ class StreamConnection:
                 if isinstance(error, DestinationDenied):
                     self._context.dialler.destinations.tell(error, str(self._route.entry.provenance))
                 holder.report(pool, "connect")
+                if isinstance(error, ConnectionRefusedError):
+                    attempts = min(attempts + 1, _ATTEMPTS + _REFUSALS)
                 reason = f"{pool.label}: {str(error) or 'no connection in time'}"
             else:
                 holder.report(pool, CONNECTED)

@@ -144,6 +144,15 @@ _BALANCING = (
         does="Prefer endpoints of the gateway's own zone, or cluster, as far as they are healthy.",
         example="zone",
     ),
+    Annotation(
+        name="panic-threshold",
+        sets="balancing.panic_threshold",
+        read=values.percentage,
+        value="percentage",
+        default="50%",
+        does="With a smaller share of healthy endpoints, health is ignored; with `0%` it never is.",
+        example="10%",
+    ),
 )
 
 _HEALTH = (

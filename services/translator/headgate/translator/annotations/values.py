@@ -98,6 +98,13 @@ def log_share(text: str) -> float:
     return share
 
 
+def percentage(text: str) -> float:
+    """Read a percentage as a share."""
+    if (match := re.fullmatch(r"([0-9]{1,3})%", text)) and int(match[1]) <= 100:
+        return int(match[1]) / 100
+    raise ValueError("must be a percentage from 0% to 100%, such as 10%")
+
+
 def one_of(choices: Mapping[str, T]) -> Callable[[str], T]:
     """Return the reader of one word among several."""
 
