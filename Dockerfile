@@ -1,25 +1,27 @@
 # One image for each service, and one with the whole command. `docker build --target gateway -t headgate/gateway .`
 # BUILD needs pip and a C compiler, RUNTIME only a Python of the same minor version: gcr.io/distroless/python3-debian12 does.
-# The libraries are a layer below our own code and are installed again only when requirements.lock or a pyproject.toml
-# changes. The stages of a service stand before its image, for builders that make all stages down to their target.
+# Each fetches what it runs and no more, in the versions of requirements.lock. The libraries are a layer below our own code
+# and are installed again only when requirements.lock or a pyproject.toml changes. The stages of a service stand before its
+# image, for builders that make all stages down to their target.
 ARG BUILD=python:3.11-bookworm
 ARG RUNTIME=python:3.11-slim-bookworm
 
-# What requirements.lock names, each file checked against its digest there; everything below installs from these only.
-FROM ${BUILD} AS wheels
+# What all services need, as wheels that were checked against the digests in requirements.lock.
+FROM ${BUILD} AS libraries
 WORKDIR /src
 ENV PIP_ROOT_USER_ACTION=ignore PIP_DISABLE_PIP_VERSION_CHECK=1
-COPY requirements.lock .
-RUN python3 -m pip wheel --quiet --require-hashes --requirement requirements.lock --wheel-dir /wheels
-RUN python3 -m pip install --quiet --no-index --find-links /wheels editables hatchling mypy setuptools \
-    && install --directory --owner 65532 --group 65532 /state
+COPY requirements.lock deploy/images/libraries.py libs/common/pyproject.toml ./
+RUN python3 libraries.py fetch pyproject.toml
 
-FROM wheels AS libraries
-COPY deploy/images/libraries.py libs/common/pyproject.toml ./
-
-FROM wheels AS code
+FROM libraries AS code
+RUN python3 libraries.py tools pyproject.toml
 COPY libs libs
 RUN python3 -m pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir /own ./libs/common
+
+FROM ${BUILD} AS state
+COPY deploy/images/healthcheck.c .
+RUN gcc -static -Os -s -Wall -Wextra -Werror -o /healthcheck healthcheck.c \
+    && install --directory --owner 65532 --group 65532 /state
 
 # Nothing is written but /var/lib/headgate, so the root file system may be read-only; no step and no check needs a shell.
 FROM ${RUNTIME} AS service
@@ -29,15 +31,17 @@ LABEL org.opencontainers.image.title="Headgate" \
       org.opencontainers.image.version="${VERSION}"
 ENV PYTHONPATH=/opt/headgate PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 PATH=/opt/headgate/bin:/usr/local/bin:/usr/bin:/bin \
     HEADGATE_DATA_DIR=/var/lib/headgate HEADGATE_ADMIN_HOST=0.0.0.0 HEADGATE_ADMIN_PORT=9080
-COPY --from=wheels --chown=65532:65532 /state /var/lib/headgate
+COPY LICENSE /usr/share/doc/headgate/LICENSE
+COPY --from=state /healthcheck /usr/local/bin/healthcheck
+COPY --from=state --chown=65532:65532 /state /var/lib/headgate
 WORKDIR /var/lib/headgate
 USER 65532:65532
 EXPOSE 9080
-HEALTHCHECK --interval=10s --timeout=10s --start-period=30s CMD ["python3", "-m", "headgate.common.healthcheck"]
+HEALTHCHECK --interval=10s --timeout=10s --start-period=30s CMD ["healthcheck"]
 
 FROM libraries AS watcher-libraries
 COPY services/watcher/pyproject.toml service.toml
-RUN python3 libraries.py /opt/headgate pyproject.toml service.toml
+RUN python3 libraries.py install /opt/headgate pyproject.toml service.toml
 
 FROM code AS watcher-code
 COPY services/watcher services/watcher
@@ -52,7 +56,7 @@ ENTRYPOINT ["python3", "-m", "headgate.watcher"]
 
 FROM libraries AS translator-libraries
 COPY services/translator/pyproject.toml service.toml
-RUN python3 libraries.py /opt/headgate pyproject.toml service.toml
+RUN python3 libraries.py install /opt/headgate pyproject.toml service.toml
 
 FROM code AS translator-code
 COPY services/translator services/translator
@@ -67,10 +71,12 @@ ENTRYPOINT ["python3", "-m", "headgate.translator"]
 
 FROM libraries AS gateway-libraries
 COPY services/gateway/pyproject.toml service.toml
-RUN python3 libraries.py /opt/headgate pyproject.toml service.toml
+RUN python3 libraries.py install /opt/headgate pyproject.toml service.toml
 
 # The one part that is compiled, which takes a minute or two.
 FROM code AS gateway-code
+COPY services/gateway/pyproject.toml service.toml
+RUN python3 libraries.py tools service.toml
 COPY services/gateway services/gateway
 RUN python3 -m pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir /own ./services/gateway \
     && python3 -m pip install --quiet --no-deps --target /opt/headgate /own/*.whl
@@ -87,7 +93,7 @@ COPY services/watcher/pyproject.toml watcher.toml
 COPY services/translator/pyproject.toml translator.toml
 COPY services/gateway/pyproject.toml gateway.toml
 COPY cli/pyproject.toml cli.toml
-RUN python3 libraries.py /opt/headgate pyproject.toml watcher.toml translator.toml gateway.toml cli.toml
+RUN python3 libraries.py install /opt/headgate pyproject.toml watcher.toml translator.toml gateway.toml cli.toml
 
 FROM gateway-code AS headgate-code
 COPY services/watcher services/watcher

@@ -99,7 +99,7 @@ format: $(TOOLS) ## Format the code and mend what the linter can mend
 lock: $(TOOLS) ## Resolve the requirements*.in files to their lock files
 	for name in requirements requirements-dev deploy/release/requirements; do \
 		$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url \
-			--no-emit-trusted-host --no-header --output-file $$name.lock $$name.in || exit; done
+			--no-emit-find-links --no-emit-trusted-host --no-header --output-file $$name.lock $$name.in || exit; done
 
 release: $(TOOLS) ## Build wheels, chart, images, bill of materials and kubectl plugin into dist/; KEY=... signs them
 	$(BIN)/python -m deploy.release make $(if $(KEY),--signing-key $(KEY)) $(ARGS)

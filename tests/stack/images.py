@@ -78,7 +78,9 @@ def target_of(image: str) -> str:
 def closure(project: str, python_version: str) -> set[str]:
     """What a pyproject.toml depends on, and what that depends on, by what is installed here: the same lock file."""
     found = set[str]()
-    waiting = [(Requirement("headgate" if project == "cli" else f"headgate-{project.split('/')[1]}"), "")]
+    waiting = [
+        (Requirement("headgate-ingress" if project == "cli" else f"headgate-ingress-{project.split('/')[1]}"), "")
+    ]
     while waiting:
         wanted, extra = waiting.pop()
         name = canonicalize_name(wanted.name)
@@ -123,6 +125,12 @@ async def test_an_image_says_what_it_is_and_asks_for_no_right(image: str) -> Non
     labels = {name.removeprefix("org.opencontainers.image."): text for name, text in config["Labels"].items()}
     assert set(labels) >= {"title", "description", "licenses", "version"}
     assert all(labels.values())
+
+
+async def test_an_image_has_the_licence_and_a_check_that_needs_no_interpreter(image: str) -> None:
+    config = (await inspect(image))["Config"]
+    assert config["Healthcheck"]["Test"] == ["CMD", "healthcheck"]
+    assert "Apache License" in await python(image, "print(open('/usr/share/doc/headgate/LICENSE').read())")
 
 
 async def test_an_image_runs_with_no_right_and_ends_on_sigterm_by_itself(based: str) -> None:
