@@ -21,7 +21,9 @@ RUN python3 -m pip wheel --quiet --no-deps --no-build-isolation --no-index --whe
 FROM ${BUILD} AS state
 COPY deploy/images/healthcheck.c .
 RUN gcc -static -Os -s -Wall -Wextra -Werror -o /healthcheck healthcheck.c \
-    && install --directory --owner 65532 --group 65532 /state
+    && install --directory --owner 65532 --group 65532 /state \
+    && for each in all nats gateway watcher-local watcher-kubernetes translator reader redis grafana tools log; do \
+        install --directory --owner 65532 --group 65532 "/made/$each"; done
 
 # Nothing is written but /var/lib/headgate, so the root file system may be read-only; no step and no check needs a shell.
 FROM ${RUNTIME} AS service
@@ -111,3 +113,11 @@ COPY --from=headgate-code /opt/whole /opt/headgate
 EXPOSE 8080 8443
 ENTRYPOINT ["python3", "-m", "headgate.cli"]
 CMD ["up", "--manifests", "/manifests", "--data-dir", "/var/lib/headgate"]
+
+# What fills the volumes of compose.yaml: a volume belongs to whom the folder belongs that it is first mounted over.
+FROM headgate AS stack
+LABEL org.opencontainers.image.description="Makes the secrets of the compose stack"
+COPY --from=state --chown=65532:65532 /made /made
+COPY deploy/stack/fill_secrets.py deploy/nats/watcher-local.conf deploy/redis/users.conf /opt/stack/
+ENTRYPOINT ["python3", "/opt/stack/fill_secrets.py"]
+CMD []

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from stack.engine import BUILD_S, ROOT, eventually
-from stack.running import Stack, load, port_of
+from stack.running import Stack, address_of, load, port_of
 
 NOT_HERE = (
     "headgate_admission_",  # A webhook that an API server asks.
@@ -61,7 +61,7 @@ async def provoke(gateway: str) -> None:
     """Let be counted what clients do wrong: an unknown host, and plain text where TLS is spoken."""
     line = b"GET / HTTP/1.1\r\nHost: nobody.localhost\r\n\r\n"
     for inside in (8080, 8443):
-        reader, writer = await asyncio.open_connection("127.0.0.1", await port_of(gateway, inside))
+        reader, writer = await asyncio.open_connection(await address_of(gateway), inside)
         writer.write(line)
         writer.write_eof()
         with suppress(ConnectionError):

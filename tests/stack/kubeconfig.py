@@ -49,5 +49,5 @@ async def test_a_cluster_is_followed_in_place_of_manifests_also_after_its_watche
 
 
 async def set_blue(cluster: RealCluster, ready: bool) -> None:
-    endpoint = {"addresses": ["10.213.91.102"], "conditions": {"ready": ready}}
+    endpoint = {"addresses": ["blue.stack.internal"], "conditions": {"ready": ready}}
     await cluster.merge("endpointslices", "demo-blue", {"endpoints": [endpoint]})

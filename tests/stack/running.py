@@ -1,34 +1,34 @@
 """The compose stack as tests start it, and the clients that ask it without pause.
 
-Three kinds of clients. Those of one replica are told which one stays, and must see no failure at all. One does as load
-balancers do: it follows `/readyz` of all replicas, keeps to those that are ready, and must see no failure either. One
-knows nothing: it asks all ports in turn, and the next one when a connection is refused, or closed without an answer, as
-the engine's forwarder does it where nobody listens any more. Of its requests none may fail.
+Four kinds of clients, none of which may see a failure. Those of one replica are told which one stays. One does as load
+balancers do: it follows `/readyz` of all replicas and keeps to those that are ready. Two come to the entrance, as users
+do: one keeps its connections, one makes a new one for each request. Where a replica is killed, they may lose what they
+had under way to it, which is one request for each connection, and ask once more.
 """
 
 import asyncio
 import json
 import os
 import ssl
-import time
-from collections.abc import AsyncIterator, Sequence
+import tomllib
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import aiohttp
 from cryptography.x509 import DNSName
 
-from fakes.steady_client import SteadyClient
+from fakes.steady_client import CONNECTIONS, SteadyClient
 from fakes.tls import Authority, Issued
 from stack.engine import BOUND_S, BUILD_S, ROOT, docker, eventually, hear, inspect, run
 
 HOST = "demo.localhost"
 REQUESTS = 300
 """Asked by each client after each fault: a second or two, and more where the machine is slow."""
-TRIES_S = 30.0
-"""For how long the client that knows nothing asks for one answer."""
+PATIENCE_S = 60.0
+"""For how long a client of the entrance makes one request again after lost connections."""
 LOOK_S = 0.3
 """Between two looks of a balancer: a fraction of the drain delay in compose.yaml."""
 
@@ -39,13 +39,14 @@ class Stack:
     def __init__(self, manifests: Path) -> None:
         self.manifests = manifests
         self._environment = {
-            name: value for name, value in os.environ.items() if name.startswith(("HEADGATE_", "STACK_"))
+            name: value
+            for name, value in os.environ.items()
+            if name.startswith(("HEADGATE_", "STACK_", "HTTP_", "HTTPS_"))
         }
         self._environment["HEADGATE_MANIFESTS"] = str(manifests)
         self._authority = Authority()
         self.trusting = ssl.create_default_context(cadata=self._authority.pem.decode())
-        ports = self._environment.get("STACK_HTTP_PORTS", "8080-8089").split("-")
-        self.ports = range(int(ports[0]), int(ports[-1]) + 1)
+        self.port = int(os.environ.get("HTTP_PORT", "8080"))
 
     async def start(self, *, profiles: str = "", gateways: int = 1, **more: str) -> str:
         """`make stack`, with further variables; returns what it printed."""
@@ -62,9 +63,20 @@ class Stack:
     async def scale(self, gateways: int) -> None:
         await self._compose("up", "--detach", "--no-recreate", "--scale", f"gateway={gateways}")
 
+    @asynccontextmanager
+    async def scaled(self, gateways: int) -> AsyncIterator[list[str]]:
+        """So many gateways, and as many as before when the block ends, whatever became of it."""
+        before = len(await self.containers("gateway"))
+        try:
+            await self.scale(gateways)
+            yield await self.wait_for_gateways(gateways)
+        finally:
+            await self.scale(before)
+            await self.wait_for_gateways(before)
+
     async def let_blue_be_ready(self, ready: bool) -> None:
         """Change the manifests."""
-        address = 'addresses: ["10.213.91.102"]\n    conditions: '
+        address = "addresses: [blue.stack.internal]\n    conditions: "
         text = (ROOT / "examples" / "stack" / "demo.yaml").read_text()
         if not ready:
             text = text.replace(f"{address}{{ ready: true }}", f"{address}{{ ready: false }}")
@@ -78,9 +90,9 @@ class Stack:
 
     async def presents(self, gateway: str, serial: int) -> bool:
         """Whether a gateway presents this certificate."""
-        port = await port_of(gateway, 8443)
+        address = await address_of(gateway)
         try:
-            _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=self.trusting, server_hostname=HOST)
+            _, writer = await asyncio.open_connection(address, 8443, ssl=self.trusting, server_hostname=HOST)
         except ssl.SSLError:
             return False
         presented = writer.get_extra_info("ssl_object").getpeercert()["serialNumber"]
@@ -92,20 +104,27 @@ class Stack:
         """What a `headgate` command says of the stack, whatever its exit code is."""
         return await hear("deploy/stack/compose", "run", "--rm", "headgate", *arguments, **self._environment)
 
+    async def settings(self, service: str) -> dict[str, str]:
+        """The settings that a service finds in its volume of secrets."""
+        (container, *_) = await self.containers("entrance")
+        project = (await inspect(container))["Config"]["Labels"]["com.docker.compose.project"]
+        volume = f"{project}_{service}-secrets:/secrets:ro"
+        code = "print(open('/secrets/settings.toml').read())"
+        read = ("run", "--rm", "--network=none", "--volume", volume, "--entrypoint=python3", "headgate/headgate")
+        return tomllib.loads(await docker(*read, "-c", code))
+
     async def containers(self, service: str = "") -> list[str]:
-        """Ids of the containers of a service, or of all, by their number."""
+        """Ids of the running containers of a service, or of all, by their number."""
         found = [
             await inspect(each) for each in (await self._compose("ps", "--quiet", *filter(None, [service]))).split()
         ]
         found.sort(key=lambda each: int(each["Config"]["Labels"]["com.docker.compose.container-number"]))
-        return [each["Id"] for each in found]
+        return [each["Id"] for each in found if each["State"]["Status"] != "exited"]
 
     async def addresses(self, service: str) -> list[str]:
-        """Of its running containers, as this machine reaches them. There is one such network: its range is fixed."""
-        label = "label=com.docker.compose.network=backends"
-        (network,) = (await docker("network", "ls", "--quiet", "--filter", label)).split()
-        found = (await inspect(network))["Containers"].values()
-        return [each["IPv4Address"].split("/")[0] for each in found if service in each["Name"]]
+        """Of its running containers, as this machine reaches them beside the entrance."""
+        found = [await inspect(each) for each in await self.containers(service)]
+        return [address for each in found if (address := backend_address(each))]
 
     async def wait_for_gateways(self, count: int) -> list[str]:
         """Wait until so many replicas are there and ready; return their ids."""
@@ -119,40 +138,6 @@ class Stack:
 
     async def _compose(self, *arguments: str) -> str:
         return await run("deploy/stack/compose", *arguments, within_s=BOUND_S, **self._environment)
-
-
-class RoamingClient(SteadyClient):
-    """Asks all ports in turn, and the next one where no answer came."""
-
-    def __init__(self, ports: Sequence[int], host: str) -> None:
-        super().__init__(ports[0], host)
-        self._ports = ports
-        self._turn = 0
-        self.seen: set[int] = set()
-        """Ports that answered."""
-
-    async def _ask(self, session: aiohttp.ClientSession) -> None:
-        end = time.monotonic() + TRIES_S
-        while True:
-            port = self._ports[self._turn % len(self._ports)]
-            self._turn += 1
-            try:
-                async with session.get(f"http://127.0.0.1:{port}/", **self._options) as answer:
-                    body = await answer.read()
-                    if answer.status == self._expected:
-                        self.answers[json.loads(body)["name"]] += 1
-                        self.seen.add(port)
-                    else:
-                        self.failures.append(f"port {port}: {answer.status} {body[:200]!r}")
-                    return
-            except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
-                if not isinstance(error, aiohttp.ClientConnectorError):
-                    self.retries += 1
-                if time.monotonic() > end:
-                    self.failures.append(f"no port answers: {type(error).__name__}: {error}")
-                    return
-                if self._turn % len(self._ports) == 0:
-                    await asyncio.sleep(0.01)
 
 
 class BalancedClient(SteadyClient):
@@ -195,7 +180,7 @@ class BalancedClient(SteadyClient):
 
     def next_url(self) -> str:
         self._turn += 1
-        return self._form.format(self._ready[self._turn % len(self._ready)] if self._ready else "nobody.is.ready")
+        return self._form.format(self._ready[self._turn % len(self._ready)] if self._ready else "none.is.ready")
 
 
 async def is_ready(session: aiohttp.ClientSession, address: str) -> bool:
@@ -222,25 +207,51 @@ def tls_objects(issued: Issued) -> dict[str, object]:
 
 
 @asynccontextmanager
-async def load(stack: Stack, *live: str, tls: bool = False) -> AsyncIterator[RoamingClient]:
-    """Clients of replicas that stay (none named: of those that are ready), and one of all; no request may fail."""
+async def load(stack: Stack, *live: str, tls: bool = False, killed: int = 0) -> AsyncIterator[None]:
+    """Clients of replicas that stay (none named: of those that are ready), and of the entrance; no request may fail.
+
+    Args:
+        stack: what is asked.
+        live: replicas that stay.
+        tls: ask over TLS, too.
+        killed: replicas that are killed meanwhile, each of which may take a request of each connection with it.
+    """
     async with AsyncExitStack() as clients:
-        kept = [SteadyClient(await port_of(each), HOST) for each in live] or [BalancedClient(stack, HOST)]
+        kept = [SteadyClient(8080, HOST, address=await address_of(each)) for each in live]
+        kept = kept or [BalancedClient(stack, HOST)]
         kept += [BalancedClient(stack, HOST, tls=True)] if tls else []
-        steady = [await clients.enter_async_context(each) for each in kept]
-        roaming = await clients.enter_async_context(RoamingClient(stack.ports, HOST))
-        yield roaming
-        for client in (*steady, roaming):
+        outside = [
+            SteadyClient(stack.port, HOST, keep_alive=keep_alive, patience_s=PATIENCE_S) for keep_alive in (True, False)
+        ]
+        for client in (*kept, *outside):
+            await clients.enter_async_context(client)
+        yield
+        for client in (*kept, *outside):
             await client.wait_for_more(REQUESTS, within_s=BOUND_S)
-    for client in (*steady, roaming):
+    for client in (*kept, *outside):
         assert not client.failures, f"{len(client.failures)} of {client.count}: {client.failures[:5]}"
-    asked, longest_s = sum(each.count for each in steady), max(each.longest_s for each in steady)
-    print(f"  kept to live replicas: {asked} requests, none failed, slowest {longest_s:.2f} s;", end=" ")
-    print(f"all replicas: {roaming.count}, none failed, {roaming.retries} asked again after a lost connection")
+    lost = [each.retries for each in outside]
+    print(f"  kept to live replicas: {sum(each.count for each in kept)} requests, none failed;", end=" ")
+    print(
+        f"by the entrance: {sum(each.count for each in outside)}, {sum(lost)} made again after a lost connection,",
+        end=" ",
+    )
+    print(f"slowest {max(each.longest_s for each in (*kept, *outside)):.2f} s")
+    assert max(lost) <= killed * CONNECTIONS, f"{lost} requests were lost with {killed} replicas"
 
 
-async def port_of(container: str, inside: int = 8080) -> int:
+async def port_of(container: str, inside: int) -> int:
     return int((await docker("port", container, f"{inside}/tcp")).split(":")[-1])
+
+
+async def address_of(container: str) -> str:
+    """Address of a gateway for clients that do not come by the entrance."""
+    return backend_address(await inspect(container))
+
+
+def backend_address(inspected: Any) -> str:
+    networks: dict[str, dict[str, str]] = inspected["NetworkSettings"]["Networks"]
+    return next((each["IPAddress"] for name, each in networks.items() if name.endswith("_backends")), "")
 
 
 async def crash(container: str) -> None:
@@ -267,7 +278,7 @@ async def crash(container: str) -> None:
 
 
 async def answered_by_red_alone(gateway: str) -> bool:
-    url = f"http://127.0.0.1:{await port_of(gateway)}/"
+    url = f"http://{await address_of(gateway)}:8080/"
     async with aiohttp.ClientSession() as session:
         names = [(await (await session.get(url, headers={"Host": HOST})).json())["name"] for _ in range(20)]
     return set(names) == {"red"}
