@@ -7,6 +7,7 @@ import pytest
 
 from headgate.cli.__main__ import SECTIONS
 from headgate.cli.up.command import up
+from headgate.common.plugins.catalogue import CONFIGS
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
@@ -38,6 +39,18 @@ def test_every_case_of_apisix_has_a_test_or_says_why_not() -> None:
     assert [cells for cells in rows if len(cells) != 2] == []
     excuse = re.compile("Not yet|Nothing to match: ")
     assert [cases for cases, tests in rows if not TEST_LINK.search(tests) and not excuse.match(tests)] == []
+
+
+def test_every_documented_example_of_apisix_has_a_test_or_says_why_not() -> None:
+    page = (ROOT / "docs" / "apisix-examples.md").read_text()
+    table = page.partition("| plugins | examples | tests |\n|---|---|---|\n")[2]
+    rows = [line.removeprefix("| ").removesuffix(" |").split(" | ") for line in table.splitlines()]
+    assert [cells for cells in rows if len(cells) != 3] == []
+    assert sum(len(examples.split(" · ")) * len(plugins.split(", ")) for plugins, examples, _ in rows) > 138
+    named = {name for plugins, _, _ in rows for name in re.findall("`(.*?)`", plugins)}
+    assert named - set(CONFIGS) == {"mqtt-proxy"}
+    excuse = re.compile("Not yet: |Nothing to match: ")
+    assert [cells for cells in rows if not TEST_LINK.search(cells[2]) and not excuse.match(cells[2])] == []
 
 
 def test_every_flag_of_up_is_described() -> None:

@@ -46,6 +46,23 @@ async def test_service_is_told_of_the_request() -> None:
     assert "Cookie" not in seen.headers
 
 
+async def test_a_field_of_the_body_is_told_to_the_service() -> None:
+    async with running(answering()) as service:
+        config = {
+            "uri": f"{service.url}/auth",
+            "request_method": "GET",
+            "extra_headers": {"tenant_id": "$post_arg.tenant_id"},
+        }
+        plugins = chain(("forward-auth", config), services=service.services)
+        for kind, body in (
+            ("application/json", b'{"tenant_id":123}'),
+            ("application/x-www-form-urlencoded", b"tenant_id=123"),
+        ):
+            given = request("/p", [("Content-Type", kind)], method="POST", body=body, content_length=len(body))
+            assert await asked(plugins, given) is None
+        assert [seen.headers["tenant_id"] for seen in service.seen] == ["123", "123"]
+
+
 @pytest.mark.parametrize("shown", [{"request_headers": ["cookie"]}, {"all_headers": True}])
 async def test_headers_of_the_client_are_shown_on_demand(shown) -> None:
     async with running(answering()) as service:
