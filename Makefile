@@ -78,6 +78,7 @@ check: $(TOOLS) ## Everything that is checked without running: format, lint, typ
 	$(BIN)/codespell
 	$(BIN)/python -m headgate.translator.dialects.apisix.crds --check crds
 	$(BIN)/python deploy/manifests/render.py --check
+	$(BIN)/python -m deploy.manifests.setting_names --check
 	$(BIN)/python .ci/licences.py
 
 crds: $(STAMP) ## Write crds/ as the models of the resources have it

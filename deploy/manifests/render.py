@@ -24,6 +24,7 @@ COPIES = {
     "crds": ("crds", "*.yaml"),
     "files/nats": ("deploy/nats", "*.conf"),
     "files/grafana": ("deploy/grafana", "*.json"),
+    "files/prometheus": ("deploy/prometheus", "headgate.rules.yaml"),
 }
 NATS_FILES = ("roles.conf", "watcher-local.conf", "edge-local.conf", "leaf-roles.conf")
 HEAD = (

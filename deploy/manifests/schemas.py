@@ -29,7 +29,10 @@ SOURCES = {
 OPENAPI = "api/openapi-spec/swagger.json"
 DEFINITIONS = {
     "github.com/cert-manager/cert-manager": ("deploy/crds", ("certificates", "issuers")),
-    "github.com/prometheus-operator/prometheus-operator": ("example/prometheus-operator-crd", ("servicemonitors",)),
+    "github.com/prometheus-operator/prometheus-operator": (
+        "example/prometheus-operator-crd",
+        ("prometheusrules", "servicemonitors"),
+    ),
 }
 """Files of definitions in the modules: their folder, and which resources."""
 KINDS = (
@@ -87,6 +90,8 @@ def strict(schema: JsonObject) -> JsonObject:
     if schema.get("x-kubernetes-int-or-string") or schema.get("format") == "int-or-string":
         return dict(INT_OR_STRING)
     found = {key: value for key, value in schema.items() if key in SAID}
+    if "(?i)" in str(found.get("pattern")):
+        del found["pattern"]  # of Go's regular expressions, which JSON Schema does not know
     if "properties" in schema:
         found["properties"] = {name: strict(one) for name, one in schema["properties"].items()}
         if not schema.get("x-kubernetes-preserve-unknown-fields"):

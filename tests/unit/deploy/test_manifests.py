@@ -1,5 +1,7 @@
 """The manifests in `deploy/manifests/`, which the chart renders: what each mode may do, and how its pods are kept."""
 
+import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
+from deploy.manifests import setting_names
+from jsonschema_rs import Draft7Validator
 
 from headgate.common.settings import ServiceSettings, load_settings
 from headgate.gateway.settings import GatewaySettings
@@ -369,3 +373,46 @@ AS_ONE = (
     "admission.issuerRef",
     "grafana.labels",
 )
+
+
+def test_the_job_that_makes_secrets_has_another_name_where_its_spec_is_another() -> None:
+    (before,) = (one for one in rendered("all-in-one") if one["kind"] == "Job")
+    digest = before["metadata"]["name"].removeprefix("headgate-secrets-")
+    assert re.fullmatch(r"[0-9a-f]{10}", digest)
+
+
+def test_settings_that_no_service_has_are_refused_by_the_schema() -> None:
+    validator = Draft7Validator(json.loads((CHART / "values.schema.json").read_text()))
+    assert validator.is_valid({"gateway": {"settings": {"access_log_share": 0.1}}, "settings": {"log_level": "debug"}})
+    for wrong in (
+        {"gateway": {"settings": {"no_such": 1}}},
+        {"translator": {"settings": {"http_port": 1}}},
+        {"settings": {"htp_port": 1}},
+        {"nats": {"storage": {"size": "big"}}},
+        {"gateway": {"resources": {"requests": {"memory": "lots"}}}},
+        {"image": {"of": {"gateway": {"digest": "1.2.3"}}}},
+    ):
+        assert not validator.is_valid(wrong), wrong
+
+
+def test_the_settings_in_the_schema_are_those_of_the_services() -> None:
+    assert setting_names.main(["--check"]) == 0
+
+
+def test_volumes_stay_when_the_release_goes() -> None:
+    (servers,) = (one for one in rendered("all-in-one") if one["kind"] == "StatefulSet")
+    assert servers["spec"]["persistentVolumeClaimRetentionPolicy"]["whenDeleted"] == "Retain"
+
+
+def test_the_control_plane_is_redundant_by_default() -> None:
+    replicas = {
+        one["metadata"]["name"]: one["spec"]["replicas"]
+        for one in rendered("all-in-one")
+        if "replicas" in one.get("spec", {})
+    }
+    assert replicas == {
+        "headgate-watcher": 2,
+        "headgate-translator": 2,
+        "headgate-gateway": 2,
+        "headgate-nats": 3,
+    }

@@ -1,8 +1,12 @@
+{{/* Names of Services and of pods' labels may have 63 characters, and the longest of ours adds 23: a longer one is cut, and told
+     from others that begin alike by a digest. */}}
 {{- define "headgate.name" -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
-{{- if .Values.fullnameOverride }}{{ .Values.fullnameOverride }}
-{{- else if contains $name .Release.Name }}{{ .Release.Name }}
-{{- else }}{{ printf "%s-%s" .Release.Name $name }}{{ end -}}
+{{- $full := printf "%s-%s" .Release.Name $name -}}
+{{- if .Values.fullnameOverride }}{{ $full = .Values.fullnameOverride }}
+{{- else if contains $name .Release.Name }}{{ $full = .Release.Name }}{{ end -}}
+{{- if gt (len $full) 40 }}{{ $full = printf "%s-%s" (trunc 31 $full | trimSuffix "-") (sha256sum $full | trunc 8) }}{{ end -}}
+{{ $full }}
 {{- end }}
 
 {{/* The name of a cluster-scoped object: two releases of one name in two namespaces do not share it. */}}
@@ -23,6 +27,9 @@ app.kubernetes.io/component: {{ . }}
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
+{{- with include "headgate.ownLabels" . }}
+{{ . }}
+{{- end }}
 {{- end }}
 
 {{/* metadata of an object of the release's namespace: root, name (a suffix), component */}}
@@ -68,8 +75,12 @@ labels: {{- include "headgate.labels" . | nindent 2 }}
 {{- else }}[]{{ end -}}
 {{- end }}
 
+{{/* The image of a component: by digest where one is given, as tags may be moved. */}}
 {{- define "headgate.image" -}}
-{{ .root.Values.image.registry }}/{{ .image }}:{{ default .root.Chart.AppVersion .root.Values.image.tag }}
+{{- $own := default dict (get .root.Values.image.of .image) -}}
+{{- $name := default (printf "%s/%s" .root.Values.image.registry .image) $own.repository -}}
+{{- if $own.digest }}{{ $name }}@{{ $own.digest }}
+{{- else }}{{ $name }}:{{ default (default .root.Chart.AppVersion .root.Values.image.tag) $own.tag }}{{ end -}}
 {{- end }}
 
 {{- define "headgate.watcherAccount" -}}
@@ -148,7 +159,8 @@ labels: {{- include "headgate.labels" . | nindent 2 }}
 {{- with .root.Values.podLabels }}
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .root.Values.podAnnotations }}
+{{- $own := dict }}{{ if and .component (hasKey .root.Values .component) }}{{ $own = (get .root.Values .component).podAnnotations }}{{ end }}
+{{- with mergeOverwrite (deepCopy .root.Values.podAnnotations) $own }}
 annotations: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
@@ -173,7 +185,14 @@ kind: PodDisruptionBudget
 metadata:
   {{- include "headgate.metadata" . | nindent 2 }}
 spec:
+  {{- if .minAvailable }}
+  minAvailable: {{ .minAvailable }}
+  {{- else }}
   maxUnavailable: {{ default 1 .maxUnavailable }}
+  {{- end }}
+  {{- with .unhealthyPodEvictionPolicy }}
+  unhealthyPodEvictionPolicy: {{ . }}
+  {{- end }}
   selector:
     matchLabels: {{- include "headgate.selector" . | nindent 6 }}
 {{- end }}

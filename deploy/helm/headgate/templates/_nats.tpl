@@ -4,7 +4,7 @@
 {{- end }}
 
 {{- define "headgate.natsReplicas" -}}
-{{ default (ternary 3 (ternary 2 1 (not (empty (include "headgate.isLeaf" .)))) (eq .Values.mode "central")) .Values.nats.replicas | int }}
+{{ default (ternary 3 (ternary 2 1 (not (empty (include "headgate.isLeaf" .)))) (has .Values.mode (list "central" "all-in-one"))) .Values.nats.replicas | int }}
 {{- end }}
 
 {{/* Whether the servers of this release are a cluster, which keeps the streams together. */}}

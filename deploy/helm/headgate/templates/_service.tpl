@@ -8,8 +8,9 @@ env, ports, volumes and mounts; grace in seconds.
 {{- $tls := include "headgate.has" (dict "root" $root "what" "tls") -}}
 {{- $settings := dict "admin_host" "0.0.0.0" "admin_port" 9080 "data_dir" "/var/lib/headgate" "grace_s" .grace "nats_url" (include "headgate.natsUrl" $root) -}}
 {{- $env := .env -}}
-{{- $volumes := concat (list (dict "name" "state" "emptyDir" (dict))) .volumes -}}
-{{- $mounts := concat (list (dict "name" "state" "mountPath" "/var/lib/headgate")) .mounts -}}
+{{- $volumes := concat (list (dict "name" "state" "emptyDir" (dict))) .volumes $values.extraVolumes -}}
+{{- $mounts := concat (list (dict "name" "state" "mountPath" "/var/lib/headgate")) .mounts $values.extraVolumeMounts -}}
+{{- $scope := dict "root" $root "component" .component -}}
 {{- if $root.Values.nats.auth.enabled -}}
 {{- $_ := set $settings "nats_user" .user -}}
 {{- $env = append $env (dict "name" "HEADGATE_NATS_PASSWORD" "valueFrom" (dict "secretKeyRef" (dict "name" (include "headgate.natsSecret" $root) "key" (printf "%s-password" .user)))) -}}
@@ -59,7 +60,8 @@ spec:
   automountServiceAccountToken: {{ eq .component "watcher" }}
   enableServiceLinks: false
   terminationGracePeriodSeconds: {{ add .grace 5 }}
-  securityContext: {{- include "headgate.podSecurity" . | nindent 4 }}
+  securityContext: {{- include "headgate.over" (dict "base" (include "headgate.podSecurity" .) "over" $values.podSecurityContext) | nindent 4 }}
+  {{- include "headgate.network" $scope | nindent 2 }}
   {{- include "headgate.placement" (dict "root" $root "component" .component "values" $values) | nindent 2 }}
   {{- with .spread }}
   topologySpreadConstraints: {{- toYaml . | nindent 4 }}
@@ -70,26 +72,22 @@ spec:
       imagePullPolicy: {{ $root.Values.image.pullPolicy }}
       env:
         {{- include "headgate.variables" (dict "root" $root "component" .component "settings" (mergeOverwrite $settings .settings)) | trim | nindent 8 }}
-        {{- with $env }}
+        {{- with concat $env $values.extraEnv }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
+      {{- with $values.extraEnvFrom }}
+      envFrom: {{- toYaml . | nindent 8 }}
+      {{- end }}
       ports: {{- toYaml (append .ports (dict "name" "admin" "containerPort" 9080)) | nindent 8 }}
-      startupProbe:
-        httpGet: {path: /healthz, port: admin}
-        periodSeconds: 2
-        failureThreshold: 60
-      livenessProbe:
-        httpGet: {path: /healthz, port: admin}
-        periodSeconds: 10
-        timeoutSeconds: 5
-        failureThreshold: 6
-      readinessProbe:
-        httpGet: {path: /readyz, port: admin}
-        periodSeconds: 3
-        timeoutSeconds: 3
-        failureThreshold: 2
-      securityContext: {{- include "headgate.containerSecurity" . | nindent 8 }}
+      {{- $probes := dict "startupProbe" (dict "httpGet" (dict "path" "/healthz" "port" "admin") "periodSeconds" 2 "failureThreshold" 60) "livenessProbe" (dict "httpGet" (dict "path" "/healthz" "port" "admin") "periodSeconds" 10 "timeoutSeconds" 5 "failureThreshold" 6) "readinessProbe" (dict "httpGet" (dict "path" "/readyz" "port" "admin") "periodSeconds" 3 "timeoutSeconds" 3 "failureThreshold" 2) }}
+      {{- range $name := list "startupProbe" "livenessProbe" "readinessProbe" }}
+      {{ $name }}: {{- toYaml (mergeOverwrite (get $probes $name) (deepCopy (default dict (get $values.probes $name)))) | nindent 8 }}
+      {{- end }}
+      securityContext: {{- include "headgate.over" (dict "base" (include "headgate.containerSecurity" .) "over" $values.securityContext) | nindent 8 }}
       resources: {{- toYaml $values.resources | nindent 8 }}
       volumeMounts: {{- toYaml $mounts | nindent 8 }}
+    {{- with $values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
   volumes: {{- toYaml $volumes | nindent 4 }}
 {{- end }}
