@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from headgate.cli.class_options import class_options
-from headgate.cli.errors import ExitCode
+from headgate.cli.errors import CommandError, ExitCode
 from headgate.cli.group import TeachingCommand
 from headgate.cli.rendering import count_of, print_json
 from headgate.common.problems import LETS_IN, Severity
@@ -29,11 +29,14 @@ def check(paths: tuple[Path, ...], class_flags: list[str], as_json: bool) -> int
 
     Needs no server. What counts as ours is decided as the translator does: by these flags, HEADGATE_* variables and the
     TOML file in HEADGATE_CONFIG; an object that is not ours by its class is named with the reason. Exit code 0 if there
-    are no errors (warnings do not count), else 1.
+    are no errors (warnings do not count), else 1; also where there is nothing to check.
     """
     from headgate.cli.offline import translate_paths
 
     table = translate_paths(paths, class_flags)
+    if not table.object_count and not table.findings:
+        names = ", ".join(map(str, paths))
+        raise CommandError(f"{names}: no object of a kind that Headgate reads; are the paths right?")
     errors = sum(finding.is_error for finding in table.findings)
     warnings = sum(finding.problem.severity is Severity.WARNING for finding in table.findings)
     lets_in = sum(finding.problem.reason == LETS_IN for finding in table.findings)

@@ -4,7 +4,7 @@ import json
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from headgate.common.stores import DeltaLogReader, DeltaSelection, LoggedDelta
 from headgate.common.stores.nats import NatsStores
 
 SHOWN, SHOWN_BEFORE_NEWS = 50, 10
+AROUND = timedelta(minutes=1)
 _FIRST_WINDOW = 512
 _KINDS: Mapping[tuple[str, str], ResourceKind] = {
     (kind.group, kind.resource): kind for kind in vars(resources).values() if isinstance(kind, ResourceKind)
@@ -33,6 +34,7 @@ _KINDS: Mapping[tuple[str, str], ResourceKind] = {
     examples=[
         "headgate events",
         "headgate events -f --kind Ingress --namespace shop",
+        "headgate events --at 14:03              # within a minute of it",
         "headgate events --since 15m --json | jq -r '.by' | sort | uniq -c",
         "headgate events --kind Ingress --name web --json --with-objects    # its last versions",
     ],
@@ -45,7 +47,11 @@ _KINDS: Mapping[tuple[str, str], ResourceKind] = {
     metavar="N",
     help=f"Of the past at most so many; {SHOWN}, with -f {SHOWN_BEFORE_NEWS}, with --since all.",
 )
-@click.option("--since", default="", show_default=False, metavar="WHEN", help="Since a time: 90s, 15m, 2h, 2026-01-31.")
+@click.option(
+    "--since", default="", show_default=False, metavar="WHEN", help="Since a time: 90s, 2h, 14:03, 2026-01-31."
+)
+@click.option("--until", default="", show_default=False, metavar="WHEN", help="Up to a time.")
+@click.option("--at", default="", show_default=False, metavar="WHEN", help="Within a minute of a time.")
 @click.option("--cluster", default="", show_default=False, metavar="NAME", help="Only of this cluster.")
 @click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only of this kind, such as Ingress; repeatable.")
 @click.option("--namespace", "-n", default="", show_default=False, metavar="NAME", help="Only in this namespace.")
@@ -64,6 +70,8 @@ def events(
     follow: bool,
     limit: int | None,
     since: str,
+    until: str,
+    at: str,
     cluster: str,
     kinds: tuple[str, ...],
     namespace: str,
@@ -80,10 +88,13 @@ def events(
     """
     if with_objects and not as_json:
         raise UsageMistake("--with-objects is for --json")
-    asked = _Question(
-        DeltaSelection(cluster, _parse_kinds(kinds), namespace, name), _parse_since(since), limit, with_objects
-    )
-    if limit is None and not since:
+    if (at and (since or until)) or (follow and (at or until)):
+        raise UsageMistake("--at and --since or --until exclude each other, and --follow has no end")
+    moment = _parse_moment("--at", at)
+    begin = moment - AROUND if moment else _parse_moment("--since", since)
+    end = moment + AROUND if moment else _parse_moment("--until", until)
+    asked = _Question(DeltaSelection(cluster, _parse_kinds(kinds), namespace, name), begin, end, limit, with_objects)
+    if limit is None and not begin:
         asked = asked._replace(limit=SHOWN_BEFORE_NEWS if follow else SHOWN)
 
     async def ask(stores: NatsStores) -> None:
@@ -98,6 +109,7 @@ class _Question(NamedTuple):
 
     selection: DeltaSelection
     since: datetime | None
+    until: datetime | None
     limit: int | None
     with_objects: bool
 
@@ -113,13 +125,13 @@ def _parse_kinds(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _parse_since(text: str) -> datetime | None:
+def _parse_moment(flag: str, text: str) -> datetime | None:
     if not text:
         return None
     try:
         return parse_moment(text, datetime.now(UTC))
     except UsageMistake:
-        raise UsageMistake(f"--since {text!r}: give {FORMS}") from None
+        raise UsageMistake(f"{flag} {text!r}: give {FORMS}") from None
 
 
 async def _events(log: DeltaLogReader, asked: _Question, *, follow: bool) -> AsyncIterator[LoggedDelta]:
@@ -143,7 +155,7 @@ async def _past(log: DeltaLogReader, asked: _Question, last: int) -> Sequence[Lo
             async for event in _each(batches):
                 if asked.since and event.logged_at < asked.since:
                     is_old = True
-                elif event.delta.sequence <= last:
+                elif event.delta.sequence <= last and not (asked.until and event.logged_at > asked.until):
                     found.append(event)
         if start == 0 or is_old or len(found) == asked.limit:
             return found
@@ -184,7 +196,9 @@ def describe(event: LoggedDelta) -> str:
     delta, ref = event.delta, event.delta.ref
     name = "/".join(part for part in (ref.cluster, ref.namespace, ref.name) if part)
     by = f"  by {shown_author(delta.author.name)}" if delta.author else ""
-    return f"{event.logged_at:%Y-%m-%d %H:%M:%S}  {delta.operation.value:<6}  {_kind(delta):<13}  {name}{by}"
+    return (
+        f"{event.logged_at.astimezone():%Y-%m-%d %H:%M:%S}  {delta.operation.value:<6}  {_kind(delta):<13}  {name}{by}"
+    )
 
 
 def _kind(delta: Delta) -> str:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -43,6 +43,8 @@ IsWanted = Callable[[Manifest], bool]
         "headgate history",
         "headgate history --no-endpoints",
         "headgate history --since 2h --host shop.example",
+        "headgate history --since 14:00 --until 14:30    # what changed meanwhile",
+        "headgate history --at 14:03                     # what was served then, and what led to it",
         "headgate history --json-lines >> audit.jsonl",
         "headgate history --json-lines --since 1767225600.57    # what came after that revision",
     ],
@@ -54,7 +56,21 @@ IsWanted = Callable[[Manifest], bool]
     default="",
     show_default=False,
     metavar="WHEN",
-    help="Only what came after a revision (57, HEAD~5) or since a time (2h, 2026-01-31).",
+    help="Only what came after a revision (57, HEAD~5) or since a time (2h, 14:03, 2026-01-31).",
+)
+@click.option(
+    "--until",
+    default="",
+    show_default=False,
+    metavar="WHEN",
+    help="Only what came up to a revision or a time.",
+)
+@click.option(
+    "--at",
+    default="",
+    show_default=False,
+    metavar="WHEN",
+    help="Only the revision that was the newest at a time.",
 )
 @click.option("--host", default="", show_default=False, metavar="HOST", help="Only what changed this virtual host.")
 @click.option("--no-endpoints", is_flag=True, help="Leave out revisions to which nothing but endpoints led.")
@@ -63,6 +79,8 @@ IsWanted = Callable[[Manifest], bool]
 def history(
     limit: int | None,
     since: str,
+    until: str,
+    at: str,
     host: str,
     no_endpoints: bool,
     json_lines: bool,
@@ -74,16 +92,20 @@ def history(
     """List the revisions of the route table, newest first: when, which objects led to it, by whom, which hosts changed.
 
     Who it was is the field manager of the object's last change, as Kubernetes keeps it, or the file that the object
-    stands in. Of deletions nobody tells. While the table is pinned, changes that wait are listed too.
+    stands in. Kubernetes does not record who deleted an object. While the table is pinned, changes that wait are
+    listed too.
     """
     if as_json and json_lines:
         raise UsageMistake("--json and --json-lines exclude each other")
-    most = limit or (None if json_lines else SHOWN)
+    if at and (since or until):
+        raise UsageMistake("--at asks for one revision: leave out --since and --until")
+    most = 1 if at else limit or (None if json_lines else SHOWN)
+    window = _Window(since, until or at, "--at" if at else "--until")
 
     def is_wanted(manifest: Manifest) -> bool:
         return not (no_endpoints and manifest.is_routine) and (not host or host in changed_hosts(manifest))
 
-    found = ask_stores(nats_url, data_dir, lambda stores: _read(stores, table, most, since, is_wanted))
+    found = ask_stores(nats_url, data_dir, lambda stores: _read(stores, table, most, window, is_wanted))
     if as_json:
         print_json([as_document(manifest) for manifest in found])
     elif json_lines:
@@ -93,9 +115,21 @@ def history(
         _print(found)
 
 
-async def _read(stores: NatsStores, table: str, limit: int | None, since: str, is_wanted: IsWanted) -> list[Manifest]:
+class _Window(NamedTuple):
+    """Which revisions are asked for, by time or number."""
+
+    since: str
+    until: str
+    flag: str
+    """That named the end."""
+
+
+async def _read(
+    stores: NatsStores, table: str, limit: int | None, window: _Window, is_wanted: IsWanted
+) -> list[Manifest]:
     snapshots = stores.snapshots
-    after = await _parse_since(snapshots, table, since)
+    after = await _parse_bound(snapshots, table, window.since, "--since")
+    past = await _parse_bound(snapshots, table, window.until, window.flag)
     found: list[Manifest] = []
     newest_first = [*reversed(await snapshots.versions(table))]
     for start in range(0, len(newest_first), READ_AT_ONCE):
@@ -103,15 +137,15 @@ async def _read(stores: NatsStores, table: str, limit: int | None, since: str, i
         for manifest in await asyncio.gather(*(_manifest(snapshots, table, version) for version in group)):
             if manifest is None:
                 continue
-            if not after(manifest) or (limit is not None and len(found) == limit):
+            if (window.since and not after(manifest)) or (limit is not None and len(found) == limit):
                 return found
-            if is_wanted(manifest):
+            if is_wanted(manifest) and not (window.until and past(manifest)):
                 found.append(manifest)
     return found
 
 
-async def _parse_since(snapshots: SnapshotStore, table: str, text: str) -> IsWanted:
-    """Return whether a revision is late enough."""
+async def _parse_bound(snapshots: SnapshotStore, table: str, text: str, flag: str) -> IsWanted:
+    """Return whether a revision came after what a flag names: after a revision, or at a time or later."""
     if not text:
         return lambda _: True
     try:
@@ -124,8 +158,10 @@ async def _parse_since(snapshots: SnapshotStore, table: str, text: str) -> IsWan
     try:
         moment = parse_moment(text, datetime.now(UTC))
     except UsageMistake:
-        raise UsageMistake(f"--since {text!r}: give a revision such as 57 or HEAD~5, or {FORMS}") from None
-    return lambda manifest: manifest.created_at >= moment
+        raise UsageMistake(f"{flag} {text!r}: give a revision such as 57 or HEAD~5, or {FORMS}") from None
+    if flag == "--since":
+        return lambda manifest: manifest.created_at >= moment
+    return lambda manifest: manifest.created_at > moment
 
 
 async def _manifest(snapshots: SnapshotStore, table: str, version: Version) -> Manifest | None:
@@ -153,23 +189,20 @@ def changed_hosts(manifest: Manifest) -> set[str]:
 
 
 def _print(found: list[Manifest]) -> None:
-    print_table(
-        ("REVISION", "AGE", "PUBLISHED", "CHANGED", "CAUSES"),
-        (
-            (
-                manifest.version,
-                age(manifest.created_at),
-                f"{manifest.created_at:%Y-%m-%d %H:%M:%S}",
-                describe_changes(manifest),
-                describe(manifest),
-            )
-            for manifest in found
-        ),
-    )
+    print_table(("REVISION", "AGE", "PUBLISHED", "CHANGED", "CAUSES"), (row for one in found for row in _rows(one)))
     if found and found[0].pin:
         click.echo(f"pinned to {found[0].pin.version}: `headgate diff pinned live` shows what waits")
     if found and found[0].rollout:
         click.echo(f"{found[0].rollout.target} is not served by all: `headgate rollout` says why")
+
+
+def _rows(manifest: Manifest) -> Iterator[tuple[object, ...]]:
+    """Yield the lines of a revision: a cause on each, so that they stay narrow."""
+    published = f"{manifest.created_at.astimezone():%Y-%m-%d %H:%M:%S}"
+    first, *others = describe_causes(manifest)
+    yield manifest.version, age(manifest.created_at), published, describe_changes(manifest), first
+    for cause in others:
+        yield "", "", "", "", cause
 
 
 def describe_changes(manifest: Manifest) -> str:
@@ -197,11 +230,11 @@ def _parts(changed: Mapping[EntryKind, ChangedEntries]) -> Iterator[str]:
             yield count_of(changed[kind].count, noun)
 
 
-def describe(manifest: Manifest) -> str:
-    """Say in a line what led to a revision."""
+def describe_causes(manifest: Manifest) -> list[str]:
+    """Say what led to a revision, a line for each of the first causes."""
     shown = [_describe_cause(cause) for cause in manifest.causes[:SHOWN_CAUSES]]
     more = manifest.cause_count - len(shown)
-    return ", ".join([*shown, f"and {more} more"] if more > 0 else shown) or "translated anew"
+    return [*shown, f"and {more} more"] if more > 0 else shown or ["translated anew"]
 
 
 def _describe_cause(cause: Cause) -> str:

@@ -1,17 +1,23 @@
-"""Times on the command line: `2h` ago, or a date."""
+"""Times on the command line: `2h` ago, a time of day, or a date."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 
 from headgate.cli.errors import UsageMistake
 
 _AGO = re.compile(r"([0-9]{1,9})(s|m|h|d|w)")
+_CLOCK = re.compile(r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-FORMS = "a time ago such as 90s, 30m, 2h, 7d or 4w, or a date such as 2026-01-31 or 2026-01-31T09:30:00Z"
+FORMS = (
+    "a time ago such as 90s, 30m, 2h, 7d or 4w, a time of day such as 14:03 or 14:03:10, "
+    "or a date such as 2026-01-31 or 2026-01-31T09:30:00Z"
+)
 
 
 def parse_moment(text: str, now: datetime) -> datetime:
-    """Return the time that a text means; a date without a time zone is one of this machine.
+    """Return the time that a text means; without a time zone it is one of this machine.
+
+    A time of day is the last one that has passed: before 14:03 `14:03` is of yesterday.
 
     Raises:
         UsageMistake: it means none.
@@ -22,7 +28,15 @@ def parse_moment(text: str, now: datetime) -> datetime:
         except OverflowError:
             return datetime.min.replace(tzinfo=UTC)
     try:
+        if found := _CLOCK.fullmatch(text.strip()):
+            return _last(time(*map(int, found[0].split(":"))), now)
         moment = datetime.fromisoformat(text.strip())
         return moment.astimezone() if moment.tzinfo is None else moment
     except (ValueError, OverflowError, OSError):
         raise UsageMistake(f"{text!r} is no time: give {FORMS}") from None
+
+
+def _last(clock: time, now: datetime) -> datetime:
+    today = datetime.combine(now.astimezone().date(), clock)
+    moment = today.astimezone()
+    return moment if moment <= now else (today - timedelta(days=1)).astimezone()

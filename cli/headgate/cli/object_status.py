@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from headgate.cli.errors import CommandError
+from headgate.cli.errors import UsageMistake
 from headgate.cli.rendering import age, print_table
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
@@ -62,13 +62,15 @@ def parse_object(text: str) -> ObjectName:
     """Read `ingress/NAMESPACE/NAME`, or `ingress/NAME` in the namespace `default`.
 
     Raises:
-        CommandError: says what would be right.
+        UsageMistake: says what would be right.
     """
     kind, *rest = text.split("/")
     kind = _ALSO_CALLED.get(kind.lower(), kind.lower())
     if kind not in _RESOURCES or len(rest) not in (1, 2) or not all(rest):
-        kinds = " or ".join(sorted(_RESOURCES))
-        raise CommandError(f"{text!r} names no object; write KIND/NAMESPACE/NAME, where KIND is {kinds}")
+        raise UsageMistake(
+            f"{text!r} names no object: write KIND/NAMESPACE/NAME, such as ingress/default/web; "
+            f"KIND is one of {', '.join(sorted(_RESOURCES))}"
+        )
     namespace, name = rest if len(rest) == 2 else ("default", rest[0])
     return ObjectName(kind, namespace, name)
 

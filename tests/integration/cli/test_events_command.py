@@ -62,6 +62,10 @@ async def test_events_are_lines_with_what_happened_and_by_whom() -> None:
         (["--since=1h", "--cluster=b"], ["apply web-1"]),
         (["--since=2100-01-01"], []),
         (["--limit=0"], []),
+        (["--at=2s", "--cluster=b"], ["apply web-1"]),
+        (["--at=1h"], []),
+        (["--until=1h"], []),
+        (["--since=1h", "--until=2100-01-01", "--cluster=b"], ["apply web-1"]),
     ],
 )
 async def test_events_are_filtered(flags: list[str], expected: list[str]) -> None:

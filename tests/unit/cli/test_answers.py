@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from headgate.cli.consumers import lines_of as consumer_lines
-from headgate.cli.history import describe, describe_changes
+from headgate.cli.history import describe_causes, describe_changes
 from headgate.cli.rendering import age, print_table
 from headgate.cli.routes import lines_of
 from headgate.cli.status import Report, as_document, is_well
@@ -85,9 +85,9 @@ def test_routes_show_weights_and_ready_endpoints_of_each_backend() -> None:
 
 
 def test_history_says_the_first_causes_with_their_clusters_and_how_many_more() -> None:
-    assert describe(manifest(causes=1)) == "apply Ingress local/default/web"
-    assert describe(manifest(causes=5)).endswith(", and 2 more")
-    assert describe(manifest()) == "translated anew"
+    assert describe_causes(manifest(causes=1)) == ["apply Ingress local/default/web"]
+    assert describe_causes(manifest(causes=5))[3:] == ["and 2 more"]
+    assert describe_causes(manifest()) == ["translated anew"]
 
 
 def test_history_says_who_it_was_and_of_files_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ def test_history_says_who_it_was_and_of_files_where_they_are(tmp_path: Path, mon
     cause = manifest(causes=1).causes[0]
     for by, told in (("kubectl-edit", "kubectl-edit"), (f"{tmp_path}/a/b.yaml", "a/b.yaml"), ("/x.yaml", "/x.yaml")):
         made = manifest().model_copy(update={"causes": (cause.model_copy(update={"by": by}),), "cause_count": 1})
-        assert describe(made) == f"apply Ingress local/default/web by {told}"
+        assert describe_causes(made) == [f"apply Ingress local/default/web by {told}"]
 
 
 def test_history_says_what_people_did_to_the_table() -> None:
@@ -109,9 +109,8 @@ def test_history_says_what_people_did_to_the_table() -> None:
         by="ann",
         note="to 1.5: no",
     )
-    assert (
-        describe(manifest().model_copy(update={"causes": (cause,), "cause_count": 1})) == "rollback to 1.5: no by ann"
-    )
+    made = manifest().model_copy(update={"causes": (cause,), "cause_count": 1})
+    assert describe_causes(made) == ["rollback to 1.5: no by ann"]
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,18 @@ def test_good_manifests_are_exit_code_0(tmp_path: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().out == "3 objects in 1 file: 0 errors, 0 warnings\n"
 
 
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+def test_nothing_to_check_is_an_error_that_names_the_path(
+    flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes.txt").write_text("not a manifest")
+    assert main(["check", str(tmp_path), *flags]) == 1
+    assert capsys.readouterr() == (
+        "",
+        f"headgate: {tmp_path}: no object of a kind that Headgate reads; are the paths right?\n",
+    )
+
+
 def test_the_quickstart_is_without_errors_apart_from_the_secret_that_is_made_later(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from headgate.cli.errors import CommandError
+from headgate.cli.errors import CommandError, UsageMistake
 from headgate.cli.object_status import (
     ObjectName,
     Served,
@@ -80,7 +80,7 @@ def test_objects_are_named_as_kubectl_names_them(text: str, expected: ObjectName
 
 @pytest.mark.parametrize("text", ["web", "pod/shop/web", "ingress/", "ingress/shop/", "ingress/a/b/c"])
 def test_what_names_no_object_is_refused_with_what_would(text: str) -> None:
-    with pytest.raises(CommandError, match="write KIND/NAMESPACE/NAME"):
+    with pytest.raises(UsageMistake, match="write KIND/NAMESPACE/NAME"):
         parse_object(text)
 
 

@@ -104,7 +104,19 @@ def test_a_date_without_a_zone_is_of_this_machine() -> None:
     assert parse_moment("2026-01-09", NOW) == datetime(2026, 1, 9).astimezone()
 
 
-@pytest.mark.parametrize("text", ["", "h", "2 hours", "-2h", "2026-13-01", "yesterday"])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("14:03", datetime(2026, 1, 9, 14, 3)),
+        ("9:03:10", datetime(2026, 1, 9, 9, 3, 10)),
+        ("15:01", datetime(2026, 1, 8, 15, 1)),
+    ],
+)
+def test_a_time_of_day_is_the_last_one_that_has_passed(text: str, expected: datetime) -> None:
+    assert parse_moment(text, datetime(2026, 1, 9, 15).astimezone()) == expected.astimezone()
+
+
+@pytest.mark.parametrize("text", ["", "h", "24:00", "1:2", "14:03:61", "2 hours", "-2h", "2026-13-01", "yesterday"])
 def test_other_text_is_no_time(text: str) -> None:
     with pytest.raises(UsageMistake, match="is no time: give a time ago such as"):
         parse_moment(text, NOW)
