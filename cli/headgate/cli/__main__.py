@@ -61,6 +61,9 @@ SECTIONS = {
         "explain": LazyCommand("headgate.cli.explain:explain", "Say which route takes a request and why."),
         "routes": LazyCommand("headgate.cli.routes:routes", "List what is served: hosts, paths, backends, sources."),
         "consumers": LazyCommand("headgate.cli.consumers:consumers", "List whom routes recognise, and by what."),
+        "certificates": LazyCommand(
+            "headgate.cli.certificates:certificates", "List when certificates end, their hosts and Secrets."
+        ),
         "sealed": LazyCommand("headgate.cli.sealed:sealed", "List the keys that private keys are sealed to."),
         "status": LazyCommand("headgate.cli.status:status", "Say what runs, which revision is applied, what is wrong."),
     },

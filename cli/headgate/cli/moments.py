@@ -22,18 +22,27 @@ def parse_moment(text: str, now: datetime) -> datetime:
     Raises:
         UsageMistake: it means none.
     """
-    if found := _AGO.fullmatch(text.strip()):
+    if (span := parse_span(text)) is not None:
         try:
-            return now - timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
+            return now - span
         except OverflowError:
             return datetime.min.replace(tzinfo=UTC)
     try:
         if found := _CLOCK.fullmatch(text.strip()):
-            return _last(time(*map(int, found[0].split(":"))), now)
+            return _last(time.fromisoformat(f"{found[0]:0>{8 if found[1] else 5}}"), now)
         moment = datetime.fromisoformat(text.strip())
         return moment.astimezone() if moment.tzinfo is None else moment
     except (ValueError, OverflowError, OSError):
         raise UsageMistake(f"{text!r} is no time: give {FORMS}") from None
+
+
+def parse_span(text: str) -> timedelta | None:
+    """Return how long `90s`, `2h` or `4w` is; None: the text is none of these."""
+    found = _AGO.fullmatch(text.strip())
+    try:
+        return timedelta(seconds=int(found[1]) * _SECONDS[found[2]]) if found else None
+    except OverflowError:
+        return timedelta.max
 
 
 def _last(clock: time, now: datetime) -> datetime:

@@ -5,12 +5,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from headgate.cli.expiry import expiry_problems
 from headgate.common.deltas import Delta, Operation
 from headgate.common.problems import Problem, Severity
-from headgate.common.resources import JsonObject
+from headgate.common.resources import SECRET, JsonObject
 from headgate.common.sealing import Sealer
 from headgate.common.settings import load_settings
-from headgate.common.table import TableEntry
+from headgate.common.table import Certificate, TableEntry
 from headgate.translator.offline import Offline, translate_all
 from headgate.translator.settings import TranslatorSettings
 from headgate.watcher.objects import prepare
@@ -86,6 +87,7 @@ def translate_paths(paths: Sequence[Path], translator_flags: Sequence[str] = ())
     offline = translate_all(made, settings.classes, settings.boundaries)
     findings = [Finding(one.file, one.line, one.object, one.problem) for one in read.problems]
     findings += _located(offline, read.objects)
+    findings += _expiring(offline, read.objects)
     return OfflineTable(
         entries=offline.entries,
         findings=tuple(sorted(findings, key=lambda one: (one.file, one.line))),
@@ -126,6 +128,16 @@ def _located(offline: Offline, objects: Sequence[FileObject]) -> list[Finding]:
         for ref, problems in offline.problems.items()
         for problem in problems
     ]
+
+
+def _expiring(offline: Offline, objects: Sequence[FileObject]) -> list[Finding]:
+    secrets = {(one.ref.namespace, one.ref.name): one for one in objects if one.kind == SECRET}
+    certificates = (entry for entry in offline.entries if isinstance(entry, Certificate))
+    found = []
+    for certificate, problem in expiry_problems(certificates, datetime.now(UTC)):
+        one = secrets[certificate.provenance.namespace, certificate.provenance.name]
+        found.append(Finding(one.file, one.line, object_name(one), problem))
+    return found
 
 
 def _notes(offline: Offline, objects: Sequence[FileObject]) -> list[Note]:

@@ -7,7 +7,8 @@ watchers, about kinds) and, for a stack of `up`, the admin sites of its services
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import click
 
 from headgate.cli import object_status
 from headgate.cli.errors import CommandError, ExitCode
+from headgate.cli.expiry import expiry_problems
 from headgate.cli.group import TeachingCommand
 from headgate.cli.inputs import KindState, kind_problems, read_kinds
 from headgate.cli.leaders import Leader, leader_problems, leader_rows, read_leaders
@@ -29,7 +31,7 @@ from headgate.common.deltas import ClusterAnnouncement, SyncState
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
 from headgate.common.selection import EVERYTHING, Selection
-from headgate.common.snapshot import Manifest, Pin, RolloutPhase
+from headgate.common.snapshot import Manifest, Pin, RolloutPhase, Version
 from headgate.common.status import StatusUpdate
 from headgate.common.stores.nats import NatsStores
 from headgate.common.stores.reading import read_entries
@@ -37,10 +39,6 @@ from headgate.common.table import Certificate
 
 BOARD_QUIET_S = 0.5
 """The board replays what it has and then waits for news; this long without any is its end."""
-
-
-ENDING = timedelta(days=14)
-"""A certificate that ends before that should have been renewed by now, as most are 30 days before."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class Report:
     pages: tuple[ServicePage, ...] = ()
     """Of watcher and translator, if `up` runs them."""
     certificates: tuple[Certificate, ...] = ()
-    """Of a pinned table."""
+    """Of the table."""
     leaders: tuple[Leader, ...] = ()
     watchers: tuple[ClusterAnnouncement, ...] = ()
     """What each cluster's watcher announced last."""
@@ -68,7 +66,8 @@ class Report:
     def problems(self) -> list[tuple[str, Problem]]:
         """Everything that is wrong, each with what it is about: services, kinds, files, objects."""
         found = [*_stopped(self.up)] if self.up else []
-        found += _pinned(self.manifest, self.certificates) if self.manifest else []
+        found += _pinned(self.manifest) if self.manifest else []
+        found += _expiring(self)
         found += _held_back(self.manifest) if self.manifest else []
         found += leader_problems(self.leaders)
         found += watcher_problems(self.watchers)
@@ -94,19 +93,12 @@ class Report:
         return [(what, problem) for what, problem in found if problem.severity is not Severity.INFO]
 
 
-def _pinned(manifest: Manifest, certificates: Iterable[Certificate]) -> Iterator[tuple[str, Problem]]:
+def _pinned(manifest: Manifest) -> Iterator[tuple[str, Problem]]:
     pin = manifest.pin
     if pin is None:
         return
     message = f"{describe_pin(pin)}; changes of objects wait for `headgate unpin`"
     yield f"table {manifest.table}", Problem(severity=Severity.WARNING, reason="Pinned", message=message)
-    for certificate in certificates:
-        if (left := _time_left(certificate)) is not None and left < ENDING:
-            ends = "has ended" if left < timedelta() else f"ends {certificate.not_after}"
-            message = f"{ends}, and one that was renewed since is not presented while the table is pinned"
-            severity = Severity.ERROR if left < timedelta() else Severity.WARNING
-            problem = Problem(severity=severity, reason="PinnedCertificateEnds", message=message)
-            yield f"certificate {certificate.key}", problem
 
 
 def _held_back(manifest: Manifest) -> Iterator[tuple[str, Problem]]:
@@ -116,12 +108,10 @@ def _held_back(manifest: Manifest) -> Iterator[tuple[str, Problem]]:
         yield f"table {manifest.table}", Problem(severity=Severity.WARNING, reason="HeldBack", message=message)
 
 
-def _time_left(certificate: Certificate) -> timedelta | None:
-    try:
-        end = datetime.fromisoformat(certificate.not_after)
-    except ValueError:
-        return None
-    return (end if end.tzinfo else end.replace(tzinfo=UTC)) - datetime.now(UTC)
+def _expiring(report: Report) -> Iterator[tuple[str, Problem]]:
+    is_pinned = report.manifest is not None and report.manifest.pin is not None
+    for certificate, problem in expiry_problems(report.certificates, datetime.now(UTC), is_pinned=is_pinned):
+        yield f"certificate {certificate.key}", problem
 
 
 def describe_pin(pin: Pin) -> str:
@@ -167,7 +157,7 @@ def status(object_name: str, nats_url: str, data_dir: Path, table: str, as_json:
     if as_json:
         print_json(as_document(report))
     else:
-        _print(report)
+        print_report(report)
     return ExitCode.OK if is_well(report) else ExitCode.NEGATIVE
 
 
@@ -203,7 +193,7 @@ async def _read(stores: NatsStores, table: str, up: UpState | None) -> Report:
     clusters = sorted({kind.cluster for kind in kinds}.union(manifest.inputs if manifest else ()))
     boards = await asyncio.gather(*(_problems(stores, cluster, table) for cluster in clusters))
     heartbeats = [beat for beat in await stores.heartbeats.live() if beat.table == table]
-    certificates = await _pinned_certificates(stores, manifest) if manifest and manifest.pin else ()
+    certificates = await _certificates(stores, manifest) if manifest else ()
     return Report(
         table=table,
         manifest=manifest,
@@ -218,7 +208,7 @@ async def _read(stores: NatsStores, table: str, up: UpState | None) -> Report:
     )
 
 
-async def _pinned_certificates(stores: NatsStores, manifest: Manifest) -> list[Certificate]:
+async def _certificates(stores: NatsStores, manifest: Manifest) -> list[Certificate]:
     names = [name for name in manifest.chunks if name.kind == "certificates"]
     return [entry for entry in await read_entries(stores.snapshots, names) if isinstance(entry, Certificate)]
 
@@ -272,7 +262,8 @@ def as_document(report: Report) -> dict[str, Any]:
     }
 
 
-def _print(report: Report) -> None:
+def print_report(report: Report) -> None:
+    """Print the report for people."""
     manifest = report.manifest
     if manifest is None:
         click.echo(f"table {report.table}: never published")
@@ -291,11 +282,8 @@ def _print(report: Report) -> None:
         _section("leaders", ("WORK", "WHO", "SINCE", "SEEN"), leader_rows(report.leaders))
     _section(
         "gateways",
-        ("REPLICA", "WORKER", "APPLIED", "CONNECTIONS", "REQUESTS", "SEEN"),
-        (
-            (beat.replica, beat.worker, _applied(beat, manifest), beat.connections, beat.requests_total, age(beat.at))
-            for beat in report.heartbeats
-        ),
+        ("REPLICA", "WORKER", "APPLIED", "BEHIND", "CONNECTIONS", "REQUESTS", "SEEN"),
+        (_gateway_row(beat, manifest) for beat in sorted(report.heartbeats, key=partial(_place, manifest))),
     )
     unread = [kind for kind in report.kinds if kind.state is not SyncState.SYNCED]
     if unread:
@@ -320,12 +308,32 @@ def _services(up: UpState) -> list[tuple[str, object, int]]:
     return [(name, up.processes.get(name, "being restarted"), up.restarts.get(name, 0)) for name in names]
 
 
-def _applied(beat: Heartbeat, manifest: Manifest | None) -> str:
+def _place(manifest: Manifest | None, beat: Heartbeat) -> tuple[bool, Version]:
+    """Order laggards first, those that are furthest behind on top."""
+    return manifest is None or beat.version == manifest.version, beat.version or Version(0, 0)
+
+
+def _gateway_row(beat: Heartbeat, manifest: Manifest | None) -> tuple[object, ...]:
+    numbers = beat.connections, beat.requests_total, age(beat.at)
+    return beat.replica, beat.worker, _applied(beat), describe_lag(beat, manifest), *numbers
+
+
+def describe_lag(beat: Heartbeat, manifest: Manifest | None) -> str:
+    """Say how many revisions a worker is behind what is published; `-`: none."""
+    if manifest is None or beat.version == manifest.version:
+        return "-"
+    if beat.version is None:
+        return "all"
+    if beat.version.epoch != manifest.version.epoch:
+        return "another epoch"
+    missing = manifest.version.revision - beat.version.revision
+    return count_of(missing, "revision") if missing > 0 else "-"
+
+
+def _applied(beat: Heartbeat) -> str:
     if beat.version is None:
         return "nothing yet"
-    behind = manifest.version.revision - beat.version.revision if manifest else 0
-    notes = [f"{count_of(behind, 'revision')} behind"] if behind > 0 else []
-    notes += [f"pinned to {beat.pinned}"] if beat.pinned else []
+    notes = [f"pinned to {beat.pinned}"] if beat.pinned else []
     notes += [f"routes of {beat.routes}"] if beat.routes else []
     notes += [f"cannot apply {beat.refusal.version}: {beat.refusal.reason}"] if beat.refusal else []
     return f"{beat.version} ({', '.join(notes)})" if notes else str(beat.version)

@@ -1,10 +1,13 @@
 """`headgate check`: what it finds, how it says so, and its exit code."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography.x509 import DNSName
 
+from fakes.tls import Authority
 from headgate.cli.__main__ import main
 
 QUICKSTART = Path(__file__).parents[3] / "examples" / "quickstart"
@@ -240,3 +243,25 @@ def test_a_plugin_that_is_ignored_is_counted_as_one_that_lets_requests_in(
     assert capsys.readouterr().out.endswith("1 ignored plugin that may keep requests out\n")
     assert main(["check", "--json", str(path)]) == 0
     assert json.loads(capsys.readouterr().out)["lets_in"] == 1
+
+
+@pytest.mark.parametrize(
+    ("days", "code", "told"), [(-1, 1, "[CertificateEnded]"), (3, 0, "[CertificateEnds]"), (60, 0, "")]
+)
+def test_a_certificate_that_ends_is_found_in_its_secret(
+    days: int, code: int, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    issued = Authority().issue("web.example", DNSName("web.example"), ends=datetime.now(UTC) + timedelta(days=days))
+    values = {"tls.crt": issued.chain_pem.decode(), "tls.key": issued.key_pem.decode()}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "tls"},
+        "type": "kubernetes.io/tls",
+        "stringData": values,
+    }
+    write(tmp_path, json.dumps(secret), "secret.json")
+    with_tls = INGRESS.replace("spec:", "spec:\n  tls: [{hosts: [web.example], secretName: tls}]", 1)
+    assert main(["check", str(tmp_path), str(write(tmp_path, with_tls % "http"))]) == code
+    lines = [line for line in capsys.readouterr().out.splitlines() if "Secret default/tls" in line]
+    assert [line.rpartition(" ")[2] for line in lines] == ([told] if told else [])

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from headgate.cli.inputs import KindState, kind_problems, kinds_of
 from headgate.cli.service_pages import PageProblem, ServicePage, read_pages
-from headgate.cli.status import Report, as_document, is_well
+from headgate.cli.status import Report, as_document, describe_lag, is_well, print_report
 from headgate.cli.up.data_dir import UpState
 from headgate.common.admin import AdminSite
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker, SyncState
@@ -163,3 +163,40 @@ def test_a_pinned_certificate_that_ends_is_told_of_in_time(days: int, severity: 
 
 def test_a_pinned_certificate_whose_end_is_not_known_is_left_alone() -> None:
     assert reasons(Report("default", PINNED, (BEAT,), (), None, certificates=(certificate(""),))) == ["Pinned"]
+
+
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [(-1, "CertificateEnded"), (13, "CertificateEnds"), (15, None)],
+)
+def test_a_certificate_that_ends_is_a_problem_that_names_its_hosts(days: int, expected: str | None) -> None:
+    end = (datetime.now(UTC) + timedelta(days=days)).isoformat()
+    found = Report("default", MANIFEST, (BEAT,), (), None, certificates=(certificate(end),))
+    assert reasons(found) == ([expected] if expected else [])
+    assert all("presented for a.example" in problem.message for _, problem in found.problems)
+    assert is_well(found) is (days > 0)
+
+
+def beat(replica: str, version: Version | None) -> Heartbeat:
+    return BEAT.model_copy(update={"replica": replica, "version": version})
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        (Version(1, 7), "-"),
+        (Version(1, 6), "1 revision"),
+        (Version(1, 4), "3 revisions"),
+        (Version(0, 9), "another epoch"),
+        (None, "all"),
+    ],
+)
+def test_a_replica_says_how_far_it_is_behind(version: Version | None, expected: str) -> None:
+    assert describe_lag(beat("a", version), MANIFEST) == expected
+
+
+def test_replicas_that_are_behind_are_listed_first(capsys: pytest.CaptureFixture[str]) -> None:
+    beats = (beat("a", Version(1, 7)), beat("b", Version(1, 6)), beat("c", Version(1, 2)), beat("d", None))
+    print_report(Report("default", MANIFEST, beats, (), None))
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line[:2] in ("a ", "b ", "c ", "d ")]
+    assert [row[0] for row in rows] == ["d", "c", "b", "a"]
