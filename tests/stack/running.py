@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import aiohttp
 from cryptography.x509 import DNSName
@@ -46,6 +46,7 @@ class Stack:
         self._environment["HEADGATE_MANIFESTS"] = str(manifests)
         self._authority = Authority()
         self.trusting = ssl.create_default_context(cadata=self._authority.pem.decode())
+        self._project = ""
         self.port = int(os.environ.get("HTTP_PORT", "8080"))
 
     async def start(self, *, profiles: str = "", gateways: int = 1, **more: str) -> str:
@@ -106,12 +107,17 @@ class Stack:
 
     async def settings(self, service: str) -> dict[str, str]:
         """The settings that a service finds in its volume of secrets."""
-        (container, *_) = await self.containers("entrance")
-        project = (await inspect(container))["Config"]["Labels"]["com.docker.compose.project"]
-        volume = f"{project}_{service}-secrets:/secrets:ro"
+        volume = f"{await self.project()}_{service}-secrets:/secrets:ro"
         code = "print(open('/secrets/settings.toml').read())"
         read = ("run", "--rm", "--network=none", "--volume", volume, "--entrypoint=python3", "headgate/headgate")
         return tomllib.loads(await docker(*read, "-c", code))
+
+    async def project(self) -> str:
+        """Compose's name of the stack, which names volumes and networks."""
+        if not self._project:
+            (container, *_) = await self.containers("entrance")
+            self._project = (await inspect(container))["Config"]["Labels"]["com.docker.compose.project"]
+        return self._project
 
     async def containers(self, service: str = "") -> list[str]:
         """Ids of the running containers of a service, or of all, by their number."""
@@ -123,8 +129,13 @@ class Stack:
 
     async def addresses(self, service: str) -> list[str]:
         """Of its running containers, as this machine reaches them beside the entrance."""
-        found = [await inspect(each) for each in await self.containers(service)]
-        return [address for each in found if (address := backend_address(each))]
+        labels = {"network": "backends", "project": await self.project()}
+        filters = [
+            each for name, text in labels.items() for each in ("--filter", f"label=com.docker.compose.{name}={text}")
+        ]
+        (network,) = (await docker("network", "ls", "--quiet", *filters)).split()
+        found = (await inspect(network))["Containers"].values()
+        return [each["IPv4Address"].split("/")[0] for each in found if service in each["Name"]]
 
     async def wait_for_gateways(self, count: int) -> list[str]:
         """Wait until so many replicas are there and ready; return their ids."""
@@ -246,12 +257,8 @@ async def port_of(container: str, inside: int) -> int:
 
 async def address_of(container: str) -> str:
     """Address of a gateway for clients that do not come by the entrance."""
-    return backend_address(await inspect(container))
-
-
-def backend_address(inspected: Any) -> str:
-    networks: dict[str, dict[str, str]] = inspected["NetworkSettings"]["Networks"]
-    return next((each["IPAddress"] for name, each in networks.items() if name.endswith("_backends")), "")
+    networks: dict[str, dict[str, str]] = (await inspect(container))["NetworkSettings"]["Networks"]
+    return next(each["IPAddress"] for name, each in networks.items() if name.endswith("_backends"))
 
 
 async def crash(container: str) -> None:
