@@ -1,7 +1,7 @@
 """`headgate explain`: why a request goes where it goes, asked of a running gateway or of manifests."""
 
 import asyncio
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
@@ -14,6 +14,7 @@ from headgate.cli.group import TeachingCommand
 from headgate.cli.rendering import count_of, print_json, print_table
 
 if TYPE_CHECKING:
+    from headgate.cli.offline import Finding
     from headgate.common.problems import Problem
 
 ASK_S = 10.0
@@ -81,13 +82,18 @@ def explain(
     counts as ours by these flags, the paths as the gateway's settings in HEADGATE_* variables and the TOML file in
     HEADGATE_CONFIG say. A path with dot segments, several slashes or escapes is read as the gateway reads it.
 
-    Exit code 1 if no route takes the request or its backends cannot answer.
+    Plugins that decide by the request alone are asked, in the order in which they run; of others it says why their
+    verdict cannot be known. A gateway says how its endpoints are: unhealthy, ejected, and which requests failed.
+
+    Exit code 1 if no route takes the request, a plugin refuses it, or its backends cannot answer.
     """
     from headgate.gateway.table.explain import Explanation
 
     if class_flags and not manifests:
         raise UsageMistake(f"{class_flags[0].partition('=')[0]} belongs to --manifests: a gateway has decided already")
     notes: Sequence[object] = ()
+    if "/" in method:
+        raise UsageMistake(f"the method goes before the URL: headgate explain {url} {method}")
     request = _Request(method, _parse_url(url), [_parse_header(text) for text in headers], client, body)
     if manifests:
         explanation, notes = _explain_offline(manifests, class_flags, request)
@@ -123,6 +129,7 @@ def _explain_offline(
     """Return the explanation, and what is said of objects that have no part in it: refused at the host, or not ours."""
     from headgate.cli.offline import translate_paths
     from headgate.common.settings import load_settings
+    from headgate.gateway.plugins.preview import preview_plugins
     from headgate.gateway.settings import GatewaySettings
     from headgate.gateway.table.explain import explain as explain_by
     from headgate.gateway.table.view import EntryView
@@ -139,10 +146,21 @@ def _explain_offline(
         client=request.client,
         body=request.body.encode(),
         path_normalization=settings.path_normalization,
+        preview=preview_plugins,
     )
     hosts = {candidate.host for candidate in explanation.candidates}
-    refused = [finding for finding in table.findings if _is_refused(finding.problem, hosts)]
+    refused = [
+        finding
+        for finding in table.findings
+        if _is_refused(finding.problem, hosts) or _concerns(explanation.host, table.wanted, finding)
+    ]
     return explanation, [*refused, *(table.notes if explanation.winner is None else ())]
+
+
+def _concerns(host: str, wanted: Mapping[tuple[str, int], Collection[str]], finding: "Finding") -> bool:
+    """Whether something is wrong with an object that asks for a host, by its name or a wildcard."""
+    hosts = wanted.get((finding.file, finding.line), ())
+    return any(name in hosts for name in (host, f"*.{host.partition('.')[2]}"))
 
 
 def _is_refused(problem: "Problem", hosts: Collection[str]) -> bool:
@@ -175,6 +193,10 @@ async def _ask(admin_url: str, request: _Request) -> Any:
 
 
 def _is_answered(explanation: Any) -> bool:
+    from headgate.gateway.plugins.verdicts import first_answer
+
+    if (answer := first_answer(explanation.plugins)) is not None:
+        return answer.status < 400
     return explanation.winner is not None and any(not backend.unavailable for backend in explanation.backends)
 
 
@@ -186,6 +208,9 @@ def _print(explanation: Any) -> None:
     if explanation.candidates:
         click.echo()
         _print_candidates(explanation.candidates)
+    if explanation.plugins:
+        click.echo()
+        print_table(("PLUGIN", "VERDICT", "WHY"), map(_plugin_row, explanation.plugins))
     for backend in explanation.backends:
         click.echo()
         ready = sum(endpoint.gets_requests for endpoint in backend.endpoints)
@@ -195,9 +220,16 @@ def _print(explanation: Any) -> None:
             click.echo(f"  {endpoint.address}:{endpoint.port} {', '.join(_facts(endpoint, backend.endpoints))}")
 
 
+def _plugin_row(plugin: Any) -> tuple[str, str, str]:
+    verdict = f"answers {plugin.status}" if plugin.verdict == "answers" else plugin.verdict
+    return plugin.name, verdict, plugin.detail or "-"
+
+
 def _facts(endpoint: Any, others: Sequence[Any]) -> Iterator[str]:
     """Yield what is to be known of an endpoint: of weights, ranks and clusters only what tells it from others."""
     yield endpoint.state
+    if endpoint.failures:
+        yield endpoint.failures
     if endpoint.hop:
         yield f"{endpoint.hop} gateway of {endpoint.cluster}"
     elif len({other.cluster for other in others}) > 1:

@@ -2,13 +2,14 @@
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 from aiohttp import web
 
-from fakes.deltas import ingress, service
+from fakes.deltas import endpoint_slice, ingress, service
 from headgate.cli.__main__ import main
 from headgate.cli.explain import _print
 from headgate.gateway.table.explain import Explanation
@@ -124,3 +125,108 @@ def test_what_was_refused_at_the_host_is_said(tmp_path: Path, capsys: pytest.Cap
     )
     main(["explain", "GET", "http://b.example/", "--manifests", str(file)])
     assert "HostNotOwned" not in capsys.readouterr().out
+
+
+def plugged(tmp_path: Path, *plugins: dict[str, object], host: str = "a.example") -> str:
+    """Write a route with plugins, and return the file."""
+    backend = {"serviceName": "web", "servicePort": 80}
+    rule = {"name": "r", "match": {"hosts": [host], "paths": ["/*"]}, "backends": [backend], "plugins": list(plugins)}
+    route = {
+        "apiVersion": "apisix.apache.org/v2",
+        "kind": "ApisixRoute",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"ingressClassName": "headgate", "http": [rule]},
+    }
+    klass = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "IngressClass",
+        "metadata": {"name": "headgate"},
+        "spec": {"controller": "headgate.dev/ingress-controller"},
+    }
+    file = tmp_path / "plugged.yaml"
+    file.write_text(yaml.safe_dump_all([klass, route, service(), endpoint_slice("web", "192.0.2.9")]))
+    return str(file)
+
+
+INSIDE = {"name": "ip-restriction", "enable": True, "config": {"whitelist": ["10.0.0.0/8"]}}
+KEYS = {"name": "key-auth", "enable": True, "config": {}}
+AGENTS = {"name": "ua-restriction", "enable": True, "config": {"denylist": ["curl.*"]}}
+COUNTED = {"name": "limit-count", "enable": True, "config": {"count": 1, "time_window": 1}}
+BODY = {
+    "name": "request-validation",
+    "enable": True,
+    "config": {"body_schema": {"type": "object", "required": ["id"]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("plugin", "flags", "code", "row"),
+    [
+        (INSIDE, ["--client=192.0.2.1"], 1, r"ip-restriction  answers 403  Your IP address is not allowed"),
+        (INSIDE, ["--client=10.1.2.3"], 0, r"ip-restriction  passes "),
+        (INSIDE, [], 0, r"ip-restriction  unknown  give --client ADDRESS"),
+        (AGENTS, ["-H", "User-Agent: curl/8"], 1, r"ua-restriction  answers 403"),
+        (AGENTS, ["-H", "User-Agent: Firefox"], 0, r"ua-restriction  passes"),
+        (KEYS, [], 0, r"key-auth  unknown  needs the credential of a consumer"),
+        (COUNTED, [], 0, r"limit-count  unknown  cannot be known: asks a server, counts"),
+        (BODY, ["--data={}", "-H", "Content-Type: application/json"], 1, r"request-validation  answers 400"),
+        (BODY, ['--data={"id":1}', "-H", "Content-Type: application/json"], 0, r"request-validation  passes"),
+        (
+            {"name": "redirect", "enable": True, "config": {"uri": "/new", "ret_code": 301}},
+            [],
+            0,
+            r"redirect  answers 301  redirected to /new",
+        ),
+        ({"name": "gzip", "enable": True, "config": {}}, [], 0, r"gzip    passes   looks at answers only"),
+    ],
+)
+def test_each_plugin_has_a_verdict_and_the_exit_code_follows(
+    plugin: dict[str, object],
+    flags: list[str],
+    code: int,
+    row: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = ["explain", "GET", "http://a.example/", "--manifests", plugged(tmp_path, plugin), *flags]
+    assert main(asked) == code, capsys.readouterr()
+    assert re.search(f"^{row}", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_plugins_are_asked_in_their_order_and_hear_of_those_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = {"source": "http_x_client", "trusted_addresses": ["192.0.2.0/24"]}
+    trusting = {"name": "real-ip", "enable": True, "config": told}
+    file = plugged(tmp_path, KEYS, INSIDE, trusting)
+    asked = ["explain", "GET", "http://a.example/", "--manifests", file, "--client=192.0.2.1"]
+    assert main([*asked, "-H", "X-Client: 10.0.0.9"]) == 0
+    rows = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
+    first = rows.index(["PLUGIN", "VERDICT"])
+    # ip-restriction waits for the consumer, as in traffic.
+    assert rows[first + 1 : first + 4] == [["real-ip", "passes"], ["key-auth", "unknown"], ["ip-restriction", "passes"]]
+
+
+def test_a_broken_object_is_named_at_the_host_that_it_wanted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = ingress("broken", host="broken.example", path="no-slash")
+    file = tmp_path / "broken.yaml"
+    file.write_text(yaml.safe_dump_all([broken, service()]))
+    flags = ["--manifests", str(file), "--watch-without-class"]
+    assert main(["explain", "GET", "http://broken.example/", *flags]) == 1
+    assert re.search(r"broken.yaml:1: error: Ingress default/broken: .*InvalidPath", capsys.readouterr().out)
+    main(["explain", "GET", "http://other.example/", *flags])
+    assert "InvalidPath" not in capsys.readouterr().out
+
+
+def test_the_nearest_host_is_named_for_one_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "GET", "http://dmeo.localhost/", "--manifests", QUICKSTART]) == 1
+    assert "; nearest: demo.localhost" in capsys.readouterr().out
+
+
+def test_swapped_arguments_are_one_line_with_the_right_order(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "http://demo.localhost/red", "GET"]) == 2
+    assert capsys.readouterr().err == (
+        "headgate: the method goes before the URL: headgate explain GET http://demo.localhost/red\n"
+    )

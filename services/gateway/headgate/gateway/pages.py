@@ -19,9 +19,10 @@ from headgate.common.admin import AdminSite
 from headgate.common.snapshot import Version
 from headgate.common.table import Consumer, Route, StreamRoute, VirtualHost
 from headgate.gateway.balancing.levels import Place
+from headgate.gateway.plugins.preview import preview_plugins
 from headgate.gateway.proxy.paths import PathNormalization
 from headgate.gateway.table.condition_text import describe
-from headgate.gateway.table.explain import explain
+from headgate.gateway.table.explain import HealthOf, explain
 from headgate.gateway.table.view import TableView
 
 ITEMS_AT_ONCE = 64
@@ -40,6 +41,7 @@ class TablePages:
         pinned: Callable[[], Version | None],
         routes: Callable[[], Version | None],
         place: Place,
+        health_of: HealthOf,
     ) -> None:
         self._view = view
         self._table = table
@@ -47,6 +49,7 @@ class TablePages:
         self._listeners = listeners
         self._pinned = pinned
         self._place = place
+        self._health_of = health_of
         self._routes = routes
 
     def add_to(self, admin: AdminSite) -> None:
@@ -100,6 +103,8 @@ class TablePages:
             body=request.query.get("body", "").encode(),
             path_normalization=self._path_normalization,
             place=self._place,
+            preview=preview_plugins,
+            health_of=self._health_of,
         )
         return web.json_response(text=explanation.model_dump_json())
 

@@ -37,6 +37,7 @@ from headgate.gateway.health.probes import probe
 from headgate.gateway.health.resolve import Resolver, SystemDns
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.upstreams import UpstreamHealth
+from headgate.gateway.health_notes import health_notes
 from headgate.gateway.heartbeat import Announcer
 from headgate.gateway.last_good import LastGoodWriter, read_last_good
 from headgate.gateway.metrics import ProxyCollector, TableMetrics
@@ -435,6 +436,7 @@ class Worker:
             pinned=lambda: applier.pinned,
             routes=lambda: applier.routes,
             place=self._place,
+            health_of=partial(health_notes, self._health),
         )
         pages.add_to(admin)
         return admin

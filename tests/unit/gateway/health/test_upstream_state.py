@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from headgate.common.table import ActiveCheck, BackendProtocol, CircuitBreaker, Ejection
 from headgate.gateway.health.policies import HealthPolicies
-from headgate.gateway.health.state import Slot, UpstreamState
+from headgate.gateway.health.state import Knowledge, Slot, UpstreamState
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.target import CheckTarget
 from headgate.gateway.steps import finish
@@ -133,6 +133,19 @@ def test_verdicts_of_checks_are_told() -> None:
     assert state.unavailable == {B}
     world.say("10.0.0.2", True)
     assert heard == [(B, False), (B, True)]
+
+
+def test_what_is_known_of_endpoints_names_ejection_checks_and_the_last_error() -> None:
+    world = FakeWorld()
+    state, _ = state_of(world, policies(CHECK, EJECT_AT_ONCE), A, B, C)
+    state.report(A, "connect")
+    world.say("10.0.0.2", False)
+    world.advance(10)
+    known = {one.address: one for one in state.knowledge()}
+    assert known == {
+        "10.0.0.1": Knowledge("10.0.0.1", 80, False, 20.0, 1, "connect", 10.0),
+        "10.0.0.2": Knowledge("10.0.0.2", 80, True, 0.0, 0, "", 0.0),
+    }
 
 
 def test_an_endpoint_that_is_ejected_and_unhealthy_returns_when_it_is_neither() -> None:

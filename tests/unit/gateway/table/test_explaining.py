@@ -9,7 +9,7 @@ from fakes.gateway_table import compiled, endpoint, host, route, upstream
 from fakes.requests import PLAIN, request
 from headgate.common.table import AllOf, Compare, Endpoint, Operator, PathType, Subject, TableEntry
 from headgate.gateway.balancing.levels import Place
-from headgate.gateway.table.explain import _KNOWN_METHODS, Explanation, bare_host, explain
+from headgate.gateway.table.explain import _KNOWN_METHODS, Explanation, HealthNote, bare_host, explain
 from headgate.gateway.table.route import CompiledRoute
 from headgate.gateway.table.view import CompilerView, EntryView
 
@@ -309,3 +309,31 @@ def test_explanations_of_conditions_agree_with_the_gateway(path: str, method: st
     told = explain(EntryView(CONDITIONAL), method, "foo.com", path + query, headers, client="10.1.1.1", body=b"model=x")
     assert isinstance(found, CompiledRoute)
     assert told.winner == found.name
+
+
+@pytest.mark.parametrize(
+    ("note", "state"),
+    [
+        (HealthNote(is_unhealthy=True), "unhealthy by active checks"),
+        (HealthNote(ejected_s=12.4), "ejected for 12 s more after failed requests"),
+    ],
+)
+def test_an_endpoint_says_that_checks_or_ejection_took_it_out(note: HealthNote, state: str) -> None:
+    known = {("10.0.0.1", 80): note}
+    entries = [host("x", route("/")), upstream("up", endpoint(1), endpoint(2), endpoint(3))]
+    shown = explain(EntryView(entries), "GET", "x", "/", health_of=lambda _: known).backends[0].endpoints
+    assert [(one.state, one.gets_requests) for one in shown] == [(state, False), ("ready", True), ("ready", True)]
+
+
+def test_with_too_few_endpoints_left_those_that_are_out_get_requests() -> None:
+    known = {(f"10.0.0.{number}", 80): HealthNote(is_unhealthy=True) for number in (1, 2)}
+    entries = [host("x", route("/")), upstream("up", endpoint(1), endpoint(2), endpoint(3))]
+    shown = explain(EntryView(entries), "GET", "x", "/", health_of=lambda _: known).backends[0].endpoints
+    assert all(one.gets_requests for one in shown)
+
+
+def test_an_endpoint_that_gets_requests_says_which_of_them_failed() -> None:
+    note = HealthNote(failures="3 failed, the last 2 s ago: connect")
+    shown = explain(EntryView(ENTRIES), "GET", "a.foo.com", "/foo/bar/x", health_of=lambda _: {("10.0.0.1", 80): note})
+    first = shown.backends[0].endpoints[0]
+    assert (first.state, first.gets_requests, first.failures) == ("ready", True, note.failures)

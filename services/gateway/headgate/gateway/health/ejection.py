@@ -7,7 +7,7 @@ without errors costs one dictionary look-up per request that is reported.
 
 from collections import deque
 from collections.abc import Collection, Hashable
-from typing import Final, Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 from headgate.common.table import Ejection
 
@@ -20,6 +20,15 @@ CONNECTED: Final[Outcome] = 200
 
 SlotT = TypeVar("SlotT", bound=Hashable)
 _NEVER: Final = float("-inf")
+
+
+class Failures(NamedTuple):
+    """The failed requests to one endpoint."""
+
+    number: int
+    last: Outcome
+    at: float
+    """When the last one failed."""
 
 
 class _ErrorCount:
@@ -54,13 +63,18 @@ class _ErrorCount:
 class _Record:
     """What is known of an endpoint that has failed before."""
 
-    __slots__ = ("errors", "local_errors", "returned_at", "times_out")
+    __slots__ = ("errors", "failed_at", "failures", "last", "local_errors", "returned_at", "times_out")
 
     def __init__(self) -> None:
         self.errors = _ErrorCount()
         self.local_errors = _ErrorCount()
         self.times_out = 0
         self.returned_at = _NEVER
+        self.failures = 0
+        """Since it was first in use."""
+        self.last: Outcome | None = None
+        """Of the last request that failed."""
+        self.failed_at = _NEVER
 
 
 class Ejector(Generic[SlotT]):
@@ -101,6 +115,8 @@ class Ejector(Generic[SlotT]):
         record = self._records.get(slot)
         if record is None:
             record = self._records[slot] = _Record()
+        record.failures += 1
+        record.last, record.failed_at = outcome, now
         if is_local and policy.consecutive_local_errors is not None:
             count, threshold = record.local_errors, policy.consecutive_local_errors
         elif policy.consecutive_errors is not None:
@@ -122,6 +138,14 @@ class Ejector(Generic[SlotT]):
         record.errors.clear()
         record.local_errors.clear()
         return True
+
+    def failures(self) -> dict[SlotT, Failures]:
+        """Return what is known of the endpoints that failed requests."""
+        return {
+            slot: Failures(record.failures, record.last, record.failed_at)
+            for slot, record in self._records.items()
+            if record.last is not None
+        }
 
     @property
     def next_return(self) -> float | None:

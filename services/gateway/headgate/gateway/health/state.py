@@ -10,7 +10,7 @@ passed in.
 """
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from headgate.gateway.health.budget import RetryBudget
 from headgate.gateway.health.circuit import Circuit, Resume
@@ -75,6 +75,23 @@ class Surroundings(Protocol):
 
 def _tell_nobody(slot: Slot, is_available: bool) -> None:
     """Stand in while there is no balancer."""
+
+
+class Knowledge(NamedTuple):
+    """What is known of one endpoint."""
+
+    address: str
+    port: int
+    is_unhealthy: bool
+    """By active checks."""
+    ejected_s: float
+    """Until it is let back in; 0: it is not ejected."""
+    failures: int
+    """Requests that failed as ejection counts them, since it is in use."""
+    last_error: str
+    """A status code, `connect`, `reset` or `timeout`."""
+    failed_s: float
+    """Seconds since the last failure."""
 
 
 class UpstreamState:
@@ -176,6 +193,28 @@ class UpstreamState:
     def retry_ended(self) -> None:
         """Count the end of a retry that `may_retry` let through."""
         self.retries.end()
+
+    def knowledge(self) -> "list[Knowledge]":
+        """Return what is known of endpoints that are not well or failed requests."""
+        now, ejector = self._world.time(), self.ejector
+        until = ejector.ejected_until if ejector is not None else {}
+        failed = ejector.failures() if ejector is not None else {}
+        found = []
+        for slot in {*self._unhealthy, *until, *failed}:
+            address, port, _ = slot.key
+            failures = failed.get(slot)
+            found.append(
+                Knowledge(
+                    address=address,
+                    port=port,
+                    is_unhealthy=slot in self._unhealthy,
+                    ejected_s=max(0.0, until.get(slot, now) - now),
+                    failures=failures.number if failures else 0,
+                    last_error=str(failures.last) if failures else "",
+                    failed_s=now - failures.at if failures else 0.0,
+                )
+            )
+        return found
 
     # What a swap calls.
 

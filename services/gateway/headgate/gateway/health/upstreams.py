@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from headgate.gateway.health.active import ActiveChecker, Probe
 from headgate.gateway.health.policies import NO_POLICIES, HealthPolicies
 from headgate.gateway.health.probes import probe as ask
-from headgate.gateway.health.state import OnChange, Slot, Stoppable, UpstreamState
+from headgate.gateway.health.state import Knowledge, OnChange, Slot, Stoppable, UpstreamState
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.target import CheckTarget
 from headgate.gateway.steps import Steps, finish
@@ -58,6 +58,11 @@ class UpstreamHealth:
         """Return the state that requests have to tell how they went, None if it is only watched from outside."""
         state = self._states.get(key)
         return state if state is not None and (state.circuit is not None or state.ejector is not None) else None
+
+    def knowledge(self, key: str) -> list[Knowledge]:
+        """Return what is known of the endpoints of an upstream that are not well or failed requests."""
+        state = self._states.get(key)
+        return state.knowledge() if state is not None else []
 
     def count_retries(self, key: str, slots: Iterable[Slot]) -> UpstreamState:
         """Return the state that retries are counted in, made with the first retry to an upstream without policies."""

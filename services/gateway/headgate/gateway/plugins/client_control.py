@@ -10,6 +10,7 @@ class ClientControl(Plugin[ClientControlConfig]):
     name = "client-control"
     order = 22000
     Config = ClientControlConfig
+    preview = "yes"
     is_shareable = True
 
     def on_request(self, request: Request) -> Response | None:

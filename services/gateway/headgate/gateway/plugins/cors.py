@@ -4,7 +4,7 @@ A preflight of an allowed origin is answered here; an origin that is not allowed
 to the upstream, as with nginx.
 """
 
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Literal
 
 import re2
 
@@ -48,6 +48,7 @@ class Cors(Plugin[CorsConfig]):
     name: ClassVar[str] = "cors"
     order: ClassVar[int] = 4000
     Config: ClassVar[type[PluginConfig]] = CorsConfig
+    preview: ClassVar[Literal["no", "yes", "with-client"]] = "yes"
     is_shareable: ClassVar[bool] = True
 
     def __init__(self, config: CorsConfig, services: PluginServices) -> None:

@@ -25,6 +25,7 @@ class Csrf(Plugin[CsrfConfig]):
     name = "csrf"
     order = 2980
     Config = CsrfConfig
+    preview = "yes"
     is_shareable = True
     waits_for_consumer = True
 

@@ -21,6 +21,7 @@ class Degraphql(Plugin[DegraphqlConfig]):
     name = "degraphql"
     order = 509
     Config = DegraphqlConfig
+    preview = "yes"
 
     def __init__(self, config: DegraphqlConfig, services: PluginServices) -> None:
         super().__init__(config, services)

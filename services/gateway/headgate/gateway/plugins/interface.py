@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from headgate.common.plugins.config import PluginConfig, SecretText
@@ -198,6 +198,9 @@ class Plugin(Generic[C]):
     waits_for_consumer: bool = False
     """True for one that runs behind those that recognise consumers, whatever its order, so that a consumer's own one
     stands in its place."""
+    preview: ClassVar[Literal["no", "yes", "with-client"]] = "no"
+    """`yes` for one whose `on_request` decides by the request and the configuration alone, waits for nothing but the
+    body and changes nothing but the request: `headgate explain` asks it. `with-client`: it needs an address, too."""
     is_shareable: ClassVar[bool] = False
     """True for one of which routes that tell it the same may share one object: it keeps nothing of a route, and asks
     for none of `scope`, `owner` and `path`."""

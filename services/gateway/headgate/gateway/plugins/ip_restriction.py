@@ -11,6 +11,7 @@ class IpRestriction(Plugin[IpRestrictionConfig]):
     name = "ip-restriction"
     order = 3000
     Config = IpRestrictionConfig
+    preview = "with-client"
     is_shareable = True
     waits_for_consumer = True
 

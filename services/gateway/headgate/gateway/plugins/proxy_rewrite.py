@@ -13,6 +13,7 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
     name = "proxy-rewrite"
     order = 1008
     Config = ProxyRewriteConfig
+    preview = "yes"
     is_shareable = True
 
     def __init__(self, config: ProxyRewriteConfig, services: PluginServices) -> None:

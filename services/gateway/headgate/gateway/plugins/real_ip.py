@@ -18,6 +18,7 @@ class RealIp(Plugin[RealIpConfig]):
     name = "real-ip"
     order = 23000
     Config = RealIpConfig
+    preview = "with-client"
     is_shareable = True
 
     def __init__(self, config: RealIpConfig, services: PluginServices) -> None:

@@ -15,6 +15,7 @@ class Redirect(Plugin[RedirectConfig]):
     name = "redirect"
     order = 900
     Config = RedirectConfig
+    preview = "yes"
     is_shareable = True
 
     def __init__(self, config: RedirectConfig, services: PluginServices) -> None:

@@ -27,6 +27,7 @@ class RefererRestriction(Plugin[RefererRestrictionConfig]):
     name = "referer-restriction"
     order = 2990
     Config = RefererRestrictionConfig
+    preview = "yes"
     is_shareable = True
     waits_for_consumer = True
 

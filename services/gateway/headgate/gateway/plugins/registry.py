@@ -128,7 +128,7 @@ class PluginRegistry:
             written = msgspec.json.encode(use.config)
             if not meta.disable:
                 phase = body_is_read(use.name, use.config) if b"post_arg" in written else None
-                made.append((_order(use, meta, plugin), under(meta, plugin, phase)))
+                made.append((order_of(use, meta, plugin), under(meta, plugin, phase)))
             size += len(written)
         return made
 
@@ -161,7 +161,8 @@ class PluginRegistry:
         return None if chain.is_idle else chain
 
 
-def _order(use: PluginUse, meta: PluginMeta, plugin: Plugin[Any]) -> int:
+def order_of(use: PluginUse, meta: PluginMeta, plugin: Plugin[Any] | _Kind) -> int:
+    """Return the place of a plugin among those of its route; greater runs earlier."""
     own = plugin.order if meta.priority is None else meta.priority
     order = own if use.order is None else use.order
     return GLOBAL + order if use.is_global else order

@@ -17,6 +17,7 @@ class RequestValidation(Plugin[RequestValidationConfig]):
     name = "request-validation"
     order = 2800
     Config = RequestValidationConfig
+    preview = "yes"
     is_shareable = True
 
     def __init__(self, config: RequestValidationConfig, services: PluginServices) -> None:

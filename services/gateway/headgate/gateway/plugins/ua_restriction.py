@@ -11,6 +11,7 @@ class UaRestriction(Plugin[UaRestrictionConfig]):
     name = "ua-restriction"
     order = 2999
     Config = UaRestrictionConfig
+    preview = "yes"
     is_shareable = True
     waits_for_consumer = True
 

@@ -15,6 +15,7 @@ class UriBlocker(Plugin[UriBlockerConfig]):
     name = "uri-blocker"
     order = 2900
     Config = UriBlockerConfig
+    preview = "yes"
     is_shareable = True
 
     def __init__(self, config: UriBlockerConfig, services: PluginServices) -> None:

@@ -4,11 +4,13 @@ Decides with the same index and the same choice of endpoints as requests do, so 
 does not happen. Works on any `TableView`, with or without a running gateway.
 """
 
-from collections.abc import Iterable, Mapping
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from headgate.common.table import Endpoint, Entry, PathType, Provenance, Route, Upstream, VirtualHost, WeightedBackend
 from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.balancing.seats import reaches, usable_endpoints, why_unavailable
+from headgate.gateway.plugins.verdicts import PluginVerdict, Preview, first_answer
 from headgate.gateway.proxy.facts import RequestFacts
 from headgate.gateway.proxy.grammar import REQUEST_LINE, fault_of_request_line
 from headgate.gateway.proxy.paths import PathNormalization, normalize
@@ -50,6 +52,8 @@ class ExplainedEndpoint(Entry):
     hop: str = ""
     """What it speaks as a gateway of its cluster; empty for the endpoint itself."""
     gets_requests: bool
+    failures: str = ""
+    """Which requests failed, as ejection counts them: `3 failed, the last 12 s ago: connect`."""
 
 
 class ExplainedBackend(Entry):
@@ -64,6 +68,36 @@ class ExplainedBackend(Entry):
     """Why it answers 503; empty if it does not."""
     endpoints: tuple[ExplainedEndpoint, ...] = ()
     provenance: Provenance | None = None
+
+
+class HealthNote(Entry):
+    """What one worker of a gateway knows of an endpoint's health."""
+
+    is_unhealthy: bool = False
+    """By active checks."""
+    ejected_s: float = 0.0
+    """Seconds until it is let back in; 0: it is not ejected."""
+    failures: str = ""
+    """Which requests failed, as ejection counts them; empty also without ejection."""
+
+    @property
+    def is_out(self) -> bool:
+        """Whether it gets no requests, unless too few are left."""
+        return self.is_unhealthy or self.ejected_s > 0
+
+
+HealthOf = Callable[[str], Mapping[tuple[str, int], HealthNote]]
+"""Returns what is known of the endpoints of an upstream, by address and port; nothing of those that are well."""
+
+
+def no_health(upstream: str) -> Mapping[tuple[str, int], HealthNote]:
+    """Stand for `HealthOf` where there is no gateway."""
+    return {}
+
+
+def no_preview(route: Route, facts: RequestFacts) -> Sequence[PluginVerdict]:
+    """Stand for `Preview` where plugins are not asked."""
+    return ()
 
 
 class Explanation(Entry):
@@ -85,6 +119,10 @@ class Explanation(Entry):
     """One sentence."""
     candidates: tuple[Candidate, ...]
     """The winner first if there is one, then the losers in the order in which they would win."""
+    plugins: tuple[PluginVerdict, ...] = ()
+    """Of the winner, in the order in which they are asked."""
+    nearest: str = ""
+    """The host of the table that is spelt most alike, where none takes the request's."""
     backends: tuple[ExplainedBackend, ...] = ()
 
 
@@ -111,6 +149,8 @@ def explain(
     body: bytes = b"",
     path_normalization: PathNormalization = "rewrite",
     place: Place = NOWHERE,
+    preview: Preview = no_preview,
+    health_of: HealthOf = no_health,
 ) -> Explanation:
     """Explain what happens to a request.
 
@@ -125,6 +165,8 @@ def explain(
         body: of the request.
         path_normalization: the gateway's setting.
         place: where the gateway is.
+        preview: asks the winner's plugins.
+        health_of: what the gateway knows of endpoints.
     """
     pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
     host = bare_host(next((value for name, value in pairs if name.lower() == "host"), host))
@@ -145,8 +187,10 @@ def explain(
     names = host_candidates(host)
     found = [virtual_host for name in dict.fromkeys(names) if (virtual_host := table.virtual_host(name))]
     if not found:
-        verdict = f"404: no virtual host takes {host!r} (looked for {', '.join(names)})"
-        return Explanation(**answer, virtual_host=None, winner=None, verdict=verdict, candidates=())
+        nearest = _nearest(host, table)
+        hint = f"; nearest: {nearest}" if nearest else ""
+        verdict = f"404: no virtual host takes {host!r} (looked for {', '.join(names)}){hint}"
+        return Explanation(**answer, virtual_host=None, winner=None, verdict=verdict, candidates=(), nearest=nearest)
     candidates: tuple[Candidate, ...] = ()
     for chosen in found:
         best, compared = _compare(chosen, facts)
@@ -163,14 +207,30 @@ def explain(
         verdict = f"404: {chosen.host} takes the host, none of its {len(chosen.routes)} routes takes the {what}"
         return Explanation(**answer, winner=None, verdict=verdict, candidates=candidates + passed_over)
     winner = chosen.routes[best.position]
-    backends = () if best.fault else _backends(table, winner, place)
+    backends = () if best.fault else _backends(table, winner, place, health_of)
+    plugins = () if best.fault else tuple(preview(winner, facts))
     return Explanation(
         **answer,
         winner=f"{chosen.host}|{winner.name}",
-        verdict=f"500: {winner.name} cannot be compiled: {best.fault}" if best.fault else _verdict(winner, backends),
+        verdict=f"500: {winner.name} cannot be compiled: {best.fault}"
+        if best.fault
+        else _answer_of(winner, plugins) or _verdict(winner, backends),
         candidates=candidates + passed_over,
+        plugins=plugins,
         backends=backends,
     )
+
+
+def _nearest(host: str, table: TableView) -> str:
+    """Return the name of a host that is spelt nearly so; empty: none is."""
+    names = (virtual_host.host for virtual_host in table.virtual_hosts())
+    return next(iter(difflib.get_close_matches(host, names, 1, 0.7)), "")
+
+
+def _answer_of(winner: Route, plugins: Sequence[PluginVerdict]) -> str:
+    """Say which plugin ends the request; empty: none is known to."""
+    answer = first_answer(plugins)
+    return f"{answer.status}: plugin {answer.name} of {winner.name} answers: {answer.detail}" if answer else ""
 
 
 def _refusal(method: str) -> str | None:
@@ -319,20 +379,35 @@ _PATH_FAULTS = {
 }
 
 
-def _backends(table: TableView, route: Route, place: Place) -> tuple[ExplainedBackend, ...]:
+def _backends(table: TableView, route: Route, place: Place, health_of: HealthOf) -> tuple[ExplainedBackend, ...]:
     total = sum(backend.weight for backend in route.backends) or 1
     return tuple(
-        _backend(backend, backend.weight / total, table.upstream(backend.upstream), place) for backend in route.backends
+        _backend(
+            backend,
+            backend.weight / total,
+            table.upstream(backend.upstream),
+            place,
+            health_of(backend.upstream),
+        )
+        for backend in route.backends
     )
 
 
-def _backend(backend: WeightedBackend, share: float, upstream: Upstream | None, place: Place) -> ExplainedBackend:
+def _backend(
+    backend: WeightedBackend,
+    share: float,
+    upstream: Upstream | None,
+    place: Place,
+    notes: Mapping[tuple[str, int], HealthNote],
+) -> ExplainedBackend:
     if upstream is None:
         missing = f"{backend.upstream} is not in the table"
         return ExplainedBackend(upstream=backend.upstream, weight=backend.weight, share=share, unavailable=missing)
     reached = [endpoint for endpoint in upstream.endpoints if reaches(place, endpoint)]
     usable = [endpoint for endpoint in usable_endpoints(reached) if endpoint.weight > 0]
-    taking = {id(endpoint) for endpoint in usable}
+    well = [endpoint for endpoint in usable if not notes.get((endpoint.address, endpoint.port), _WELL).is_out]
+    is_panic = len(well) < upstream.balancing.panic_threshold * len(usable)
+    taking = {id(endpoint) for endpoint in (usable if is_panic else well)}
     return ExplainedBackend(
         upstream=upstream.key,
         weight=backend.weight,
@@ -341,15 +416,25 @@ def _backend(backend: WeightedBackend, share: float, upstream: Upstream | None, 
         unavailable=""
         if usable
         else upstream.unavailable or why_unavailable(upstream.key, upstream.endpoints, reached),
-        endpoints=tuple(_endpoint(endpoint, id(endpoint) in taking, place) for endpoint in upstream.endpoints),
+        endpoints=tuple(
+            _endpoint(endpoint, id(endpoint) in taking, place, notes.get((endpoint.address, endpoint.port), _WELL))
+            for endpoint in upstream.endpoints
+        ),
         provenance=upstream.provenance,
     )
 
 
-def _endpoint(endpoint: Endpoint, gets_requests: bool, place: Place) -> ExplainedEndpoint:
+_WELL = HealthNote()
+
+
+def _endpoint(endpoint: Endpoint, gets_requests: bool, place: Place, note: HealthNote) -> ExplainedEndpoint:
     state = "draining" if endpoint.serving and endpoint.terminating else "not ready"
     if not reaches(place, endpoint):
         state = "for other clusters" if endpoint.hop else f"reached from {endpoint.cluster} only"
+    elif note.is_unhealthy:
+        state = "unhealthy by active checks"
+    elif note.ejected_s:
+        state = f"ejected for {note.ejected_s:.0f} s more after failed requests"
     elif endpoint.ready:
         state = "ready"
     return ExplainedEndpoint(
@@ -362,6 +447,7 @@ def _endpoint(endpoint: Endpoint, gets_requests: bool, place: Place) -> Explaine
         priority=endpoint.priority,
         hop=endpoint.hop,
         gets_requests=gets_requests,
+        failures=note.failures,
     )
 
 
