@@ -1,7 +1,7 @@
 """`headgate explain`: why a request goes where it goes, asked of a running gateway or of manifests."""
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
@@ -10,11 +10,13 @@ import click
 
 from headgate.cli.class_options import class_options
 from headgate.cli.errors import CommandError, ExitCode, Unreachable, UsageMistake
+from headgate.cli.explain_live import read_complaints, read_past
 from headgate.cli.group import TeachingCommand
 from headgate.cli.rendering import count_of, print_json, print_table
+from headgate.cli.store import ask_stores, store_options
+from headgate.cli.wanted_hosts import is_wanted
 
 if TYPE_CHECKING:
-    from headgate.cli.offline import Finding
     from headgate.common.problems import Problem
 
 ASK_S = 10.0
@@ -37,6 +39,7 @@ class _Request(NamedTuple):
         "headgate explain GET http://127.0.0.1:8080/red -H 'Host: demo.localhost'",
         "headgate explain GET 'http://demo.localhost/red?v=2' -H 'Cookie: canary=always' --client 192.0.2.7",
         "headgate explain GET http://demo.localhost/red --manifests examples/quickstart",
+        "headgate explain GET http://demo.localhost/red --at 14:03       # by the table of that time",
     ],
     read_more="docs/cli.md",
 )
@@ -63,8 +66,18 @@ class _Request(NamedTuple):
     metavar="PATH",
     help="Decide by these manifests instead of asking a gateway; repeatable.",
 )
+@click.option(
+    "--revision",
+    default="",
+    show_default=False,
+    metavar="REV",
+    help="Decide by the table of a revision: 57, HEAD~1, live, pinned.",
+)
+@click.option(
+    "--at", default="", show_default=False, metavar="WHEN", help="Decide by the table of a time: 14:03, 2h, 2026-01-31."
+)
 @class_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+@store_options
 def explain(
     method: str,
     url: str,
@@ -73,7 +86,12 @@ def explain(
     body: str,
     admin_url: str,
     manifests: tuple[Path, ...],
+    revision: str,
+    at: str,
     class_flags: list[str],
+    nats_url: str,
+    data_dir: Path,
+    table: str,
     as_json: bool,
 ) -> int:
     """Say which route takes a request, which others lost and why, and which backends it is sent to.
@@ -85,23 +103,31 @@ def explain(
     Plugins that decide by the request alone are asked, in the order in which they run; of others it says why their
     verdict cannot be known. A gateway says how its endpoints are: unhealthy, ejected, and which requests failed.
 
+    With --revision or --at it decides by a table of the past, without the health of endpoints. What is wrong with
+    objects that ask for the host is named from the status board, where the NATS server of `up` or of --nats-url
+    answers.
+
     Exit code 1 if no route takes the request, a plugin refuses it, or its backends cannot answer.
     """
     from headgate.gateway.table.explain import Explanation
 
     if class_flags and not manifests:
         raise UsageMistake(f"{class_flags[0].partition('=')[0]} belongs to --manifests: a gateway has decided already")
-    notes: Sequence[object] = ()
+    if sum(map(bool, (manifests, revision, at))) > 1:
+        raise UsageMistake("--manifests, --revision and --at exclude each other")
     if "/" in method:
         raise UsageMistake(f"the method goes before the URL: headgate explain {url} {method}")
     request = _Request(method, _parse_url(url), [_parse_header(text) for text in headers], client, body)
     if manifests:
         explanation, notes = _explain_offline(manifests, class_flags, request)
+    elif revision or at:
+        explanation, notes = _explain_past(nats_url, data_dir, table, (revision, at), request), ()
     else:
-        answer = asyncio.run(_ask(admin_url, request))
-        explanation = Explanation.model_validate(answer)
+        explanation = Explanation.model_validate(asyncio.run(_ask(admin_url, request)))
+        notes = _complaints(nats_url, data_dir, table, explanation)
     if as_json:
-        print_json(explanation.model_dump(mode="json"))
+        objects = [note.as_json() for note in notes if hasattr(note, "as_json")]
+        print_json({**explanation.model_dump(mode="json"), "objects": objects})
     else:
         _print(explanation)
         for note in notes:
@@ -128,16 +154,44 @@ def _explain_offline(
 ) -> tuple[Any, Sequence[object]]:
     """Return the explanation, and what is said of objects that have no part in it: refused at the host, or not ours."""
     from headgate.cli.offline import translate_paths
+
+    table = translate_paths(manifests, class_flags)
+    explanation = _explain_by(table.entries, "manifests", request)
+    hosts = {candidate.host for candidate in explanation.candidates}
+    refused = [
+        finding
+        for finding in table.findings
+        if _is_refused(finding.problem, hosts)
+        or is_wanted(explanation.host, table.manifests.get((finding.file, finding.line)))
+    ]
+    return explanation, [*refused, *(table.notes if explanation.winner is None else ())]
+
+
+def _explain_past(nats_url: str, data_dir: Path, table: str, when: tuple[str, str], request: _Request) -> Any:
+    """Explain by the table of a revision, named or as the newest at a time."""
+    past = ask_stores(nats_url, data_dir, lambda stores: read_past(stores.snapshots, table, *when))
+    return _explain_by(past.entries, past.label, request)
+
+
+def _complaints(nats_url: str, data_dir: Path, table: str, explanation: Any) -> Sequence[object]:
+    """Return what is wrong with objects that ask for the host; a line instead if the stores cannot be asked."""
+    try:
+        return ask_stores(nats_url, data_dir, lambda stores: read_complaints(stores, table, explanation.host))
+    except Unreachable as error:
+        return () if explanation.winner else (f"objects with errors are not named here: {error}",)
+
+
+def _explain_by(entries: Iterable[object], label: str, request: _Request) -> Any:
+    """Explain by entries at hand, with this machine's settings of a gateway."""
     from headgate.common.settings import load_settings
     from headgate.gateway.plugins.preview import preview_plugins
     from headgate.gateway.settings import GatewaySettings
     from headgate.gateway.table.explain import explain as explain_by
     from headgate.gateway.table.view import EntryView
 
-    table, url = translate_paths(manifests, class_flags), request.url
-    settings = load_settings(GatewaySettings, [], program="headgate gateway", summary="")
-    explanation = explain_by(
-        EntryView(table.entries, version_label="manifests"),
+    url, settings = request.url, load_settings(GatewaySettings, [], program="headgate gateway", summary="")
+    return explain_by(
+        EntryView(entries, version_label=label),
         request.method,
         url.netloc.rpartition("@")[2],
         f"{url.path or '/'}?{url.query}",
@@ -148,19 +202,6 @@ def _explain_offline(
         path_normalization=settings.path_normalization,
         preview=preview_plugins,
     )
-    hosts = {candidate.host for candidate in explanation.candidates}
-    refused = [
-        finding
-        for finding in table.findings
-        if _is_refused(finding.problem, hosts) or _concerns(explanation.host, table.wanted, finding)
-    ]
-    return explanation, [*refused, *(table.notes if explanation.winner is None else ())]
-
-
-def _concerns(host: str, wanted: Mapping[tuple[str, int], Collection[str]], finding: "Finding") -> bool:
-    """Whether something is wrong with an object that asks for a host, by its name or a wildcard."""
-    hosts = wanted.get((finding.file, finding.line), ())
-    return any(name in hosts for name in (host, f"*.{host.partition('.')[2]}"))
 
 
 def _is_refused(problem: "Problem", hosts: Collection[str]) -> bool:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headgate.cli.expiry import expiry_problems
-from headgate.cli.wanted_hosts import wanted_hosts
 from headgate.common.deltas import Delta, Operation
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import SECRET, JsonObject
@@ -69,8 +68,8 @@ class OfflineTable(NamedTuple):
     notes: tuple[Note, ...]
     object_count: int
     files: int
-    wanted: Mapping[tuple[str, int], frozenset[str]]
-    """The hosts that each object asks for, by file and line."""
+    manifests: Mapping[tuple[str, int], JsonObject]
+    """The objects, by file and line."""
 
 
 def translate_paths(paths: Sequence[Path], translator_flags: Sequence[str] = ()) -> OfflineTable:
@@ -96,7 +95,7 @@ def translate_paths(paths: Sequence[Path], translator_flags: Sequence[str] = ())
         findings=tuple(sorted(findings, key=lambda one: (one.file, one.line))),
         notes=tuple(sorted(_notes(offline, read.objects))),
         object_count=len(read.objects),
-        wanted={(one.file, one.line): wanted_hosts(one.object) for one in read.objects},
+        manifests={(one.file, one.line): one.object for one in read.objects},
         files=len({one.file for one in read.objects} | {one.file for one in read.problems}),
     )
 

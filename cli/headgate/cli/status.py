@@ -176,7 +176,7 @@ def _status_of(name: ObjectName, nats_url: str, data_dir: Path, *, as_json: bool
 
 async def _read_object(stores: NatsStores, name: ObjectName) -> tuple[list[StatusUpdate], list[Heartbeat]]:
     clusters = sorted({kind.cluster for kind in await read_kinds(stores.bus)})
-    boards = await asyncio.gather(*(_read_board(stores, cluster) for cluster in clusters))
+    boards = await asyncio.gather(*(read_board(stores, cluster) for cluster in clusters))
     found = [update for board in boards for update in board if name.is_meant(update)]
     return object_status.present_only(found), [*await stores.heartbeats.live()]
 
@@ -214,11 +214,12 @@ async def _certificates(stores: NatsStores, manifest: Manifest) -> list[Certific
 
 
 async def _problems(stores: NatsStores, cluster: str, table: str) -> list[StatusUpdate]:
-    updates = await _read_board(stores, cluster, table)
+    updates = await read_board(stores, cluster, table)
     return [update for update in updates if any(one.severity is not Severity.INFO for one in update.problems)]
 
 
-async def _read_board(stores: NatsStores, cluster: str, table: str = "") -> list[StatusUpdate]:
+async def read_board(stores: NatsStores, cluster: str, table: str = "") -> list[StatusUpdate]:
+    """Return the last status of each object of a cluster; of all tables without a name."""
     latest: dict[Any, StatusUpdate] = {}
     follower = aiter(stores.statuses.follow(cluster, table))
     try:

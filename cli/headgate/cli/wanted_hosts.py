@@ -5,14 +5,23 @@ from typing import Any
 
 
 def wanted_hosts(manifest: Any) -> frozenset[str]:
-    """Return the hosts of an Ingress, ApisixRoute or ApisixTls, lower case; whatever is malformed is passed over."""
+    """Return the hosts of an Ingress, ApisixRoute or ApisixTls, lower case; `*` stands for a rule for all hosts.
+
+    Malformed parts are passed over.
+    """
     spec = _mapping(_mapping(manifest).get("spec"))
     return frozenset(host.lower() for host in _hosts(spec) if isinstance(host, str))
 
 
+def is_wanted(host: str, manifest: Any) -> bool:
+    """Whether an object asks for a host, by its name, by a wildcard or for all hosts."""
+    wanted = wanted_hosts(manifest)
+    return any(name in wanted for name in (host, f"*.{host.partition('.')[2]}", "*"))
+
+
 def _hosts(spec: dict[str, Any]) -> Iterator[Any]:
     for rule in _list(spec.get("rules")):
-        yield _mapping(rule).get("host")
+        yield _mapping(rule).get("host") or "*"
     for tls in _list(spec.get("tls")):
         yield from _list(_mapping(tls).get("hosts"))
     for rule in _list(spec.get("http")):
