@@ -91,9 +91,9 @@ def history(
 ) -> None:
     """List the revisions of the route table, newest first: when, which objects led to it, by whom, which hosts changed.
 
-    Who it was is the field manager of the object's last change, as Kubernetes keeps it, or the file that the object
-    stands in. Kubernetes does not record who deleted an object. While the table is pinned, changes that wait are
-    listed too.
+    Who it was is the user that the API server named to the webhook, else the field manager of the object's last change,
+    as Kubernetes keeps it, or the file that the object stands in. Kubernetes does not record who deleted an object.
+    While the table is pinned, changes that wait are listed too.
     """
     if as_json and json_lines:
         raise UsageMistake("--json and --json-lines exclude each other")

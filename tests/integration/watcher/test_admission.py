@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -38,6 +39,14 @@ class Webhook:
     api: FakeKubernetes
     client: WebhookClient
     translator: asyncio.subprocess.Process
+    nats_url: str
+
+    async def authors(self) -> dict[str, str]:
+        """Who changed what, by the names of objects, as `headgate events` says."""
+        asked = (sys.executable, "-m", "headgate.cli", "events", "--json", f"--nats-url={self.nats_url}")
+        process = await asyncio.create_subprocess_exec(*asked, stdout=asyncio.subprocess.PIPE)
+        out, _ = await process.communicate()
+        return {one["name"]: one["by"] for one in map(json.loads, out.splitlines())}
 
     async def review(self, sent: Any, query: str = "?timeout=10s") -> Any:
         return await self.client.review(sent, query)
@@ -98,7 +107,20 @@ async def webhook(
         translator = await run("translator", f"--data-dir={folder}")
         hook = (f"--admission-port={port}", f"--admission-certificate-file={chain}", f"--admission-key-file={key}")
         await run("watcher", f"--kubeconfig={config}", f"--data-dir={folder / 'data'}", *hook, *flags)
-        yield Webhook(api, WebhookClient(port, authority), translator)
+        yield Webhook(api, WebhookClient(port, authority), translator, url)
+
+
+async def test_the_author_of_a_change_is_the_user_that_the_review_named(tmp_path: Path) -> None:
+    async with webhook(tmp_path) as hook:
+        await hook.until(review(ingress("rehearsed"), dryRun=True), lambda response: response["allowed"])
+        await hook.review(review(ingress("told")))
+        for name in ("told", "untold", "rehearsed"):
+            hook.api.apply(ingress(name))
+        async with asyncio.timeout(BOUND_S):
+            while not {"told", "untold", "rehearsed"} <= (authors := await hook.authors()).keys():
+                pass  # each look takes a while
+        assert authors["told"] == "system:serviceaccount:ci:deployer"
+        assert "system:serviceaccount:ci:deployer" not in (authors["untold"], authors["rehearsed"])
 
 
 async def test_objects_are_judged_as_the_translator_would_translate_them(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from headgate.watcher.admission.service import make_admission_server, make_certi
 from headgate.watcher.lease import KubernetesLeaseBoard, pod_namespace
 from headgate.watcher.publisher import Publisher, Relist
 from headgate.watcher.recipients import wait_for_recipients
+from headgate.watcher.requesters import Requesters
 from headgate.watcher.settings import WatcherSettings
 from headgate.watcher.sources import SourceEvent
 from headgate.watcher.sources.kubernetes.source import KubernetesScope, KubernetesSource
@@ -65,6 +66,7 @@ class Watcher:
         self._settings = settings
         self._source = _make_source(settings)
         self._leadership = self._make_leadership()
+        self._requesters = Requesters()
         self._publisher: Publisher | None = None
         self._status_log: StatusLog | None = None
         self._status_writer: StatusWriter | None = None
@@ -93,7 +95,7 @@ class Watcher:
                 origin="manifests" if isinstance(self._source, ManifestSource) else "kubernetes",
                 instance=settings.instance,
                 log_reader=stores.log_reader,
-                author_of=self._source.author_of if isinstance(self._source, ManifestSource) else None,
+                author_of=(self._source if isinstance(self._source, ManifestSource) else self._requesters).author_of,
                 leadership=self._leadership,
                 relist=self._relist,
                 troubles=self._troubles,
@@ -118,7 +120,7 @@ class Watcher:
         work = []
         transport = self._source.transport
         kept = make_kept_secret(self._settings, transport, self._namespace)
-        if server := make_admission_server(self._settings, bus, recipients, kept):
+        if server := make_admission_server(self._settings, bus, recipients, kept, self._requesters):
             context.admin.add_readiness("admission", server.readiness)
             work.append(server.run())
         if kept:

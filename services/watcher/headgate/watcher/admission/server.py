@@ -16,8 +16,9 @@ from headgate.common.errors import SettingsError
 from headgate.watcher.admission.admit import Admission
 from headgate.watcher.admission.certificate import CertificateSource
 from headgate.watcher.admission.metrics import REVIEW_SECONDS
-from headgate.watcher.admission.review import ReviewError, make_answer, parse_review
+from headgate.watcher.admission.review import AdmissionRequest, ReviewError, make_answer, parse_review
 from headgate.watcher.errors import CertificateUnusable
+from headgate.watcher.requesters import Requesters
 
 PATH = "/validate"
 MAX_BODY = 7 * 1024 * 1024
@@ -36,7 +37,13 @@ class AdmissionServer:
     """Serves the webhook while `run` runs."""
 
     def __init__(
-        self, admission: Admission, certificate: CertificateSource, host: str, port: int, deadline_s: float
+        self,
+        admission: Admission,
+        certificate: CertificateSource,
+        host: str,
+        port: int,
+        deadline_s: float,
+        requesters: Requesters | None = None,
     ) -> None:
         """Prepare.
 
@@ -46,8 +53,10 @@ class AdmissionServer:
             host: address to bind; empty for all.
             port: port to bind; 0 takes a free one.
             deadline_s: seconds for an answer, if the API server does not give less.
+            requesters: are told who asks for what is not refused.
         """
         self._admission, self._certificate = admission, certificate
+        self._requesters = requesters
         self._host, self._deadline_s = host or None, deadline_s
         self.port = port
         """Port that was bound."""
@@ -126,8 +135,18 @@ class AdmissionServer:
             except ReviewError as error:
                 return web.Response(status=400, text=f"{error}\n")
             verdict = await self._admission.decide(asked, within_s)
+        if verdict.refusal is None:
+            self._note(asked)
         REVIEW_SECONDS.observe(time.perf_counter() - started)
         return web.json_response(make_answer(asked.uid, verdict.refusal, verdict.warnings))
+
+    def _note(self, asked: AdmissionRequest) -> None:
+        """Remember who asks, unless nothing will be stored by it."""
+        manifest, user = asked.object, asked.user_info.username
+        if self._requesters is None or asked.dry_run or asked.sub_resource or not user:
+            return
+        if isinstance(manifest, dict) and isinstance(manifest.get("metadata"), dict):
+            self._requesters.note(asked.resource.group, asked.resource.resource, manifest, user)
 
 
 def read_timeout(text: str) -> float:

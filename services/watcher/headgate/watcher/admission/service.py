@@ -20,6 +20,7 @@ from headgate.watcher.admission.selector import parse_selector
 from headgate.watcher.admission.server import AdmissionServer
 from headgate.watcher.admission.trusted_bundle import TrustedBundle
 from headgate.watcher.admission.verdict import Policy
+from headgate.watcher.requesters import Requesters
 from headgate.watcher.settings import WatcherSettings
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 
@@ -31,7 +32,11 @@ def make_kept_secret(settings: WatcherSettings, transport: KubernetesTransport, 
 
 
 def make_admission_server(
-    settings: WatcherSettings, bus: Bus, recipients: Sequence[PublicKey], kept: KeptSecret | None = None
+    settings: WatcherSettings,
+    bus: Bus,
+    recipients: Sequence[PublicKey],
+    kept: KeptSecret | None = None,
+    requesters: Requesters | None = None,
 ) -> AdmissionServer | None:
     """Return the webhook's server; None where none is wanted."""
     certificate = _certificate(settings, kept)
@@ -54,6 +59,7 @@ def make_admission_server(
         settings.admission_host,
         settings.admission_port,
         settings.admission_deadline_s,
+        requesters,
     )
 
 
