@@ -131,7 +131,7 @@ async def test_objects_are_judged_as_the_translator_would_translate_them(tmp_pat
         assert refused["uid"] == review(rival)["request"]["uid"]
         assert refused["status"]["code"] == 422
         assert message(refused).startswith("Ingress shop/rival: spec.rules[0].http.paths[0].path: ")
-        assert "belongs to Ingress default/owner in cluster local" in message(refused)
+        assert "is owned by Ingress default/owner in cluster local" in message(refused)
 
         assert await hook.review(review(ingress("free"))) == {"uid": refused["uid"], "allowed": True}
 
