@@ -12,8 +12,24 @@ from headgate.cli.group import LazyCommand, LazyGroup
 from headgate.common.errors import HeadgateError
 
 SECTIONS = {
-    "Run": {
+    "Every day": {
         "up": LazyCommand("headgate.cli.up.command:up", "Run everything on this machine, NATS server included."),
+        "check": LazyCommand("headgate.cli.check:check", "Find mistakes in manifests: file, object, field and reason."),
+        "explain": LazyCommand("headgate.cli.explain:explain", "Say which route takes a request and why."),
+        "status": LazyCommand("headgate.cli.status:status", "Say what runs, which revision is applied, what is wrong."),
+        "history": LazyCommand(
+            "headgate.cli.history:history", "List revisions: when, which objects, by whom, which hosts."
+        ),
+    },
+    "Ask a running Headgate": {
+        "routes": LazyCommand("headgate.cli.routes:routes", "List what is served: hosts, paths, backends, sources."),
+        "consumers": LazyCommand("headgate.cli.consumers:consumers", "List whom routes recognise, and by what."),
+        "certificates": LazyCommand(
+            "headgate.cli.certificates:certificates", "List when certificates end, their hosts and Secrets."
+        ),
+        "sealed": LazyCommand("headgate.cli.sealed:sealed", "List the keys that private keys are sealed to."),
+    },
+    "Run a service": {
         "watcher": LazyCommand("headgate.cli.services:watcher", "Run a watcher: changes of one cluster or of folders."),
         "translator": LazyCommand("headgate.cli.services:translator", "Run a translator: changes become route tables."),
         "gateway": LazyCommand("headgate.cli.services:gateway", "Run a gateway: serve traffic by the route table."),
@@ -21,16 +37,12 @@ SECTIONS = {
         "demo-backend": LazyCommand("headgate.cli.demo_backend:demo_backend", "Run a small server that echoes JSON."),
     },
     "Ask about manifests, before anything runs": {
-        "check": LazyCommand("headgate.cli.check:check", "Find mistakes in manifests: file, object, field and reason."),
         "audit": LazyCommand(
             "headgate.cli.audit:audit",
             "Say what a move costs, of files or a cluster: what is honoured, approximated, ignored, refused.",
         ),
     },
     "Look back, go back, look ahead": {
-        "history": LazyCommand(
-            "headgate.cli.history:history", "List revisions: when, which objects, by whom, which hosts."
-        ),
         "diff": LazyCommand("headgate.cli.diff:diff", "Say what differs between two revisions."),
         "rollback": LazyCommand("headgate.cli.rollback:rollback", "Serve an old revision again, until `unpin`."),
         "unpin": LazyCommand("headgate.cli.rollback:unpin", "Serve what the objects say now again."),
@@ -56,16 +68,6 @@ SECTIONS = {
     "Set up the shell": {
         "completion": LazyCommand("headgate.cli.completion:completion", "Print what completes commands in a shell."),
         "man": LazyCommand("headgate.cli.manual:man", "Print the manual page, for `man -l -`."),
-    },
-    "Ask a running Headgate": {
-        "explain": LazyCommand("headgate.cli.explain:explain", "Say which route takes a request and why."),
-        "routes": LazyCommand("headgate.cli.routes:routes", "List what is served: hosts, paths, backends, sources."),
-        "consumers": LazyCommand("headgate.cli.consumers:consumers", "List whom routes recognise, and by what."),
-        "certificates": LazyCommand(
-            "headgate.cli.certificates:certificates", "List when certificates end, their hosts and Secrets."
-        ),
-        "sealed": LazyCommand("headgate.cli.sealed:sealed", "List the keys that private keys are sealed to."),
-        "status": LazyCommand("headgate.cli.status:status", "Say what runs, which revision is applied, what is wrong."),
     },
 }
 

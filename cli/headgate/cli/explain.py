@@ -10,7 +10,6 @@ import click
 
 from headgate.cli.class_options import class_options
 from headgate.cli.errors import CommandError, ExitCode, Unreachable, UsageMistake
-from headgate.cli.explain_live import read_complaints, read_past
 from headgate.cli.group import TeachingCommand
 from headgate.cli.rendering import count_of, print_json, print_table
 from headgate.cli.store import ask_stores, store_options
@@ -169,12 +168,16 @@ def _explain_offline(
 
 def _explain_past(nats_url: str, data_dir: Path, table: str, when: tuple[str, str], request: _Request) -> Any:
     """Explain by the table of a revision, named or as the newest at a time."""
+    from headgate.cli.explain_live import read_past
+
     past = ask_stores(nats_url, data_dir, lambda stores: read_past(stores.snapshots, table, *when))
     return _explain_by(past.entries, past.label, request)
 
 
 def _complaints(nats_url: str, data_dir: Path, table: str, explanation: Any) -> Sequence[object]:
     """Return what is wrong with objects that ask for the host; a line instead if the stores cannot be asked."""
+    from headgate.cli.explain_live import read_complaints  # with what `status` imports
+
     try:
         return ask_stores(nats_url, data_dir, lambda stores: read_complaints(stores, table, explanation.host))
     except Unreachable as error:

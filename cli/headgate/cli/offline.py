@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headgate.cli.expiry import expiry_problems
+from headgate.cli.progress import long_work
 from headgate.common.deltas import Delta, Operation
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import SECRET, JsonObject
@@ -82,11 +83,14 @@ def translate_paths(paths: Sequence[Path], translator_flags: Sequence[str] = ())
     Raises:
         SettingsError: the flags or variables cannot be used.
     """
-    read = read_paths(paths, cluster=CLUSTER)
-    sealer = Sealer(CLUSTER, throwaway_recipients())
-    made = [delta for one in read.objects if (delta := delta_of(one, sealer))]
     settings = translator_settings(translator_flags)
-    offline = translate_all(made, settings.classes, settings.boundaries)
+    with long_work() as progress:
+        progress.begin("reading manifests")
+        read = read_paths(paths, cluster=CLUSTER)
+        progress.begin(f"translating {len(read.objects):,} objects")
+        sealer = Sealer(CLUSTER, throwaway_recipients())
+        made = [delta for one in read.objects if (delta := delta_of(one, sealer))]
+        offline = translate_all(made, settings.classes, settings.boundaries)
     findings = [Finding(one.file, one.line, one.object, one.problem) for one in read.problems]
     findings += _located(offline, read.objects)
     findings += _expiring(offline, read.objects)

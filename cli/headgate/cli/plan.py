@@ -10,6 +10,7 @@ from headgate.cli.errors import CommandError, ExitCode
 from headgate.cli.group import TeachingCommand
 from headgate.cli.offline import Finding, translate_paths, translator_settings
 from headgate.cli.planning import Plan, choose_cluster, make_plan, read_world
+from headgate.cli.progress import long_work
 from headgate.cli.rendering import print_json
 from headgate.cli.store import ask_stores, current_manifest, store_options
 from headgate.common.stores.nats import NatsStores
@@ -104,10 +105,14 @@ async def _live(
     selection = published.selection if published else settings.selection
     announced = {one.cluster: one for one in await stores.log_reader.announcements()}
     choose_cluster(announced, selection, cluster)  # before all of the log is read, which takes long
-    world = await read_world(stores.log_reader, stores.last_good, table, settings, selection)
-    chosen = choose_cluster(world.announcements, selection, cluster)
-    read = read_paths(paths, cluster=chosen.cluster)
-    found = make_plan(world, chosen, read.objects, published, prune=prune)
+    with long_work() as progress:
+        progress.begin("reading the log")
+        world = await read_world(stores.log_reader, stores.last_good, table, settings, selection)
+        progress.begin("reading manifests")
+        chosen = choose_cluster(world.announcements, selection, cluster)
+        read = read_paths(paths, cluster=chosen.cluster)
+        progress.begin(f"translating {len(world.known):,} objects, without and with the manifests")
+        found = make_plan(world, chosen, read.objects, published, prune=prune)
     unread = [Finding(one.file, one.line, one.object, one.problem) for one in read.problems]
     return found._replace(findings=tuple(sorted([*unread, *found.findings], key=lambda one: (one.file, one.line))))
 

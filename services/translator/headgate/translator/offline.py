@@ -58,7 +58,7 @@ def translate_all(
 ) -> Offline:
     """Translate objects at once, every cluster taken for complete."""
     deltas = list(deltas)
-    translation = Translation(make_dialects(classes), boundaries=boundaries)
+    translation = Translation(make_dialects(classes), boundaries=boundaries, has_history=False)
     for delta in deltas:
         translation.apply(delta)
         translation.activate(delta.ref.cluster)

@@ -4,13 +4,14 @@
 with an event loop can breathe in between. Equal inputs give equal bytes, in whatever order and portions they came.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from headgate.common.clusters import read_settings
 from headgate.common.deltas import Delta, LastGood
-from headgate.common.resources import ObjectRef
+from headgate.common.problems import Problem
+from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.selection import EVERYTHING, Selection
 from headgate.common.table import DEFAULT_TABLE
 from headgate.translator.assembly import Assembly, Needs
@@ -30,6 +31,10 @@ from headgate.translator.world import KindKey, StoredKind, World
 _TABLE_KINDS: tuple[StoredKind[Any], ...] = (SERVICES, ENDPOINT_SLICES, LEGACY_ENDPOINTS, SERVICE_EXPORTS)
 
 
+def _unchecked(ref: ObjectRef, manifest: JsonObject, form: object) -> Iterable[Problem]:
+    return ()
+
+
 class Translation:
     """Translates the objects of active clusters into one table."""
 
@@ -39,6 +44,8 @@ class Translation:
         selection: Selection = EVERYTHING,
         table: str = DEFAULT_TABLE,
         boundaries: Boundaries = DEFAULT_BOUNDARIES,
+        *,
+        has_history: bool = True,
     ) -> None:
         """Begin with an empty world.
 
@@ -47,12 +54,15 @@ class Translation:
             selection: which clusters and namespaces the table is made of; callers leave out the objects of others.
             table: its name, by which clusters' gateways are chosen.
             boundaries: how far the objects of one namespace reach.
+            has_history: whether an earlier version may stand in for one with errors. Where there are none, objects are
+                not judged by themselves before they are translated, which says the same of them.
         """
         self.selection = selection
         clusters = replace(CLUSTERS, read=lambda manifest: read_settings(manifest).of_table(table))
         read = [*_TABLE_KINDS, clusters, *(kind for dialect in dialects for kind in dialect.reads)]
         kinds: list[StoredKind[Any]] = [*read, *(root for dialect in dialects for root in dialect.roots)]
-        self.world = World(kinds, {root.name: dialect.check for dialect in dialects for root in dialect.roots})
+        checks = {root.name: dialect.check for dialect in dialects for root in dialect.roots}
+        self.world = World(kinds, checks if has_history else dict.fromkeys(checks, _unchecked))
         self.graph = Graph(self.world)
         self.assembly = Assembly(boundaries)
         self.held: dict[ServicePortRef, ResolvedUpstream] = {}

@@ -40,6 +40,40 @@ MAX_ALIASED_NODES = 100_000
 _LINED_DEPTH = 2
 """Mappings down to the items of a List have their line kept."""
 
+_USUAL_KEYS = frozenset(
+    (
+        *(
+            "apiVersion",
+            "kind",
+            "metadata",
+            "name",
+            "namespace",
+            "labels",
+            "annotations",
+            "spec",
+            "rules",
+            "host",
+            "http",
+        ),
+        *(
+            "paths",
+            "path",
+            "pathType",
+            "backend",
+            "service",
+            "port",
+            "ports",
+            "number",
+            "protocol",
+            "targetPort",
+            "tls",
+        ),
+        *("selector", "app", "endpoints", "addresses", "addressType", "conditions", "ready", "serving", "terminating"),
+        *("ingressClassName", "hosts", "secretName", "data", "type"),
+    )
+)
+"""Keys of nearly all documents, which mean nothing else in YAML: they need no look at what they may be."""
+
 _TAG = "tag:yaml.org,2002:"
 _KIND = re.compile(r"^kind: *([A-Za-z]{1,63})", re.MULTILINE)
 _METADATA = re.compile(r"^metadata: *\n((?:[ ]+.*\n)+)", re.MULTILINE)
@@ -171,7 +205,11 @@ class _Builder:
         result: dict[str, Any] = {}
         merged: list[dict[str, Any]] = []
         while type(event := self._next()) is not MappingEndEvent:
-            key = self._key(event)
+            if type(event) is ScalarEvent and event.tag is None and event.value in _USUAL_KEYS and not event.anchor:
+                key = event.value
+                self._count += 1
+            else:
+                key = self._key(event)
             value = self._value(self._next(), depth + 1)
             if key is MERGE:
                 merged += self._merge_sources(event, value)
