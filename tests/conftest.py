@@ -1,6 +1,8 @@
 """What every test gets."""
 
+import logging
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -16,3 +18,14 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in os.environ:
         if name.startswith("HEADGATE_"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _log_levels_are_left_alone() -> Iterator[None]:
+    """A test that silences our lines for good fails itself, and not those that read a line after it."""
+    logger = logging.getLogger("headgate")
+    before = logger.level
+    yield
+    after = logger.level
+    logger.setLevel(before)
+    assert after == before

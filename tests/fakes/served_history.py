@@ -7,7 +7,6 @@ async with served_history() as history:
 
 import asyncio
 import io
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout, suppress
 from typing import Any
@@ -37,17 +36,13 @@ class History:
 
     async def ask(self, *arguments: str, code: int | None = 0) -> Answer:
         """Run the command in a thread, as it has an event loop of its own; `code` None takes any exit code."""
-        logger = logging.getLogger("headgate")
-        level, out, err = logger.level, io.StringIO(), io.StringIO()
+        out, err = io.StringIO(), io.StringIO()
 
         def run() -> int:
             with redirect_stdout(out), redirect_stderr(err):
                 return main([arguments[0], f"--nats-url={self.url}", *arguments[1:]])
 
-        try:
-            answer = Answer(await asyncio.to_thread(run), out.getvalue(), err.getvalue())
-        finally:
-            logger.setLevel(level)
+        answer = Answer(await asyncio.to_thread(run), out.getvalue(), err.getvalue())
         assert code in (None, answer.code), answer
         return answer
 

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -84,9 +84,20 @@ def ask_stores(
     Raises:
         Unreachable: no server there, or no answer in time.
     """
-    # What goes wrong is told in one line by the error; the bus would tell it in its own words before.
-    logging.getLogger("headgate").setLevel(logging.CRITICAL)
-    return asyncio.run(_ask(_place(nats_url, data_dir), question, answer_s))
+    with _silent_bus():
+        return asyncio.run(_ask(_place(nats_url, data_dir), question, answer_s))
+
+
+@contextmanager
+def _silent_bus() -> Iterator[None]:
+    """What goes wrong is told in one line by the error; the bus would tell it in its own words before."""
+    logger = logging.getLogger("headgate")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 class _Place(NamedTuple):
