@@ -1,22 +1,19 @@
 """`headgate explain`: why a request goes where it goes, asked of a running gateway or of manifests."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 import click
 
 from headgate.cli.class_options import class_options
+from headgate.cli.complaints import complaints
 from headgate.cli.errors import CommandError, ExitCode, Unreachable, UsageMistake
 from headgate.cli.group import TeachingCommand
 from headgate.cli.rendering import count_of, print_json, print_table
 from headgate.cli.store import ask_stores, store_options
-from headgate.cli.wanted_hosts import is_wanted
-
-if TYPE_CHECKING:
-    from headgate.common.problems import Problem
 
 ASK_S = 10.0
 
@@ -103,8 +100,8 @@ def explain(
     verdict cannot be known. A gateway says how its endpoints are: unhealthy, ejected, and which requests failed.
 
     With --revision or --at it decides by a table of the past, without the health of endpoints. What is wrong with
-    objects that ask for the host is named from the status board, where the NATS server of `up` or of --nats-url
-    answers.
+    objects that ask for the host and the path is named from the status board, where the NATS server of `up` or of
+    --nats-url answers.
 
     Exit code 1 if no route takes the request, a plugin refuses it, or its backends cannot answer.
     """
@@ -151,19 +148,13 @@ def _parse_header(text: str) -> tuple[str, str]:
 def _explain_offline(
     manifests: tuple[Path, ...], class_flags: list[str], request: _Request
 ) -> tuple[Any, Sequence[object]]:
-    """Return the explanation, and what is said of objects that have no part in it: refused at the host, or not ours."""
+    """Return the explanation, and what is said of objects with problems, or that are not ours."""
     from headgate.cli.offline import translate_paths
 
     table = translate_paths(manifests, class_flags)
     explanation = _explain_by(table.entries, "manifests", request)
-    hosts = {candidate.host for candidate in explanation.candidates}
-    refused = [
-        finding
-        for finding in table.findings
-        if _is_refused(finding.problem, hosts)
-        or is_wanted(explanation.host, table.manifests.get((finding.file, finding.line)))
-    ]
-    return explanation, [*refused, *(table.notes if explanation.winner is None else ())]
+    found = complaints(explanation, map(table.suspect, table.findings))
+    return explanation, [*found, *(table.notes if explanation.winner is None else ())]
 
 
 def _explain_past(nats_url: str, data_dir: Path, table: str, when: tuple[str, str], request: _Request) -> Any:
@@ -175,13 +166,14 @@ def _explain_past(nats_url: str, data_dir: Path, table: str, when: tuple[str, st
 
 
 def _complaints(nats_url: str, data_dir: Path, table: str, explanation: Any) -> Sequence[object]:
-    """Return what is wrong with objects that ask for the host; a line instead if the stores cannot be asked."""
-    from headgate.cli.explain_live import read_complaints  # with what `status` imports
+    """Return what is wrong with objects that ask for host and path; a line instead if the stores cannot be asked."""
+    from headgate.cli.explain_live import read_suspects  # with what `status` imports
 
     try:
-        return ask_stores(nats_url, data_dir, lambda stores: read_complaints(stores, table, explanation.host))
+        suspects = ask_stores(nats_url, data_dir, lambda stores: read_suspects(stores, table))
     except Unreachable as error:
         return () if explanation.winner else (f"objects with errors are not named here: {error}",)
+    return complaints(explanation, suspects)
 
 
 def _explain_by(entries: Iterable[object], label: str, request: _Request) -> Any:
@@ -204,15 +196,6 @@ def _explain_by(entries: Iterable[object], label: str, request: _Request) -> Any
         body=request.body.encode(),
         path_normalization=settings.path_normalization,
         preview=preview_plugins,
-    )
-
-
-def _is_refused(problem: "Problem", hosts: Collection[str]) -> bool:
-    """Whether a problem is that another namespace owns one of the hosts."""
-    from headgate.translator.ownership import HOST_NOT_OWNED, name_host
-
-    return problem.reason == HOST_NOT_OWNED and any(
-        problem.message.startswith(f"{name_host(host)} is") for host in hosts
     )
 
 

@@ -1,22 +1,21 @@
-"""What `explain` reads of the stores: objects with problems that ask for a host, and tables of the past."""
+"""What `explain` reads of the stores: objects with problems, and tables of the past."""
 
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from headgate.cli.complaints import Suspect
 from headgate.cli.errors import CommandError
 from headgate.cli.inputs import read_kinds
 from headgate.cli.moments import parse_moment
 from headgate.cli.revisions import find_image
 from headgate.cli.status import read_board
-from headgate.cli.wanted_hosts import is_wanted
 from headgate.common.deltas import Delta, delta_subject
 from headgate.common.errors import DecodeError, NotFound
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.snapshot import ChunkName
-from headgate.common.status import StatusUpdate
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.nats import NatsStores, Upkeep
 from headgate.common.stores.nats.encoding import decode_message
@@ -29,23 +28,8 @@ READ_AT_ONCE = 100
 """Objects whose last versions are asked of the log in one go."""
 
 
-class Complaint(NamedTuple):
-    """What is wrong with an object that asks for the host."""
-
-    object: str
-    """`Ingress shop/web in paris`."""
-    problem: Problem
-
-    def __str__(self) -> str:
-        return f"{self.problem.severity}: {self.object}: {self.problem} [{self.problem.reason}]"
-
-    def as_json(self) -> JsonObject:
-        """Return it as JSON data."""
-        return {"object": self.object, **self.problem.model_dump(mode="json")}
-
-
-async def read_complaints(stores: NatsStores, table: str, host: str) -> list[Complaint]:
-    """Return what is wrong with objects that ask for a host, by its name, a wildcard or none.
+async def read_suspects(stores: NatsStores, table: str) -> list[Suspect]:
+    """Return the objects with problems that a table's translator reports.
 
     Raises:
         StoreUnavailable: no answer.
@@ -55,20 +39,20 @@ async def read_complaints(stores: NatsStores, table: str, host: str) -> list[Com
     updates = [update for board in boards for update in board if any(map(_is_trouble, update.problems))]
     objects = await _read_objects(stores, [update.ref for update in updates])
     return [
-        Complaint(_name(update), problem)
+        Suspect(
+            update.kind,
+            update.ref.namespace,
+            update.ref.name,
+            objects.get(update.ref),
+            update.problems,
+            update.ref.cluster,
+        )
         for update in updates
-        if is_wanted(host, objects.get(update.ref))
-        for problem in update.problems
-        if _is_trouble(problem)
     ]
 
 
 def _is_trouble(problem: Problem) -> bool:
     return problem.severity is not Severity.INFO
-
-
-def _name(update: StatusUpdate) -> str:
-    return f"{update.kind} {update.ref.namespace}/{update.ref.name} in {update.ref.cluster}"
 
 
 async def _read_objects(stores: NatsStores, refs: Sequence[ObjectRef]) -> dict[ObjectRef, JsonObject]:

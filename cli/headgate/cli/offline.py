@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from headgate.cli.complaints import Suspect
 from headgate.cli.expiry import expiry_problems
 from headgate.cli.progress import long_work
 from headgate.common.deltas import Delta, Operation
@@ -71,6 +72,13 @@ class OfflineTable(NamedTuple):
     files: int
     manifests: Mapping[tuple[str, int], JsonObject]
     """The objects, by file and line."""
+
+    def suspect(self, finding: Finding) -> Suspect:
+        """Return the object that a finding is about, with this one problem."""
+        manifest = self.manifests.get((finding.file, finding.line))
+        kind, _, name = finding.object.partition(" ")
+        namespace, _, name = name.rpartition("/")
+        return Suspect(kind, namespace, name, manifest, (finding.problem,), file=finding.file, line=finding.line)
 
 
 def translate_paths(paths: Sequence[Path], translator_flags: Sequence[str] = ()) -> OfflineTable:

@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from aiohttp import web
 
+from fakes.apisix import route, rule
 from fakes.deltas import endpoint_slice, ingress, service
 from fakes.served_history import History, served_history
 
@@ -17,15 +19,16 @@ BASE = (
     endpoint_slice("old", "10.0.0.2"),
     ingress("web", host="a.example", service="old"),
 )
-NOTHING = {"version": "1.7", "method": "GET", "path": "/", "virtual_host": None, "winner": None, "candidates": []}
+NOTHING = {"version": "1.7", "method": "GET", "virtual_host": None, "winner": None, "candidates": []}
 
 
 @asynccontextmanager
-async def gateway(host: str) -> AsyncIterator[str]:
-    """An admin site whose gateway has nothing for a host."""
+async def gateway(url: str) -> AsyncIterator[str]:
+    """An admin site whose gateway has nothing for a URL."""
+    host, _, path = url.partition("/")
 
     async def answer(request: web.Request) -> web.Response:
-        return web.json_response({**NOTHING, "host": host, "verdict": "404: nothing"})
+        return web.json_response({**NOTHING, "host": host, "path": f"/{path}", "verdict": "404: nothing"})
 
     app = web.Application()
     app.router.add_get("/explain", answer)
@@ -38,15 +41,15 @@ async def gateway(host: str) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-async def ask(history: History, host: str, *flags: str) -> str:
-    async with gateway(host) as url:
-        return (await history.ask("explain", "GET", host, f"--admin-url={url}", *flags, code=1)).out
+async def ask(history: History, url: str, *flags: str) -> str:
+    async with gateway(url) as admin:
+        return (await history.ask("explain", "GET", url, f"--admin-url={admin}", *flags, code=1)).out
 
 
-async def ask_until_told(history: History, host: str, expected: str) -> str:
+async def ask_until_told(history: History, url: str, expected: str) -> str:
     """Ask until the board has a status, which is posted after the revision."""
     async with asyncio.timeout(20):
-        while expected not in (told := await ask(history, host)):
+        while expected not in (told := await ask(history, url)):
             pass
     return told
 
@@ -55,10 +58,27 @@ async def test_a_broken_object_is_named_at_the_hosts_that_it_asks_for() -> None:
     async with served_history(*BASE) as history:
         await history.say(ingress("broken", host="broken.example", path="no-slash"))
         told = await ask_until_told(history, "broken.example", "InvalidPath")
-        assert "error: Ingress default/broken in a: spec.rules[0].http.paths[0].path" in told
+        assert "error: Ingress default/broken in a: its route broken.example is not served: spec.rules[0].http" in told
         assert "[InvalidPath]" in told
         assert "InvalidPath" not in await ask(history, "other.example")
         assert '"reason": "InvalidPath"' in await ask(history, "broken.example", "--json")
+
+
+@pytest.mark.parametrize(
+    ("broken", "named"),
+    [
+        (ingress("b", host="b.example", path="/api", port="none"), "Ingress default/b in a: "),
+        (
+            route(rule("r", "/api*", hosts=["b.example"], match_methods=["FETCH"])),
+            "ApisixRoute default/route in a: its route b.example/api* is not served: spec.http[0].match.methods[0]",
+        ),
+    ],
+)
+async def test_a_broken_object_is_named_at_the_paths_that_it_asks_for(broken: Any, named: str) -> None:
+    async with served_history(*BASE, watch_without_class=True) as history:
+        await history.say(broken)
+        await ask_until_told(history, "b.example/api", f"error: {named}")
+        assert named not in await ask(history, "b.example/other")
 
 
 async def test_an_object_that_lost_a_host_to_another_namespace_is_named() -> None:

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from aiohttp import web
 
+from fakes.apisix import route, rule
 from fakes.deltas import endpoint_slice, ingress, service
 from headgate.cli.__main__ import main
 from headgate.cli.explain import _print
@@ -120,9 +121,10 @@ def test_what_was_refused_at_the_host_is_said(tmp_path: Path, capsys: pytest.Cap
     file = tmp_path / "two.yaml"
     file.write_text(yaml.safe_dump_all([owner, guest, service(namespace="team-a"), service(namespace="team-b")]))
     main(["explain", "GET", "http://a.example/", "--manifests", str(file)])
-    assert (
-        "Ingress team-b/guest: spec.rules[0].http.paths[0].path: host a.example is owned by" in capsys.readouterr().out
+    lost = (
+        "Ingress team-b/guest: its route a.example/ is not served: spec.rules[0].http.paths[0].path: host a.example is"
     )
+    assert lost in capsys.readouterr().out
     main(["explain", "GET", "http://b.example/", "--manifests", str(file)])
     assert "HostNotOwned" not in capsys.readouterr().out
 
@@ -207,17 +209,30 @@ def test_plugins_are_asked_in_their_order_and_hear_of_those_before(
     assert rows[first + 1 : first + 4] == [["real-ip", "passes"], ["key-auth", "unknown"], ["ip-restriction", "passes"]]
 
 
-def test_a_broken_object_is_named_at_the_host_that_it_wanted(
+def test_a_broken_object_is_named_at_the_host_and_path_that_it_wanted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    broken = ingress("broken", host="broken.example", path="no-slash")
+    broken = ingress("broken", host="broken.example", path="/api", port="none")
+    well = ingress("well", host="broken.example", path="/")
     file = tmp_path / "broken.yaml"
-    file.write_text(yaml.safe_dump_all([broken, service()]))
+    file.write_text(yaml.safe_dump_all([broken, well, service()]))
     flags = ["--manifests", str(file), "--watch-without-class"]
-    assert main(["explain", "GET", "http://broken.example/", *flags]) == 1
-    assert re.search(r"broken.yaml:1: error: Ingress default/broken: .*InvalidPath", capsys.readouterr().out)
-    main(["explain", "GET", "http://other.example/", *flags])
-    assert "InvalidPath" not in capsys.readouterr().out
+    main(["explain", "GET", "http://broken.example/api/x", *flags])
+    assert "broken.yaml:1: error: Ingress default/broken: " in capsys.readouterr().out
+    for other in ("broken.example/", "other.example/api"):
+        main(["explain", "GET", other, *flags])
+        assert "error: " not in capsys.readouterr().out
+
+
+def test_a_route_that_is_not_served_is_named_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    odd = ingress("odd", host="a.example", path="/", annotations={"headgate.dev/unheard": "of"})
+    broken = route(rule("r", "/api*", hosts=["a.example"], match_methods=["FETCH"]))
+    file = tmp_path / "two.yaml"
+    file.write_text(yaml.safe_dump_all([odd, broken, service()]))
+    main(["explain", "GET", "a.example/api/x", "--manifests", str(file), "--watch-without-class"])
+    told = [line.split(": ", 1)[1] for line in capsys.readouterr().out.splitlines() if line.startswith(str(tmp_path))]
+    assert told[0].startswith("error: ApisixRoute default/route: its route a.example/api* is not served: spec.http[0].")
+    assert told[-1].startswith("warning: Ingress default/odd: spec.rules[0].http.paths[0].backend")
 
 
 def test_the_nearest_host_is_named_for_one_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
