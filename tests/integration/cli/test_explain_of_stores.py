@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from fakes.apisix import route, rule
-from fakes.deltas import endpoint_slice, ingress, service
+from fakes.deltas import applied, endpoint_slice, ingress, service
 from fakes.served_history import History, served_history
 
 BASE = (
@@ -76,7 +76,7 @@ async def test_a_broken_object_is_named_at_the_hosts_that_it_asks_for() -> None:
 )
 async def test_a_broken_object_is_named_at_the_paths_that_it_asks_for(broken: Any, named: str) -> None:
     async with served_history(*BASE, watch_without_class=True) as history:
-        await history.say(broken)
+        await history.append(applied(broken))  # perhaps without a revision
         await ask_until_told(history, "b.example/api", f"error: {named}")
         assert named not in await ask(history, "b.example/other")
 
