@@ -73,6 +73,7 @@ SETTING_NAMES: Final = frozenset(
         "log_level",
         "manifests",
         "max_body",
+        "max_buffered_bytes",
         "max_connections",
         "max_connections_per_client",
         "max_head",

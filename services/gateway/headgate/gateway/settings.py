@@ -233,6 +233,12 @@ class GatewaySettings(StoreSettings):
     max_body: int | None = Field(
         default=_PROXY.max_body, ge=0, description="Bytes of the longest request body; no limit by default."
     )
+    max_buffered_bytes: int = Field(
+        default=_PROXY.max_buffered_bytes,
+        ge=1,
+        description="Bytes of bodies that plugins and buffering routes hold in memory at once, per worker; 134217728 "
+        "by default, of which one body may take half: the longest that a plugin reads by default.",
+    )
     sealing_private_keys: tuple[Path, ...] = Field(
         default=(),
         description="Files with the private keys that certificates are sealed to; by default "
@@ -307,6 +313,7 @@ class GatewaySettings(StoreSettings):
             idle_timeout_s=self.idle_timeout_s,
             max_head=self.max_head,
             max_body=self.max_body,
+            max_buffered_bytes=self.max_buffered_bytes,
         )
 
     @property

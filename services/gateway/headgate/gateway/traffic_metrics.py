@@ -127,6 +127,12 @@ class RouteFamilies:
         for limit, count in list(stats.refused_connections.items()):
             closed.add_metric([limit], count)
         yield closed
+        yield GaugeMetricFamily(
+            "headgate_buffered_bytes", "Bytes of bodies that are held in memory", stats.buffers.used
+        )
+        yield CounterMetricFamily(
+            "headgate_buffers_refused", "Bodies for which max_buffered_bytes left no room", stats.buffers.refused
+        )
         errors = CounterMetricFamily(
             "headgate_client_errors", "Connections ended for what clients did to them", labels=["kind"]
         )

@@ -18,7 +18,15 @@ from typing import Any, Final, NamedTuple
 from headgate.common.plugins.body_transformer import MAX_BODY, BodyTemplate, BodyTransformerConfig
 from headgate.gateway.plugins.body_formats import BodyFault, Fields, decode_fields, decode_query, format_of
 from headgate.gateway.plugins.content_codings import CodingFault, decompress
-from headgate.gateway.plugins.interface import BodyTooLarge, Headers, Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.interface import (
+    BodyTooLarge,
+    BuffersFull,
+    Headers,
+    Plugin,
+    PluginServices,
+    Request,
+    Response,
+)
 from headgate.gateway.plugins.rendering import RenderFault, Rendering
 from headgate.gateway.plugins.variables import variable
 
@@ -88,6 +96,8 @@ class BodyTransformer(Plugin[BodyTransformerConfig]):
             response.body = await transformation.run(_Message(body, response.headers, request, variables))
         except (BodyFault, CodingFault) as fault:
             _refuse(response, 502, f"the upstream's answer cannot be transformed: {fault}")
+        except BuffersFull as full:
+            _refuse(response, 503, str(full))
         except BodyTooLarge:
             _refuse(response, 502, f"the upstream's answer has more than {transformation.limit} bytes to transform")
         except RenderFault as fault:

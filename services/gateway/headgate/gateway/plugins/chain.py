@@ -20,6 +20,7 @@ from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.interface import (
     BodyFilter,
     BodyTooLarge,
+    BuffersFull,
     Plugin,
     PluginServices,
     Request,
@@ -226,6 +227,8 @@ class PluginChain:
                 self._report(plugin.name, request, error)
 
     def _failure(self, name: str, request: Request, error: Exception, too_long: int = 413) -> Response:
+        if isinstance(error, BuffersFull):
+            return Response.busy(str(error))
         if isinstance(error, BodyTooLarge):
             return Response.refusal(too_long, str(error))
         self._report(name, request, error)

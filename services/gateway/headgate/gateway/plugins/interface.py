@@ -25,7 +25,7 @@ from headgate.common.table import PathMatch
 from headgate.gateway.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.consumers import ConsumerDirectory, KnownConsumer, KnownCredential, attach
 from headgate.gateway.plugins.headers import Headers
-from headgate.gateway.plugins.messages import BodySource, BodyTooLarge, Pacing, Request, Response
+from headgate.gateway.plugins.messages import BodySource, BodyTooLarge, BuffersFull, Pacing, Request, Response
 from headgate.gateway.plugins.targets import Endpoints, NoEndpoints
 
 if TYPE_CHECKING:
@@ -239,6 +239,7 @@ __all__ = [
     "BodyFilter",
     "BodySource",
     "BodyTooLarge",
+    "BuffersFull",
     "ConsumerDirectory",
     "HeaderName",
     "HeaderValue",

@@ -35,6 +35,10 @@ class BodyTooLarge(Exception):
     """A body is longer than the plugin that asked for it can take; the client gets a 413, of an answer a 502."""
 
 
+class BuffersFull(BodyTooLarge):
+    """The worker holds as many bytes of bodies as it may; the client gets a 503."""
+
+
 class BodySource(Protocol):
     """Where the rest of a request's body comes from: the client's connection."""
 
@@ -380,6 +384,13 @@ class Response:
         """
         response = cls.text(status, error_text(status, reason, detailed=False), reason=reason)
         response.is_refusal = True
+        return response
+
+    @classmethod
+    def busy(cls, reason: str) -> "Response":
+        """Make a refusal of a request that the gateway has no room for now."""
+        response = cls.refusal(503, reason)
+        response.headers.set("Retry-After", "1")
         return response
 
     def explain(self) -> None:

@@ -13,8 +13,9 @@ from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.errors import PluginFailed
 from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.interface import BodyFilter
-from headgate.gateway.plugins.messages import BodySource, BodyTooLarge, Request, Response, Wire
+from headgate.gateway.plugins.messages import BodySource, BodyTooLarge, BuffersFull, Request, Response, Wire
 from headgate.gateway.plugins.targets import ChosenUpstream
+from headgate.gateway.proxy.buffers import BUFFERS_FULL
 from headgate.gateway.proxy.errors import phrase
 from headgate.gateway.proxy.forward import Peer
 from headgate.gateway.proxy.head import AnswerHead
@@ -53,6 +54,8 @@ class PluginRun:
         self._timer: asyncio.TimerHandle | None = None
         self._body_read: asyncio.Future[bytes] | None = None
         self._answer_read: asyncio.Future[bytes] | None = None
+        self._answer_counted = 0
+        """Bytes of that answer that are counted among all bodies that the worker holds."""
         self._answer_room = 0
         """Bytes that the hook that waits for the whole answer takes besides those that came."""
         self._held: list[tuple[bytes, bool, bytes]] = []
@@ -75,6 +78,11 @@ class PluginRun:
     def is_waiting(self) -> bool:
         """A hook is being awaited."""
         return self._task is not None
+
+    @property
+    def has_body(self) -> bool:
+        """Plugins have the whole body of the request."""
+        return bool(self._request.body)
 
     @property
     def has_answer(self) -> bool:
@@ -191,11 +199,13 @@ class PluginRun:
     async def read_body(self, limit: int) -> bytes:
         """Wait for the whole body; the `BodySource` of the request."""
         exchange = self._exchange
-        if exchange.request_done:
-            return exchange.body.at_hand()
-        self._body_read = asyncio.get_running_loop().create_future()
-        exchange.hold_body(limit)
-        return await self._body_read
+        waiting: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._body_read = waiting
+        if not exchange.request_done:
+            exchange.hold_body(limit)
+        elif exchange.count_body():
+            self.body_read(exchange.body.at_hand())
+        return await waiting
 
     def fact(self, name: str) -> str:
         """Look at the connections; the `Wire` of the request."""
@@ -209,15 +219,18 @@ class PluginRun:
             return str(exchange.books.details().get("trace_id", ""))
         return _fact_of(exchange.client.peer, name, is_client=exchange.origin is exchange.client.peer)
 
-    def body_read(self, body: bytes | None, limit: int) -> bool:
-        """Take the body that a hook waits for, None for one that is too long; False: none waits."""
+    def body_read(self, body: bytes) -> None:
+        """Take the body that a hook waits for."""
+        waiting, self._body_read = self._body_read, None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(body)
+
+    def body_refused(self, fault: BodyTooLarge) -> bool:
+        """Hear why the body that a hook waits for cannot be held; False: none waits."""
         waiting, self._body_read = self._body_read, None
         if waiting is None or waiting.done():
             return False
-        if body is None:
-            waiting.set_exception(BodyTooLarge(f"body of more than {limit} bytes"))
-        else:
-            waiting.set_result(body)
+        waiting.set_exception(fault)
         return True
 
     # The answer
@@ -370,7 +383,12 @@ class PluginRun:
         if self._answer_room < 0:
             self._exchange.pause_upstream()
             waiting.set_exception(BodyTooLarge("the body is too long"))
-        elif done:
+        elif not self._exchange.buffers.take(self._answer_counted, len(payload), self._request.route):
+            self._exchange.pause_upstream()
+            waiting.set_exception(BuffersFull(BUFFERS_FULL))
+        else:
+            self._answer_counted += len(payload)
+        if done and not waiting.done():
             waiting.set_result(b"".join([part for part, _, _ in self._held]))
 
     def _filter_answer(self, payload: bytes, done: bool, trailers: bytes) -> tuple[bytes, bytes] | None:
@@ -432,6 +450,7 @@ class PluginRun:
             self._timer = None
         self._held = []
         exchange, request = self._exchange, self._request
+        exchange.buffers.release(self._answer_counted)
         exchange.method, exchange.target, _ = self.original
         request.bytes_sent = exchange.bytes_sent
         pool = exchange.attempts.pool

@@ -38,7 +38,7 @@ def admit_with_body(exchange: "Exchange", context: ProxyContext) -> None:
         exchange.facts().body = body.at_hand()
         _find_route(exchange, context)
     elif run is not None:
-        run.body_read(body.at_hand(), 0)
+        run.body_read(body.at_hand())
     elif route.policies is None or _start_plugins(exchange, route.policies):
         exchange.attempts.choose(route)
 

@@ -56,6 +56,8 @@ class ProxyConfig:
     """Longest request body (413); None is no limit."""
     max_buffered: int = 1024 * 1024
     """Longest request body that is held back as a whole (413), where a route asks for that."""
+    max_buffered_bytes: int = 128 * 1024 * 1024
+    """Bytes of bodies held in memory at once, over all requests (503); twice the longest that a plugin may hold."""
     max_pipelined: int = 64 * 1024
     """Bytes of further requests kept while one is being served; beyond it the connection is not read."""
     buffer_high: int = 64 * 1024
@@ -110,7 +112,14 @@ class ProxyConfig:
         return max(0.01, min(0.5, shortest / 4))
 
     def __post_init__(self) -> None:
-        for name in ("max_head", "max_target", "max_header_count", "buffer_high", "max_pipelined"):
+        for name in (
+            "max_head",
+            "max_target",
+            "max_header_count",
+            "buffer_high",
+            "max_pipelined",
+            "max_buffered_bytes",
+        ):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
         if not _HEADER_NAME.fullmatch(self.real_ip_header):

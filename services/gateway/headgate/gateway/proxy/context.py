@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from headgate.gateway.proxy.buffers import BufferBudget
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.connection_limits import ConnectionLimits
@@ -41,6 +42,8 @@ class ProxyContext:
     """None: there are none."""
     limits: ConnectionLimits | None = None
     """None: there are none."""
+    buffers: BufferBudget = field(init=False)
+    """Bytes of bodies that are held in memory."""
     first_look_s: float = field(init=False)
     """How long after an answer a connection that rests is looked at, whether its client has taken everything."""
     rules: RequestRules = field(init=False)
@@ -49,6 +52,7 @@ class ProxyContext:
     def __post_init__(self) -> None:
         config = self.config
         self.first_look_s = min(config.idle_timeout_s, config.body_timeout_s) / 4
+        self.buffers = BufferBudget(config.max_buffered_bytes)
         self.rules = RequestRules(config.underscore_names, config.real_ip_header)
         if config.trust_forwarded or config.trusted_proxies:
             self.trusted = TrustedPeers(config)

@@ -12,10 +12,12 @@ import math
 import time
 from typing import Final
 
+from headgate.gateway.plugins.messages import BodyTooLarge, BuffersFull
 from headgate.gateway.plugins.run import PluginRun
 from headgate.gateway.proxy.admission import admit, admit_with_body
 from headgate.gateway.proxy.attempts import Attempts
 from headgate.gateway.proxy.books import Books
+from headgate.gateway.proxy.buffers import BUFFERS_FULL, RETRY_AFTER, BufferBudget
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.deadlines import Deadlines
 from headgate.gateway.proxy.facts import RequestFacts
@@ -73,7 +75,7 @@ class Exchange:
         self.active = False
         self.upstream: UpstreamSide | None = None
         self.route: RouteTarget | None = None
-        self.body = RequestBody()
+        self.body = RequestBody(context.buffers)
         self.attempts = Attempts(self, context)
         self.deadlines = Deadlines(self, context)
         self.books = Books(self, context)
@@ -139,6 +141,11 @@ class Exchange:
         self.attempts.note_upstream(state)
 
     @property
+    def buffers(self) -> BufferBudget:
+        """What all bodies that the worker holds may take."""
+        return self._context.buffers
+
+    @property
     def explains_errors(self) -> bool:
         """Whether clients may read why a request failed behind the gateway."""
         return self._context.config.detailed_errors
@@ -176,6 +183,8 @@ class Exchange:
     def hold_body(self, limit: int) -> None:
         """Keep what comes of the body until all of it is there, at most so many bytes."""
         self.body.hold(limit)
+        if not self.count_body():
+            return
         self._ask_for_body()
         self.deadlines.restart_pace()
         self.deadlines.set()
@@ -205,12 +214,7 @@ class Exchange:
                 return
             payload = filtered
         if body.is_held:
-            body.keep(payload)
-            body.trailers = trailers
-            if done:
-                admit_with_body(self, self._context)
-            else:
-                self.deadlines.set()
+            self._hold_data(payload, done, trailers)
         elif self.upstream is None:
             # Still connecting; the client is not read meanwhile, so this is at most one more read. Or a plugin thinks.
             body.keep(payload)
@@ -222,6 +226,18 @@ class Exchange:
                 body.drop()
             passed = self._passed_trailers(trailers) if trailers else b""
             self.upstream.send_data(payload, done=done, trailers=passed)
+            self.deadlines.set()
+
+    def _hold_data(self, payload: bytes, done: bool, trailers: bytes) -> None:
+        """Keep more of a body that is held, as long as there is room for it."""
+        body = self.body
+        body.keep(payload)
+        body.trailers = trailers
+        if not self.count_body():
+            return
+        if done:
+            admit_with_body(self, self._context)
+        else:
             self.deadlines.set()
 
     def _passed_trailers(self, trailers: bytes) -> bytes:
@@ -247,12 +263,31 @@ class Exchange:
         limit = body.held_limit
         if not body.is_held or body.received <= limit:
             return False
-        body.is_held = False
-        # A plugin may do without it.
         body.keep(payload)
-        if self.run is None or not self.run.body_read(None, limit):
-            self.refuse(413, f"body longer than the {limit} bytes that can be held back")
+        self._hold_no_longer(BodyTooLarge(f"body longer than the {limit} bytes that can be held back"))
         return True
+
+    def count_body(self) -> bool:
+        """Count what is at hand of the body among all that are held; False: there is no room for it."""
+        body = self.body
+        if body.count(self.route.name if self.route is not None else ""):
+            return True
+        limit = self._context.buffers.longest
+        if body.size > limit:
+            self._hold_no_longer(BodyTooLarge(f"body longer than {limit} bytes, half of max_buffered_bytes"))
+        else:
+            self._hold_no_longer(BuffersFull(BUFFERS_FULL))
+        return False
+
+    def _hold_no_longer(self, fault: BodyTooLarge) -> None:
+        """Refuse a request whose body cannot be held, unless it is held for a plugin that can do without."""
+        self.body.is_held = False
+        if self.run is not None and self.run.body_refused(fault):
+            return
+        if isinstance(fault, BuffersFull):
+            self.refuse(503, str(fault), RETRY_AFTER)
+        else:
+            self.refuse(413, str(fault))
 
     def end_tunnel(self) -> None:
         """Tell the upstream that the client has nothing more to say."""
@@ -374,11 +409,18 @@ class Exchange:
         """Send the head of the answer to the client, with what is there of its body."""
         self.answer_begun = True
         self.status = answer.status
-        self.body.drop()
+        if not (self.body.counted and self._is_body_read()):
+            self.body.drop()
         self.bytes_sent = len(payload)
         self.client.send_answer(answer, payload, bodiless=bodiless, done=done, trailers=trailers)
         if not done:
             self.deadlines.set()
+
+    def _is_body_read(self) -> bool:
+        """Plugins or conditions have the whole body, and keep it until the request has ended."""
+        if self._facts is not None and self._facts.body is not None:
+            return True
+        return self.run is not None and self.run.has_body
 
     def send_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
         """Send more of the answer's body to the client."""
@@ -476,6 +518,8 @@ class Exchange:
 
     def wait_for_plugins(self) -> None:
         """Give an awaited hook as long as an upstream would get."""
+        if self.run is not None and not self.run.has_answer and self.body.size and not self.count_body():
+            return
         is_late = self.run is not None and self.run.is_refused
         self.deadlines.wait(self._context.config.read_timeout_s, is_late=is_late)
         self.client.update_reading()

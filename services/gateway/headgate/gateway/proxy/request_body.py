@@ -1,12 +1,16 @@
 """What came of a request's body and is still at hand: to be sent, to be sent again, or until all of it is there."""
 
+from headgate.gateway.proxy.buffers import BufferBudget
+
 
 class RequestBody:
     """The body of the request under way, as far as it was not passed on."""
 
     __slots__ = (
+        "_buffers",
         "_first",
         "_more",
+        "counted",
         "held_limit",
         "is_held",
         "is_kept",
@@ -17,7 +21,10 @@ class RequestBody:
         "trailers",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, buffers: BufferBudget) -> None:
+        self._buffers = buffers
+        self.counted = 0
+        """Bytes at hand that are counted in the worker's budget: those of bodies that wait, be it for their ends."""
         self._first = b""
         self._more: list[bytes] | None = None
         """What came behind that, in pieces: there may be many small ones."""
@@ -66,12 +73,26 @@ class RequestBody:
         self._first = payload
         self._more = None
         self.size = len(payload)
+        if self.counted:
+            self._buffers.change(self.counted, self.size)
+            self.counted = self.size
 
     def drop(self) -> None:
         """Part with what is at hand."""
         self._first = b""
         self._more = None
         self.size = 0
+        if self.counted:
+            self._buffers.release(self.counted)
+            self.counted = 0
+
+    def count(self, owner: str) -> bool:
+        """Count what is at hand in the worker's budget; False: there is no room."""
+        more = self.size - self.counted
+        if more and not self._buffers.take(self.counted, more, owner):
+            return False
+        self.counted = self.size
+        return True
 
     def hold(self, limit: int) -> None:
         """Keep all of it back, at most so many bytes."""

@@ -65,6 +65,7 @@ class ProxyServer:
         self._is_paused = False
         """Clients' connections wait in the kernel, for want of file descriptors."""
         stats.watch_connections(lambda: len(self._context.connections))
+        stats.buffers = self._context.buffers
 
     def calls(self, find: Callable[[str], Endpoints | None]) -> Calls:
         """Give the means to send requests of the gateway's own; `find` gives the endpoints of an upstream key."""

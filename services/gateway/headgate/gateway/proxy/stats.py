@@ -9,6 +9,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Final
 
+from headgate.gateway.proxy.buffers import BufferBudget
+
 if TYPE_CHECKING:
     from headgate.gateway.proxy.seam import RouteTarget
 
@@ -195,6 +197,8 @@ class ProxyStats:
         self.client_errors: dict[str, int] = {}
         """Connections ended for what clients did to them, by kind."""
         self.upstream_errors: dict[str, int] = {}
+        self.buffers = BufferBudget(0)
+        """Of the proxy whose counters these are."""
         self._open_connections: Callable[[], int] = lambda: 0
 
     def watch_connections(self, count: Callable[[], int]) -> None:
