@@ -205,18 +205,42 @@ def kept(size: int) -> KeptAnswer:
 def test_answers_not_asked_for_longest_go_first() -> None:
     answers = KeptAnswers(3 * (1000 + 512))
     for key in "abc":
-        answers.put(key, Headers(), [], kept(1000))
-    answers.get("a", Headers())
-    answers.put("d", Headers(), [], kept(1000))
-    assert [answers.get(key, Headers()) is not None for key in "abcd"] == [True, False, True, True]
+        answers.put("c/team", key, Headers(), [], kept(1000))
+    answers.get("c/team", "a", Headers())
+    answers.put("c/team", "d", Headers(), [], kept(1000))
+    assert [answers.get("c/team", key, Headers()) is not None for key in "abcd"] == [True, False, True, True]
     assert answers.size == 3 * 1512
+
+
+def test_a_flood_of_one_namespace_leaves_the_equal_share_of_another_in_place() -> None:
+    answers = KeptAnswers(10 * (1000 + 512))
+    for key in "abcdefgh":
+        answers.put("c/quiet", key, Headers(), [], kept(1000))
+    for number in range(1000):
+        answers.put("c/loud", str(number), Headers(), [], kept(1000))
+    remaining = [key for key in "abcdefgh" if answers.get("c/quiet", key, Headers()) is not None]
+    assert remaining == list("defgh")
+    assert answers.get("c/loud", "999", Headers()) is not None
+    assert answers.size == 10 * 1512
+
+
+def test_room_that_no_other_namespace_needs_is_for_one() -> None:
+    answers = KeptAnswers(3 * (1000 + 512))
+    for key in "abc":
+        answers.put("c/loud", key, Headers(), [], kept(1000))
+    assert answers.drop("c/loud", "a")
+    answers.put("c/quiet", "a", Headers(), [], kept(1000))
+    assert answers.drop("c/quiet", "a")
+    assert not answers.drop("c/quiet", "a")
+    answers.put("c/loud", "a", Headers(), [], kept(1000))
+    assert all(answers.get("c/loud", key, Headers()) is not None for key in "abc")
 
 
 def test_answers_that_vary_otherwise_take_the_place_of_those_before() -> None:
     answers = KeptAnswers()
-    answers.put("a", Headers([("X", "1")]), ["x"], kept(1))
-    answers.put("a", Headers(), [], kept(2))
-    found = answers.get("a", Headers([("X", "1")]))
+    answers.put("c/team", "a", Headers([("X", "1")]), ["x"], kept(1))
+    answers.put("c/team", "a", Headers(), [], kept(2))
+    found = answers.get("c/team", "a", Headers([("X", "1")]))
     assert found is not None
     assert len(found.body) == 2
     assert answers.size == kept(2).size

@@ -1,9 +1,9 @@
 """`proxy-cache`: keep answers, and give them again.
 
 Each worker keeps its own, in memory: 64 MiB of answers of up to 4 MiB each. Routes of one namespace share them by
-`cache_key`; those of another namespace or cluster neither see nor purge them. What is kept is the upstream's answer, so
-that plugins see it each time as if it came from there. `Apisix-Cache-Status` tells the client `MISS`, `HIT`, `EXPIRED`
-or `BYPASS`; `PURGE` instead of the method forgets what is kept.
+`cache_key`; those of another namespace or cluster neither see nor purge them, and leave them an equal share of room.
+What is kept is the upstream's answer, so that plugins see it each time as if it came from there. `Apisix-Cache-Status`
+tells the client `MISS`, `HIT`, `EXPIRED` or `BYPASS`; `PURGE` instead of the method forgets what is kept.
 
 Never kept are answers with `no-store`, `no-cache` or `private`, with `Vary: *`, to requests with `Authorization` unless
 `public` or `s-maxage` allow it, and those that are cut off. Answers that vary are kept for each variant (RFC 9111).
@@ -64,7 +64,8 @@ class ProxyCache(Plugin[ProxyCacheConfig]):
         """Answer with what is kept."""
         config = self.config
         if request.method == "PURGE":
-            return Response(200 if self._kept.drop(self._key_of(request)) else 404, reason="purged")
+            is_known = self._kept.drop(self.services.owner, self._key_of(request))
+            return Response(200 if is_known else 404, reason="purged")
         if request.method not in config.cache_method or "Range" in request.headers:
             return None
         state = _State(self._key_of(request), request.headers.copy())
@@ -84,7 +85,7 @@ class ProxyCache(Plugin[ProxyCacheConfig]):
 
     def _find(self, request: Request, state: _State) -> KeptAnswer | None:
         now = self.services.clock()
-        found = self._kept.get(state.key, state.headers)
+        found = self._kept.get(self.services.owner, state.key, state.headers)
         if found is None:
             return None
         if now >= found.expires:
@@ -147,15 +148,16 @@ class ProxyCache(Plugin[ProxyCacheConfig]):
         """Keep an answer that is whole."""
         now, headers = self.services.clock(), answer.headers
         vary = (name.strip().lower() for name in (headers.get("Vary") or "").split(",") if name.strip())
-        self._kept.put(state.key, state.headers, vary, KeptAnswer(answer.status, headers, body, now, now + lifetime_s))
+        kept = KeptAnswer(answer.status, headers, body, now, now + lifetime_s)
+        self._kept.put(self.services.owner, state.key, state.headers, vary, kept)
 
     def _key_of(self, request: Request) -> str:
-        """Return what an answer is kept under: no object can name another owner, nor make two parts out of one."""
+        """Return what an answer of this owner is kept under; no object can make two parts out of one."""
         whose = [""]
         if self.config.consumer_isolation:
             whose = [variable(request, name) or "" for name in ("consumer_name", "remote_user")]
         written = (part.render(request) for part in self._key)
-        return joined((self.services.owner, self.config.cache_zone, *whose, *written))
+        return joined((self.config.cache_zone, *whose, *written))
 
 
 class _Keeping(BodyFilter):
