@@ -96,8 +96,8 @@ def explain(
     counts as ours by these flags, the paths as the gateway's settings in HEADGATE_* variables and the TOML file in
     HEADGATE_CONFIG say. A path with dot segments, several slashes or escapes is read as the gateway reads it.
 
-    Plugins that decide by the request alone are asked, in the order in which they run; of others it says why their
-    verdict cannot be known. A gateway says how its endpoints are: unhealthy, ejected, and which requests failed.
+    Plugins that decide by the request and consumers are asked, in the order in which they run; of others it says why
+    their verdict cannot be known. A gateway says how its endpoints are: unhealthy, ejected, and which requests failed.
 
     With --revision or --at it decides by a table of the past, without the health of endpoints. What is wrong with
     objects that ask for the host and the path is named from the status board, where the NATS server of `up` or of

@@ -169,8 +169,9 @@ BODY = {
         (INSIDE, [], 0, r"ip-restriction  unknown  give --client ADDRESS"),
         (AGENTS, ["-H", "User-Agent: curl/8"], 1, r"ua-restriction  answers 403"),
         (AGENTS, ["-H", "User-Agent: Firefox"], 0, r"ua-restriction  passes"),
-        (KEYS, [], 0, r"key-auth  unknown  needs the credential of a consumer"),
-        (COUNTED, [], 0, r"limit-count  unknown  cannot be known: asks a server, counts"),
+        (KEYS, [], 1, r"key-auth  answers 401  Missing API key in request"),
+        (KEYS, ["-H", "apikey: k"], 0, r"key-auth  unknown  consumers are known to gateways only: ask one"),
+        (COUNTED, [], 0, r"limit-count  unknown  counts requests"),
         (BODY, ["--data={}", "-H", "Content-Type: application/json"], 1, r"request-validation  answers 400"),
         (BODY, ['--data={"id":1}', "-H", "Content-Type: application/json"], 0, r"request-validation  passes"),
         (
@@ -202,7 +203,7 @@ def test_plugins_are_asked_in_their_order_and_hear_of_those_before(
     trusting = {"name": "real-ip", "enable": True, "config": told}
     file = plugged(tmp_path, KEYS, INSIDE, trusting)
     asked = ["explain", "GET", "http://a.example/", "--manifests", file, "--client=192.0.2.1"]
-    assert main([*asked, "-H", "X-Client: 10.0.0.9"]) == 0
+    assert main([*asked, "-H", "X-Client: 10.0.0.9", "-H", "apikey: k"]) == 0
     rows = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
     first = rows.index(["PLUGIN", "VERDICT"])
     # ip-restriction waits for the consumer, as in traffic.

@@ -19,7 +19,7 @@ from headgate.common.admin import AdminSite
 from headgate.common.snapshot import Version
 from headgate.common.table import Consumer, Route, StreamRoute, VirtualHost
 from headgate.gateway.balancing.levels import Place
-from headgate.gateway.plugins.preview import preview_plugins
+from headgate.gateway.plugins.verdicts import Preview
 from headgate.gateway.proxy.paths import PathNormalization
 from headgate.gateway.table.condition_text import describe
 from headgate.gateway.table.explain import HealthOf, explain
@@ -42,6 +42,7 @@ class TablePages:
         routes: Callable[[], Version | None],
         place: Place,
         health_of: HealthOf,
+        preview: Preview,
     ) -> None:
         self._view = view
         self._table = table
@@ -50,6 +51,7 @@ class TablePages:
         self._pinned = pinned
         self._place = place
         self._health_of = health_of
+        self._preview = preview
         self._routes = routes
 
     def add_to(self, admin: AdminSite) -> None:
@@ -103,7 +105,7 @@ class TablePages:
             body=request.query.get("body", "").encode(),
             path_normalization=self._path_normalization,
             place=self._place,
-            preview=preview_plugins,
+            preview=self._preview,
             health_of=self._health_of,
         )
         return web.json_response(text=explanation.model_dump_json())

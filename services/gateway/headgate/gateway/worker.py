@@ -47,6 +47,7 @@ from headgate.gateway.plugins.consumers import ConsumerDirectory
 from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.host import PluginHost
 from headgate.gateway.plugins.messages import Request, Response
+from headgate.gateway.plugins.preview import preview_plugins
 from headgate.gateway.proxy.pool import PoolRegistry
 from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.proxy.server import ProxyServer
@@ -95,7 +96,7 @@ class Worker:
         self._directory = EndpointDirectory(self._pools)
         self._place = place = Place(settings.zone, settings.cluster)
         self._health = UpstreamHealth(HealthStats(), partial(probe, dialler=dialler))
-        unseal = load_unsealer(settings).open
+        self._unseal = unseal = load_unsealer(settings).open
         consumers = ConsumerDirectory()
         self._plugins = PluginHost(
             unseal,
@@ -437,6 +438,7 @@ class Worker:
             routes=lambda: applier.routes,
             place=self._place,
             health_of=partial(health_notes, self._health),
+            preview=partial(preview_plugins, consumers=self._compiler.consumer_directory, unseal=self._unseal),
         )
         pages.add_to(admin)
         return admin

@@ -27,6 +27,7 @@ class ApiBreaker(Plugin[ApiBreakerConfig]):
 
     name = "api-breaker"
     order = 1005
+    unforeseen = "counts answers of the upstream"
     Config = ApiBreakerConfig
 
     def __init__(self, config: ApiBreakerConfig, services: PluginServices) -> None:

@@ -20,6 +20,7 @@ class Authenticator(Plugin[A]):
     """Recognises consumers."""
 
     finds_consumer = True
+    preview = "yes"
     scheme: ClassVar[str]
     """That a refusal asks for: `Basic`."""
 

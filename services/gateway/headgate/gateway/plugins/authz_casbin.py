@@ -18,9 +18,9 @@ only files below the folder are read that the gateway's setting `plugin_policy_d
 """
 
 import asyncio
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Coroutine, Generator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from headgate.common.casbin.deciding import Enforcer
 from headgate.common.casbin.errors import TooMuchWork
@@ -28,8 +28,9 @@ from headgate.common.casbin.policy import MAX_POLICY
 from headgate.common.patterns import bounded_patterns
 from headgate.common.plugins.authz_casbin import AuthzCasbinConfig, enforcer_of
 from headgate.gateway.plugins.decoded_paths import decoded_text
+from headgate.gateway.plugins.errors import Unforeseeable
 from headgate.gateway.plugins.folders import file_below
-from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.interface import Foreseen, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.keyed import Keyed
 
 _REMEMBERED: Final = 10_000
@@ -46,6 +47,7 @@ class AuthzCasbin(Plugin[AuthzCasbinConfig]):
     order = 2560
     Config = AuthzCasbinConfig
     waits_for_consumer = True
+    decides_by_consumer = True
 
     def __init__(self, config: AuthzCasbinConfig, services: PluginServices) -> None:
         super().__init__(config, services)
@@ -62,6 +64,16 @@ class AuthzCasbin(Plugin[AuthzCasbinConfig]):
             return self._decide_by_files(request)
         return self._decide(self._enforcer, request)
 
+    def foresee(self, request: Request) -> Foreseen:
+        """Decide, if that takes one step."""
+        if self._enforcer is None:
+            raise Unforeseeable("its policy is in files of gateways")
+        decided = self._decide(self._enforcer, request)
+        if isinstance(decided, Response | None):
+            return decided
+        decided.close()
+        raise Unforeseeable("takes long to decide")
+
     async def _decide_by_files(self, request: Request) -> Response | None:
         assert self._files is not None
         model, policy = await asyncio.to_thread(_read_files, self._files)
@@ -71,7 +83,7 @@ class AuthzCasbin(Plugin[AuthzCasbinConfig]):
         decided = self._decide(self._enforcer, request)
         return await decided if isinstance(decided, Awaitable) else decided
 
-    def _decide(self, enforcer: Enforcer, request: Request) -> Response | Awaitable[Response | None] | None:
+    def _decide(self, enforcer: Enforcer, request: Request) -> Response | Coroutine[Any, Any, Response | None] | None:
         asked = request.headers.get(self.config.username) or "anonymous", decoded_text(request.path), request.method
         key = "\n".join(asked)
         is_allowed = self._decided.get(key)

@@ -15,7 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from headgate.common.plugins.basic_auth import BasicAuthConfig, read_htpasswd
 from headgate.gateway.plugins.authentication import Authenticator, Identified, basic_credentials
-from headgate.gateway.plugins.interface import PluginServices, Request, Response
+from headgate.gateway.plugins.errors import Unforeseeable
+from headgate.gateway.plugins.interface import Foreseen, PluginServices, Request, Response
 from headgate.gateway.plugins.keyed import Keyed
 from headgate.gateway.plugins.passwords import Hashed, read_hash
 
@@ -48,6 +49,13 @@ class BasicAuth(Authenticator[BasicAuthConfig]):
     def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
         """Let the request pass, or ask for a password."""
         return super().on_request(request) if self.finds_consumer else self._check_user(request)
+
+    def foresee(self, request: Request) -> Foreseen | Awaitable[Foreseen]:
+        """Check, unless that takes long."""
+        is_given = basic_credentials(request) is not None
+        if is_given and not self.finds_consumer and any(hashed.is_slow for hashed in self._hashes):
+            raise Unforeseeable("its passwords take long to check")
+        return self.on_request(request)
 
     # Consumers
 

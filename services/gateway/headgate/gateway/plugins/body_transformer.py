@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 from headgate.common.plugins.body_transformer import MAX_BODY, BodyTemplate, BodyTransformerConfig
 from headgate.gateway.plugins.body_formats import BodyFault, Fields, decode_fields, decode_query, format_of
 from headgate.gateway.plugins.content_codings import CodingFault, decompress
+from headgate.gateway.plugins.errors import Unforeseeable
 from headgate.gateway.plugins.interface import (
     BodyTooLarge,
     BuffersFull,
@@ -41,6 +42,7 @@ class BodyTransformer(Plugin[BodyTransformerConfig]):
 
     name = "body-transformer"
     order = 1080
+    preview = "yes"
     answer_order = 398
     """Before all that change answers: templates are written for what the upstream sends."""
     Config = BodyTransformerConfig
@@ -53,6 +55,12 @@ class BodyTransformer(Plugin[BodyTransformerConfig]):
         self._for_answer = (
             _Transformation(config.response, min(config.max_resp_body_size, MAX_BODY)) if config.response else None
         )
+
+    def foresee(self, request: Request) -> Any:
+        """Transform a body, unless that takes long."""
+        if self._for_request is not None and self._for_request.takes_long(request.body or b"", request.headers):
+            raise Unforeseeable("its body takes long to transform")
+        return self.on_request(request)
 
     def on_request(self, request: Request) -> Any:
         """Transform the request's body."""
@@ -144,10 +152,13 @@ class _Transformation:
         """Return what becomes of a body. Raises BodyFault, CodingFault, BodyTooLarge, RenderFault."""
         headers = message.headers
         format_ = "args" if is_get else self._format or format_of(headers.get("Content-Type") or "")
-        is_short = len(message.body) <= _SHORT and "Content-Encoding" not in headers
-        if is_short and self._template.is_quick:
-            return self._run(message, format_)
-        return await asyncio.to_thread(self._run, message, format_)
+        if self.takes_long(message.body, headers):
+            return await asyncio.to_thread(self._run, message, format_)
+        return self._run(message, format_)
+
+    def takes_long(self, body: bytes, headers: Headers) -> bool:
+        """Tell whether a body may take more than a millisecond."""
+        return len(body) > _SHORT or "Content-Encoding" in headers or not self._template.is_quick
 
     def _run(self, message: _Message, format_: str | None) -> bytes:
         headers = message.headers

@@ -1,7 +1,7 @@
 """The conditions of a plugin's configuration (`common.plugins.expressions`), compiled."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
@@ -13,7 +13,7 @@ from headgate.gateway.plugins.variables import body_fields, body_type, variable
 from headgate.gateway.proxy.body_fields import MAX_PARSED_BODY, has_fields
 
 Takes = Callable[[Request, Response | None], bool]
-Hook = Callable[[Request], Response | Awaitable[Response | None] | None]
+R = TypeVar("R")
 _Test = Callable[[str], bool]
 
 
@@ -84,7 +84,7 @@ def _compile_comparison(comparison: Comparison) -> Takes:
     return takes
 
 
-def with_body(request: Request, hook: Hook, *, is_guard: bool) -> Response | Awaitable[Response | None] | None:
+def with_body(request: Request, hook: Callable[[Request], R | Awaitable[R]], *, is_guard: bool) -> R | Awaitable[R]:
     """Call a hook whose conditions ask for fields of the body, once it is there; at once if it can have none.
 
     With `is_guard` the conditions may keep requests out: one with a body that is too long for them is refused with 413,
@@ -95,11 +95,11 @@ def with_body(request: Request, hook: Hook, *, is_guard: bool) -> Response | Awa
     return _call_with_body(request, hook, is_guard)
 
 
-async def _call_with_body(request: Request, hook: Hook, is_guard: bool) -> Response | None:
+async def _call_with_body(request: Request, hook: Callable[[Request], R | Awaitable[R]], is_guard: bool) -> R:
     try:
         await request.read_body(MAX_PARSED_BODY)
     except BodyTooLarge:
         if is_guard:
             raise
     outcome = hook(request)
-    return outcome if outcome is None or isinstance(outcome, Response) else await outcome
+    return await outcome if isinstance(outcome, Awaitable) else outcome

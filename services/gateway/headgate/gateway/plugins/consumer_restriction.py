@@ -12,9 +12,11 @@ class ConsumerRestriction(Plugin[ConsumerRestrictionConfig]):
 
     name = "consumer-restriction"
     order = 2400
+    preview = "yes"
     Config = ConsumerRestrictionConfig
     is_shareable = True
     waits_for_consumer = True
+    decides_by_consumer = True
 
     def __init__(self, config: ConsumerRestrictionConfig, services: PluginServices) -> None:
         super().__init__(config, services)

@@ -48,7 +48,7 @@ class Cors(Plugin[CorsConfig]):
     name: ClassVar[str] = "cors"
     order: ClassVar[int] = 4000
     Config: ClassVar[type[PluginConfig]] = CorsConfig
-    preview: ClassVar[Literal["no", "yes", "with-client"]] = "yes"
+    preview: ClassVar[Literal["no", "yes", "with-client", "passes"]] = "yes"
     is_shareable: ClassVar[bool] = True
 
     def __init__(self, config: CorsConfig, services: PluginServices) -> None:

@@ -2,6 +2,7 @@
 
 GatewayError
 └── PluginRefused                a use of a plugin that cannot be compiled: unknown, bad configuration, sealed to others
+Unforeseeable (an Exception)     what a plugin does with a request cannot be said without sending it
 PluginFailed (an Exception)      a plugin raised while a body was passing; the message it worked on is cut off
 """
 
@@ -17,6 +18,10 @@ class PluginRefused(GatewayError):
         self.field = field
         """Path in the use: `config.rate`; empty if it is the use itself."""
         self.message = message
+
+
+class Unforeseeable(Exception):
+    """What a plugin does with a request cannot be said without sending it; the text says why."""
 
 
 class PluginFailed(Exception):

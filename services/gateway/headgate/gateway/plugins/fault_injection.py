@@ -7,7 +7,8 @@ from collections.abc import Awaitable
 from headgate.common.plugins.expressions import looks_at_body
 from headgate.common.plugins.fault_injection import FaultInjectionConfig
 from headgate.gateway.plugins.conditions import Takes, compile_expressions, with_body
-from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.errors import Unforeseeable
+from headgate.gateway.plugins.interface import Foreseen, Headers, Passes, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.patterns import Template
 
 
@@ -40,6 +41,22 @@ class FaultInjection(Plugin[FaultInjectionConfig]):
             return self._late(request, delay.duration)
         return self._abort(request)
 
+    def foresee(self, request: Request) -> Foreseen | Awaitable[Foreseen]:
+        """Say what becomes of the request where that is not drawn by chance."""
+        return with_body(request, self._foresee, is_guard=False) if self._needs_body else self._foresee(request)
+
+    def _foresee(self, request: Request) -> Foreseen:
+        abort, delay = self.config.abort, self.config.delay
+        if abort is not None and _is_for(request, self._aborts):
+            if 0 < abort.percentage < 100:
+                share = f"{abort.percentage:g} % of requests"
+                raise Unforeseeable(f"draws by chance: answers {abort.http_status} to {share}")
+            if abort.percentage:
+                return self._abort(request)
+        if delay is not None and _is_for(request, self._delays):
+            return Passes(f"delays {delay.percentage:g} % of requests by {delay.duration:g} s")
+        return None
+
     async def _late(self, request: Request, seconds: float) -> Response | None:
         await asyncio.sleep(seconds)
         return self._abort(request)
@@ -53,7 +70,9 @@ class FaultInjection(Plugin[FaultInjectionConfig]):
         return Response(abort.http_status, headers, body, reason="injected fault")
 
 
+def _is_for(request: Request, takes: Takes | None) -> bool:
+    return takes is None or takes(request, None)
+
+
 def _is_drawn(request: Request, percentage: float, takes: Takes | None) -> bool:
-    if takes is not None and not takes(request, None):
-        return False
-    return random.random() * 100 < percentage  # noqa: S311 - a share of requests, nothing to guess
+    return _is_for(request, takes) and random.random() * 100 < percentage  # noqa: S311 - a share of requests, nothing to guess

@@ -24,6 +24,7 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
 
     name = "forward-auth"
     order = 2002
+    unforeseen = "asks another service"
     Config = ForwardAuthConfig
     is_shareable = True
 

@@ -41,6 +41,7 @@ class GrpcWeb(Plugin[GrpcWebConfig]):
 
     name = "grpc-web"
     order = 505
+    preview = "yes"
     Config = GrpcWebConfig
 
     def __init__(self, config: GrpcWebConfig, services: PluginServices) -> None:

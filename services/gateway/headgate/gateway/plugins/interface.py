@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from headgate.common.plugins.config import PluginConfig, SecretText
@@ -24,6 +24,7 @@ from headgate.common.secret import Secret
 from headgate.common.table import PathMatch
 from headgate.gateway.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.consumers import ConsumerDirectory, KnownConsumer, KnownCredential, attach
+from headgate.gateway.plugins.errors import Unforeseeable
 from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.messages import BodySource, BodyTooLarge, BuffersFull, Pacing, Request, Response
 from headgate.gateway.plugins.targets import Endpoints, NoEndpoints
@@ -183,6 +184,16 @@ class PluginServices:
         return replace(self, scope=f"{self.scope}|{name}")
 
 
+class Passes(NamedTuple):
+    """A plugin lets a request pass, and what is to be said of that."""
+
+    detail: str
+
+
+Foreseen = Response | Passes | None
+"""The answer of a plugin; if it has none, perhaps what it does besides."""
+
+
 class Plugin(Generic[C]):
     """Base of all plugins. Override the hooks that you need; those that you leave cost nothing."""
 
@@ -198,9 +209,14 @@ class Plugin(Generic[C]):
     waits_for_consumer: bool = False
     """True for one that runs behind those that recognise consumers, whatever its order, so that a consumer's own one
     stands in its place."""
-    preview: ClassVar[Literal["no", "yes", "with-client"]] = "no"
-    """`yes` for one whose `on_request` decides by the request and the configuration alone, waits for nothing but the
-    body and changes nothing but the request: `headgate explain` asks it. `with-client`: it needs an address, too."""
+    decides_by_consumer: ClassVar[bool] = False
+    """True for one that has no verdict for `explain` where the consumer is not known."""
+    preview: ClassVar[Literal["no", "yes", "with-client", "passes"]] = "no"
+    """`yes` for one whose `on_request` decides by the request, the configuration and consumers alone, waits for nothing
+    but the body and changes nothing but the request: `headgate explain` asks it, by `foresee`. `with-client`: it needs
+    an address, too. `passes`: it refuses nothing."""
+    unforeseen: ClassVar[str] = "asks a server, counts or draws by chance"
+    """Why `explain` cannot ask it, where `preview` is `no`."""
     is_shareable: ClassVar[bool] = False
     """True for one of which routes that tell it the same may share one object: it keeps nothing of a route, and asks
     for none of `scope`, `owner` and `path`."""
@@ -214,6 +230,16 @@ class Plugin(Generic[C]):
     def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
         """Look at a request before its upstream is chosen; change it, or answer it by returning a response."""
         return None
+
+    def foresee(self, request: Request) -> "Foreseen | Awaitable[Foreseen]":
+        """Say without side effects what `on_request` does with a request that is not sent.
+
+        Raises:
+            Unforeseeable: that cannot be said; the text says why.
+        """
+        if self.preview == "no":
+            raise Unforeseeable(self.unforeseen)
+        return self.on_request(request)
 
     def on_response(self, request: Request, response: Response) -> Awaitable[None] | None:
         """Look at an answer's head before the client gets it; change it. Its body may still be streaming."""

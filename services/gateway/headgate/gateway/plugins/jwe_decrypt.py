@@ -20,6 +20,7 @@ class JweDecrypt(Plugin[JweDecryptConfig]):
 
     name = "jwe-decrypt"
     order = 2509
+    preview = "yes"
     Config = JweDecryptConfig
 
     def on_request(self, request: Request) -> Response | None:

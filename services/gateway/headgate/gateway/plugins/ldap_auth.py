@@ -4,9 +4,11 @@ The server is asked at each request, by a simple bind.
 """
 
 import re
+from typing import Any
 
 from headgate.common.plugins.ldap_auth import LdapAuthConfig
 from headgate.gateway.plugins.authentication import Authenticator, Identified, basic_credentials
+from headgate.gateway.plugins.errors import Unforeseeable
 from headgate.gateway.plugins.interface import Request, Response
 from headgate.gateway.plugins.ldap_bind import bind
 
@@ -18,8 +20,15 @@ class LdapAuth(Authenticator[LdapAuthConfig]):
 
     name = "ldap-auth"
     order = 2540
+    unforeseen = "asks an LDAP server"
     Config = LdapAuthConfig
     scheme = "Basic"
+
+    def foresee(self, request: Request) -> Any:
+        """Ask no server: only a request without name and password is known to be refused."""
+        if basic_credentials(request) is not None:
+            raise Unforeseeable(self.unforeseen)
+        return self.on_request(request)
 
     async def identify(self, request: Request) -> Identified:
         """Look the name up, and have the password checked."""

@@ -56,6 +56,7 @@ class LimitConn(Plugin[LimitConnConfig]):
 
     name = "limit-conn"
     order = 1003
+    unforeseen = "counts requests"
     Config = LimitConnConfig
 
     def __init__(self, config: LimitConnConfig, services: PluginServices) -> None:

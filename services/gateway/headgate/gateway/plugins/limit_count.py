@@ -71,6 +71,7 @@ class LimitCount(Plugin[LimitCountConfig]):
 
     name: ClassVar[str] = "limit-count"
     order: ClassVar[int] = 1002
+    unforeseen: ClassVar[str] = "counts requests"
     Config: ClassVar[type[PluginConfig]] = LimitCountConfig
 
     def __init__(self, config: LimitCountConfig, services: PluginServices) -> None:

@@ -27,6 +27,7 @@ class LimitReq(Plugin[LimitReqConfig]):
 
     name = "limit-req"
     order = 1001
+    unforeseen = "counts requests"
     Config = LimitReqConfig
 
     def __init__(self, config: LimitReqConfig, services: PluginServices) -> None:

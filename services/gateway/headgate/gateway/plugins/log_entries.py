@@ -29,6 +29,7 @@ class LoggerPlugin(Plugin[C]):
     """Base of all loggers: makes an entry of each request that has ended, and hands it to `write`."""
 
     answer_order = 100_000
+    preview = "passes"
 
     def __init__(self, config: C, services: PluginServices) -> None:
         super().__init__(config, services)

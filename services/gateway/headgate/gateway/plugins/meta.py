@@ -11,7 +11,7 @@ from headgate.common.plugins.expressions import looks_at_body
 from headgate.common.plugins.meta import PluginMeta
 from headgate.common.plugins.variables import Phase
 from headgate.gateway.plugins.conditions import compile_expressions, with_body
-from headgate.gateway.plugins.interface import BodyFilter, Plugin, Request, Response
+from headgate.gateway.plugins.interface import BodyFilter, Foreseen, Passes, Plugin, Request, Response
 
 
 class UnderMeta(Plugin[Any]):
@@ -58,6 +58,15 @@ class UnderMeta(Plugin[Any]):
         if isinstance(outcome, Response):
             return self._answered(outcome)
         return self._await(outcome)
+
+    def foresee(self, request: Request) -> Foreseen | Awaitable[Foreseen]:
+        """Say what the plugin would do, if the request is for it."""
+        return with_body(request, self._foresee, is_guard=self._is_guard) if self.needs_body else self._foresee(request)
+
+    def _foresee(self, request: Request) -> Foreseen | Awaitable[Foreseen]:
+        if self._is_on(request):
+            return self.plugin.foresee(request)
+        return Passes("_meta.filter does not take the request")
 
     async def _await(self, outcome: Awaitable[Response | None]) -> Response | None:
         response = await outcome

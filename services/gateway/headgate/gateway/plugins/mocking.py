@@ -30,6 +30,10 @@ class Mocking(Plugin[MockingConfig]):
         """Answer, at once or later."""
         return self._later(request) if self.config.delay else self._answer(request)
 
+    def foresee(self, request: Request) -> Response:
+        """Answer at once."""
+        return self._answer(request)
+
     async def _later(self, request: Request) -> Response:
         await asyncio.sleep(self.config.delay)
         return self._answer(request)

@@ -8,7 +8,7 @@ from headgate.common.plugins.multi_auth import MultiAuthConfig
 from headgate.gateway.plugins.authentication import Authenticator
 from headgate.gateway.plugins.basic_auth import BasicAuth
 from headgate.gateway.plugins.hmac_auth import HmacAuth
-from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.interface import Foreseen, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.jwt_auth import JwtAuth
 from headgate.gateway.plugins.key_auth import KeyAuth
 from headgate.gateway.plugins.ldap_auth import LdapAuth
@@ -33,6 +33,17 @@ class MultiAuth(Plugin[MultiAuthConfig]):
     def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
         """Go on with the first that recognises somebody."""
         return self._try(request, [])
+
+    async def foresee(self, request: Request) -> Foreseen:
+        """Try them without asking other services."""
+        refusals = []
+        for plugin in self._tried:
+            foreseen = plugin.foresee(request)
+            outcome = await foreseen if isinstance(foreseen, Awaitable) else foreseen
+            if not isinstance(outcome, Response):
+                return outcome
+            refusals.append(outcome)
+        return _refusal(refusals)
 
     def _try(self, request: Request, refusals: list[Response]) -> Response | Awaitable[Response | None] | None:
         for plugin in self._tried[len(refusals) :]:

@@ -23,6 +23,7 @@ class Opa(Plugin[OpaConfig]):
 
     name = "opa"
     order = 2001
+    unforeseen = "asks another service"
     Config = OpaConfig
     is_shareable = True
 

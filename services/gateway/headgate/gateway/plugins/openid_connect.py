@@ -27,6 +27,7 @@ class OpenidConnect(Plugin[OpenidConnectConfig]):
 
     name = "openid-connect"
     order = 2599
+    unforeseen = "asks an identity provider"
     Config = OpenidConnectConfig
 
     def __init__(self, config: OpenidConnectConfig, services: PluginServices) -> None:

@@ -1,25 +1,26 @@
 """What the plugins of a route do with a request that is not sent.
 
-Plugins that decide by the request and their configuration alone (`Plugin.preview`) are asked as they are for requests,
-one after the other, so that `proxy-rewrite` and `real-ip` are heard by those behind them. Others are named in their
-place: they ask a server, count, or look at a credential.
+Plugins that decide by the request, their configuration and consumers alone (`Plugin.preview`) are asked as they are for
+requests, one after the other, so that `proxy-rewrite`, `real-ip` and plugins that recognise consumers are heard by
+those behind them. Others are named in their place with the reason: they ask a server, or count.
 
 Rejected: rules of `explain` beside those of the plugins, which would differ from them sooner or later.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Collection, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from headgate.common.plugins.checking import read_meta
 from headgate.common.plugins.errors import PluginFault
-from headgate.common.sealing import ClusterValue, Purpose
+from headgate.common.sealing import ClusterValue, Purpose, Unseal
 from headgate.common.secret import Secret
 from headgate.common.table import PluginUse, Route
 from headgate.gateway.plugins.chain import GLOBAL
-from headgate.gateway.plugins.errors import PluginRefused
+from headgate.gateway.plugins.consumers import ConsumerDirectory, KnownConsumer, KnownCredential
+from headgate.gateway.plugins.errors import PluginRefused, Unforeseeable
 from headgate.gateway.plugins.headers import Headers
-from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.interface import Foreseen, Passes, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.registry import PluginRegistry, order_of
 from headgate.gateway.plugins.verdicts import PluginVerdict
 from headgate.gateway.proxy.facts import RequestFacts
@@ -35,35 +36,148 @@ def _registry() -> PluginRegistry:
     return PluginRegistry()
 
 
-def preview_plugins(route: Route, facts: RequestFacts) -> Sequence[PluginVerdict]:
-    """Return the verdicts of a route's plugins, in the order in which they are asked; see `Preview`."""
+def preview_plugins(
+    route: Route,
+    facts: RequestFacts,
+    scope: str,
+    *,
+    consumers: ConsumerDirectory | None = None,
+    unseal: Unseal | None = None,
+) -> Sequence[PluginVerdict]:
+    """Return the verdicts of a route's plugins, in the order in which they are asked; see `Preview`.
+
+    Args:
+        route: whose plugins are asked.
+        facts: what is known of the request.
+        scope: `host|route name`.
+        consumers: those of the table that is served; None: they are not known.
+        unseal: opens secrets of plugins; None: they cannot be opened.
+    """
+    services = PluginServices(
+        scope=scope,
+        owner=route.provenance.owner if route.provenance else "",
+        path=route.path,
+        consumers=_UnknownConsumers() if consumers is None else consumers,
+    )
     request = _request(facts)
+    request.route, request.upstreams = scope, ",".join(backend.upstream for backend in route.backends)
     try:
-        kinds = [(use, _registry().find(use.name)) for use in route.plugins if not use.fault]
-        placed = _placed(kinds)
+        return _Previewed(route.plugins, request, services, unseal).verdicts
     except (PluginRefused, PluginFault) as error:
         return (PluginVerdict(name=error.plugin, verdict="answers", status=_REFUSED, detail=str(error)),)
-    faults = [
-        PluginVerdict(name=use.name, verdict="answers", status=_REFUSED, detail=use.fault)
-        for use in route.plugins
-        if use.fault
-    ]
-    return (*faults, *(_verdict(use, kind, request) for use, kind in placed))
 
 
-def _placed(kinds: Sequence[tuple[PluginUse, _Kind]]) -> list[tuple[PluginUse, _Kind]]:
+class _UnknownConsumers(ConsumerDirectory):
+    """Stands for the consumers of a gateway that is not asked."""
+
+    def find(self, plugin: str, value: bytes, owner: str = "") -> KnownCredential | None:
+        raise Unforeseeable("consumers are known to gateways only: ask one with --admin-url")
+
+    def named(self, name: str, owner: str = "") -> KnownConsumer | None:
+        raise Unforeseeable("consumers are known to gateways only: ask one with --admin-url")
+
+
+class _Placed(NamedTuple):
+    """A plugin, where it is asked."""
+
+    order: int
+    use: PluginUse
+    kind: _Kind
+
+
+class _Previewed:
+    """The plugins of one request, asked one after the other."""
+
+    def __init__(
+        self, uses: Sequence[PluginUse], request: Request, services: PluginServices, unseal: Unseal | None
+    ) -> None:
+        self._request = request
+        self._services = services
+        self._unseal = unseal
+        self._is_consumer_unknown = False
+        self.verdicts = [
+            PluginVerdict(name=use.name, verdict="answers", status=_REFUSED, detail=use.fault)
+            for use in uses
+            if use.fault
+        ]
+        self._ask_all(_placed([use for use in uses if not use.fault]))
+
+    def _ask_all(self, placed: list[_Placed]) -> None:
+        for index, (_, use, kind) in enumerate(placed):
+            verdict = self._verdict(use, kind)
+            self.verdicts.append(verdict)
+            if kind.finds_consumer and verdict.verdict == "unknown":
+                self._is_consumer_unknown = True
+            finders_follow = any(one.kind.finds_consumer for one in placed[index + 1 :])
+            if kind.finds_consumer and self._request.consumer is not None and not finders_follow:
+                asked = {one.use.name for one in placed[: index + 1] if one.order < GLOBAL}
+                self._ask_all(self._merged(placed[index + 1 :], asked, self._request.consumer))
+                return
+
+    def _merged(self, rest: list[_Placed], asked: Collection[str], consumer: KnownConsumer) -> list[_Placed]:
+        """Return the plugins behind those that recognise consumers: the consumer's and its group's replace others."""
+        group = self._services.consumers.group(consumer.group)
+        own = {use.name: use for use in (*(group.plugins if group else ()), *consumer.plugins)}
+        added = _placed([use for name, use in own.items() if name not in asked])
+        kept = [one for one in rest if one.use.name not in own]
+        last = max((one.order for one in rest), default=0)
+        return sorted((*added, *kept), key=lambda one: -min(one.order, last))
+
+    def _verdict(self, use: PluginUse, kind: _Kind) -> PluginVerdict:
+        name = use.name
+        if read_meta(use).disable:
+            return PluginVerdict(name=name, verdict="off", detail="disabled by _meta.disable")
+        if kind.on_request is Plugin.on_request:
+            changes = kind.request_body_filter is not Plugin.request_body_filter
+            return PluginVerdict(name=name, verdict="passes", detail=_COPIES if changes else "looks at answers only")
+        if kind.preview == "passes":
+            return PluginVerdict(name=name, verdict="passes", detail="refuses no requests")
+        try:
+            foreseen = self._foresee(use, kind)
+        except Unforeseeable as reason:
+            return PluginVerdict(name=name, verdict="unknown", detail=str(reason))
+        except Exception as error:  # as chains do, whatever a plugin raises
+            detail = str(error) or type(error).__name__
+            return PluginVerdict(name=name, verdict="answers", status=_REFUSED, detail=detail)
+        return self._told(name, foreseen, kind)
+
+    def _told(self, name: str, foreseen: Foreseen, kind: _Kind) -> PluginVerdict:
+        if isinstance(foreseen, Response):
+            location = foreseen.headers.get("Location")
+            reason = f"{foreseen.reason} to {location}" if location else foreseen.reason
+            return PluginVerdict(name=name, verdict="answers", status=foreseen.status, detail=reason)
+        detail = foreseen.detail if foreseen is not None else ""
+        if kind.finds_consumer and self._request.consumer is not None:
+            detail = self._request.consumer.title
+        return PluginVerdict(name=name, verdict="passes", detail=detail)
+
+    def _foresee(self, use: PluginUse, kind: _Kind) -> Foreseen:
+        """Ask a plugin. Raises Unforeseeable."""
+        if kind.preview == "with-client" and not self._request.client:
+            raise Unforeseeable("give --client ADDRESS")
+        if use.secrets and self._unseal is None:
+            raise Unforeseeable("has secrets, which gateways open: ask one with --admin-url")
+        if self._is_consumer_unknown and kind.decides_by_consumer:
+            raise Unforeseeable("depends on the consumer, which is not known")
+        [(_, plugin)] = finish(_registry().parts([use], self._services, self._unseal or _no_key))
+        return _outcome(plugin.foresee(self._request))
+
+
+_COPIES: Final = "looks at bodies and refuses no requests"
+
+
+def _placed(uses: Sequence[PluginUse]) -> list[_Placed]:
     """Order plugins as chains do: those that wait for a consumer come behind those that recognise one."""
-    orders = [order_of(use, read_meta(use), kind) for use, kind in kinds]
-    finders = [order for order, (_, kind) in zip(orders, kinds, strict=True) if kind.finds_consumer]
-    last = min(finders, default=GLOBAL)
+    kinds = [(use, _registry().find(use.name)) for use in uses]
+    found = [_Placed(order_of(use, read_meta(use), kind), use, kind) for use, kind in kinds]
+    last = min((one.order for one in found if one.kind.finds_consumer), default=GLOBAL)
 
-    def place(number: int) -> int:
-        waits = kinds[number][1].waits_for_consumer and last <= orders[number] < GLOBAL
-        return -(last - 1 if waits else orders[number])
+    def place(one: _Placed) -> int:
+        waits = one.kind.waits_for_consumer and last <= one.order < GLOBAL
+        return -(last - 1 if waits else one.order)
 
     # By their orders first, as plugins that wait keep their order among each other.
-    first = sorted(range(len(kinds)), key=lambda number: -orders[number])
-    return [kinds[number] for number in sorted(first, key=place)]
+    return sorted(sorted(found, key=lambda one: -one.order), key=place)
 
 
 def _request(facts: RequestFacts) -> Request:
@@ -87,48 +201,17 @@ def _request(facts: RequestFacts) -> Request:
     )
 
 
-def _verdict(use: PluginUse, kind: _Kind, request: Request) -> PluginVerdict:
-    name = use.name
-    if read_meta(use).disable:
-        return PluginVerdict(name=name, verdict="off", detail="disabled by _meta.disable")
-    if kind.on_request is Plugin.on_request:
-        return PluginVerdict(name=name, verdict="passes", detail="looks at answers only")
-    if reason := _why_unknown(use, kind, request):
-        return PluginVerdict(name=name, verdict="unknown", detail=reason)
-    try:
-        [(_, plugin)] = finish(_registry().parts([use], PluginServices(), _no_key))
-        answer = _ask(plugin, request)
-    except Exception as error:  # as chains do, whatever a plugin raises
-        return PluginVerdict(name=name, verdict="answers", status=_REFUSED, detail=str(error) or type(error).__name__)
-    if answer is None:
-        return PluginVerdict(name=name, verdict="passes")
-    location = answer.headers.get("Location")
-    reason = f"{answer.reason} to {location}" if location else answer.reason
-    return PluginVerdict(name=name, verdict="answers", status=answer.status, detail=reason)
-
-
-def _why_unknown(use: PluginUse, kind: _Kind, request: Request) -> str:
-    if kind.finds_consumer:
-        return "needs the credential of a consumer, which is not looked at here"
-    if kind.preview == "no":
-        return "cannot be known: asks a server, counts, draws by chance or needs a consumer"
-    if use.secrets:
-        return "cannot be known: has secrets, which only requests open"
-    return "give --client ADDRESS" if kind.preview == "with-client" and not request.client else ""
-
-
-def _ask(plugin: Plugin[Any], request: Request) -> Response | None:
-    """Ask a plugin, which has all it needs and so never waits."""
-    outcome = plugin.on_request(request)
-    if outcome is None or isinstance(outcome, Response):
-        return outcome
-    steps = outcome.__await__()
+def _outcome(foreseen: Foreseen | Awaitable[Foreseen]) -> Foreseen:
+    """Return what a plugin says that waits for nothing but the body, which is there."""
+    if foreseen is None or isinstance(foreseen, Response | Passes):
+        return foreseen
+    steps = foreseen.__await__()
     try:
         next(steps)
     except StopIteration as end:
-        found: Response | None = end.value
+        found: Foreseen = end.value
         return found
-    raise PluginRefused(plugin.name, "", "waits for something that a request that is not sent lacks")
+    raise Unforeseeable("waits for something that a request that is not sent lacks")
 
 
 def _no_key(value: ClusterValue, purpose: Purpose) -> Secret[bytes]:

@@ -46,6 +46,7 @@ class ProxyCache(Plugin[ProxyCacheConfig]):
 
     name = "proxy-cache"
     order = 1085
+    unforeseen = "depends on what the cache holds"
     answer_order = -10000
     Config = ProxyCacheConfig
 

@@ -7,7 +7,8 @@
 from collections.abc import Awaitable
 
 from headgate.common.plugins.prometheus import PublicApiConfig
-from headgate.gateway.plugins.interface import Plugin, Request, Response
+from headgate.gateway.plugins.errors import Unforeseeable
+from headgate.gateway.plugins.interface import Foreseen, Plugin, Request, Response
 from headgate.gateway.plugins.wolf_pages import find_wolf_page, show_wolf_page
 
 _METRICS = "/apisix/prometheus/metrics"
@@ -21,6 +22,7 @@ class PublicApi(Plugin[PublicApiConfig]):
     Config = PublicApiConfig
     is_shareable = True
     is_of_owner = True
+    unforeseen = "asks another service"
 
     def on_request(self, request: Request) -> Response | Awaitable[Response]:
         """Answer."""
@@ -31,3 +33,12 @@ class PublicApi(Plugin[PublicApiConfig]):
         if wolf:
             return show_wolf_page(wolf, self.services, request)
         return Response.refusal(404, f"there is no such page of the gateway's own: {_METRICS} is one")
+
+    def foresee(self, request: Request) -> Foreseen | Awaitable[Foreseen]:
+        """Say which page it would be."""
+        page = self.config.uri or request.path
+        if page == _METRICS:
+            return Response(200, reason="the metrics of the gateway")
+        if find_wolf_page(page):
+            raise Unforeseeable(self.unforeseen)
+        return self.on_request(request)

@@ -4,7 +4,7 @@ import secrets
 import time
 import uuid
 from collections.abc import Callable
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Literal
 
 from headgate.common.plugins.request_id import RequestIdConfig
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
@@ -23,6 +23,7 @@ class RequestId(Plugin[RequestIdConfig]):
     order: ClassVar[int] = 12015
     Config: ClassVar[type[PluginConfig]] = RequestIdConfig
     is_shareable: ClassVar[bool] = True
+    preview: ClassVar[Literal["no", "yes", "with-client", "passes"]] = "passes"
 
     def __init__(self, config: RequestIdConfig, services: PluginServices) -> None:
         super().__init__(config, services)

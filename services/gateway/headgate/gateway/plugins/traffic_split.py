@@ -10,7 +10,7 @@ from headgate.common.plugins.expressions import looks_at_body
 from headgate.common.plugins.traffic_split import SplitRule, TrafficSplitConfig
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin
 from headgate.gateway.plugins.conditions import Takes, compile_expressions, with_body
-from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.interface import Foreseen, Passes, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.targets import Endpoints
 
 
@@ -25,6 +25,8 @@ class _Rule:
             services.find_upstream(one.upstream_id) if one.upstream_id is not None else None
             for one in rule.weighted_upstreams
         ]
+        self.weights = {one.upstream_id: one.weight for one in rule.weighted_upstreams}
+        """By upstreams; None: the route's own."""
         self._turns = SmoothRoundRobin([(index, one.weight) for index, one in enumerate(rule.weighted_upstreams)])
 
     def takes(self, request: Request) -> bool:
@@ -52,6 +54,22 @@ class TrafficSplit(Plugin[TrafficSplitConfig]):
     def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
         """Choose."""
         return with_body(request, self._choose, is_guard=False) if self._needs_body else self._choose(request)
+
+    def foresee(self, request: Request) -> Foreseen | Awaitable[Foreseen]:
+        """Say among which upstreams it chooses."""
+        return with_body(request, self._foresee, is_guard=False) if self._needs_body else self._foresee(request)
+
+    def _foresee(self, request: Request) -> Foreseen:
+        for rule in self._rules:
+            if rule.takes(request):
+                total = sum(rule.weights.values()) or 1
+                shares = (
+                    f"{weight / total:.0%} to {key or 'the backends of the route'}"
+                    for key, weight in rule.weights.items()
+                    if weight
+                )
+                return Passes(f"sends {', '.join(shares)}")
+        return Passes("no rule takes the request: it goes to the backends of the route")
 
     def _choose(self, request: Request) -> Response | None:
         for rule in self._rules:

@@ -15,11 +15,12 @@ class PluginVerdict(Entry):
     status: int = 0
     """Of the answer."""
     detail: str = ""
-    """Why it answers, or why that cannot be known."""
+    """Why it answers, why that cannot be known, or what it does besides."""
 
 
-Preview = Callable[[Route, RequestFacts], Sequence[PluginVerdict]]
-"""Returns verdicts of a route's plugins in the order in which they are asked."""
+Preview = Callable[[Route, RequestFacts, str], Sequence[PluginVerdict]]
+"""Returns verdicts of a route's plugins in the order in which they are asked; the route is known as the text,
+`host|route name`."""
 
 
 def first_answer(verdicts: Sequence[PluginVerdict]) -> PluginVerdict | None:

@@ -25,6 +25,7 @@ class WolfRbac(Plugin[WolfRbacConfig]):
 
     name = NAME
     order = 2555
+    unforeseen = "asks another service"
     Config = WolfRbacConfig
     finds_consumer = True
 

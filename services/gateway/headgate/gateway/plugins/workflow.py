@@ -6,7 +6,7 @@ from typing import Any
 from headgate.common.plugins.expressions import looks_at_body
 from headgate.common.plugins.workflow import Action, LimitCountAction, ReturnAction, WorkflowConfig
 from headgate.gateway.plugins.conditions import Takes, compile_expressions, with_body
-from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.interface import Foreseen, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.limit_conn import LimitConn
 from headgate.gateway.plugins.limit_count import LimitCount
 
@@ -38,6 +38,16 @@ class Workflow(Plugin[WorkflowConfig]):
                 return action.on_request(request)
         return None
 
+    def foresee(self, request: Request) -> Foreseen | Awaitable[Foreseen]:
+        """Say what the rule says, but for limits."""
+        return with_body(request, self._foresee, is_guard=True) if self._needs_body else self._foresee(request)
+
+    def _foresee(self, request: Request) -> Foreseen | Awaitable[Foreseen]:
+        for takes, action in self._rules:
+            if takes is None or takes(request, None):
+                return action.foresee(request)
+        return None
+
     def on_response(self, request: Request, response: Response) -> Awaitable[None] | None:
         """Let a limit say what is left."""
         action = request.variables.get(self._chosen)
@@ -54,6 +64,7 @@ class _Return(Plugin[Any]):
     """The action `return`."""
 
     name = "return"
+    preview = "yes"
 
     def on_request(self, request: Request) -> Response:
         """Refuse the request."""

@@ -95,7 +95,7 @@ def no_health(upstream: str) -> Mapping[tuple[str, int], HealthNote]:
     return {}
 
 
-def no_preview(route: Route, facts: RequestFacts) -> Sequence[PluginVerdict]:
+def no_preview(route: Route, facts: RequestFacts, scope: str) -> Sequence[PluginVerdict]:
     """Stand for `Preview` where plugins are not asked."""
     return ()
 
@@ -208,7 +208,7 @@ def explain(
         return Explanation(**answer, winner=None, verdict=verdict, candidates=candidates + passed_over)
     winner = chosen.routes[best.position]
     backends = () if best.fault else _backends(table, winner, place, health_of)
-    plugins = () if best.fault else tuple(preview(winner, facts))
+    plugins = () if best.fault else tuple(preview(winner, facts, f"{chosen.host}|{winner.name}"))
     return Explanation(
         **answer,
         winner=f"{chosen.host}|{winner.name}",
