@@ -110,6 +110,10 @@ async def test_a_token_is_asked_about_by_a_client_that_signs_in_with_one() -> No
             },
             "dpop.public_jwk is not the public half",
         ),
+        (
+            {"client_rsa_private_key": f"-----BEGIN PRIVATE KEY-----{'A' * 4096}"},
+            "client_rsa_private_key has more than 4096 characters",
+        ),
         ({"proxy_opts": {"http_proxy": "https://proxy:3128"}}, "a proxy is spoken to over HTTP"),
         ({"introspection_addon_headers": ["Authorization"]}, "written by the gateway alone"),
         ({"session": {**SESSION, "storage": "redis"}}, "storage redis needs redis.host"),

@@ -14,6 +14,7 @@ from headgate.common.plugins.jwt_auth import JwtAuthConfig, JwtAuthCredential
 from headgate.gateway.plugins.authentication import Authenticator, Identified
 from headgate.gateway.plugins.consumers import KnownCredential
 from headgate.gateway.plugins.interface import PluginServices, Request
+from headgate.gateway.plugins.signing_keys import read_public_key
 from headgate.gateway.plugins.variables import cookie_value, query_value, without_cookie, without_query_value
 
 # Said once of each consumer, in the log.
@@ -106,9 +107,9 @@ class JwtAuth(Authenticator[JwtAuthConfig]):
 
 def _prepared_key(known: JwtAuthCredential) -> Any:
     """Return the key in the form that need not be read again. Raises jwt.InvalidKeyError."""
-    algorithm = jwt.get_algorithm_by_name(known.algorithm)
-    key = known.secret_bytes() if known.algorithm.startswith("HS") else known.public_key
+    if not known.algorithm.startswith("HS"):
+        return read_public_key(known.public_key or "", known.algorithm)
     try:
-        return algorithm.prepare_key(key)
+        return jwt.get_algorithm_by_name(known.algorithm).prepare_key(known.secret_bytes())
     except (ValueError, TypeError) as error:
         raise jwt.InvalidKeyError(str(error)) from error

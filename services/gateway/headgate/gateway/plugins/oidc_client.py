@@ -18,6 +18,7 @@ from headgate.common.plugins.openid_client import ClientAuth, DpopConfig
 from headgate.common.plugins.openid_connect import OpenidConnectConfig
 from headgate.common.secret import Secret
 from headgate.gateway.plugins.interface import Headers
+from headgate.gateway.plugins.signing_keys import MAX_PRIVATE_PEM
 
 _ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _MEMBERS = {"EC": ("crv", "kty", "x", "y"), "RSA": ("e", "kty", "n")}
@@ -109,8 +110,11 @@ class TokenBinding:
 
 
 def _private_key(name: str, pem: Secret[str], algorithm: str) -> Any:
+    text = pem.reveal().strip()
+    if len(text) > MAX_PRIVATE_PEM:
+        raise ValueError(f"{name} has more than {MAX_PRIVATE_PEM} characters: take RSA with 4,096 bits at most")
     try:
-        key = jwt.get_algorithm_by_name(algorithm).prepare_key(pem.reveal().strip())
+        key = jwt.get_algorithm_by_name(algorithm).prepare_key(text)
         jwt.encode({}, key, algorithm=algorithm)
     except (jwt.PyJWTError, ValueError, TypeError, AttributeError):
         # Without the cause, whose words may hold something of the key.

@@ -18,6 +18,7 @@ from headgate.common.secret import Secret
 from headgate.gateway.plugins.calls import CallFailed, Proxy, call_url
 from headgate.gateway.plugins.interface import Headers, PluginServices, Request, Response
 from headgate.gateway.plugins.oidc_client import ClientIdentity, TokenBinding
+from headgate.gateway.plugins.signing_keys import read_jwk
 
 _MAX_ANSWER = 1 << 20
 _METADATA_S = 86400.0
@@ -98,7 +99,7 @@ class Provider:
         if found is None:
             raise ProviderFailed(f"the provider has no key {key_id or 'for tokens that name none'}")
         try:
-            return jwt.PyJWK(found, algorithm=algorithm).key
+            return read_jwk(found, algorithm)
         except jwt.PyJWTError as error:
             raise ProviderFailed(f"the provider's key {key_id} cannot be used: {error}") from error
 

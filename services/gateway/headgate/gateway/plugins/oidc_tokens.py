@@ -15,6 +15,7 @@ from headgate.common.plugins.request_validation import compile_schema
 from headgate.gateway.plugins.interface import Headers
 from headgate.gateway.plugins.keyed import Keyed
 from headgate.gateway.plugins.oidc_provider import Provider
+from headgate.gateway.plugins.signing_keys import read_public_key
 
 _ASYMMETRIC = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "EdDSA")
 _REMEMBERED = 10_000
@@ -33,6 +34,8 @@ class TokenChecker:
         self._config = config
         self._provider = provider
         self._schema = compile_schema(config.claim_schema) if config.claim_schema is not None else None
+        self._public_keys: dict[str, Any] = {}
+        """The configured one, by algorithms."""
         self._introspected: Keyed[tuple[float, Claims]] = Keyed(_REMEMBERED)
         """What the provider said of tokens, until when, by their digests."""
 
@@ -132,9 +135,15 @@ class TokenChecker:
             assert config.client_secret is not None
             return config.client_secret.reveal()
         if config.public_key is not None:
-            return config.public_key
+            return self._public_key(config.public_key, algorithm)
         key_id = head.get("kid")
         return await self._provider.key(key_id if isinstance(key_id, str) else None, algorithm)
+
+    def _public_key(self, pem: str, algorithm: str) -> Any:
+        key = self._public_keys.get(algorithm)
+        if key is None:
+            key = self._public_keys[algorithm] = read_public_key(pem, algorithm)
+        return key
 
     async def _introspect(self, token: str, addon: Headers) -> Claims:
         config, now = self._config, time.time()
