@@ -3,7 +3,7 @@
 import asyncio
 
 from fakes.virtual_time import in_virtual_time
-from headgate.gateway.health.resolve import Answer, Family, ResolutionFailed, Resolver, in_order
+from headgate.gateway.health.resolve import MAX_ADDRESSES, Answer, Family, ResolutionFailed, Resolver, in_order
 from headgate.gateway.health.stats import HealthStats
 
 NAME = "backend.example.com"
@@ -73,6 +73,36 @@ async def test_the_last_good_answer_is_kept_while_resolving_fails_ever_more_seld
     dns.answers["A"] = Answer(("10.0.0.9",), 10)
     await asyncio.sleep(31)
     assert resolver.addresses(NAME) == ("10.0.0.9",)
+    await resolver.close()
+
+
+@in_virtual_time
+async def test_names_that_are_answered_late_or_never_keep_no_others_waiting() -> None:
+    async def query(name: str, family: Family) -> Answer:
+        if name.startswith("slow"):
+            await asyncio.sleep(4)
+        if name.startswith("slow-1"):
+            raise ResolutionFailed("timed out")
+        return Answer((f"10.0.0.{round(asyncio.get_running_loop().time()) % 256}",), 0)
+
+    resolver, changes = Resolver(query, HealthStats(), is_routable=lambda address: True), list[str]()
+    for number in range(1000):
+        resolver.follow(f"slow-{number}")
+    await asyncio.sleep(80)
+    resolver.on_change = changes.append
+    resolver.follow(NAME)
+    await asyncio.sleep(60)
+    assert changes.count(NAME) > 50
+    await resolver.close()
+
+
+@in_virtual_time
+async def test_a_name_has_no_more_addresses_than_are_looked_at() -> None:
+    many = tuple(f"10.0.{number // 256}.{number % 256}" for number in range(4000))
+    resolver = resolver_of(FakeDns(Answer(many, 100)))
+    resolver.follow(NAME)
+    await asyncio.sleep(1)
+    assert len(resolver.addresses(NAME)) == MAX_ADDRESSES
     await resolver.close()
 
 

@@ -108,3 +108,13 @@ async def test_the_digest_of_the_body_is_checked_where_asked_for() -> None:
     )
     assert response is not None
     assert response.status == 413
+
+
+@pytest.mark.parametrize(
+    "names", [["x-a"] * 2, ["x-a", "X-A"], [f"x-{number}" for number in range(65)], ["x-a"] * 10_000]
+)
+async def test_a_signature_is_over_few_headers_each_once(names) -> None:
+    fields = f'keyId="jack-key",algorithm="hmac-sha256",headers="{" ".join(["date", *names])}",signature="eA=="'
+    given = request("/", [("Authorization", f"Signature {fields}"), ("X-A", "1" * 30_000)])
+    given.headers.set("Date", formatdate(time.time(), usegmt=True))
+    assert await refused(given) == "more than 64 headers, or one of them twice, in signing"

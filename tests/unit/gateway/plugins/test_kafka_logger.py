@@ -1,9 +1,13 @@
 """What `kafka-logger` sends to a broker, and what becomes of it when there is none."""
 
+import asyncio
 import json
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
+from aiokafka.conn import AIOKafkaConnection
+from aiokafka.errors import KafkaError
 
 from fakes.kafka_broker import KafkaBroker, kafka_broker
 from fakes.ports import free_port
@@ -16,6 +20,7 @@ from headgate.common.table import PluginUse
 from headgate.gateway.plugins import batches
 from headgate.gateway.plugins.interface import Headers, Response
 from headgate.gateway.plugins.kafka_cluster import KafkaCluster
+from headgate.gateway.plugins.kafka_connections import MAX_ITERATIONS, _Connection
 from unit.gateway.plugins.running import answered, asked, chain, request
 from unit.gateway.plugins.test_loggers import Closed
 
@@ -210,3 +215,28 @@ def test_wrong_configurations_are_named() -> None:
     assert "the same for all brokers" in refusal(brokers=logins)
     assert "config.required_acks" in refusal(brokers=brokers, required_acks=2)
     assert "config.kafka_topic" in refusal(brokers=brokers, kafka_topic="a b")
+
+
+def test_no_broker_decides_how_long_its_password_is_hashed() -> None:
+    loop, connection = asyncio.new_event_loop(), AIOKafkaConnection.__new__(_Connection)
+    connection._loop = loop
+    connection._sasl_plain_username, connection._sasl_plain_password = "u", "p"
+    connection._sasl_mechanism = "SCRAM-SHA-256"
+    for iterations, refused in ((MAX_ITERATIONS, False), (MAX_ITERATIONS + 1, True), (2**31 - 1, True), (0, True)):
+        scram = connection.authenticator_scram()
+        nonce = scram.first_message().rpartition("r=")[2]
+        with pytest.raises(KafkaError) if refused else nullcontext():
+            scram.process_server_first_message(f"r={nonce}more,s=c2FsdA==,i={iterations}")
+    loop.close()
+
+
+@pytest.mark.parametrize(
+    "brokers",
+    [
+        {"brokers": [{"host": f"b{number}", "port": 1} for number in range(65)]},
+        {"broker_list": {f"b{number}": 1 for number in range(65)}},
+    ],
+)
+def test_one_use_names_few_brokers(brokers: dict[str, Any]) -> None:
+    with pytest.raises(PluginFault, match="at most 64"):
+        check_use(PluginUse(name="kafka-logger", config={"kafka_topic": "t", **brokers}))

@@ -33,7 +33,13 @@ async def test_the_server_is_not_asked_for_who_is_no_consumer_or_brings_no_passw
 
 
 @pytest.mark.parametrize(
-    "wrong", [b"HTTP/1.1 400\r\n\r\n", bytes.fromhex("300c02010161070a013404000400"), b"\x30\x84\xff\xff\xff\xff"]
+    "wrong",
+    [
+        b"HTTP/1.1 400\r\n\r\n",
+        bytes.fromhex("300c02010161070a013404000400"),
+        b"\x30\x84\xff\xff\xff\xff",
+        b"\x30\x82\x10\x01",
+    ],
 )
 async def test_a_server_that_cannot_say_costs_a_503(wrong) -> None:
     async with ldap_server({JACK: "secret"}) as ldap:

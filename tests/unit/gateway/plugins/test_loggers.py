@@ -273,6 +273,15 @@ async def test_batch_is_sent_again_as_often_as_told() -> None:
 
 
 @in_virtual_time
+async def test_batch_is_not_sent_again_in_a_circle() -> None:
+    sent = Sent(failures=1000)
+    batches = collecting(sent, size=1, retries=1000, retry_s=0)
+    batches.add(b"x")
+    await asyncio.sleep(1)
+    assert len(sent.tried_at) <= 11
+
+
+@in_virtual_time
 async def test_batch_that_cannot_be_sent_is_dropped_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     sent = Sent(failures=1)
     batches = collecting(sent, size=1)

@@ -1,7 +1,11 @@
 import pytest
 
+from headgate.common.plugins.checking import check_use
+from headgate.common.plugins.errors import PluginFault
+from headgate.common.table import PluginUse
 from headgate.gateway.plugins.errors import PluginRefused
-from headgate.gateway.plugins.interface import Request
+from headgate.gateway.plugins.interface import Request, Response
+from headgate.gateway.plugins.patterns import SearchTime, SearchTooLong
 from unit.gateway.plugins.running import chain, request
 
 
@@ -137,3 +141,27 @@ def test_several_values_are_headers_of_one_name() -> None:
     config = {"headers": {"set": {"X-A": ["v1", "v2"]}, "add": {"X-B": ["$host", "2"]}}}
     found = rewritten(config, headers=[("x-a", "old"), ("x-b", "1")]).headers
     assert (found.get_all("x-a"), found.get_all("x-b")) == (["v1", "v2"], ["1", "a.example", "2"])
+
+
+def test_patterns_together_have_a_bound() -> None:
+    pairs = [text for number in range(1800) for text in (f"/[a-z]{{20}}/{number}", "/")]
+    with pytest.raises(PluginFault, match="one pattern too many"):
+        check_use(PluginUse(name="proxy-rewrite", config={"regex_uri": pairs}))
+
+
+def test_a_path_that_costs_many_patterns_much_is_an_error_of_its_request() -> None:
+    pairs = [text for number in range(39) for text in (f"[ab]*a[ab]{{450}}c{number}", "/")]
+    plugins = chain(("proxy-rewrite", {"regex_uri": pairs}))
+    response = plugins.on_request(request("/" + "ab" * 4000 + "a" * 4000))
+    assert isinstance(response, Response)
+    assert (response.status, response.reason) == (500, "plugin proxy-rewrite failed")
+    assert plugins.on_request(request("/short")) is None
+
+
+def test_the_time_for_patterns_is_looked_at_for_long_texts() -> None:
+    times = iter([0.0, 0.09, 0.11])
+    time_left = SearchTime("x" * 1000, lambda: next(times))
+    time_left.check()
+    with pytest.raises(SearchTooLong):
+        time_left.check()
+    SearchTime("x" * 100, lambda: next(times)).check()

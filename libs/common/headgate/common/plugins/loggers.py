@@ -1,12 +1,15 @@
 """What `file-logger`, `http-logger`, `kafka-logger`, `tcp-logger`, `udp-logger` and `syslog` are told."""
 
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from headgate.common.plugins.config import PluginConfig, SecretText
 from headgate.common.plugins.expressions import Expressions, HeadExpressions
 from headgate.common.plugins.fields import check_url
+
+MAX_BROKERS: Final = 64
+"""That one use of `kafka-logger` may name; they name the others."""
 
 
 class LoggerConfig(PluginConfig):
@@ -102,9 +105,9 @@ class KafkaTls(PluginConfig):
 class KafkaLoggerConfig(BatchConfig):
     """Fields of `kafka-logger`."""
 
-    brokers: tuple[KafkaBroker, ...] = ()
+    brokers: tuple[KafkaBroker, ...] = Field(default=(), max_length=MAX_BROKERS)
     """Some of the cluster's, which name the others."""
-    broker_list: dict[str, int] = Field(default_factory=dict)
+    broker_list: dict[str, int] = Field(default_factory=dict, max_length=MAX_BROKERS)
     """The same in the form of older releases: ports by host."""
     tls: KafkaTls | None = None
     """Without it brokers are spoken to without TLS."""

@@ -36,6 +36,11 @@ LONGEST_PAUSE_S: Final = 30.0
 """Between two questions that fail; the pause begins at `SHORTEST_S` and doubles."""
 AT_ONCE: Final = 64
 """Names that are being asked for at a time."""
+SLOW_AT_ONCE: Final = 16
+"""Names that are being asked for besides, as their last answer came late or not at all: they keep no others waiting."""
+SLOW_S: Final = 1.0
+MAX_ADDRESSES: Final = 128
+"""Of one family that a name may have; further ones are left out."""
 
 
 class Answer(NamedTuple):
@@ -152,6 +157,7 @@ class Resolver:
         self._is_routable = is_routable
         self._names: dict[str, _Name] = {}
         self._turns = asyncio.Semaphore(AT_ONCE)
+        self._slow_turns = asyncio.Semaphore(SLOW_AT_ONCE)
 
     def __len__(self) -> int:
         return len(self._names)
@@ -206,12 +212,15 @@ class Resolver:
         known.task = asyncio.create_task(self._keep_fresh(name, known))
 
     async def _keep_fresh(self, name: str, known: _Name) -> None:
+        loop, turns = asyncio.get_running_loop(), self._turns
         failures = 0
         while True:
             ttl_s = None
             try:
-                async with self._turns:
+                async with turns:
+                    began = loop.time()
                     ttl_s = await self._refresh(name, known)
+                    turns = self._turns if loop.time() - began < SLOW_S else self._slow_turns
             except Exception:
                 # Whatever it is, a name that is never asked for again would send requests to where nobody is any more.
                 _log.exception("resolving a name failed", extra={"name_asked": name})
@@ -229,7 +238,7 @@ class Resolver:
         found, ttls_s, problems = dict(known.by_family), [], []
         for family, result in zip(FAMILIES, results, strict=True):
             if isinstance(result, Answer):
-                found[family] = result.addresses
+                found[family] = tuple(sorted(result.addresses)[:MAX_ADDRESSES])
                 if result.addresses:
                     ttls_s.append(result.ttl_s)
             elif isinstance(result, ResolutionFailed):

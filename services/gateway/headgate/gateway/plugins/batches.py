@@ -9,6 +9,8 @@ from typing import Final
 
 MAX_PENDING: Final = 16 << 20
 """Bytes of entries that wait in one worker for one service; further ones are dropped."""
+SHORTEST_RETRY_S: Final = 0.1
+"""Between two tries at a batch, whatever is configured, as a service may refuse at once."""
 _CLOSE_S = 3.0
 
 Send = Callable[[Sequence[bytes]], Awaitable[None]]
@@ -94,7 +96,7 @@ class Batches:
     async def _deliver(self, batch: list[bytes]) -> None:
         for attempt in range(self._limits.retries + 1):
             if attempt:
-                await asyncio.sleep(self._limits.retry_s)
+                await asyncio.sleep(max(self._limits.retry_s, SHORTEST_RETRY_S))
             try:
                 await self._send(batch)
                 return

@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from email.utils import parsedate_to_datetime
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from headgate.common.plugins.hmac_auth import HmacAuthConfig
 from headgate.gateway.plugins.authentication import Authenticator, Identified
@@ -26,6 +26,8 @@ _FIELD = re.compile(r'\s*(\w+)="([^"]*)"\s*')
 _HASHES: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
     {"hmac-sha1": hashlib.sha1, "hmac-sha256": hashlib.sha256, "hmac-sha512": hashlib.sha512}
 )
+MAX_SIGNED: Final = 64
+"""Headers that one signature may be over, each once: whoever knows a key's id chooses them, and how long they are."""
 _REFUSED = "client request can't be validated"
 
 
@@ -68,7 +70,10 @@ class HmacAuth(Authenticator[HmacAuthConfig]):
             return "Invalid algorithm"
         if self.config.clock_skew and not self._is_timely(request.headers.get("Date")):
             return "Date header missing, or Clock skew exceeded"
-        missing = self._required - {name.lower() for name in signed}
+        names = {name.lower() for name in signed}
+        if len(signed) > MAX_SIGNED or len(names) < len(signed):
+            return f"more than {MAX_SIGNED} headers, or one of them twice, in signing"
+        missing = self._required - names
         if missing:
             return f'expected header "{min(missing)}" missing in signing'
         text = "".join(f"{line}\n" for line in _signed_lines(request, given["keyId"], signed))

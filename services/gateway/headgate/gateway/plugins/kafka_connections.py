@@ -8,12 +8,16 @@ to each of their connections; those of others stay as they were.
 import asyncio
 import ssl
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import aiokafka.client
-from aiokafka.conn import AIOKafkaConnection, create_conn
+from aiokafka.conn import AIOKafkaConnection, ScramAuthenticator, create_conn
+from aiokafka.errors import AuthenticationFailedError
 
 from headgate.gateway.dialling import Dialler
+
+MAX_ITERATIONS: Final = 16_384
+"""Of PBKDF2, that a broker may ask for with SCRAM, in some 10 ms of the event loop; Kafka's own limit."""
 
 
 class ClientName(str):
@@ -46,10 +50,26 @@ class _DiallingLoop:
         return await self._dialler.connect(factory, host, port, ssl)
 
 
+class _Scram(ScramAuthenticator):  # type: ignore[misc]
+    def create_salted_password(self, salt: bytes, iterations: int) -> None:
+        if not 0 < iterations <= MAX_ITERATIONS:
+            text = f"a broker asks for {iterations} iterations of SCRAM, and {MAX_ITERATIONS} are made at most"
+            raise AuthenticationFailedError(text)
+        super().create_salted_password(salt, iterations)
+
+
 class _Connection(AIOKafkaConnection):  # type: ignore[misc]
     def __init__(self, host: str, port: int, *, client_id: ClientName, **options: Any) -> None:
         super().__init__(host, port, client_id=client_id, **options)
         self._loop = _DiallingLoop(asyncio.get_running_loop(), client_id.dialler)
+
+    def authenticator_scram(self) -> ScramAuthenticator:
+        return _Scram(
+            loop=self._loop,
+            sasl_plain_password=self._sasl_plain_password,
+            sasl_plain_username=self._sasl_plain_username,
+            sasl_mechanism=self._sasl_mechanism,
+        )
 
 
 async def _create_conn(host: str, port: int, *, client_id: str, **options: Any) -> AIOKafkaConnection:

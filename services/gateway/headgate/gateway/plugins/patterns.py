@@ -6,7 +6,9 @@ request (`variables`), `${name ?? text}` the text where there is no such variabl
 nothing, and a `$` before anything else is itself.
 """
 
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Callable, Sequence
 from typing import Final
 from urllib.parse import quote
 
@@ -15,6 +17,9 @@ from headgate.common.plugins.variables import REFERENCE
 from headgate.gateway.plugins.messages import Request
 from headgate.gateway.plugins.variables import variable
 
+MAX_SEARCH_S: Final = 0.1
+_SHORT: Final = 512
+"""Characters for which no patterns take so long."""
 MAX_RENDERED: Final = 1 << 20
 """Characters that one template may become: each reference may stand for a whole head."""
 
@@ -92,6 +97,28 @@ class Substitution:
         caught = texts_caught(found)
         before, after = raw[: found.start()].decode("latin-1"), raw[found.end() :].decode("latin-1")
         return before + self._template.render(request, caught) + after, caught
+
+
+class SearchTooLong(Exception):
+    """The patterns of one use of a plugin took too much time of the processor for one request."""
+
+
+class SearchTime:
+    """What the patterns of one use may take for one request, looked at between two of them.
+
+    RE2 is linear in a text, but the worst pattern takes 100 ms for the longest path, and there may be 40 of these.
+    """
+
+    __slots__ = ("_clock", "_ends")
+
+    def __init__(self, text: str, clock: Callable[[], float] = time.thread_time) -> None:
+        self._clock = clock
+        self._ends = clock() + MAX_SEARCH_S if len(text) > _SHORT else math.inf
+
+    def check(self) -> None:
+        """Raise SearchTooLong if it is used up."""
+        if self._ends != math.inf and self._clock() > self._ends:
+            raise SearchTooLong(f"patterns took more than {MAX_SEARCH_S:g} s for one request")
 
 
 _SENDABLE = "!\"$%&'()*+,-./:;<=>?@[\\]^_`{|}~"

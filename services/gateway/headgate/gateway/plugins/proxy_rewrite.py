@@ -4,7 +4,7 @@ from headgate.common.patterns import compile_pattern
 from headgate.common.plugins.fields import checked_value
 from headgate.common.plugins.proxy_rewrite import ProxyRewriteConfig, texts_of
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request
-from headgate.gateway.plugins.patterns import Substitution, Template, sendable
+from headgate.gateway.plugins.patterns import SearchTime, Substitution, Template, sendable
 
 
 class ProxyRewrite(Plugin[ProxyRewriteConfig]):
@@ -55,12 +55,14 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
         if self._uri is not None:
             _set_target(request, self._uri.render(request))
             return ()
+        time_left = SearchTime(request.path)
         for substitution in self._substitutions:
+            time_left.check()
             changed = substitution.apply(request.path, request)
             if changed is not None:
                 _set_target(request, changed[0])
                 return changed[1]
-        cut = self._prefix_length(request.path)
+        cut = self._prefix_length(request.path, time_left)
         if cut is not None:
             if self.config.forwarded_prefix:
                 request.headers.set("X-Forwarded-Prefix", request.path[:cut])
@@ -71,7 +73,7 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
                 request.path = f"/{request.path}"
         return ()
 
-    def _prefix_length(self, path: str) -> int | None:
+    def _prefix_length(self, path: str, time_left: SearchTime) -> int | None:
         """Return how much of the path is cut off at its beginning; None if no prefix is the path's."""
         config = self.config
         if config.replace_prefix is not None:
@@ -82,6 +84,7 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
             if path.startswith(prefix):
                 return len(prefix)
         for pattern in self._stripped:
+            time_left.check()
             found = pattern.search(path.encode("latin-1"))
             if found is not None:
                 return found.end()
