@@ -320,15 +320,21 @@ def _gateway_row(beat: Heartbeat, manifest: Manifest | None) -> tuple[object, ..
 
 
 def describe_lag(beat: Heartbeat, manifest: Manifest | None) -> str:
-    """Say how many revisions a worker is behind what is published; `-`: none."""
+    """Say how many revisions a worker is behind what is published, and since when; `-`: none.
+
+    One that has not heard of the current revision is behind since that was made, at least.
+    """
     if manifest is None or beat.version == manifest.version:
         return "-"
     if beat.version is None:
-        return "all"
-    if beat.version.epoch != manifest.version.epoch:
-        return "another epoch"
-    missing = manifest.version.revision - beat.version.revision
-    return count_of(missing, "revision") if missing > 0 else "-"
+        missing = "all"
+    elif beat.version.epoch != manifest.version.epoch:
+        missing = "another epoch"
+    elif beat.version > manifest.version:
+        return "-"
+    else:
+        missing = count_of(manifest.version.revision - beat.version.revision, "revision")
+    return f"{missing}, {age(min(beat.behind_since or manifest.created_at, manifest.created_at))}"
 
 
 def _applied(beat: Heartbeat) -> str:

@@ -185,14 +185,23 @@ def beat(replica: str, version: Version | None) -> Heartbeat:
     ("version", "expected"),
     [
         (Version(1, 7), "-"),
-        (Version(1, 6), "1 revision"),
-        (Version(1, 4), "3 revisions"),
-        (Version(0, 9), "another epoch"),
-        (None, "all"),
+        (Version(1, 8), "-"),
+        (Version(1, 6), "1 revision, 5m"),
+        (Version(1, 4), "3 revisions, 5m"),
+        (Version(0, 9), "another epoch, 5m"),
+        (None, "all, 5m"),
     ],
 )
 def test_a_replica_says_how_far_it_is_behind(version: Version | None, expected: str) -> None:
-    assert describe_lag(beat("a", version), MANIFEST) == expected
+    made = MANIFEST.model_copy(update={"created_at": datetime.now(UTC) - timedelta(minutes=5)})
+    assert describe_lag(beat("a", version), made) == expected
+
+
+def test_a_replica_says_since_when_it_is_behind() -> None:
+    now = datetime.now(UTC)
+    made = MANIFEST.model_copy(update={"created_at": now})
+    late = beat("a", Version(1, 4)).model_copy(update={"behind_since": now - timedelta(hours=3)})
+    assert describe_lag(late, made) == "3 revisions, 3h"
 
 
 def test_replicas_that_are_behind_are_listed_first(capsys: pytest.CaptureFixture[str]) -> None:

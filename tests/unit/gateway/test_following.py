@@ -244,10 +244,19 @@ async def test_a_damaged_chunk_is_refused_and_the_next_revision_applied(caplog: 
         await eventually(lambda: (gateway.metric("headgate_table_refusals_total") or 0) >= 2)
         assert gateway.served() == "1.1"
         assert "the last good table stays" in caplog.text
+        assert (before := gateway.metric("headgate_table_behind_seconds") or 0) > 0
         image.put(upstream("up", endpoint(3)))
-        await commit(store, image, (1, 3))
-        await eventually(lambda: gateway.served() == "1.3")
-    assert sum("revision not applied" in record.message for record in caplog.records) == 1
+        manifest, chunks = publish(image, (1, 3))
+        await store.put_chunks(chunks)
+        store.damage(next(chunk.digest for chunk in chunks if chunk.kind == "upstreams"))
+        await store.commit(manifest, await store.read_pointer("default"))
+        await eventually(lambda: (gateway.metric("headgate_table_refusals_total") or 0) >= 6)
+        assert (gateway.metric("headgate_table_behind_seconds") or 0) > before  # a newer revision does not begin anew
+        image.put(upstream("up", endpoint(4)))
+        await commit(store, image, (1, 4))
+        await eventually(lambda: gateway.served() == "1.4")
+        await eventually(lambda: gateway.metric("headgate_table_behind_seconds") == 0)
+    assert sum("revision not applied" in record.message for record in caplog.records) == 2
 
 
 async def test_a_chunk_that_is_mended_is_applied_without_another_revision() -> None:

@@ -77,6 +77,8 @@ class Heartbeat(BaseModel):
     """While a table is rolled out: the revision whose routes this worker serves."""
     rollout: RolloutReport | None = None
     refusal: Refusal | None = None
+    behind_since: AwareDatetime | None = None
+    """Since when the worker knows of a newer revision than the applied one; None: it knows of none."""
     listeners: tuple[str, ...] = ()
     """`http://0.0.0.0:8080`."""
     addresses: tuple[str, ...] = ()

@@ -62,12 +62,15 @@ class Follower:
         self._heard_at: float | None = None
         self._confirmed_at: float | None = None
         self._behind: Pointer | None = None
+        self._lagging_since: float | None = None
+        """When the first revision that is newer than the served one was heard of."""
         self._digest = ""
         """Of the manifest that is served, as the store names it; empty while the store has not named it yet."""
         self.refusal: Refusal | None = None
         """Why the newest revision is not served, where waiting does not help."""
         metrics.age_s.set_function(self.age_s)
         metrics.in_sync.set_function(self.is_in_sync)
+        metrics.behind_s.set_function(self.behind_s)
 
     async def run(self) -> None:
         """Follow for ever."""
@@ -76,6 +79,10 @@ class Follower:
     def age_s(self) -> float:
         """Return the seconds since the store last named the table that is served; NaN if it never did."""
         return float("nan") if self._confirmed_at is None else self._clock() - self._confirmed_at
+
+    def behind_s(self) -> float:
+        """Return the seconds since a revision is known that is newer than the served one; 0: none is."""
+        return 0.0 if self._lagging_since is None else self._clock() - self._lagging_since
 
     def is_in_sync(self) -> bool:
         """Whether the store was heard of lately and names what is served."""
@@ -107,11 +114,12 @@ class Follower:
         self._heard_at = self._clock()
         served = self._applier.version
         if pointer.version == served and pointer.manifest_digest == self._digest:
-            self._behind = None
+            self._behind = self._lagging_since = None
             self._confirmed_at = self._heard_at
         elif served is None or pointer.version >= served:
             self._behind = None
             self._wanted = pointer
+            self._lagging_since = self._heard_at if self._lagging_since is None else self._lagging_since
             self._news.set()
         elif self._wanted is None:
             self._note_older(pointer)
@@ -123,7 +131,7 @@ class Follower:
                 extra={"table": self._table, "store": str(pointer.version), "served": str(self._applier.version)},
             )
             self._on_trouble()
-        self._behind = pointer
+        self._behind, self._lagging_since = pointer, None
 
     async def _apply_news(self) -> None:
         retry_s = self._first_retry_s
@@ -168,7 +176,7 @@ class Follower:
             self._digest = pointer.manifest_digest
         self._confirmed_at = self._clock()
         if self._wanted == pointer:
-            self._wanted = None
+            self._wanted = self._lagging_since = None
         else:
             self._news.set()
 

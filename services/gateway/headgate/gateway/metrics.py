@@ -31,6 +31,10 @@ class TableMetrics:
         self.in_sync = gauge(
             "headgate_table_in_sync", "1 while the store can be read and names the table that is served"
         )
+        self.behind_s = gauge(
+            "headgate_table_behind_seconds",
+            "Time since this gateway knows of a newer revision than the one that it serves; 0: it knows of none",
+        )
         self.hosts = gauge("headgate_table_hosts", "Virtual hosts in the table")
         self.endpoints = gauge("headgate_table_endpoints", "Distinct endpoint addresses in the table")
         self.serves_next = gauge(

@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from prometheus_client import REGISTRY
@@ -401,7 +401,8 @@ class Worker:
         return None if self._listeners else "the ports are not open yet"
 
     def _describe(self) -> Heartbeat:
-        settings = self._settings
+        settings, now = self._settings, datetime.now(UTC)
+        behind_s = self._follower.behind_s() if self._follower else 0.0
         return Heartbeat(
             replica=settings.instance,
             worker=self._role.index,
@@ -413,11 +414,12 @@ class Worker:
             routes=self._applier.routes,
             rollout=self._rollout.report(),
             refusal=self._follower.refusal if self._follower else None,
+            behind_since=now - timedelta(seconds=behind_s) if behind_s else None,
             listeners=self._shown_listeners(),
             addresses=settings.publish_addresses,
             connections=self._server.connections + self._stream_stats.active,
             requests_total=self._stats.requests,
-            at=datetime.now(UTC),
+            at=now,
         )
 
     def _admin_site(self, context: ServiceContext) -> AdminSite | None:
