@@ -13,7 +13,7 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import SECRET, JsonObject
 from headgate.common.sealing import Sealer
 from headgate.common.settings import load_settings
-from headgate.common.table import Certificate, TableEntry
+from headgate.common.table import TableEntry
 from headgate.translator.offline import Offline, translate_all
 from headgate.translator.settings import TranslatorSettings
 from headgate.watcher.objects import prepare
@@ -64,7 +64,7 @@ class Note(NamedTuple):
 class OfflineTable(NamedTuple):
     """What some manifests make."""
 
-    entries: tuple[TableEntry, ...]
+    translated: Offline
     findings: tuple[Finding, ...]
     """Sorted by file and line."""
     notes: tuple[Note, ...]
@@ -79,6 +79,11 @@ class OfflineTable(NamedTuple):
         kind, _, name = finding.object.partition(" ")
         namespace, _, name = name.rpartition("/")
         return Suspect(kind, namespace, name, manifest, (finding.problem,), file=finding.file, line=finding.line)
+
+    @property
+    def entries(self) -> tuple[TableEntry, ...]:
+        """All entries of the table, decoded."""
+        return self.translated.entries
 
 
 def translate_paths(paths: Sequence[Path], translator_flags: Sequence[str] = ()) -> OfflineTable:
@@ -103,7 +108,7 @@ def translate_paths(paths: Sequence[Path], translator_flags: Sequence[str] = ())
     findings += _located(offline, read.objects)
     findings += _expiring(offline, read.objects)
     return OfflineTable(
-        entries=offline.entries,
+        translated=offline,
         findings=tuple(sorted(findings, key=lambda one: (one.file, one.line))),
         notes=tuple(sorted(_notes(offline, read.objects))),
         object_count=len(read.objects),
@@ -147,9 +152,8 @@ def _located(offline: Offline, objects: Sequence[FileObject]) -> list[Finding]:
 
 def _expiring(offline: Offline, objects: Sequence[FileObject]) -> list[Finding]:
     secrets = {(one.ref.namespace, one.ref.name): one for one in objects if one.kind == SECRET}
-    certificates = (entry for entry in offline.entries if isinstance(entry, Certificate))
     found = []
-    for certificate, problem in expiry_problems(certificates, datetime.now(UTC)):
+    for certificate, problem in expiry_problems(offline.certificates, datetime.now(UTC)):
         one = secrets[certificate.provenance.namespace, certificate.provenance.name]
         found.append(Finding(one.file, one.line, object_name(one), problem))
     return found

@@ -27,7 +27,7 @@ class _Leaf(Generic[T]):
         self.made: T | None = None
 
     def is_full(self) -> bool:
-        return len(self.entries) > 1 and (len(self.entries) > LEAF_ENTRIES or self.size > CHUNK_LIMIT)
+        return _is_too_large(len(self.entries), self.size)
 
     def put(self, key: str, content: bytes) -> None:
         self.size += len(content) - len(self.entries.get(key, b""))
@@ -120,11 +120,11 @@ class Trie(Generic[T]):
         low, high = self._leaves.get(fork + "0"), self._leaves.get(fork + "1")
         if low is None or high is None:
             return False
+        if _is_too_large(len(low.entries) + len(high.entries), low.size + high.size):
+            return False
         joined: _Leaf[T] = _Leaf()
         joined.entries = low.entries | high.entries
         joined.size = low.size + high.size
-        if joined.is_full():
-            return False
         del self._leaves[fork + "0"], self._leaves[fork + "1"]
         self._forks.discard(fork)
         self._leaves[fork] = joined
@@ -140,6 +140,10 @@ class Trie(Generic[T]):
                 content = b"[" + b",".join(leaf.entries[key] for key in sorted(leaf.entries)) + b"]"
                 leaf.made = self._make(prefix, content)
             yield leaf.made
+
+
+def _is_too_large(entries: int, size: int) -> bool:
+    return entries > 1 and (entries > LEAF_ENTRIES or size > CHUNK_LIMIT)
 
 
 def _bits(key: str) -> str:

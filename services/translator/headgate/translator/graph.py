@@ -176,9 +176,7 @@ class Graph:
     def _next(self) -> Node | None:
         for waiting in self._dirty:
             if waiting:
-                node = next(iter(waiting))
-                del waiting[node]
-                return node
+                return waiting.popitem()[0]  # the oldest would be searched for behind all those that are gone
         return None
 
     def _run(self, node: Node) -> Any:

@@ -9,16 +9,18 @@ translating, and what is refused here is one rule, not the object.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any
+
+import msgspec
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject
 
 SHOWN_CHARACTERS = 120
-_TYPE_NAMES = {
+_TYPE_NAMES: Mapping[type, str] = {
     bool: "a boolean",
     int: "a number",
     float: "a fraction",
@@ -36,15 +38,7 @@ def shown(value: object) -> str:
 
 def type_name(value: object) -> str:
     """Return what JSON calls the type of a value."""
-    names = {
-        bool: "a boolean",
-        int: "a number",
-        float: "a fraction",
-        str: "a string",
-        list: "a list",
-        dict: "an object",
-    }
-    return names.get(type(value), "null")
+    return _TYPE_NAMES.get(type(value), "null")
 
 
 def unknown_field(name: str, value: object, known: Iterable[str], at: str) -> Problem:
@@ -64,17 +58,29 @@ def unknown_field(name: str, value: object, known: Iterable[str], at: str) -> Pr
 class Place:
     """One field of a manifest: its value, its path, and where mistakes about it are noted."""
 
-    __slots__ = ("field", "problems", "value")
+    __slots__ = ("_name", "_within", "problems", "value")
 
-    def __init__(self, value: Any, field: str, problems: list[Problem]) -> None:
+    def __init__(self, value: Any, name: str | int, problems: list[Problem], within: "Place | None" = None) -> None:
+        """Name a field: by its path from the top, or by its key or position within another."""
         self.value = value
-        self.field = field
+        self._name = name
+        self._within = within
         self.problems = problems
+
+    @property
+    def field(self) -> str:
+        """Path from the top of the manifest; put together when it is asked for, as few fields are wrong."""
+        if self._within is None:
+            return str(self._name)
+        above = self._within.field
+        if isinstance(self._name, int):
+            return f"{above}[{self._name}]"
+        return f"{above}.{self._name}" if above else self._name
 
     def __getitem__(self, key: str) -> "Place":
         """Return a member; it is absent where this place holds no object."""
         value = self.value.get(key) if isinstance(self.value, dict) else None
-        return Place(value, f"{self.field}.{key}" if self.field else key, self.problems)
+        return Place(value, key, self.problems, self)
 
     @property
     def is_present(self) -> bool:
@@ -118,7 +124,18 @@ class Place:
             self.refuse_type("a list")
             return
         for position, element in enumerate(self.value):
-            yield Place(element, f"{self.field}[{position}]", self.problems)
+            yield Place(element, position, self.problems, self)
+
+
+def pack(content: JsonObject) -> bytes:
+    """Encode what is kept of a manifest."""
+    return msgspec.json.encode(content, enc_hook=str)
+
+
+def unpack(content: bytes) -> JsonObject:
+    """Undo `pack`."""
+    decoded: JsonObject = msgspec.json.decode(content)
+    return decoded
 
 
 def as_object(value: Any) -> JsonObject:

@@ -16,7 +16,7 @@ from headgate.common.resources import (
     ObjectRef,
 )
 from headgate.common.snapshot import TableImage, decode_chunk
-from headgate.common.table import TableEntry
+from headgate.common.table import Certificate, TableEntry
 from headgate.translator.boundaries import DEFAULT_BOUNDARIES, Boundaries
 from headgate.translator.classes import read_ingress_class, why_foreign
 from headgate.translator.dialects import Dialect
@@ -33,7 +33,6 @@ _WITHOUT_CLASS = frozenset(kind.resource for kind in (GATEWAY_PROXY, *POLICY_KIN
 class Offline(NamedTuple):
     """The table that some objects make."""
 
-    entries: tuple[TableEntry, ...]
     problems: Mapping[ObjectRef, tuple[Problem, ...]]
     """Of every object that is ours; empty where all is well."""
     accepted: frozenset[ObjectRef]
@@ -41,6 +40,18 @@ class Offline(NamedTuple):
     image: TableImage
     foreign: Mapping[ObjectRef, str]
     """Objects that are not ours by their class, and why."""
+
+    @property
+    def entries(self) -> tuple[TableEntry, ...]:
+        """All entries of the table, decoded."""
+        return tuple(entry for chunk in self.image.chunks() for entry in decode_chunk(chunk.kind, chunk.content))
+
+    @property
+    def certificates(self) -> tuple[Certificate, ...]:
+        """Those entries that are certificates."""
+        chunks = (chunk for chunk in self.image.chunks() if chunk.kind == "certificates")
+        entries = (entry for chunk in chunks for entry in decode_chunk(chunk.kind, chunk.content))
+        return tuple(entry for entry in entries if isinstance(entry, Certificate))
 
 
 def make_dialects(classes: ClassSettings | None = None) -> Sequence[Dialect]:
@@ -66,12 +77,10 @@ def translate_all(
         pass
     conditions = {ref: translation.condition(ref) for ref in sorted(translation.assembly.fragments)}
     ours = {ref for ref, condition in conditions.items() if condition}
-    image = translation.assembly.image
     return Offline(
-        entries=tuple(entry for chunk in image.chunks() for entry in decode_chunk(chunk.kind, chunk.content)),
         problems={ref: condition.problems for ref, condition in conditions.items() if condition},
         accepted=frozenset(ref for ref, condition in conditions.items() if condition and condition.is_accepted),
-        image=image,
+        image=translation.assembly.image,
         foreign=foreign_objects(deltas, ours, classes or ClassSettings()),
     )
 

@@ -16,7 +16,7 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -53,11 +53,11 @@ class StoredKind(Generic[T]):
 
     is_shared: Callable[[T], bool] | None = None
     """Whether other clusters may look for an object by its namespace and name; None: of no object."""
+    name: "KindKey" = field(init=False)
+    """Key of the kind, as deltas name it."""
 
-    @property
-    def name(self) -> "KindKey":
-        """Key of the kind, as deltas name it."""
-        return KindKey(self.kind.group, self.kind.resource)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", KindKey(self.kind.group, self.kind.resource))
 
     def ref(self, cluster: str, namespace: str, name: str) -> ObjectRef:
         """Return the reference of one object of this kind."""

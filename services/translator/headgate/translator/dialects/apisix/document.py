@@ -3,7 +3,6 @@
 Kept encoded, as Ingress objects are: most of them are read once and then wait.
 """
 
-import json
 from typing import NamedTuple
 
 from headgate.common.resources import (
@@ -22,7 +21,7 @@ from headgate.common.resources import (
 from headgate.translator.annotations.apisix import apisix_annotations
 from headgate.translator.annotations.host_sharing import host_sharing_annotation
 from headgate.translator.dialects.apisix.labels import labels_of
-from headgate.translator.manifest import metadata
+from headgate.translator.manifest import metadata, pack, unpack
 from headgate.translator.world import StoredKind
 
 _METADATA = ("creationTimestamp", "uid")
@@ -36,8 +35,7 @@ class ApisixDocument(NamedTuple):
 
     def decode(self) -> JsonObject:
         """Return the manifest."""
-        decoded: JsonObject = json.loads(self.content)
-        return decoded
+        return unpack(self.content)
 
 
 def read_document(manifest: JsonObject) -> ApisixDocument:
@@ -53,7 +51,7 @@ def read_document(manifest: JsonObject) -> ApisixDocument:
         "metadata": kept,
         "spec": manifest.get("spec"),
     }
-    return ApisixDocument(json.dumps(content, separators=(",", ":"), default=str).encode())
+    return ApisixDocument(pack(content))
 
 
 ROUTES = StoredKind(APISIX_ROUTE, read_document, restore=ApisixDocument.decode)

@@ -3,7 +3,6 @@
 A target is read whatever else is wrong with its policy: it is there that the author is told.
 """
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -20,7 +19,7 @@ from headgate.common.resources import (
 from headgate.common.status import AncestorRef
 from headgate.translator.dialects.apisix.reading import refuse
 from headgate.translator.fragment import Ancestor, Seniority
-from headgate.translator.manifest import as_list, as_object, as_text, creation_time, metadata
+from headgate.translator.manifest import as_list, as_object, as_text, creation_time, metadata, pack, unpack
 from headgate.translator.world import StoredKind
 
 SERVED_ROUTES = (INGRESS.group, INGRESS.kind)
@@ -46,8 +45,7 @@ class PolicyDocument(NamedTuple):
 
     def decode(self) -> JsonObject:
         """Return the manifest."""
-        decoded: JsonObject = json.loads(self.content)
-        return decoded
+        return unpack(self.content)
 
 
 def read_targets(manifest: JsonObject) -> Iterator[Target]:
@@ -99,7 +97,7 @@ def _read_document(manifest: JsonObject) -> PolicyDocument:
         "metadata": {key: meta[key] for key in _METADATA if key in meta},
         "spec": manifest.get("spec"),
     }
-    content = json.dumps(kept, separators=(",", ":"), default=str).encode()
+    content = pack(kept)
     return PolicyDocument(content, tuple(read_targets(manifest)))
 
 

@@ -3,13 +3,12 @@
 Kept encoded because most objects are read once and then wait: encoded they need a fifth of the memory.
 """
 
-import json
 from typing import NamedTuple
 
 from headgate.common.resources import INGRESS, LEGACY_INGRESS, JsonObject
 from headgate.translator.annotations import ours
 from headgate.translator.annotations.apisix import apisix_annotations
-from headgate.translator.manifest import as_object, as_text, metadata
+from headgate.translator.manifest import as_object, as_text, metadata, pack, unpack
 from headgate.translator.world import StoredKind
 
 CLASS_ANNOTATION = "kubernetes.io/ingress.class"
@@ -31,8 +30,7 @@ class IngressDocument(NamedTuple):
 
     def decode(self) -> JsonObject:
         """Return the manifest."""
-        decoded: JsonObject = json.loads(self.content)
-        return decoded
+        return unpack(self.content)
 
 
 def read_ingress(manifest: JsonObject) -> IngressDocument:
@@ -43,7 +41,7 @@ def read_ingress(manifest: JsonObject) -> IngressDocument:
     kept["annotations"] = {key: annotations[key] for key in _ANNOTATIONS if key in annotations} | ours(manifest)
     kept["annotations"] |= apisix_annotations(manifest)
     content = {"apiVersion": manifest.get("apiVersion"), "metadata": kept, "spec": manifest.get("spec")}
-    return IngressDocument(json.dumps(content, separators=(",", ":"), default=str).encode())
+    return IngressDocument(pack(content))
 
 
 INGRESSES = StoredKind(INGRESS, read_ingress, restore=IngressDocument.decode)
