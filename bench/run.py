@@ -27,6 +27,7 @@ from types import FrameType
 from bench.apisix import APISIX
 from bench.bodies import BodiesPlan, measure_bodies
 from bench.churn import ChurnPlan, measure_churn
+from bench.commands import CommandsPlan, measure_commands
 from bench.connections import ConnectionsPlan, measure_connections
 from bench.errors import BenchError
 from bench.http2 import Http2Plan, measure_http2
@@ -69,6 +70,7 @@ class Extent:
     swaps: SwapsPlan
     replicas: ReplicasPlan
     churn: tuple[ChurnPlan, ...]
+    commands: CommandsPlan
     changes: int
     propagation_ingresses: tuple[int, ...]
     scale_ingresses: tuple[int, ...]
@@ -86,6 +88,7 @@ FULL = Extent(
     swaps=SwapsPlan(60.0, 100, 25),
     replicas=ReplicasPlan(6),
     churn=(ChurnPlan(10_000, 10, 100, 300.0, 200),),
+    commands=CommandsPlan(10_000, 100),
     changes=200,
     propagation_ingresses=(0, 1000),
     scale_ingresses=(1000, 10_000),
@@ -102,6 +105,7 @@ QUICK = Extent(
     swaps=SwapsPlan(5.0, 100, 20),
     replicas=ReplicasPlan(1),
     churn=(ChurnPlan(300, 10, 100, 5.0, 15),),
+    commands=CommandsPlan(300, 10),
     changes=30,
     propagation_ingresses=(0,),
     scale_ingresses=(300,),
@@ -154,6 +158,11 @@ def _churn(options: argparse.Namespace, extent: Extent, folder: Path) -> PartRes
     return measure_churn(plans, folder)
 
 
+def _commands(options: argparse.Namespace, extent: Extent, folder: Path) -> PartResult:
+    plan = extent.commands
+    return measure_commands(replace(plan, ingresses=options.ingresses[0]) if options.ingresses else plan, folder)
+
+
 MEASURES: dict[str, Callable[[argparse.Namespace, Extent, Path], PartResult]] = {
     "throughput": _throughput,
     "handshakes": _handshakes,
@@ -163,6 +172,7 @@ MEASURES: dict[str, Callable[[argparse.Namespace, Extent, Path], PartResult]] = 
     "swaps": _swaps,
     "replicas": _replicas,
     "churn": _churn,
+    "commands": _commands,
 }
 """Parts that tell their own story."""
 PARTS = (*MEASURES, "propagation", "scale")
@@ -242,7 +252,7 @@ def _parser() -> argparse.ArgumentParser:
         "--ingresses",
         type=_numbers,
         metavar="N,...",
-        help="propagation: 0,1000; scale, of any dialect: 1000,10000; churn: 10000",
+        help="propagation: 0,1000; scale, of any dialect: 1000,10000; churn, commands: 10000",
     )
     parser.add_argument("--dialects", type=_dialects, metavar="NAMES", help="scale: default ingresses,apisixroutes")
     parser.add_argument("--documents-per-file", type=int, default=100, metavar="N", help="scale: default 100")
