@@ -17,7 +17,7 @@ import yaml
 
 from fakes.deltas import applied, tls_secret
 from headgate.common.deltas import Delta
-from headgate.common.table import Certificate, Endpoint, Entry, Route, StreamRoute, Upstream, VirtualHost
+from headgate.common.table import Certificate, Consumer, Endpoint, Entry, Route, StreamRoute, Upstream, VirtualHost
 from headgate.translator.boundaries import Boundaries
 from headgate.translator.dialects.ingress import ClassSettings
 from headgate.translator.offline import Offline, translate_all
@@ -92,6 +92,10 @@ def describe(offline: Offline) -> dict[str, Any]:
     rare = {
         "tls": {each.host: _plain(each.tls) for each in offline.entries if isinstance(each, VirtualHost) and each.tls},
         "streams": {each.key: _plain(each, "key") for each in offline.entries if isinstance(each, StreamRoute)},
+        "consumers": {each.key: _plain(each, "key") for each in offline.entries if isinstance(each, Consumer)},
+        "falls through": {
+            each.host: True for each in offline.entries if isinstance(each, VirtualHost) and each.falls_through
+        },
     }
     shown = table | {kind: entries for kind, entries in rare.items() if entries}
     return {kind: dict(sorted(entries.items())) for kind, entries in shown.items()} | {"objects": objects}
