@@ -119,7 +119,9 @@ class Worker:
             self._resolver,
             consumers,
         )
-        self._certificates = CertificateStore(alpn=("h2", "http/1.1"), default_key=settings.default_certificate)
+        self._certificates = CertificateStore(
+            alpn=("h2", "http/1.1"), default_key=settings.default_certificate, max_handshakes=config.max_connections
+        )
         self._certificates.set_policies(self._compiler.find_tls)
         self._fallback = _fallback_files(settings, self._certificates)
         self._metrics = TableMetrics()
@@ -142,7 +144,9 @@ class Worker:
         self._access_log = None
         if settings.access_log != "off":
             self._access_log = AccessLog(settings.access_log, own=settings.own_log_format())
-        self._stream_certificates = CertificateStore(alpn=(), default_key=settings.default_certificate)
+        self._stream_certificates = CertificateStore(
+            alpn=(), default_key=settings.default_certificate, max_handshakes=config.max_connections
+        )
         """What streams present. They are passed on as plain bytes of whatever protocol, so none is agreed upon."""
         self._stream_stats = StreamStats()
         self._stream_context = StreamContext(

@@ -13,6 +13,7 @@ from one host is never resumed with another, and none outlives a change of its h
 import ssl
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, cast
+from weakref import WeakSet
 
 from headgate.gateway.streams.client_hello import ClientHello, Verdict, read_client_hello
 from headgate.gateway.tls.identity import ClientIdentity, read_identity
@@ -21,6 +22,8 @@ from headgate.gateway.tls.policy import HostTls
 
 _REASONS_LIMIT: Final = 64
 _OTHER: Final = "OTHER"
+TOO_MANY: Final = "TOO_MANY_HANDSHAKES"
+"""Our own reason, beside OpenSSL's."""
 SESSIONS_LIMIT: Final = 500
 """Sessions that one context keeps for TLS 1.2 clients without tickets, about 1 KiB each. OpenSSL's own limit of 20,480
 cannot be set through `ssl`, and is too much for contexts that are as many as hosts."""
@@ -64,6 +67,10 @@ class ListenerContext(ssl.SSLContext):
     counts: HandshakeCounts
     renew: Callable[[Chosen], None]
     """Drops a context, so that the next connection gets a new one."""
+    max_pending: int | None
+    """Handshakes in progress at once, further ones are ended as they begin; None is no limit."""
+    pending: "WeakSet[ServerConnection]"
+    """Those in progress. One that is cut off is never heard of again: it leaves with its connection."""
 
     def wrap_bio(
         self,
@@ -75,13 +82,18 @@ class ListenerContext(ssl.SSLContext):
     ) -> ssl.SSLObject:
         """Begin a connection; the event loop calls it for each that it accepts."""
         self.counts.started += 1
-        return cast(ssl.SSLObject, ServerConnection(self, incoming, outgoing))
+        connection = ServerConnection(self, incoming, outgoing)
+        if self.max_pending is not None and len(self.pending) >= self.max_pending:
+            connection.refuse()
+        else:
+            self.pending.add(connection)
+        return cast(ssl.SSLObject, connection)
 
 
 class ServerConnection:
     """Stands for the `ssl.SSLObject` of an accepted connection; `get_extra_info("ssl_object")` gives it."""
 
-    __slots__ = ("_chosen", "_failure", "_identity", "_incoming", "_listener", "_object", "_outgoing")
+    __slots__ = ("__weakref__", "_chosen", "_failure", "_identity", "_incoming", "_listener", "_object", "_outgoing")
 
     def __init__(self, listener: ListenerContext, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> None:
         self._listener = listener
@@ -123,6 +135,7 @@ class ServerConnection:
             raise
         except ssl.SSLError as error:
             self._fail(error)
+        self._listener.pending.discard(self)
         counts = self._listener.counts
         counts.completed += 1
         counts.resumed += bool(connection.session_reused)
@@ -156,6 +169,11 @@ class ServerConnection:
             error = ssl.SSLCertVerificationError(ssl.SSL_ERROR_SSL, "certificate chain too long")
             error.reason = "CERTIFICATE_CHAIN_TOO_LONG"
             raise error
+
+    def refuse(self) -> None:
+        """Fail at once, without a word: there are too many handshakes in progress."""
+        self._listener.counts.fail(TOO_MANY)
+        self._failure = (ssl.SSL_ERROR_SSL, "too many handshakes in progress")
 
     def _fail(self, error: ssl.SSLError) -> None:
         self._listener.counts.fail(error.reason or _OTHER)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -60,9 +60,12 @@ class CertificateStore:
         alpn: protocols that the listener speaks, the best first; policies choose among them.
         default_key: key in the table of the certificate for names that have none; while the table lacks it, and
             without one, that is a self-signed one made at the start, or what `set_fallback` was given.
+        max_handshakes: in progress at once; None is no limit.
     """
 
-    def __init__(self, alpn: Sequence[str] = ("http/1.1",), default_key: str = "") -> None:
+    def __init__(
+        self, alpn: Sequence[str] = ("http/1.1",), default_key: str = "", max_handshakes: int | None = None
+    ) -> None:
         self._alpn = tuple(alpn)
         self._default_key = default_key
         chain, key = self_signed(FALLBACK_NAME)
@@ -85,6 +88,8 @@ class CertificateStore:
         self.server_context.choose = self.choose
         self.server_context.counts = self.counts
         self.server_context.renew = self._drop
+        self.server_context.max_pending = max_handshakes
+        self.server_context.pending = WeakSet()
 
     @property
     def fallback(self) -> CertificateEntry:
