@@ -52,10 +52,10 @@ def existing_copies() -> set[Path]:
     return {path for folder in COPIES for path in (CHART / folder).glob("*") if path.is_file()}
 
 
-def render(helm: str, mode: str) -> str:
-    """Render a mode as `kubectl apply` takes it."""
+def render(helm: str, mode: str, *options: str) -> str:
+    """Render a mode, with further options of helm, as `kubectl apply` takes it."""
     command = [helm, "template", "headgate", str(CHART), "--namespace", NAMESPACES[mode], "--kube-version", "1.34.0"]
-    command += ["--values", str(MANIFESTS / "values" / f"{mode}.yaml")]
+    command += ["--values", str(MANIFESTS / "values" / f"{mode}.yaml"), *options]
     environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
     done = subprocess.run(  # noqa: S603 - helm, of arguments that stand above
         command, capture_output=True, text=True, check=False, env=environment
