@@ -16,6 +16,8 @@ from stack.engine import ROOT, run
 
 NAME = "headgate"
 COMPONENTS = {"gateway": "deployments", "translator": "deployments", "watcher": "deployments", "nats": "statefulsets"}
+PODS = {"gateway": 2, "translator": 2, "watcher": 2, "nats": 3}
+"""Of each component, as the chart's defaults have it."""
 ROLLOUT_S = 400.0
 """For what takes half a minute on an idle machine."""
 DRAIN_S = 15
@@ -31,7 +33,7 @@ class Release:
         self.address = facts.node_address
         self.http_port = self.https_port = 0
         self._values = folder / "values.yaml"
-        self._has_storage = bool(facts.storage_class)
+        self.has_storage = bool(facts.storage_class)
 
     async def install(self) -> None:
         """`helm install`, and wait for its pods. Skips the test where images are missing."""
@@ -44,7 +46,7 @@ class Release:
                 "service": {"type": "NodePort", "externalTrafficPolicy": "Cluster"},
                 "drainDelaySeconds": DRAIN_S,
             },
-            "nats": {"storage": {"enabled": self._has_storage}},
+            "nats": {"storage": {"enabled": self.has_storage}},
         }
         for component in COMPONENTS:
             values.setdefault(component, {})["resources"] = {"requests": {"cpu": "10m"}}
@@ -59,6 +61,10 @@ class Release:
         more = [f"--set={setting}" for setting in settings]
         await self.helm("upgrade", NAME, str(ROOT / "deploy/helm/headgate"), f"--values={self._values}", *more)
         await self.wait_until_rolled_out()
+
+    async def claims(self) -> set[str]:
+        """Names of the volumes that NATS' servers asked for."""
+        return {one["metadata"]["name"] for one in await self.cluster.all("persistentvolumeclaims")}
 
     async def manifest(self) -> list[JsonObject]:
         """All objects of the release."""

@@ -1,6 +1,7 @@
 """The chart's pods in a cluster: its gateways take traffic for pods, and lose none while everything changes or dies."""
 
 import asyncio
+import base64
 import shutil
 import ssl
 from collections.abc import AsyncIterator
@@ -15,7 +16,7 @@ import yaml
 
 from cluster.facts import HELM, Facts
 from cluster.pods import IMAGE, backend, backends, is_ready
-from cluster.release import COMPONENTS, ROLLOUT_S, Release
+from cluster.release import COMPONENTS, NAME, PODS, ROLLOUT_S, Release
 from cluster.serving import CLASS, apply_ingress, is_refused, plain
 from fakes.deltas import ingress
 from fakes.kubernetes_real import RealCluster, eventually
@@ -28,6 +29,7 @@ HOST = "steady.example"
 REQUESTS = 300
 """Asked by each client after each change: a second or two, and more where the machine is slow."""
 BOUND_S = 120.0
+CLAIMS = {f"data-{NAME}-nats-{number}" for number in range(PODS["nats"])}
 KILL = """
 import os, pathlib, sys
 killed = 0
@@ -145,7 +147,7 @@ async def answers_are(release: Release, host: str, name: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("mode", ["all-in-one", "central", "edge", "tenant"])
+@pytest.mark.parametrize("mode", ["all-in-one", "central", "edge", "edge-leaf", "tenant"])
 async def test_rendered_manifests_are_accepted_by_the_server(hands: RealCluster, mode: str) -> None:
     for manifest in yaml.safe_load_all((ROOT / "deploy" / "manifests" / f"{mode}.yaml").read_text()):
         manifest["metadata"].pop("namespace", None)
@@ -155,8 +157,7 @@ async def test_rendered_manifests_are_accepted_by_the_server(hands: RealCluster,
 async def test_all_pods_run_where_the_restricted_standard_is_enforced(release: Release) -> None:
     with pytest.raises(Exception, match="violates PodSecurity"):
         await release.cluster.try_out(killer("none"))
-    assert {len(await release.pods(component)) for component in ("nats", "watcher", "translator")} == {1}
-    assert len(await release.pods("gateway")) == 2
+    assert {component: len(await release.pods(component)) for component in COMPONENTS} == PODS
 
 
 async def test_only_the_watcher_has_a_token(release: Release) -> None:
@@ -186,16 +187,18 @@ async def test_a_certificate_of_the_namespace_is_presented(release: Release) -> 
     secured = ingress("secure", host=host, service="red", class_name=CLASS)
     secured["spec"]["tls"] = [{"hosts": [host], "secretName": "pair"}]
     await release.cluster.apply(plain(secured))
+    await eventually(lambda: is_presented(release, host))
 
-    async def is_presented() -> bool:
-        _, writer = await asyncio.open_connection(
-            release.address, release.https_port, ssl=unverified(), server_hostname=host
-        )
-        found = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
-        writer.close()
-        return ssl.DER_cert_to_PEM_cert(found).encode() == pair.certificate_pem
 
-    await eventually(is_presented)
+async def is_presented(release: Release, host: str) -> bool:
+    """Whether gateways present what the Secret `pair` holds."""
+    pair = (await release.cluster.get("secrets", "pair"))["data"]
+    _, writer = await asyncio.open_connection(
+        release.address, release.https_port, ssl=unverified(), server_hostname=host
+    )
+    found = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.close()
+    return ssl.DER_cert_to_PEM_cert(found).encode() == base64.b64decode(pair["tls.crt"])
 
 
 async def test_scaling_gateways_to_three_and_back_fails_no_request(release: Release) -> None:
@@ -216,13 +219,13 @@ async def test_a_rolling_restart_fails_no_request(release: Release, component: s
 
 
 @pytest.mark.parametrize("component", ["nats", "translator", "watcher"])
-async def test_killing_a_control_plane_pod_fails_no_request(
+async def test_killing_each_control_plane_pod_fails_no_request(
     release: Release, killers: RealCluster, component: str
 ) -> None:
-    (pod,) = await release.pods(component)
     async with load(release):
-        await crash(release, killers, pod["metadata"]["name"])
-        await check_that_changes_arrive(release, f"killed-{component}")
+        for number, pod in enumerate(await release.pods(component)):
+            await crash(release, killers, pod["metadata"]["name"])
+            await check_that_changes_arrive(release, f"killed-{component}-{number}")
 
 
 async def test_killing_each_gateway_fails_no_request_that_is_made_again(release: Release, killers: RealCluster) -> None:
@@ -247,14 +250,44 @@ async def test_an_upgrade_brings_the_webhook_which_refuses_mistakes(release: Rel
         await check_that_changes_arrive(release, "let-in")
 
 
-async def test_uninstalling_leaves_nothing(release: Release) -> None:
+async def test_an_upgrade_brings_an_account_whose_passwords_the_job_makes(release: Release) -> None:
+    """It changes the Job, and exchanges all NATS servers."""
+    async with load(release):
+        await release.upgrade("nats.tenants[0].name=team-a", "nats.tenants[0].maxFile=100M", "admission.enabled=true")
+        made = (await release.cluster.get("secrets", f"{NAME}-generated"))["data"]
+        assert {"watcher-team-a-password", "translator-team-a-password", "gateway-team-a-password"} <= made.keys()
+        await check_that_changes_arrive(release, "with-a-tenant")
+
+
+async def test_uninstalling_leaves_nothing_but_volumes(release: Release) -> None:
+    await check_that_it_goes(release)
+    assert await release.claims() == (CLAIMS if release.has_storage else set())
+
+
+async def test_a_release_of_the_same_name_takes_up_the_volumes_and_takes_them_away_if_asked(release: Release) -> None:
+    """Its passwords and its key pair are others than those of the release before."""
+    if not release.has_storage:
+        pytest.skip("the cluster has no default StorageClass")
+    await release.install()
+    await eventually(lambda: answers_are(release, HOST, "red"), BOUND_S)
+    await eventually(lambda: is_presented(release, "secure.example"), BOUND_S)
+    await release.upgrade("nats.storage.deleteWithRelease=true")
+    assert await release.claims() == CLAIMS
+    await check_that_it_goes(release)
+
+    async def has_no_claims() -> bool:
+        return await release.claims() == set()
+
+    await eventually(has_no_claims, BOUND_S)
+
+
+async def check_that_it_goes(release: Release) -> None:
     manifest = await release.manifest()
     assert {"ClusterRole", "ClusterRoleBinding", "IngressClass", "Deployment"} <= {one["kind"] for one in manifest}
     await release.uninstall()
     for one in manifest:
         await eventually(lambda one=one: release.is_gone(one), ROLLOUT_S)
     await eventually(lambda: has_no_pods(release), ROLLOUT_S)
-    assert await release.cluster.all("persistentvolumeclaims") == []
     names = [one["metadata"]["name"] for one in await release.cluster.all("secrets")]
     assert set(names) <= {"pair"}  # A test of ours made it.
 

@@ -213,6 +213,12 @@ def test_every_pod_has_one_network_policy_and_every_policy_a_pod(mode: str) -> N
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_no_policy_has_an_empty_list_which_servers_leave_out_so_that_each_apply_would_be_a_change(mode: str) -> None:
+    for policy in objects(mode, "NetworkPolicy"):
+        assert [] not in policy["spec"].values(), policy["metadata"]["name"]
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_policies_between_pods_name_pods_that_are_there(mode: str) -> None:
     for policy in objects(mode, "NetworkPolicy"):
         rules = [*policy["spec"].get("ingress", []), *policy["spec"].get("egress", [])]
