@@ -1,11 +1,13 @@
 """The examples of Apache APISIX' documentation that are about consumers, from its resources to the wire."""
 
+import asyncio
+import json
 from typing import Any
 
 import pytest
 
 from fakes.apisix import resource, route, rule
-from fakes.applied import World, secret, world
+from fakes.applied import World, secret, switching, world
 from fakes.served import HOST
 from unit.gateway.plugins.people import basic
 
@@ -64,3 +66,114 @@ async def test_a_recognised_consumer_has_its_own_quota(plugin: str, parameter: s
         made.proxy.apply(ANONYMOUS[0], secret("john", **values), resource("ApisixConsumer", "john", john))
         assert [await made.proxy.status(**brought) for _ in range(4)] == [200, 200, 200, 429]
         assert [await made.proxy.status() for _ in range(2)] == [200, 429]
+
+
+FLAT = """{% local consumer_name = _ctx.consumer and _ctx.consumer.username or "" %}
+{% if consumer_name == "default_consumer-a" then %}
+{"user_id": {* user_id *}, "display_name": {* _escape_json(username) *}, "email": {* _escape_json(email) *}}
+{% elseif consumer_name == "default_consumer-b" then %}
+{"user_id": {* user_id *}, "email": {* _escape_json(email) *}, "balance": {* balance *}}
+{% else %}
+{* _body *}
+{% end %}"""
+FLAT_BODY = {
+    "user_id": 1001,
+    "username": "john_doe",
+    "email": "john@example.com",
+    "phone": "+1-555-0123",
+    "balance": 1250.50,
+}
+NESTED = """{% local consumer_name = _ctx.consumer and _ctx.consumer.username or "" %}
+{% if consumer_name == "default_consumer-a" then %}
+{"user_id": {* id *}, "user_name": {* _escape_json(name) *}, "email": {* _escape_json(profile.email) *},
+ "location": {"city": {* _escape_json(profile.address.city) *}, "country": {* _escape_json(profile.address.country) *}},
+ "created_at": {* _escape_json(metadata.created_at) *}}
+{% elseif consumer_name == "default_consumer-b" then %}
+{"id": {* id *}, "name": {* _escape_json(name) *}, "status": {* _escape_json(status) *},
+ "profile": {"email": {* _escape_json(profile.email) *},
+             "address": {"city": {* _escape_json(profile.address.city) *}}}}
+{% else %}
+{* _body *}
+{% end %}"""
+NESTED_BODY = {
+    "id": 123,
+    "name": "John Doe",
+    "status": "active",
+    "profile": {"email": "john@example.com", "address": {"city": "New York", "country": "USA"}},
+    "metadata": {"created_at": "2024-01-01", "tags": ["vip", "premium"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("template", "body", "answers"),
+    [
+        (
+            FLAT,
+            FLAT_BODY,
+            {
+                "consumer-a": {"user_id": 1001, "display_name": "john_doe", "email": "john@example.com"},
+                "consumer-b": {"user_id": 1001, "email": "john@example.com", "balance": 1250.50},
+                "consumer-c": FLAT_BODY,
+            },
+        ),
+        (
+            NESTED,
+            NESTED_BODY,
+            {
+                "consumer-a": {
+                    "user_id": 123,
+                    "user_name": "John Doe",
+                    "email": "john@example.com",
+                    "location": {"city": "New York", "country": "USA"},
+                    "created_at": "2024-01-01",
+                },
+                "consumer-b": {
+                    "id": 123,
+                    "name": "John Doe",
+                    "status": "active",
+                    "profile": {"email": "john@example.com", "address": {"city": "New York"}},
+                },
+                "consumer-c": NESTED_BODY,
+            },
+        ),
+    ],
+    ids=["flat", "nested"],
+)
+async def test_bodies_are_transformed_by_the_identity_of_the_consumer(template: str, body: Any, answers: Any) -> None:
+    plugins = [
+        {"name": "key-auth", "enable": True, "config": {}},
+        {"name": "mocking", "enable": True, "config": {"response_example": json.dumps(body)}},
+        {
+            "name": "body-transformer",
+            "enable": True,
+            "config": {"response": {"input_format": "json", "template": template}},
+        },
+    ]
+    async with world("one") as made:
+        backends = [{"serviceName": "one", "servicePort": 80}]
+        made.proxy.apply(route(rule(hosts=[HOST], backends=backends, plugins=plugins)))
+        for name in answers:
+            held = {"authParameter": {"keyAuth": {"value": {"key": name}}}}
+            made.proxy.apply(resource("ApisixConsumer", name, held))
+        for name, expected in answers.items():
+            assert json.loads((await made.proxy.get(Apikey=name)).body) == expected
+        assert (await made.proxy.get()).status == 401
+
+
+async def test_websocket_connections_are_bounded_while_they_last() -> None:
+    config = {"conn": 2, "burst": 1, "default_conn_delay": 0.1, "rejected_code": 429, "key": "remote_addr"}
+    use = {"name": "limit-conn", "enable": True, "config": {**config, "key_type": "var"}}
+    async with world(one=switching) as made:
+        backends = [{"serviceName": "one", "servicePort": 80}]
+        made.proxy.apply(route(rule(hosts=[HOST], backends=backends, plugins=[use], websocket=True)))
+        clients = [await made.proxy.offer_websocket() for _ in range(3)]
+        for client in clients:
+            assert (await client.head()).startswith(b"HTTP/1.1 101 ")
+            await client.send(b"hello")
+            assert await client.exactly(5) == b"hello"
+        refused = await made.proxy.offer_websocket()
+        assert (await refused.head()).startswith(b"HTTP/1.1 429 ")
+        clients[0].close()
+        async with asyncio.timeout(10):
+            while b" 429 " in await (await made.proxy.offer_websocket()).head():
+                pass

@@ -179,11 +179,12 @@ async def test_an_error_of_the_upstream_that_cannot_be_transformed_keeps_its_sta
     assert "cannot be transformed: it is no JSON" in answer.reason
 
 
-async def test_only_answers_of_the_upstream_are_transformed() -> None:
-    plugins = chain(
-        ("body-transformer", {"response": {"template": "never"}}), ("mocking", {"response_example": "mock"})
-    )
-    assert (await exchanged(plugins, request())).body == b"mock"
+async def test_of_answers_of_plugins_only_mocked_ones_are_transformed() -> None:
+    transforming = ("body-transformer", {"response": {"input_format": "plain", "template": "<{* _body *}>"}})
+    mocked = chain(transforming, ("mocking", {"response_example": "mock"}))
+    assert (await exchanged(mocked, request())).body == b"<mock>"
+    refused = chain(transforming, ("fault-injection", {"abort": {"http_status": 503, "body": "fault"}}))
+    assert (await exchanged(refused, request())).body == b"fault"
 
 
 @pytest.mark.parametrize("status", [204, 304])

@@ -258,9 +258,16 @@ class _Parser:
 
     def _variable(self) -> nodes.Expression:
         self._at += 1
-        for sign in (".", "var"):
-            if not self._take(sign):
-                raise self._fault("of `_ctx` there is `_ctx.var.name`")
+        fault = "of `_ctx` there is `_ctx.var.name` and `_ctx.consumer.username`"
+        if not self._take("."):
+            raise self._fault(fault)
+        if self._take("consumer"):
+            # A consumer without fields is asked for to see whether there is one: its name says so.
+            if self._take(".") and not self._take("username"):
+                raise self._fault(fault)
+            return nodes.Variable("consumer_name")
+        if not self._take("var"):
+            raise self._fault(fault)
         if self._take("["):
             key = self._next
             self._at += key.kind == "string"
@@ -270,7 +277,7 @@ class _Parser:
             key = self._next
             self._at += key.kind == "name"
         if key.kind not in ("name", "string"):
-            raise self._fault("of `_ctx` there is `_ctx.var.name`")
+            raise self._fault(fault)
         return nodes.Variable(key.text)
 
     def _function(self) -> str:

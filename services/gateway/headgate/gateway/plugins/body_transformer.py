@@ -2,13 +2,14 @@
 
 Templates are those of lua-resty-template, without running Lua: `{{ }}` and `{* *}` with fields, texts, numbers,
 operators and some functions, `{% %}` with `if`, `for`, `local` and assignments. `_body` is the body as text,
-`_ctx.var.name` a variable, `context` all fields; `_escape_json(value)` and `_escape_xml(text)` escape. The functions
-`string.gsub` (of texts), `string.len`, `string.lower`, `string.sub`, `string.upper`, `table.concat`, `tonumber`,
-`tostring` and `type` are there. What else Lua has is refused where it is written, with what to write instead.
+`_ctx.var.name` a variable, `_ctx.consumer.username` the consumer, `context` all fields; `_escape_json(value)` and
+`_escape_xml(text)` escape. The functions `string.gsub` (of texts), `string.len`, `string.lower`, `string.sub`,
+`string.upper`, `table.concat`, `tonumber`, `tostring` and `type` are there. What else Lua has is refused where it is
+written, with what to write instead.
 
-Only answers of the upstream are transformed; a body is held back as a whole, and compressed ones are decompressed.
-What cannot be decoded is answered with 400, or 502 if it came from the upstream, and a template that does not fit with
-503; an error of the upstream keeps its status. A rendering has 50,000 steps and 8 MiB at most.
+Only answers of the upstream and of `mocking` are transformed; a body is held back as a whole, and compressed ones are
+decompressed. What cannot be decoded is answered with 400, or 502 if it came from the upstream, and a template that does
+not fit with 503; an error of the upstream keeps its status. A rendering has 50,000 steps and 8 MiB at most.
 """
 
 import asyncio
@@ -28,6 +29,7 @@ from headgate.gateway.plugins.interface import (
     Request,
     Response,
 )
+from headgate.gateway.plugins.mocking import MOCKED
 from headgate.gateway.plugins.rendering import RenderFault, Rendering
 from headgate.gateway.plugins.variables import variable
 
@@ -89,7 +91,9 @@ class BodyTransformer(Plugin[BodyTransformerConfig]):
     def on_response(self, request: Request, response: Response) -> Awaitable[None] | None:
         """Transform the answer's body."""
         transformation = self._for_answer
-        if transformation is None or not response.from_upstream or response.is_bodiless:
+        if transformation is None or response.is_bodiless:
+            return None
+        if not (response.from_upstream or MOCKED in request.variables):
             return None
         if request.method == "HEAD":
             response.content_length = None

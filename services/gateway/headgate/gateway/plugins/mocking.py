@@ -5,12 +5,15 @@ import json
 import random
 import string
 from collections.abc import Awaitable
-from typing import Any
+from typing import Any, Final
 from xml.sax.saxutils import escape
 
 from headgate.common.plugins.mocking import MAX_ITEMS, MockingConfig
 from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.patterns import Template
+
+MOCKED: Final = "mocking.answered"
+"""Variable of a request whose answer stands in for the upstream's."""
 
 
 class Mocking(Plugin[MockingConfig]):
@@ -20,6 +23,7 @@ class Mocking(Plugin[MockingConfig]):
     order = 10900
     Config = MockingConfig
     is_shareable = True
+    waits_for_consumer = True  # as Apache APISIX runs it in its phase `access`, behind those that recognise consumers
 
     def __init__(self, config: MockingConfig, services: PluginServices) -> None:
         super().__init__(config, services)
@@ -39,6 +43,7 @@ class Mocking(Plugin[MockingConfig]):
         return self._answer(request)
 
     def _answer(self, request: Request) -> Response:
+        request.variables[MOCKED] = True
         config = self.config
         headers = Headers([("Content-Type", config.content_type)])
         if config.with_mock_header:
