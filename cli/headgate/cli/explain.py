@@ -14,8 +14,10 @@ from headgate.cli.errors import CommandError, ExitCode, Unreachable, UsageMistak
 from headgate.cli.group import TeachingCommand
 from headgate.cli.rendering import count_of, print_json, print_table
 from headgate.cli.store import ask_stores, store_options
+from headgate.cli.up.data_dir import read_state
 
 ASK_S = 10.0
+DEFAULT_ADMIN_URL = "http://127.0.0.1:9080"
 
 
 class _Request(NamedTuple):
@@ -54,7 +56,13 @@ class _Request(NamedTuple):
     metavar="TEXT",
     help="Body of the request; say what it is with -H.",
 )
-@click.option("--admin-url", default="http://127.0.0.1:9080", metavar="URL", help="Admin site of the gateway to ask.")
+@click.option(
+    "--admin-url",
+    default="",
+    show_default=False,
+    metavar="URL",
+    help=f"Admin site of the gateway to ask; else that of a running `up`, or {DEFAULT_ADMIN_URL}.",
+)
 @click.option(
     *("--manifests",),
     type=click.Path(path_type=Path, exists=True),
@@ -119,7 +127,8 @@ def explain(
     elif revision or at:
         explanation, notes = _explain_past(nats_url, data_dir, table, (revision, at), request), ()
     else:
-        explanation = Explanation.model_validate(asyncio.run(_ask(admin_url, request)))
+        site = admin_url or (state.admin_url if (state := read_state(data_dir)) else DEFAULT_ADMIN_URL)
+        explanation = Explanation.model_validate(asyncio.run(_ask(site, request)))
         notes = _complaints(nats_url, data_dir, table, explanation)
     if as_json:
         objects = [note.as_json() for note in notes if hasattr(note, "as_json")]

@@ -13,6 +13,7 @@ from fakes.apisix import route, rule
 from fakes.deltas import endpoint_slice, ingress, service
 from headgate.cli.__main__ import main
 from headgate.cli.explain import _print
+from headgate.cli.up.data_dir import UpState, locked, write_state
 from headgate.gateway.table.explain import Explanation
 
 QUICKSTART = str(Path(__file__).parents[3] / "examples" / "quickstart")
@@ -62,6 +63,18 @@ def test_nobody_at_the_admin_address_is_exit_code_3_and_one_line(capsys: pytest.
     shown = capsys.readouterr().err
     assert shown.startswith("headgate: no gateway answers at http://127.0.0.1:1: start one")
     assert shown.count("\n") == 1
+
+
+def test_the_gateway_of_a_running_up_is_asked_wherever_its_admin_site_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = UpState(
+        pid=1, nats_url="nats://127.0.0.1:1", admin_url="http://127.0.0.1:2", http_port=3, https_port=4, processes={}
+    )
+    with locked(tmp_path):
+        write_state(tmp_path, state)
+        assert main(["explain", "GET", "http://x/", f"--data-dir={tmp_path}"]) == 3
+    assert capsys.readouterr().err.startswith("headgate: no gateway answers at http://127.0.0.1:2: start one")
 
 
 async def test_a_running_gateway_is_asked_for_its_explanation(capsys: pytest.CaptureFixture[str]) -> None:
