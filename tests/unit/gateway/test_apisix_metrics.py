@@ -71,3 +71,33 @@ def test_names_survive_the_joining_of_workers(name: str) -> None:
     counted(stats).count(200, 0, 0.001, 10, 1000)
     names = {sample.name for family in text_string_to_metric_families(shown(stats)) for sample in family.samples}
     assert name in names
+
+
+WHERE = {"service", "consumer", "node", "route"}
+DASHBOARD = {
+    "apisix_http_status": {"code", "consumer", "node", "route", "service"},
+    "apisix_http_latency_bucket": {"type", "le", *WHERE},
+    "apisix_bandwidth": {"type", "route", "service"},
+    "apisix_http_requests_total": set(),
+    "apisix_nginx_http_current_connections": {"state"},
+}
+"""Metrics of the queries of dashboard 11719 of Apache APISIX, with the labels that they select or group by.
+
+`instance` is left out, which scraping adds. The others are documented as empty: `apisix_etcd_*`,
+`apisix_nginx_metric_errors_total`, `apisix_shared_dict_*`, and latencies of `type="apisix"`.
+"""
+
+
+def test_queries_of_the_dashboard_find_their_metrics_and_labels() -> None:
+    stats = ProxyStats()
+    counted(stats).count(200, 0, 0.001, 10, 1000)
+    samples = [one for each in text_string_to_metric_families(shown(stats)) for one in each.samples]
+    for name, labels in DASHBOARD.items():
+        found = [one.labels.keys() for one in samples if one.name == name]
+        assert found, name
+        assert all(labels <= keys for keys in found), name
+    typed = [name for name, labels in DASHBOARD.items() if "type" in labels]
+    types = {name: {one.labels["type"] for one in samples if one.name == name} for name in typed}
+    assert types == {"apisix_http_latency_bucket": {"request", "upstream"}, "apisix_bandwidth": {"ingress", "egress"}}
+    states = {one.labels["state"] for one in samples if one.name == "apisix_nginx_http_current_connections"}
+    assert states == {"accepted", "handled", "active"}
