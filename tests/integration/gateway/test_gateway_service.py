@@ -103,6 +103,27 @@ async def test_pages_explain_and_list_what_is_served(
         assert "headgate_requests_total" in metrics
 
 
+@pytest.mark.parametrize("names", ["apisix", "headgate"])
+async def test_requests_are_counted_by_consumer_under_the_names_of_apisix(
+    tmp_path: Path, broker: EmbeddedNats, stores: NatsStores, echo: EchoServer, names: str
+) -> None:
+    guarded = route("/", "prefix", "up").model_copy(update={"plugins": (PluginUse(name="key-auth"),)})
+    served = TableImage([host("foo.com", guarded), backend(echo)])
+    use = PluginUse(name="key-auth", config={"key": "sesame"})
+    served.put(Consumer(key="c1/d/jack", name="d_jack", credentials=(Credential(use=use),), provenance=ORIGIN))
+    await commit(stores.snapshots, served, (1, 1))
+    async with GatewayProcess(tmp_path / "data", broker.url, f"--metric-names={names}") as gateway:
+        await gateway.ready()
+        url = f"http://127.0.0.1:{gateway.http_port}/"
+        async with aiohttp.ClientSession() as session:
+            for headers, status in (({}, 401), ({"apikey": "sesame"}, 200), ({"apikey": "sesame"}, 200)):
+                async with session.get(url, headers={"Host": "foo.com", **headers}) as answer:
+                    assert answer.status == status
+        metrics = (await gateway.admin("/metrics"))[1]
+    found = re.findall(r'apisix_http_status\{code="(\d+)",consumer="(\w*)",.*\} (\d+)', metrics)
+    assert sorted(found) == ([("200", "d_jack", "2"), ("401", "", "1")] if names == "apisix" else [])
+
+
 async def test_swaps_under_load_lose_no_request(
     tmp_path: Path, broker: EmbeddedNats, stores: NatsStores, echo: EchoServer
 ) -> None:

@@ -8,6 +8,7 @@ from headgate.common.table import VirtualHost
 from headgate.gateway.apisix_metrics import ApisixFamilies
 from headgate.gateway.balancing.compile import compile_upstream
 from headgate.gateway.balancing.endpoints import EndpointDirectory
+from headgate.gateway.proxy.consumer_traffic import ConsumerTraffic
 from headgate.gateway.proxy.pool import PoolRegistry
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.traffic_metrics import EndpointFamilies
@@ -63,6 +64,26 @@ def test_bytes_and_connections_are_told_apart_by_type_and_state() -> None:
     for state, count in (("accepted", 5), ("handled", 4), ("active", 0)):
         assert f'apisix_nginx_http_current_connections{{state="{state}"}} {count}.0' in text
     assert "apisix_http_requests_total 1.0" in text
+
+
+def test_consumers_are_shown_by_their_names() -> None:
+    consumers = ConsumerTraffic(9)
+    stats = ProxyStats(consumers=consumers)
+    traffic = counted(stats)
+    consumers.count(traffic, "jack", 200, 2, 0.002, 10, 1000)
+    traffic.count(200, 2, 0.002, 10, 1000)
+    traffic.count(401, 0, 0.0, 0, 5)
+    text = shown(stats)
+    labels = '{}consumer="{}",{}node="",route="h|r",service="up"'
+    host = 'matched_host="h",matched_uri="",'
+    assert "apisix_http_status{" + labels.format('code="200",', "jack", host) + "} 1.0" in text
+    assert "apisix_http_status{" + labels.format('code="401",', "", host) + "} 1.0" in text
+    assert text.count("apisix_http_status{") == 2
+    for consumer, sent in (("jack", "1000"), ("", "5")):
+        where = labels.format("", consumer, "")
+        assert "apisix_bandwidth{" + where + f',type="egress"}} {sent}.0' in text
+        assert "apisix_http_latency_count{" + where + ',type="request"} 1.0' in text
+    assert "apisix_http_requests_total 2.0" in text
 
 
 @pytest.mark.parametrize("name", ["apisix_http_status", "apisix_bandwidth", "apisix_http_requests_total"])

@@ -1,7 +1,7 @@
 """What the proxy has counted under the names of Apache APISIX, for its dashboards and alerts.
 
-Names and labels are those of its plugin `prometheus`. Requests are not counted by consumer here, nor by node and route
-together, so these labels are empty where they are not known: a dashboard that takes all of them shows everything.
+Names and labels are those of its plugin `prometheus`. Requests are not counted by node and route together here, so one
+of these labels is empty: a dashboard that takes all of them shows everything.
 """
 
 import socket
@@ -62,32 +62,37 @@ class ApisixFamilies:
         node.add_metric([socket.gethostname(), version("headgate-ingress-gateway")], 1)
         yield node
 
-    def _rows(self) -> Iterator[RouteTraffic]:
-        return (each for each in self._stats.series() if any(each.buckets))
+    def _rows(self) -> Iterator[tuple[RouteTraffic, str, Traffic]]:
+        """Yield what was counted of each route and upstream, by consumer."""
+        consumers = self._stats.consumers
+        for route in self._stats.series():
+            for consumer, traffic in [("", route)] if consumers is None else consumers.rows(route):
+                if any(traffic.buckets):
+                    yield route, consumer, traffic
 
     def _statuses(self, name: str) -> Iterator[Sample]:
         paths: dict[str, dict[str, str]] = {}
-        for traffic in self._rows():
-            host = traffic.route.partition("|")[0]
+        for route, consumer, traffic in self._rows():
+            host = route.route.partition("|")[0]
             if host not in paths:
                 paths[host] = _paths_of(self._hosts().get(host.encode()))
             labels = {
-                **_labels(traffic),
-                "matched_uri": paths[host].get(traffic.route, ""),
-                "matched_host": host if "|" in traffic.route and host != "*" else "",
+                **_labels(route, consumer),
+                "matched_uri": paths[host].get(route.route, ""),
+                "matched_host": host if "|" in route.route and host != "*" else "",
             }
             for status, count in traffic.by_status().items():
                 yield Sample(name, {"code": str(status or _NOT_GIVEN), **labels}, count)
 
     def _bytes(self, name: str) -> Iterator[Sample]:
-        for traffic in self._rows():
-            labels = _labels(traffic)
+        for route, consumer, traffic in self._rows():
+            labels = _labels(route, consumer)
             yield Sample(name, {"type": "ingress", **labels}, traffic.received)
             yield Sample(name, {"type": "egress", **labels}, traffic.sent)
 
     def _latencies(self, name: str) -> Iterator[Sample]:
-        for traffic in self._rows():
-            yield from _histogram(name, {"type": "request", **_labels(traffic)}, traffic)
+        for route, consumer, traffic in self._rows():
+            yield from _histogram(name, {"type": "request", **_labels(route, consumer)}, traffic)
         nodes: dict[str, Traffic] = {}
         for label, part in self._endpoints.busiest():
             if not any(part.buckets):
@@ -98,8 +103,8 @@ class ApisixFamilies:
             yield from _histogram(name, labels, whole)
 
 
-def _labels(traffic: RouteTraffic) -> Labels:
-    return {"route": traffic.route, "service": traffic.upstream, "consumer": "", "node": ""}
+def _labels(route: RouteTraffic, consumer: str) -> Labels:
+    return {"route": route.route, "service": route.upstream, "consumer": consumer, "node": ""}
 
 
 def _histogram(name: str, labels: Labels, traffic: Traffic) -> Iterator[Sample]:

@@ -48,6 +48,7 @@ from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.host import PluginHost
 from headgate.gateway.plugins.messages import Request, Response
 from headgate.gateway.plugins.preview import preview_plugins
+from headgate.gateway.proxy.consumer_traffic import ConsumerTraffic
 from headgate.gateway.proxy.pool import PoolRegistry
 from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.proxy.server import ProxyServer
@@ -138,7 +139,8 @@ class Worker:
             replica=settings.instance,
         )
         self._last_good = LastGoodWriter(settings.last_good_path, self._applier.stored_table)
-        self._stats = ProxyStats(settings.max_metric_series)
+        by_consumer = None if settings.metric_names == "headgate" else ConsumerTraffic(settings.max_metric_series)
+        self._stats = ProxyStats(settings.max_metric_series, by_consumer)
         self._rollout = RolloutWatch(self._stats, settings.instance)
         self._follower: Follower | None = None
         self._access_log = None

@@ -461,6 +461,8 @@ class PluginRun:
         user = request.variables.get("remote_user")
         if isinstance(user, str) and user:
             exchange.books.user = quote(user.encode("latin-1", "replace"), safe=_VISIBLE).encode()
+        if request.consumer is not None:
+            exchange.books.recognised(request.consumer.name, duration_s)
         self._chain.on_finish(request, status, duration_s)
         # Request, answer and run hold each other, and would wait for the collector.
         request.forget_source()

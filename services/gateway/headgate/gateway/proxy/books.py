@@ -108,6 +108,15 @@ class Books:
             self._trace.end_attempt(self._status, "" if self._status else "closed")
         self._status = 0
 
+    def recognised(self, consumer: str, duration_s: float) -> None:
+        """Note whose request it was, which is over, where consumers are counted."""
+        exchange, consumers = self._exchange, self._context.stats.consumers
+        if consumers is not None:
+            bucket, received = latency_bucket(duration_s), exchange.body.received
+            consumers.count(
+                self._traffic(), consumer, exchange.status, bucket, duration_s, received, exchange.bytes_sent
+            )
+
     def _traffic(self) -> RouteTraffic:
         """Where the request is counted."""
         exchange, stats = self._exchange, self._context.stats

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from headgate.gateway.proxy.buffers import BufferBudget
 
 if TYPE_CHECKING:
+    from headgate.gateway.proxy.consumer_traffic import ConsumerTraffic
     from headgate.gateway.proxy.seam import RouteTarget
 
 # The annotation is for mypyc, which would take this for a struct and make a tuple of it at each use.
@@ -88,6 +89,19 @@ class Traffic:
         for kind, count in list(other.errors.items()):
             self.errors[kind] = self.errors.get(kind, 0) + count
         self.buckets = [one + more for one, more in zip(self.buckets, other.buckets, strict=True)]
+
+    def without(self, part: "Traffic") -> "Traffic":
+        """Return the answers, bytes and durations that are not those of a part."""
+        rest = Traffic()
+        rest.ok = self.ok - part.ok
+        rest.received = self.received - part.received
+        rest.sent = self.sent - part.sent
+        rest.seconds = self.seconds - part.seconds
+        for status, count in list(self.statuses.items()):
+            if count != part.statuses.get(status, 0):
+                rest.statuses[status] = count - part.statuses.get(status, 0)
+        rest.buckets = [one - less for one, less in zip(self.buckets, part.buckets, strict=True)]
+        return rest
 
     def by_status(self) -> dict[int, int]:
         """Return all answers by status."""
@@ -173,10 +187,12 @@ class ProxyStats:
     Args:
         max_series: pairs of route and upstream that are shown apart: those with the most requests and the most time
             spent. The others are shown together, as `other`.
+        consumers: where requests are counted by consumer too; None: nowhere.
     """
 
-    def __init__(self, max_series: int = MAX_SERIES) -> None:
+    def __init__(self, max_series: int = MAX_SERIES, consumers: "ConsumerTraffic | None" = None) -> None:
         self._max_series = max_series
+        self.consumers = consumers
         self.connections = 0
         """Client connections accepted since the start."""
         self.requests = 0
@@ -240,6 +256,9 @@ class ProxyStats:
 
     def review(self) -> Iterator[None]:
         """Show those routes apart that were asked most, or took most time, since the last review; in short steps."""
+        if self.consumers is not None:
+            self.consumers.review()
+            yield
         recent: list[tuple[RouteTraffic, int, float]] = []
         for number, traffic in enumerate(list(self.routes.values()) if self.folded else []):
             requests, seconds = traffic.take_recent()
@@ -256,6 +275,8 @@ class ProxyStats:
             if high <= low * _WORTH_A_CHANGE:
                 break
             least.show_with(self._other)
+            if self.consumers is not None:
+                self.consumers.fold(least)
             most.show_with(None)
 
     def unrouted_of(self, host: bytes) -> RouteTraffic:
@@ -286,6 +307,8 @@ class ProxyStats:
         """Drop what is counted of routes that are gone."""
         for key in [key for key in self.routes if key[0] in routes]:
             self.folded -= self.routes.pop(key).others is not None
+        if self.consumers is not None:
+            self.consumers.forget(routes)
 
     def refused(self, status: int, routed: bool) -> None:
         """Count one answer of our own, or one that we cut off."""
