@@ -14,6 +14,7 @@ from fakes.waiting import until
 from headgate.gateway.plugins.batches import MAX_PENDING, Batches, BatchLimits
 from headgate.gateway.plugins.file_logger import log_file
 from headgate.gateway.plugins.interface import Closing, Headers, PluginServices, Response
+from headgate.gateway.plugins.memory import Allocation, PluginMemory
 from unit.gateway.plugins.running import Clock, answered, asked, chain, request
 from unit.gateway.plugins.service import running
 
@@ -237,7 +238,7 @@ class Sent:
 
 def collecting(sent: Sent, **limits: Any) -> Batches:
     given = {"size": 3, "idle_s": 5, "age_s": 60, **limits}
-    return Batches(sent, BatchLimits(**given), "test", logging.getLogger("test"))
+    return Batches(sent, BatchLimits(**given), "test", logging.getLogger("test"), Allocation(PluginMemory(), "test"))
 
 
 @in_virtual_time
@@ -308,13 +309,54 @@ async def test_memory_of_entries_that_wait_is_bounded() -> None:
     async def send(batch) -> None:
         await stuck.wait()
 
-    batches = Batches(send, BatchLimits(1, 5, 60), "test", logging.getLogger("test"))
+    memory = PluginMemory()
+    batches = Batches(send, BatchLimits(1, 5, 60), "test", logging.getLogger("test"), Allocation(memory, "test"))
     entry = b"x" * (MAX_PENDING // 4)
     for _ in range(6):
         batches.add(entry)
     assert batches.dropped == 2
     stuck.set()
     await batches.close()
+    assert memory.used == 0
     batches.add(entry)
     assert batches.dropped == 2
     await batches.close()
+
+
+async def test_entries_of_all_loggers_are_bounded_together(caplog: pytest.LogCaptureFixture) -> None:
+    stuck = asyncio.Event()
+
+    async def send(batch) -> None:
+        await stuck.wait()
+
+    memory = PluginMemory(1000)
+    limits, log = BatchLimits(1, 5, 60), logging.getLogger("test")
+    loggers = [Batches(send, limits, str(number), log, Allocation(memory, "http-logger")) for number in range(20)]
+    for each in loggers:
+        each.add(b"x" * 100)
+    assert memory.used <= memory.limit
+    assert 5 <= [each.dropped for each in loggers].count(0) < 20
+    assert "plugins keep as many bytes as they may" in caplog.text
+    stuck.set()
+    for each in loggers:
+        await each.close()
+    assert memory.used == 0
+
+
+async def test_a_client_library_that_fails_oddly_holds_no_further_entries_up(caplog: pytest.LogCaptureFixture) -> None:
+    sent = []
+
+    async def send(batch) -> None:
+        if not sent:
+            sent.append("failed")
+            raise ValueError("malformed answer")
+        sent.append(batch)
+
+    memory = PluginMemory()
+    batches = Batches(send, BatchLimits(1, 5, 60), "test", logging.getLogger("test"), Allocation(memory, "test"))
+    batches.add(b"first")
+    batches.add(b"second")
+    await batches.close()
+    assert sent == ["failed", [b"second"]]
+    assert memory.used == 0
+    assert "1 log entries to test were dropped: malformed answer" in caplog.text

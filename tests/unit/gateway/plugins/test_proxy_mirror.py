@@ -7,6 +7,7 @@ from fakes.waiting import until
 from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import PluginServices, Request, Response
+from headgate.gateway.plugins.memory import plugin_memory
 from unit.gateway.plugins.running import chain, request
 from unit.gateway.plugins.service import running, sending
 
@@ -131,3 +132,34 @@ async def test_bodies_under_way_are_bounded_together(monkeypatch) -> None:
     await asyncio.sleep(0)
     await passed(plugins, request(method="POST", content_length=100), b"x" * 100)
     await until(lambda: len(seen) == 3)
+
+
+async def test_copies_of_all_mirrors_are_bounded_together(monkeypatch) -> None:
+    monkeypatch.setattr("headgate.gateway.plugins.memory.PluginMemory.__init__.__defaults__", (1000,))
+    go_on = asyncio.Event()
+
+    async def send_to(upstream, copied, *, timeout_s, max_body) -> Response:
+        await go_on.wait()
+        return Response(200)
+
+    services = PluginServices(send_to=send_to)
+    mirrors = [mirrored({"upstream": "u"}, services) for _ in range(20)]
+    for plugins in mirrors:
+        assert await passed(plugins, request(method="POST", content_length=100), b"x" * 100) == b"x" * 100
+    memory = plugin_memory(services)
+    assert memory.used <= memory.limit
+    assert 5 <= [mirror_of(plugins).dropped for plugins in mirrors].count(0) < 20
+    go_on.set()
+    await until(lambda: memory.used == 0)
+
+
+def test_a_copy_whose_request_is_lost_takes_no_memory() -> None:
+    services = PluginServices()
+    plugins = mirrored({"upstream": "u"}, services)
+    memory = plugin_memory(services)
+    body = plugins.request_filter(request(method="POST", content_length=200))
+    assert body is not None
+    body.feed(b"x" * 100)
+    assert memory.used == 100
+    del body
+    assert memory.used == 0

@@ -13,6 +13,7 @@ from headgate.gateway.dialling import Dialler
 from headgate.gateway.plugins.batches import Batches, BatchLimits
 from headgate.gateway.plugins.interface import PluginServices, Request
 from headgate.gateway.plugins.log_entries import LoggerPlugin
+from headgate.gateway.plugins.memory import allocate
 
 C = TypeVar("C", bound=BatchConfig)
 
@@ -29,7 +30,9 @@ class BatchedLogger(LoggerPlugin[C]):
             config.max_retry_count,
             config.retry_delay,
         )
-        self.batches = Batches(self.send, limits, f"{self.target} ({self.name})", services.logger)
+        self.batches = Batches(
+            self.send, limits, f"{self.target} ({self.name})", services.logger, allocate(services, self.name)
+        )
         services.close_later(self.batches)
 
     @property

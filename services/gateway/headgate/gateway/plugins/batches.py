@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from headgate.gateway.plugins.memory import Allocation
+
 MAX_PENDING: Final = 16 << 20
 """Bytes of entries that wait in one worker for one service; further ones are dropped."""
 SHORTEST_RETRY_S: Final = 0.1
@@ -14,7 +16,7 @@ SHORTEST_RETRY_S: Final = 0.1
 _CLOSE_S = 3.0
 
 Send = Callable[[Sequence[bytes]], Awaitable[None]]
-"""Sends entries; raises OSError if that failed."""
+"""Sends entries; whatever it raises means that it failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +35,15 @@ class BatchLimits:
 class Batches:
     """Entries for one service."""
 
-    def __init__(self, send: Send, limits: BatchLimits, name: str, logger: logging.Logger) -> None:
+    def __init__(self, send: Send, limits: BatchLimits, name: str, logger: logging.Logger, waiting: Allocation) -> None:
         self._send = send
         self._limits = limits
         self._name = name
         self._logger = logger
         self._collected: list[bytes] = []
         self._ready: deque[list[bytes]] = deque()
-        self._size = 0
-        """Bytes, of all that was not sent yet."""
+        self._waiting = waiting
+        """Of all that was not sent yet."""
         self._first_at = self._last_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._sender: asyncio.Task[None] | None = None
@@ -52,11 +54,10 @@ class Batches:
 
     def add(self, entry: bytes) -> None:
         """Take an entry."""
-        if self._size + len(entry) > MAX_PENDING:
+        if self._waiting.size + len(entry) > MAX_PENDING or not self._waiting.grow(len(entry)):
             self.drop(1, "too many wait")
             return
         loop = asyncio.get_running_loop()
-        self._size += len(entry)
         self._last_at = loop.time()
         if not self._collected:
             self._first_at = self._last_at
@@ -91,7 +92,7 @@ class Batches:
         while self._ready:
             batch = self._ready.popleft()
             await self._deliver(batch)
-            self._size -= sum(map(len, batch))
+            self._waiting.shrink(sum(map(len, batch)))
 
     async def _deliver(self, batch: list[bytes]) -> None:
         for attempt in range(self._limits.retries + 1):
@@ -100,7 +101,7 @@ class Batches:
             try:
                 await self._send(batch)
                 return
-            except OSError as error:
+            except Exception as error:  # a client library may raise anything at what a service answers
                 fault = str(error) or type(error).__name__
         self.drop(len(batch), fault)
 

@@ -17,6 +17,7 @@ from headgate.gateway.plugins.conditions import compile_expressions
 from headgate.gateway.plugins.folders import file_below
 from headgate.gateway.plugins.interface import PluginServices, Request
 from headgate.gateway.plugins.log_entries import LoggerPlugin
+from headgate.gateway.plugins.memory import allocate
 
 _STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 _LIMITS = BatchLimits(size=1000, idle_s=0.25, age_s=0.25)
@@ -40,7 +41,8 @@ class FileLogger(LoggerPlugin[FileLoggerConfig]):
             return
         state_key = (self.name, str(target))
         self._batches = services.shared.get(
-            state_key, lambda: Batches(_appending(target), _LIMITS, str(target), services.logger)
+            state_key,
+            lambda: Batches(_appending(target), _LIMITS, str(target), services.logger, allocate(services, self.name)),
         )
         services.close_later(self._batches)
 

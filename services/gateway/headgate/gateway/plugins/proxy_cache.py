@@ -17,6 +17,7 @@ from headgate.common.plugins.proxy_cache import ProxyCacheConfig
 from headgate.gateway.plugins.cache_control import control_of, lifetime_s, seconds_in
 from headgate.gateway.plugins.interface import BodyFilter, Headers, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.kept_answers import MAX_ANSWER, KeptAnswer, KeptAnswers, joined
+from headgate.gateway.plugins.memory import Allocation, plugin_memory
 from headgate.gateway.plugins.patterns import Template
 from headgate.gateway.plugins.variables import variable
 
@@ -52,6 +53,7 @@ class ProxyCache(Plugin[ProxyCacheConfig]):
 
     def __init__(self, config: ProxyCacheConfig, services: PluginServices) -> None:
         super().__init__(config, services)
+        self._memory = plugin_memory(services)
         self._kept: KeptAnswers = services.shared.get((self.name,), KeptAnswers)
         self._key = [Template(text) for text in config.cache_key]
         self._bypass = [Template(text) for text in config.cache_bypass]
@@ -143,7 +145,7 @@ class ProxyCache(Plugin[ProxyCacheConfig]):
         if not isinstance(state, _State) or state.answer is None:
             return None
         answer, lifetime_s = state.answer, state.lifetime_s
-        return _Keeping(lambda body: self._keep(state, answer, body, lifetime_s))
+        return _Keeping(lambda body: self._keep(state, answer, body, lifetime_s), Allocation(self._memory, self.name))
 
     def _keep(self, state: _State, answer: Response, body: bytes, lifetime_s: float) -> None:
         """Keep an answer that is whole."""
@@ -166,8 +168,9 @@ class _Keeping(BodyFilter):
 
     keeps_length = True
 
-    def __init__(self, keep: Callable[[bytes], None]) -> None:
+    def __init__(self, keep: Callable[[bytes], None], memory: Allocation) -> None:
         self._keep = keep
+        self._memory = memory
         self._parts: list[bytes] | None = []
         self._size = 0
 
@@ -175,13 +178,15 @@ class _Keeping(BodyFilter):
         if self._parts is not None:
             self._parts.append(bytes(data))
             self._size += len(data)
-            if self._size > MAX_ANSWER:
+            if self._size > MAX_ANSWER or not self._memory.grow(len(data)):
                 self._parts = None
+                self._memory.release()
         return data
 
     def finish(self) -> bytes:
         if self._parts is not None:
             self._keep(b"".join(self._parts))
+            self._memory.release()
         return b""
 
 

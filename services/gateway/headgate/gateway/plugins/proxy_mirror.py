@@ -12,6 +12,7 @@ from typing import Final
 from headgate.common.plugins.proxy_mirror import ProxyMirrorConfig
 from headgate.gateway.plugins.calls import CallFailed, call_upstream, call_url
 from headgate.gateway.plugins.interface import BodyFilter, Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.memory import Allocation, plugin_memory
 
 _ANSWER_LIMIT = 16 << 20
 MAX_HELD: Final = 128 << 20
@@ -27,6 +28,7 @@ class ProxyMirror(Plugin[ProxyMirrorConfig]):
 
     def __init__(self, config: ProxyMirrorConfig, services: PluginServices) -> None:
         super().__init__(config, services)
+        self._memory = plugin_memory(services)
         self._under_way: set[asyncio.Task[None]] = set()
         self._held = 0
         """Bytes of their bodies."""
@@ -39,13 +41,14 @@ class ProxyMirror(Plugin[ProxyMirrorConfig]):
         if random.random() >= config.sample_ratio:  # noqa: S311 - a share of requests, nothing to guess
             return None
         copied = self._copy(request)
+        memory = Allocation(self._memory, self.name)
         if request.content_length == 0 or not config.mirror_body:
-            self.send(copied, b"")
+            self.send(copied, b"", memory)
             return None
         if request.content_length is not None and request.content_length > config.max_body:
             self.dropped += 1
             return None
-        return _Collecting(self, copied)
+        return _Collecting(self, copied, memory)
 
     def _copy(self, request: Request) -> Request:
         """Copy what later plugins and the proxy may change."""
@@ -70,8 +73,8 @@ class ProxyMirror(Plugin[ProxyMirrorConfig]):
             copied.upstream_host = request.upstream_host or request.authority or None
         return copied
 
-    def send(self, copied: Request, body: bytes) -> None:
-        """Send a copy with its body, unless too many are under way."""
+    def send(self, copied: Request, body: bytes, memory: Allocation) -> None:
+        """Send a copy with its body, which is counted already, unless too many are under way."""
         if len(self._under_way) >= self.config.max_in_flight or self._held + len(body) > MAX_HELD:
             self.dropped += 1
             return
@@ -79,11 +82,12 @@ class ProxyMirror(Plugin[ProxyMirrorConfig]):
         task = asyncio.get_running_loop().create_task(self._deliver(copied), name="mirrored request")
         self._under_way.add(task)
         self._held += len(body)
-        task.add_done_callback(partial(self._forget, len(body)))
+        task.add_done_callback(partial(self._forget, memory, len(body)))
 
-    def _forget(self, size: int, task: asyncio.Task[None]) -> None:
+    def _forget(self, memory: Allocation, size: int, task: asyncio.Task[None]) -> None:
         self._under_way.discard(task)
         self._held -= size
+        memory.release()
 
     async def _deliver(self, copied: Request) -> None:
         config = self.config
@@ -110,9 +114,10 @@ class _Collecting(BodyFilter):
 
     keeps_length = True
 
-    def __init__(self, mirror: ProxyMirror, copied: Request) -> None:
+    def __init__(self, mirror: ProxyMirror, copied: Request, memory: Allocation) -> None:
         self._mirror = mirror
         self._copied = copied
+        self._memory = memory
         self._parts: list[bytes] | None = []
         self._size = 0
 
@@ -120,12 +125,13 @@ class _Collecting(BodyFilter):
         if self._parts is not None:
             self._size += len(data)
             self._parts.append(bytes(data))
-            if self._size > self._mirror.config.max_body:
+            if self._size > self._mirror.config.max_body or not self._memory.grow(len(data)):
                 self._parts = None
+                self._memory.release()
                 self._mirror.dropped += 1
         return data
 
     def finish(self) -> bytes:
         if self._parts is not None:
-            self._mirror.send(self._copied, b"".join(self._parts))
+            self._mirror.send(self._copied, b"".join(self._parts), self._memory)
         return b""

@@ -16,6 +16,7 @@ from headgate.gateway.plugins.interface import (
     Request,
     Response,
 )
+from headgate.gateway.plugins.memory import Allocation, plugin_memory
 from headgate.gateway.plugins.patterns import Template
 
 MAX_REPLACED: Final = 50_000
@@ -32,6 +33,7 @@ class ResponseRewrite(Plugin[ResponseRewriteConfig]):
 
     def __init__(self, config: ResponseRewriteConfig, services: PluginServices) -> None:
         super().__init__(config, services)
+        self._memory = plugin_memory(services)
         self._takes = compile_expressions(config.vars)
         self._set = [(name, Template(value)) for name, value in config.headers.set.items()]
         self._added = [(name, Template(value)) for name, value in config.headers.add]
@@ -78,7 +80,7 @@ class ResponseRewrite(Plugin[ResponseRewriteConfig]):
             return None
         for name in ("ETag", "Last-Modified", "Accept-Ranges", "Content-MD5", "Digest"):
             response.headers.remove(name)
-        return _Substitutions(self._substitutions, self.config.max_searched_body)
+        return _Substitutions(self._substitutions, self.config.max_searched_body, Allocation(self._memory, self.name))
 
 
 def _for_re2(replacement: str) -> bytes:
@@ -87,9 +89,10 @@ def _for_re2(replacement: str) -> bytes:
 
 
 class _Substitutions(BodyFilter):
-    def __init__(self, substitutions: list[tuple[Pattern, bytes, bool]], limit: int) -> None:
+    def __init__(self, substitutions: list[tuple[Pattern, bytes, bool]], limit: int, memory: Allocation) -> None:
         self._substitutions = substitutions
         self._limit = limit
+        self._memory = memory
         self._parts: list[bytes] = []
         self._size = 0
         self._made = 0
@@ -100,6 +103,8 @@ class _Substitutions(BodyFilter):
         self._size += len(data)
         if self._size > self._limit:
             raise BodyTooLarge(f"the answer's body has more than {self._limit} bytes")
+        if not self._memory.grow(len(data)):
+            raise BodyTooLarge("the plugins of this worker keep as many bytes as they may")
         self._parts.append(data)
         return b""
 
