@@ -10,7 +10,10 @@ from headgate.common.secret import Secret
 class PluginConfig(BaseModel):
     """Base of what plugins are told; fields that a plugin does not know are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    # The catalogue has over a hundred models, and most tables use few: validators are built at the first use of each,
+    # which is when a table with such a plugin is compiled, not its first request. Table entries are different: decoding
+    # chunks needs nearly all of them, and a model that is built by itself and within its parent is built twice.
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
 
 SEALED: Final = Secret("")

@@ -19,7 +19,10 @@ DEFAULT_TIMEOUT_S = 60.0
 class Model(BaseModel):
     """Base of all models: fields by their names in manifests."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", alias_generator=to_camel, hide_input_in_errors=True)
+    # Validators are built at the first use of a model: manifests of Ingresses alone need none of them.
+    model_config = ConfigDict(
+        frozen=True, extra="allow", alias_generator=to_camel, hide_input_in_errors=True, defer_build=True
+    )
 
     @model_validator(mode="before")
     @classmethod
