@@ -188,7 +188,6 @@ def _complaints(nats_url: str, data_dir: Path, table: str, explanation: Any) -> 
 def _explain_by(entries: Iterable[object], label: str, request: _Request) -> Any:
     """Explain by entries at hand, with this machine's settings of a gateway."""
     from headgate.common.settings import load_settings
-    from headgate.gateway.plugins.preview import preview_plugins
     from headgate.gateway.settings import GatewaySettings
     from headgate.gateway.table.explain import explain as explain_by
     from headgate.gateway.table.view import EntryView
@@ -204,8 +203,17 @@ def _explain_by(entries: Iterable[object], label: str, request: _Request) -> Any
         client=request.client,
         body=request.body.encode(),
         path_normalization=settings.path_normalization,
-        preview=preview_plugins,
+        preview=_preview,
     )
+
+
+def _preview(route: Any, facts: Any, scope: str) -> Sequence[Any]:
+    if not route.plugins:
+        return ()
+    from headgate.gateway.plugins.preview import preview_plugins  # with all plugins, and the clients that they need
+
+    verdicts: Sequence[Any] = preview_plugins(route, facts, scope)
+    return verdicts
 
 
 async def _ask(admin_url: str, request: _Request) -> Any:

@@ -6,21 +6,21 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
 from headgate.cli.errors import CommandError, Unreachable
 from headgate.cli.up.data_dir import read_state
-from headgate.common.bus import Bus
 from headgate.common.errors import NotFound, StoreUnavailable
 from headgate.common.settings import load_settings
-from headgate.common.snapshot import Manifest, Pointer, decode_chunk
+from headgate.common.snapshot import Manifest, Pointer
 from headgate.common.stores import SnapshotStore
-from headgate.common.stores.nats import NatsStores, Upkeep
 from headgate.common.stores.settings import StoreSettings
 from headgate.common.stores.tables import TableStores
-from headgate.common.table import TableEntry
+
+if TYPE_CHECKING:
+    from headgate.common.stores.nats import NatsStores
 
 CONNECT_S = 3.0
 """A server that is there answers in milliseconds; somebody waits at the terminal."""
@@ -69,7 +69,7 @@ def store_options(command: Command) -> Command:
 def ask_stores(
     nats_url: str,
     data_dir: Path,
-    question: Callable[[NatsStores], Awaitable[T]],
+    question: Callable[["NatsStores"], Awaitable[T]],
     *,
     answer_s: float | None = ANSWER_S,
 ) -> T:
@@ -120,7 +120,7 @@ def _place(nats_url: str, data_dir: Path) -> _Place:
     return _Place(nats_url or settings.nats_url, settings)
 
 
-def _open_tables(settings: StoreSettings, stores: NatsStores) -> AbstractAsyncContextManager[TableStores]:
+def _open_tables(settings: StoreSettings, stores: "NatsStores") -> AbstractAsyncContextManager[TableStores]:
     target = settings.redis
     if target is None:
         return nullcontext(TableStores(stores.snapshots, stores.heartbeats, stores.leases))
@@ -129,7 +129,11 @@ def _open_tables(settings: StoreSettings, stores: NatsStores) -> AbstractAsyncCo
     return open_tables(target, "headgate", wait_s=CONNECT_S)
 
 
-async def _ask(place: _Place, question: Callable[[NatsStores], Awaitable[T]], answer_s: float | None) -> T:
+async def _ask(place: _Place, question: Callable[["NatsStores"], Awaitable[T]], answer_s: float | None) -> T:
+    # The client brings aiohttp along: hundreds of modules, of which `explain --manifests` needs none.
+    from headgate.common.bus import Bus
+    from headgate.common.stores.nats import NatsStores, Upkeep
+
     settings = place.settings
     bus = await Bus.connect(replace(settings.nats, url=place.nats_url), name="headgate", wait_s=CONNECT_S)
     try:
@@ -162,13 +166,3 @@ async def current_manifest(snapshots: SnapshotStore, table: str) -> tuple[Pointe
         return pointer, await snapshots.get_manifest(table, pointer.version)
     except NotFound as error:
         raise CommandError(f"table {table!r}: revision {pointer.version} was collected meanwhile; ask again") from error
-
-
-async def read_entries(snapshots: SnapshotStore, manifest: Manifest) -> list[TableEntry]:
-    """Return all entries of a revision."""
-    contents = await asyncio.gather(*(snapshots.get_chunk(name) for name in manifest.chunks))
-    return [
-        entry
-        for name, content in zip(manifest.chunks, contents, strict=True)
-        for entry in decode_chunk(name.kind, content)
-    ]

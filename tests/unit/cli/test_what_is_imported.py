@@ -1,0 +1,55 @@
+"""What commands import before they do anything: most of the time that a short answer takes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CLIENTS = ("nats", "aiohttp", "redis", "kubernetes_asyncio", "headgate.common.bus")
+QUICKSTART = Path(__file__).parents[3] / "examples" / "quickstart"
+
+
+def _imported_by(*arguments: str) -> list[str]:
+    code = f"import sys, headgate.cli.__main__ as m; m.main({arguments!r}); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stderr.split()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needed"),
+    [
+        (("check", str(QUICKSTART)), "headgate.translator.offline"),
+        (
+            ("explain", "GET", "http://demo.localhost/red", "--manifests", str(QUICKSTART)),
+            "headgate.gateway.table.explain",
+        ),
+    ],
+    ids=["check", "explain"],
+)
+def test_a_command_that_asks_files_imports_no_client(arguments: tuple[str, ...], needed: str) -> None:
+    imported = _imported_by(*arguments)
+    assert needed in imported  # the command ran
+    assert not {name for name in CLIENTS if name in imported}
+
+
+def test_plugins_are_imported_where_the_route_has_one(tmp_path: Path) -> None:
+    manifest = tmp_path / "web.yaml"
+    manifest.write_text(WITH_PLUGIN)
+    imported = _imported_by("explain", "GET", "http://a.example/", "--manifests", str(manifest))
+    assert "headgate.gateway.plugins.preview" in imported
+
+
+WITH_PLUGIN = """\
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: web
+  namespace: default
+  annotations: {k8s.apisix.apache.org/enable-cors: "true"}
+spec:
+  ingressClassName: headgate
+  rules:
+  - host: a.example
+    http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}
+"""
