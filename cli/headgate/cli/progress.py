@@ -39,4 +39,5 @@ def long_work() -> Iterator[Progress]:
     finally:
         progress.end()
         if was_enabled:
+            gc.freeze()  # else the first look after this goes through all that was made
             gc.enable()
