@@ -57,7 +57,7 @@ class CountingConfig(PluginConfig):
     """This and the two that follow are taken for compatibility: one connection is kept for all."""
     redis_keepalive_pool: int = Field(default=100, ge=1)
     sync_interval: float = -1
-    """Every request is counted at once."""
+    """Taken for compatibility: every request is counted at once, so that all gateways together keep to the limit."""
 
     @model_validator(mode="after")
     def _check_policy(self) -> Self:
