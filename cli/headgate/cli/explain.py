@@ -176,7 +176,7 @@ def _explain_past(nats_url: str, data_dir: Path, table: str, when: tuple[str, st
 
 def _complaints(nats_url: str, data_dir: Path, table: str, explanation: Any) -> Sequence[object]:
     """Return what is wrong with objects that ask for host and path; a line instead if the stores cannot be asked."""
-    from headgate.cli.explain_live import read_suspects  # with what `status` imports
+    from headgate.cli.explain_live import read_suspects  # with the client of NATS
 
     try:
         suspects = ask_stores(nats_url, data_dir, lambda stores: read_suspects(stores, table))

@@ -10,7 +10,6 @@ from headgate.cli.errors import CommandError
 from headgate.cli.inputs import read_kinds
 from headgate.cli.moments import parse_moment
 from headgate.cli.revisions import find_image
-from headgate.cli.status import read_board
 from headgate.common.deltas import Delta, delta_subject
 from headgate.common.errors import DecodeError, NotFound
 from headgate.common.problems import Problem, Severity
@@ -35,7 +34,7 @@ async def read_suspects(stores: NatsStores, table: str) -> list[Suspect]:
         StoreUnavailable: no answer.
     """
     clusters = sorted({kind.cluster for kind in await read_kinds(stores.bus)})
-    boards = await asyncio.gather(*(read_board(stores, cluster, table) for cluster in clusters))
+    boards = await asyncio.gather(*(stores.statuses.read(cluster, table) for cluster in clusters))
     updates = [update for board in boards for update in board if any(map(_is_trouble, update.problems))]
     objects = await _read_objects(stores, [update.ref for update in updates])
     return [

@@ -37,9 +37,6 @@ from headgate.common.stores.nats import NatsStores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import Certificate
 
-BOARD_QUIET_S = 0.5
-"""The board replays what it has and then waits for news; this long without any is its end."""
-
 
 @dataclass(frozen=True)
 class Report:
@@ -176,7 +173,7 @@ def _status_of(name: ObjectName, nats_url: str, data_dir: Path, *, as_json: bool
 
 async def _read_object(stores: NatsStores, name: ObjectName) -> tuple[list[StatusUpdate], list[Heartbeat]]:
     clusters = sorted({kind.cluster for kind in await read_kinds(stores.bus)})
-    boards = await asyncio.gather(*(read_board(stores, cluster) for cluster in clusters))
+    boards = await asyncio.gather(*(stores.statuses.read(cluster) for cluster in clusters))
     found = [update for board in boards for update in board if name.is_meant(update)]
     return object_status.present_only(found), [*await stores.heartbeats.live()]
 
@@ -214,21 +211,8 @@ async def _certificates(stores: NatsStores, manifest: Manifest) -> list[Certific
 
 
 async def _problems(stores: NatsStores, cluster: str, table: str) -> list[StatusUpdate]:
-    updates = await read_board(stores, cluster, table)
+    updates = await stores.statuses.read(cluster, table)
     return [update for update in updates if any(one.severity is not Severity.INFO for one in update.problems)]
-
-
-async def read_board(stores: NatsStores, cluster: str, table: str = "") -> list[StatusUpdate]:
-    """Return the last status of each object of a cluster; of all tables without a name."""
-    latest: dict[Any, StatusUpdate] = {}
-    follower = aiter(stores.statuses.follow(cluster, table))
-    try:
-        while True:
-            async with asyncio.timeout(BOARD_QUIET_S):
-                update = await anext(follower)
-            latest[update.ref, update.table] = update
-    except TimeoutError:
-        return [latest[key] for key in sorted(latest)]
 
 
 def is_well(report: Report) -> bool:

@@ -501,6 +501,15 @@ async def test_wanted_statuses_come_once_each_then_at_every_change(stores: Store
         assert await anext(updates) == status("b", "3")
 
 
+async def test_all_statuses_of_a_cluster_can_be_read_at_once(stores: Stores) -> None:
+    assert not await stores.statuses.read("c1")
+    theirs = status("a").model_copy(update={"table": "theirs"})
+    for update in (status("b"), status("a", "1"), theirs, status("a", "2"), status("c", cluster="c2")):
+        await stores.statuses.post(update)
+    assert [*await stores.statuses.read("c1")] == [status("a", "2"), theirs, status("b")]
+    assert [*await stores.statuses.read("c1", "theirs")] == [theirs]
+
+
 async def test_each_table_has_its_own_word_on_an_object(stores: Stores) -> None:
     ours, theirs = status("a"), status("a").model_copy(update={"table": "theirs"})
     for update in (ours, theirs):

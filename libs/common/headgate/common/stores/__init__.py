@@ -288,6 +288,14 @@ class StatusBoard(Protocol):
         """
         ...
 
+    async def read(self, cluster: str, table: str = "") -> Sequence[StatusUpdate]:
+        """Return what is wanted for every object of a cluster now, sorted by object and table.
+
+        Raises:
+            StoreUnavailable: no answer.
+        """
+        ...
+
 
 class HeartbeatBoard(Protocol):
     """Who serves which table, as the gateways themselves say; an entry expires when its worker falls silent."""

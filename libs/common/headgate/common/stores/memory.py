@@ -428,6 +428,12 @@ class MemoryStatusBoard:
         finally:
             self._changes.forget(changed)
 
+    async def read(self, cluster: str, table: str = "") -> Sequence[StatusUpdate]:
+        """Return what is wanted for every object of a cluster now, sorted by object and table."""
+        updates = (update for _, update in self._updates.values())
+        wanted = (one for one in updates if one.ref.cluster == cluster and table in ("", one.table))
+        return sorted(wanted, key=lambda update: (update.ref, update.table))
+
 
 class MemoryHeartbeatBoard:
     """`HeartbeatBoard` on a dictionary."""

@@ -61,11 +61,20 @@ class NatsStatusBoard:
 
     async def follow(self, cluster: str, table: str = "") -> AsyncIterator[StatusUpdate]:
         """Yield what is wanted for every object of a cluster, then every change, for ever."""
-        subject = ".".join((STATUS_PREFIX, *map(escape_token, filter(None, (cluster, table))), ">"))
-        async with aclosing(follow(self._stream, [subject])) as items:
+        async with aclosing(follow(self._stream, [_pattern(cluster, table)])) as items:
             async for item in items:
                 for update in () if isinstance(item, Restarted) else _decode(item):
                     yield update
+
+    async def read(self, cluster: str, table: str = "") -> Sequence[StatusUpdate]:
+        """Return what is wanted for every object of a cluster now, sorted by object and table."""
+        updates = _decode(await read_last(self._stream, _pattern(cluster, table)))
+        return sorted(updates, key=lambda update: (update.ref, update.table))
+
+
+def _pattern(cluster: str, table: str) -> str:
+    """Return the subjects of a cluster's objects; of all tables without a name."""
+    return ".".join((STATUS_PREFIX, *map(escape_token, filter(None, (cluster, table))), ">"))
 
 
 def _status_message(update: StatusUpdate) -> Outgoing:
