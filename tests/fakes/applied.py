@@ -75,11 +75,16 @@ class Applied:
     async def status(self, path: str = "/", **more: str) -> int:
         return (await self.get(path, **more)).status
 
-    async def offer_websocket(self) -> Client:
+    async def offer_websocket(self, **more: str) -> Client:
         """Return a connection on which a websocket was asked for."""
         client = await self.proxy.connect()
-        asked = asking(Connection="Upgrade", Upgrade="websocket", Sec_WebSocket_Key="a", Sec_WebSocket_Version="13")
-        await client.send(asked)
+        offer = {
+            "Connection": "Upgrade",
+            "Upgrade": "websocket",
+            "Sec_WebSocket_Key": "a",
+            "Sec_WebSocket_Version": "13",
+        }
+        await client.send(asking(**offer, **more))
         return client
 
     async def bodies(self, count: int, path: str = "/", **more: str) -> list[str]:

@@ -68,6 +68,55 @@ async def test_a_recognised_consumer_has_its_own_quota(plugin: str, parameter: s
         assert [await made.proxy.status() for _ in range(2)] == [200, 429]
 
 
+def serving(made: World, *uses: tuple[str, Any], people: tuple[str, ...]) -> None:
+    """Serve a route with plugins, and consumers whose keys are `<name>-key`."""
+    plugins = [{"name": name, "enable": True, "config": config} for name, config in uses]
+    made.proxy.apply(
+        route(
+            rule(hosts=[HOST], backends=[{"serviceName": "one", "servicePort": 80}], plugins=plugins, websocket=True)
+        ),
+        *(
+            resource("ApisixConsumer", name, {"authParameter": {"keyAuth": {"value": {"key": f"{name}-key"}}}})
+            for name in people
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("plugin", "limit"),
+    [
+        ("limit-count", {"count": 1, "time_window": 600, "key_type": "var_combination"}),
+        ("limit-req", {"rate": 0.001, "burst": 0, "key_type": "var_combination"}),
+    ],
+)
+async def test_limits_count_by_address_and_consumer_name(plugin: str, limit: Any) -> None:
+    limited = (plugin, {**limit, "rejected_code": 429, "key": "$remote_addr $consumer_name"})
+    async with world("one") as made:
+        serving(made, ("key-auth", {}), limited, people=("john", "jane"))
+        keys = ("jane-key", "jane-key", "john-key", "john-key")
+        assert [await made.proxy.status(Apikey=key) for key in keys] == [200, 429, 200, 429]
+
+
+async def test_connections_are_bounded_by_address_and_consumer_name() -> None:
+    config = {"conn": 1, "burst": 0, "default_conn_delay": 0.1, "rejected_code": 429, "key_type": "var_combination"}
+    limited = ("limit-conn", {**config, "key": "$remote_addr $consumer_name"})
+    async with world(one=switching) as made:
+        serving(made, ("key-auth", {}), limited, people=("john", "jane"))
+        statuses = []
+        for key in ("jane-key", "jane-key", "john-key", "john-key"):
+            client = await made.proxy.offer_websocket(Apikey=key)
+            statuses.append((await client.head())[9:12])
+    assert statuses == [b"101", b"429", b"101", b"429"]
+
+
+async def test_a_key_in_the_header_goes_before_one_in_the_query() -> None:
+    async with world("one") as made:
+        serving(made, ("key-auth", {"query": "auth"}), people=("jack",))
+        assert await made.proxy.status("/anything?auth=jack-key") == 200
+        assert await made.proxy.status("/anything?auth=wrong-key") == 401
+        assert await made.proxy.status("/anything?auth=wrong-key", Apikey="jack-key") == 200
+
+
 FLAT = """{% local consumer_name = _ctx.consumer and _ctx.consumer.username or "" %}
 {% if consumer_name == "default_consumer-a" then %}
 {"user_id": {* user_id *}, "display_name": {* _escape_json(username) *}, "email": {* _escape_json(email) *}}
