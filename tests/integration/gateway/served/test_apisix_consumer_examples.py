@@ -4,6 +4,7 @@ import asyncio
 import json
 from typing import Any
 
+import jwt
 import pytest
 
 from fakes.apisix import resource, route, rule
@@ -66,6 +67,28 @@ async def test_a_recognised_consumer_has_its_own_quota(plugin: str, parameter: s
         made.proxy.apply(ANONYMOUS[0], secret("john", **values), resource("ApisixConsumer", "john", john))
         assert [await made.proxy.status(**brought) for _ in range(4)] == [200, 200, 200, 429]
         assert [await made.proxy.status() for _ in range(2)] == [200, 429]
+
+
+JWT_KEY, JWT_SECRET = "john-key", "a secret of at least thirty-two bytes"
+TOKEN = jwt.encode({"key": JWT_KEY, "exp": 4_102_444_800}, JWT_SECRET, "HS256")
+
+
+@pytest.mark.parametrize(
+    ("plugin", "parameter", "values", "brought"),
+    [
+        ("key-auth", "keyAuth", {"key": "john-key"}, {"Apikey": "john-key"}),
+        ("basic-auth", "basicAuth", {"username": "john", "password": "p"}, dict([basic("john", "p")])),
+        ("jwt-auth", "jwtAuth", {"key": JWT_KEY, "secret": JWT_SECRET}, {"Authorization": TOKEN}),
+    ],
+)
+async def test_the_upstream_is_told_the_custom_id(plugin: str, parameter: str, values: Any, brought: Any) -> None:
+    john = resource("ApisixConsumer", "john", {"authParameter": {parameter: {"secretRef": {"name": "john"}}}})
+    john["metadata"]["labels"] = {"custom_id": "495aec6a"}
+    async with world("one") as made:
+        asking(plugin, made)
+        made.proxy.apply(secret("john", **values), john)
+        assert await made.proxy.status(**brought) == 200
+        assert b"\r\nX-Consumer-Custom-Id: 495aec6a\r\n" in made.servers["one"].heads[0]
 
 
 def serving(made: World, *uses: tuple[str, Any], people: tuple[str, ...]) -> None:
