@@ -81,6 +81,13 @@ async def test_statuses_that_are_not_listed_are_not_kept(clock) -> None:
     assert await seen(plugins, status=404) == ["MISS", "MISS"]
 
 
+@pytest.mark.parametrize("status", [502, 504])
+async def test_errors_that_are_listed_are_kept(clock, status: int) -> None:
+    plugins = cache(clock, cache_http_status=[502, 504])
+    assert await seen(plugins, status=status) == ["MISS", "HIT"]
+    assert await seen(plugins, status=200, target="/well") == ["MISS", "MISS"]
+
+
 @pytest.mark.parametrize(
     ("answer", "headers", "kept"),
     [

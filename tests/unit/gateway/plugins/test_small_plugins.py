@@ -42,8 +42,15 @@ async def test_uuid_of_version_7_sorts_by_time() -> None:
 
 async def test_id_that_the_client_gave_stays() -> None:
     given = request(request_id="mine", is_id_given=True)
-    response = await exchanged(chain(("request-id", {"include_in_response": False})), given)
+    await exchanged(chain(("request-id", {})), given)
     assert given.id == "mine"
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+async def test_id_can_be_kept_from_the_client(is_given: bool) -> None:
+    given = request(request_id="mine", is_id_given=is_given)
+    response = await exchanged(chain(("request-id", {"include_in_response": False})), given)
+    assert given.id
     assert "X-Request-Id" not in response.headers
 
 

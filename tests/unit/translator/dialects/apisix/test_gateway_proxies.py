@@ -177,6 +177,19 @@ def test_metadata_hold_for_the_plugins_of_the_gateway_proxy_itself() -> None:
     assert uses(table)["limit-count"].config["limit_header"] == "X-Limit"
 
 
+def test_model_and_policy_of_casbin_may_stand_in_the_metadata() -> None:
+    matcher = "(g(r.sub, p.sub) || keyMatch(r.sub, p.sub)) && keyMatch(r.obj, p.obj) && keyMatch(r.act, p.act)"
+    said = {
+        "model": "[request_definition]\nr = sub, obj, act\n[policy_definition]\np = sub, obj, act\n"
+        "[role_definition]\ng = _, _\n[policy_effect]\ne = some(where (p.eft == allow))\n[matchers]\nm = " + matcher,
+        "policy": "p, *, /, GET\np, admin, *, *\ng, alice, admin",
+    }
+    use = {"name": "authz-casbin", "enable": True, "config": {"username": "user"}}
+    table = Translated(of_class(route(rule(plugins=[use]))), metadata(authz_casbin=said), class_with())
+    assert table.errors() == []
+    assert uses(table)["authz-casbin"].config == {"username": "user", **said}
+
+
 def test_metadata_may_say_what_a_plugin_requires() -> None:
     used = of_class(route(rule(plugins=[{"name": "file-logger", "enable": True}])))
     table = Translated(used, metadata(file_logger={"path": "a.log"}), class_with())
