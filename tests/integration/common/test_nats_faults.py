@@ -367,6 +367,7 @@ async def test_a_stream_that_cannot_be_changed_serves_as_it_is(caplog: pytest.Lo
 
 
 async def test_who_does_not_make_streams_waits_for_who_does(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "headgate")
     async with real_bus() as (_, bus):
         opening = asyncio.create_task(NatsStores.open(bus, upkeep=Upkeep(makes_streams=False), needs=FOR_GATEWAYS))
         async with asyncio.timeout(BOUND_S):
@@ -375,9 +376,24 @@ async def test_who_does_not_make_streams_waits_for_who_does(caplog: pytest.LogCa
             await commit(await NatsStores.open(bus), Version(1, 1), None)
             stores = await opening
         assert await stores.snapshots.read_pointer("default") is not None
-    assert "stream KV_HEADGATE_TABLES is missing: the translator makes it" in [
-        getattr(one, "reason", "") for one in caplog.records
+    assert ("INFO", "stream KV_HEADGATE_TABLES is missing: the translator makes it") in [
+        (one.levelname, getattr(one, "reason", "")) for one in caplog.records
     ]
+
+
+async def test_a_long_wait_for_streams_is_a_warning(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headgate.common.stores.nats._USUAL_WAIT_S", 0.2)
+    caplog.set_level(logging.INFO, "headgate")
+    async with real_bus() as (_, bus):
+        opening = asyncio.create_task(NatsStores.open(bus, upkeep=Upkeep(makes_streams=False), needs=FOR_GATEWAYS))
+        async with asyncio.timeout(BOUND_S):
+            while "WARNING" not in caplog.text:  # noqa: ASYNC110 - a log has no event
+                await asyncio.sleep(0.01)
+        opening.cancel()
+    told = [one.levelname for one in caplog.records if one.message == "waiting for JetStream"]
+    assert (told[0], told[-1]) == ("INFO", "WARNING")
 
 
 # --- snapshots

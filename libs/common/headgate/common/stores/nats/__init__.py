@@ -11,6 +11,7 @@ to the configuration of this release and these settings; everybody else waits fo
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Collection
 
 from headgate.common.bus import Bus
@@ -43,6 +44,7 @@ from headgate.common.stores.nats.snapshots import TABLES_BUCKET, NatsSnapshotSto
 __all__ = ["FOR_GATEWAYS", "FOR_WATCHERS", "NatsStores", "Upkeep"]
 
 _log = logging.getLogger(__name__)
+_USUAL_WAIT_S = 5.0
 
 FOR_WATCHERS = (STREAM, STATUS_STREAM)
 FOR_GATEWAYS = (f"KV_{TABLES_BUCKET}", f"KV_{GATEWAYS_BUCKET}")
@@ -93,14 +95,16 @@ class NatsStores:
             chunk_grace_s: how long a chunk that nothing names is kept.
         """
         stores = cls(bus, upkeep=upkeep, chunk_grace_s=chunk_grace_s)
-        pause_s, told = 0.05, ""
+        began, pause_s, told = time.monotonic(), 0.05, (0, "")
         while True:
             try:
                 await stores.ensure(needs)
             except StoreUnavailable as error:
-                if bus.is_connected and str(error) != told:
-                    told = str(error)
-                    _log.warning("waiting for JetStream", extra={"nats": bus.address, "reason": told})
+                # At a first start the streams are made within a second: a warning each time would not be believed.
+                level = logging.WARNING if time.monotonic() - began >= _USUAL_WAIT_S else logging.INFO
+                if bus.is_connected and (level, str(error)) != told:
+                    told = (level, str(error))
+                    _log.log(level, "waiting for JetStream", extra={"nats": bus.address, "reason": str(error)})
             else:
                 return stores
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
