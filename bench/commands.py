@@ -1,7 +1,7 @@
 """What the command line costs at scale: `check` of many manifests; `plan`, `explain` and `status` of what is served.
 
-Processor time, not seconds on the clock, as a user's machine has other work. Each command runs three times; the median
-is told.
+Processor time, not seconds on the clock, as a user's machine has other work. Each command runs three times; the
+report has the median.
 """
 
 import os

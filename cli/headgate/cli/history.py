@@ -234,7 +234,7 @@ def describe_causes(manifest: Manifest) -> list[str]:
     """Say what led to a revision, a line for each of the first causes."""
     shown = [_describe_cause(cause) for cause in manifest.causes[:SHOWN_CAUSES]]
     more = manifest.cause_count - len(shown)
-    return [*shown, f"and {more} more"] if more > 0 else shown or ["translated anew"]
+    return [*shown, f"and {more} more"] if more > 0 else shown or ["translated again"]
 
 
 def _describe_cause(cause: Cause) -> str:

@@ -306,7 +306,7 @@ def _gateway_row(beat: Heartbeat, manifest: Manifest | None) -> tuple[object, ..
 def describe_lag(beat: Heartbeat, manifest: Manifest | None) -> str:
     """Say how many revisions a worker is behind what is published, and since when; `-`: none.
 
-    One that has not heard of the current revision is behind since that was made, at least.
+    A replica that does not know the current revision yet is behind at least since its creation.
     """
     if manifest is None or beat.version == manifest.version:
         return "-"

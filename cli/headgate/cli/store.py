@@ -90,7 +90,7 @@ def ask_stores(
 
 @contextmanager
 def _silent_bus() -> Iterator[None]:
-    """What goes wrong is told in one line by the error; the bus would tell it in its own words before."""
+    """Silence the bus, which would log a failure before the command prints its one line about it."""
     logger = logging.getLogger("headgate")
     level = logger.level
     logger.setLevel(logging.CRITICAL)

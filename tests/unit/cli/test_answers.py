@@ -87,7 +87,7 @@ def test_routes_show_weights_and_ready_endpoints_of_each_backend() -> None:
 def test_history_says_the_first_causes_with_their_clusters_and_how_many_more() -> None:
     assert describe_causes(manifest(causes=1)) == ["apply Ingress local/default/web"]
     assert describe_causes(manifest(causes=5))[3:] == ["and 2 more"]
-    assert describe_causes(manifest()) == ["translated anew"]
+    assert describe_causes(manifest()) == ["translated again"]
 
 
 def test_history_says_who_it_was_and_of_files_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,7 @@ class Follower:
         self._confirmed_at: float | None = None
         self._behind: Pointer | None = None
         self._lagging_since: float | None = None
-        """When the first revision that is newer than the served one was heard of."""
+        """When the store first named a revision newer than the served one; None: it named none."""
         self._digest = ""
         """Of the manifest that is served, as the store names it; empty while the store has not named it yet."""
         self.refusal: Refusal | None = None

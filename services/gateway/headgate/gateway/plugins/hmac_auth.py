@@ -27,7 +27,7 @@ _HASHES: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
     {"hmac-sha1": hashlib.sha1, "hmac-sha256": hashlib.sha256, "hmac-sha512": hashlib.sha512}
 )
 MAX_SIGNED: Final = 64
-"""Headers that one signature may be over, each once: whoever knows a key's id chooses them, and how long they are."""
+"""Headers that one signature covers at most, each once: a client that knows a key's id chooses them."""
 _REFUSED = "client request can't be validated"
 
 

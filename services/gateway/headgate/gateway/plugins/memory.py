@@ -1,8 +1,8 @@
 """Memory that plugins take beside requests: log entries and copies that wait, answers that are collected.
 
 Each use of a plugin has a bound of its own; this one is for all of a worker together, so that many routes with many
-loggers cannot fill it. Bodies of requests that wait count elsewhere (`max_buffered_bytes`): those clients get an error,
-while here what finds no room is dropped and nobody waits.
+loggers cannot fill it. Bodies of requests that wait count elsewhere (`proxy.buffers`), where a client gets an error;
+here the plugin gives up the entry, the copy or the answer that finds no room.
 """
 
 import logging
@@ -11,7 +11,7 @@ from typing import Final
 
 from headgate.gateway.plugins.interface import PluginServices
 
-MAX_TOGETHER: Final = 128 << 20
+MAX_KEPT: Final = 128 << 20
 """Bytes in one worker."""
 _REPEAT_S: Final = 60.0
 
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 class PluginMemory:
     """What all plugins of a worker take, in bytes."""
 
-    def __init__(self, limit: int = MAX_TOGETHER) -> None:
+    def __init__(self, limit: int = MAX_KEPT) -> None:
         self.limit = limit
         self.used = 0
         self._told_at = -_REPEAT_S

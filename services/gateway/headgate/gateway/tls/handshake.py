@@ -70,7 +70,7 @@ class ListenerContext(ssl.SSLContext):
     max_pending: int | None
     """Handshakes in progress at once, further ones are ended as they begin; None is no limit."""
     pending: "WeakSet[ServerConnection]"
-    """Those in progress. One that is cut off is never heard of again: it leaves with its connection."""
+    """Handshakes in progress. asyncio reports none that is cut off; the weak set loses it with its connection."""
 
     def wrap_bio(
         self,

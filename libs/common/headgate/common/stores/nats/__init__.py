@@ -45,6 +45,7 @@ __all__ = ["FOR_GATEWAYS", "FOR_WATCHERS", "NatsStores", "Upkeep"]
 
 _log = logging.getLogger(__name__)
 _USUAL_WAIT_S = 5.0
+"""For streams that another service makes as it starts."""
 
 FOR_WATCHERS = (STREAM, STATUS_STREAM)
 FOR_GATEWAYS = (f"KV_{TABLES_BUCKET}", f"KV_{GATEWAYS_BUCKET}")
