@@ -36,7 +36,7 @@ async def follow_pointer(table: str, read: Read, watch: Watch, on_disturbance: O
     news.put_nowait(None)
     try:
         while True:
-            pointer = await _next_pointer(table, read, news)
+            pointer = await _next_pointer(table, read, news, known)
             if pointer is not None and not _is_same(pointer, known):
                 known = pointer
                 yield pointer
@@ -45,7 +45,9 @@ async def follow_pointer(table: str, read: Read, watch: Watch, on_disturbance: O
         await cancel(watching)
 
 
-async def _next_pointer(table: str, read: Read, news: "asyncio.Queue[Pointer | None]") -> Pointer | None:
+async def _next_pointer(
+    table: str, read: Read, news: "asyncio.Queue[Pointer | None]", known: Pointer | None
+) -> Pointer | None:
     announced: list[Pointer | None] = []
     try:
         async with asyncio.timeout(POLL_S):
@@ -54,9 +56,11 @@ async def _next_pointer(table: str, read: Read, news: "asyncio.Queue[Pointer | N
         pass
     while not news.empty():
         announced.append(news.get_nowait())
-    # All but the last are history; a None among them, or silence, means that something may have been missed.
-    if announced and None not in announced:
-        return announced[-1]
+    # All but the last are history; a None among them, or silence, means that something may have been missed. One that
+    # is older than what is known came late, or the store is now an older copy: only the pointer itself tells which.
+    latest = announced[-1] if announced and None not in announced else None
+    if latest is not None and (known is None or latest.version > known.version or _is_same(latest, known)):
+        return latest
     try:
         return await read(table)
     except (StoreError, DecodeError) as error:
