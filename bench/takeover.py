@@ -35,7 +35,7 @@ from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, Operati
 from headgate.common.resources import ENDPOINT_SLICE, INGRESS, SERVICE, ObjectRef
 from headgate.common.snapshot import Version
 from headgate.common.stores.nats import NatsStores
-from headgate.translator.leadership import lease_name
+from headgate.translator.leading.leadership import lease_name
 
 CLUSTER, TABLE = "bench", "default"
 BOUND_S = 60.0

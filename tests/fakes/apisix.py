@@ -9,8 +9,8 @@ from headgate.common.resources import ObjectRef
 from headgate.common.table import Route, StreamRoute, Upstream, VirtualHost
 from headgate.gateway.table.explain import Explanation, explain
 from headgate.gateway.table.view import EntryView
-from headgate.translator.classes import ClassSettings
 from headgate.translator.offline import translate_all
+from headgate.translator.sources.classes import ClassSettings
 
 BACKEND = {"serviceName": "web", "servicePort": 80}
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from headgate.common.deltas import Delta, LastGood
 from headgate.common.resources import ObjectRef
-from headgate.translator.conditions import Condition
+from headgate.translator.assembly.conditions import Condition
 from headgate.translator.offline import make_dialects
 from headgate.translator.translation import Translation
 

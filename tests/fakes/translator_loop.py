@@ -13,7 +13,7 @@ from headgate.common.snapshot import Manifest, Version
 from headgate.common.stores.memory import MemorySnapshotStore, MemoryStores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import TableEntry, entry_key
-from headgate.translator.doubt import AskWatchers
+from headgate.translator.leading.log_confirmation import AskWatchers
 from headgate.translator.loop import Stores, TranslatorLoop
 from headgate.translator.settings import TranslatorSettings
 

@@ -22,8 +22,8 @@ from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.route import CompiledRoute
 from headgate.translator.offline import make_dialects
-from headgate.translator.publisher import Draft, Publisher
-from headgate.translator.retention import Retention
+from headgate.translator.serving.publisher import Draft, Publisher
+from headgate.translator.serving.retention import Retention
 from headgate.translator.translation import Translation
 
 SITES = 600

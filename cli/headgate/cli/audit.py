@@ -11,7 +11,7 @@ from headgate.cli.group import TeachingCommand
 from headgate.cli.rendering import count_of, print_json, print_table
 from headgate.common.deltas import SyncState
 from headgate.common.resources import JsonObject
-from headgate.translator.verdicts import Verdict
+from headgate.translator.manifests.verdicts import Verdict
 
 _NOTE_CHARACTERS = 90
 _FIELD_CHARACTERS = 70

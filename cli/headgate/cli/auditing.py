@@ -10,7 +10,7 @@ from headgate.common.deltas import SyncState
 from headgate.common.resources import SERVICE, JsonObject
 from headgate.common.sealing import Sealer
 from headgate.translator.audit import AUDITED_RESOURCES, Audit, Said, unread_kind
-from headgate.translator.verdicts import Verdict
+from headgate.translator.manifests.verdicts import Verdict
 from headgate.watcher.secrets import throwaway_recipients
 from headgate.watcher.sources import Unavailable
 from headgate.watcher.sources.manifest_files import FileObject, read_paths

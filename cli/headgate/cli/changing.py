@@ -19,7 +19,7 @@ from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Manifest, Version
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table_diff import TableDiff
-from headgate.translator.by_hand import NothingToDo, Wish
+from headgate.translator.serving.manual_commits import NothingToDo, Wish
 
 APPLIED_S = 10.0
 """Gateways apply a revision within milliseconds; one that has not after so long is named."""

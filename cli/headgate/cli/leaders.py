@@ -11,7 +11,7 @@ from headgate.common.deltas import ClusterAnnouncement
 from headgate.common.leases import Lease
 from headgate.common.problems import Problem, Severity
 from headgate.common.stores import DeltaLogReader, LeaseBoard
-from headgate.translator.leadership import lease_name
+from headgate.translator.leading.leadership import lease_name
 
 SILENT_AFTER = timedelta(seconds=15)
 """A lease that was not renewed for this long is nobody's; clocks of two machines differ by less."""

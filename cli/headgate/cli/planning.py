@@ -17,7 +17,7 @@ from headgate.common.stores import DeltaLogReader, LastGoodLog, LogBatch, LogRep
 from headgate.common.table import TableEntry
 from headgate.common.table_diff import TableDiff, diff_tables
 from headgate.translator.dialects.ingress import ClassSettings
-from headgate.translator.intake import Causes, Intake
+from headgate.translator.leading.intake import Causes, Intake
 from headgate.translator.offline import foreign_objects, make_dialects
 from headgate.translator.settings import TranslatorSettings
 from headgate.translator.translation import Translation

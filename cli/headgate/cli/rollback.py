@@ -25,8 +25,8 @@ from headgate.common.stores.nats import NatsStores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import Certificate
 from headgate.common.table_diff import TableDiff, diff_tables
-from headgate.translator.by_hand import Wish
-from headgate.translator.pinning import TablePins
+from headgate.translator.serving.manual_commits import Wish
+from headgate.translator.serving.pinning import TablePins
 
 SHOWN_NAMES = 3
 

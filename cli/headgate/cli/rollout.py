@@ -21,10 +21,10 @@ from headgate.common.stores import SnapshotStore
 from headgate.common.stores.nats import NatsStores
 from headgate.common.stores.reading import read_chunks
 from headgate.common.table import EntryKind
-from headgate.translator.by_hand import Wish
-from headgate.translator.judgement import describe_errors, percentile_ms
-from headgate.translator.rollout_control import RolloutControl
-from headgate.translator.rollout_figures import Comparison, Side, compare, name_some, what_changes
+from headgate.translator.serving.manual_commits import Wish
+from headgate.translator.serving.rollout.analysis import describe_errors, percentile_ms
+from headgate.translator.serving.rollout.control import RolloutControl
+from headgate.translator.serving.rollout.figures import Comparison, Side, compare, name_some, what_changes
 
 
 class State(NamedTuple):

@@ -18,8 +18,8 @@ from headgate.common.stores.redis.target import Login
 from headgate.common.stores.tables import TableStores
 from headgate.common.table import VirtualHost
 from headgate.common.tasks import cancel
-from headgate.translator.publisher import Draft, Publisher
-from headgate.translator.retention import Retention
+from headgate.translator.serving.publisher import Draft, Publisher
+from headgate.translator.serving.retention import Retention
 
 pytestmark = [
     pytest.mark.slow,

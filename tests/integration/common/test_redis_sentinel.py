@@ -20,8 +20,8 @@ from headgate.common.stores.redis.target import RedisTarget, Server
 from headgate.common.stores.tables import TableStores
 from headgate.common.table import VirtualHost
 from headgate.common.tasks import cancel
-from headgate.translator.publisher import Draft, Publisher
-from headgate.translator.retention import Retention
+from headgate.translator.serving.publisher import Draft, Publisher
+from headgate.translator.serving.retention import Retention
 
 BOUND_S = 30.0
 

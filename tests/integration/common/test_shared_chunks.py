@@ -17,9 +17,9 @@ from headgate.common.stores.nats import NatsStores
 from headgate.common.stores.redis.stores import tables_on
 from headgate.common.stores.redis.target import parse_redis_url
 from headgate.common.table import VirtualHost
-from headgate.translator.pinning import TablePins, Wish
-from headgate.translator.publisher import Draft, Publisher
-from headgate.translator.retention import Retention
+from headgate.translator.serving.pinning import TablePins, Wish
+from headgate.translator.serving.publisher import Draft, Publisher
+from headgate.translator.serving.retention import Retention
 
 Pair = tuple[SnapshotStore, SnapshotStore]
 

@@ -10,8 +10,8 @@ from nats.js.errors import NotFoundError
 from fakes.nats import real_bus
 from headgate.common.stores.nats import NatsStores
 from headgate.common.tasks import cancel
-from headgate.translator import housekeeping
-from headgate.translator.housekeeping import keep_in_order
+from headgate.translator.leading import housekeeping
+from headgate.translator.leading.housekeeping import keep_in_order
 
 BOUND_S = 30.0
 

@@ -20,7 +20,7 @@ from headgate.common.stores.nats import NatsStores
 from headgate.common.stores.redis.stores import tables_on
 from headgate.common.stores.settings import ON_NATS
 from headgate.common.stores.tables import TableStores
-from headgate.translator.leadership import lease_name
+from headgate.translator.leading.leadership import lease_name
 
 BOUND_S = 30.0
 KIND = KindName(group="networking.k8s.io", resource="ingresses")

@@ -6,7 +6,7 @@ from typing import Any
 from fakes.fleet import FakeGateway
 from headgate.cli.rollout import State, as_document, describe
 from headgate.common.snapshot import ChangedEntries, Manifest, Rollout, RolloutPhase, Version
-from headgate.translator.rollout_figures import compare
+from headgate.translator.serving.rollout.figures import compare
 
 NOW = datetime.now(UTC)
 HOSTS = {"hosts": ChangedEntries(count=1, names=("a.example",))}

@@ -15,7 +15,6 @@ from headgate.translator.annotations.apisix import APISIX_PREFIX, APPROXIMATIONS
 from headgate.translator.annotations.nginx import NGINX_ANNOTATIONS, NGINX_PREFIX, nginx_table, what_instead
 from headgate.translator.annotations.reading import TABLES
 from headgate.translator.audit import AUDITED_RESOURCES, Audit, Said
-from headgate.translator.classes import ClassSettings
 from headgate.translator.dialects.apisix.fields import (
     BACKEND_POLICY_FIELDS,
     CONSUMER_FIELDS,
@@ -26,7 +25,8 @@ from headgate.translator.dialects.apisix.fields import (
     TLS_FIELDS,
     UPSTREAM_FIELDS,
 )
-from headgate.translator.verdicts import FieldVerdict, Verdict, field_table
+from headgate.translator.manifests.verdicts import FieldVerdict, Verdict, field_table
+from headgate.translator.sources.classes import ClassSettings
 
 DOCS = Path(__file__).parents[3] / "docs"
 

@@ -18,7 +18,7 @@ import yaml
 from fakes.deltas import applied, tls_secret
 from headgate.common.deltas import Delta
 from headgate.common.table import Certificate, Consumer, Endpoint, Entry, Route, StreamRoute, Upstream, VirtualHost
-from headgate.translator.boundaries import Boundaries
+from headgate.translator.assembly.boundaries import Boundaries
 from headgate.translator.dialects.ingress import ClassSettings
 from headgate.translator.offline import Offline, translate_all
 

@@ -19,9 +19,9 @@ from headgate.common.stores.memory import MemoryStatusBoard, MemoryStores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import TableEntry, Upstream, VirtualHost, entry_key
 from headgate.translator import loop as loop_module
-from headgate.translator import status_poster
 from headgate.translator.admission.desk import AdmissionDesk
 from headgate.translator.loop import TranslatorLoop
+from headgate.translator.status import poster as status_poster
 
 TENANT = {"table": "tenant", "namespaces": ["team-*"]}
 

@@ -18,8 +18,8 @@ from headgate.common.stores.nats import NatsStores, Upkeep
 from headgate.common.stores.tables import TableStores
 from headgate.common.tasks import run_together
 from headgate.translator.admission.desk import AdmissionDesk
-from headgate.translator.housekeeping import keep_in_order
-from headgate.translator.leadership import lease_name
+from headgate.translator.leading.housekeeping import keep_in_order
+from headgate.translator.leading.leadership import lease_name
 from headgate.translator.loop import Stores, TranslatorLoop
 from headgate.translator.settings import TranslatorSettings
 

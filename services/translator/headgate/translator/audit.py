@@ -15,16 +15,16 @@ from headgate.translator.annotations import PREFIX
 from headgate.translator.annotations.apisix import APISIX_PREFIX, APPROXIMATIONS, ON_INGRESS_ONLY
 from headgate.translator.annotations.nginx import NGINX_ANNOTATIONS, NGINX_PREFIX, what_instead
 from headgate.translator.annotations.reading import nearest
-from headgate.translator.classes import ClassSettings
-from headgate.translator.containment import contain
 from headgate.translator.dialects.apisix.fields import APISIX_FIELDS
 from headgate.translator.dialects.ingress.document import CLASS_ANNOTATION
 from headgate.translator.dialects.ingress.fields import INGRESS_FIELDS
-from headgate.translator.manifest import as_object, as_text, metadata
+from headgate.translator.manifests.reading import as_object, as_text, metadata
+from headgate.translator.manifests.verdicts import FieldVerdict, Verdict
 from headgate.translator.offline import make_dialects
+from headgate.translator.sources.classes import ClassSettings
 from headgate.translator.translation import Translation
-from headgate.translator.verdicts import FieldVerdict, Verdict
-from headgate.translator.world import World
+from headgate.translator.world.containment import contain
+from headgate.translator.world.world import World
 
 _FIELDS: Final[Mapping[str, Sequence[FieldVerdict]]] = {
     INGRESS.resource: INGRESS_FIELDS,

@@ -28,18 +28,18 @@ from headgate.common.stores import (
 from headgate.common.tasks import run_together
 from headgate.common.telemetry import current_traceparent, span_from, tracer
 from headgate.translator import metrics
-from headgate.translator.decisions import Decisions
-from headgate.translator.doubt import AskWatchers, Doubt
-from headgate.translator.fleet import Fleet
-from headgate.translator.intake import Causes, Intake
-from headgate.translator.keeping import LastGoodKeeper
-from headgate.translator.leadership import CatchUp, Turn
+from headgate.translator.leading.decisions import Decisions
+from headgate.translator.leading.intake import Causes, Intake
+from headgate.translator.leading.last_good_recorder import LastGoodKeeper
+from headgate.translator.leading.leadership import CatchUp, Turn
+from headgate.translator.leading.log_confirmation import AskWatchers, Doubt
+from headgate.translator.leading.surroundings import Lookout, Surroundings
 from headgate.translator.offline import make_dialects
-from headgate.translator.publisher import Draft, Publisher
-from headgate.translator.serving import Serving, Sight, show
+from headgate.translator.serving.fleet import Fleet
+from headgate.translator.serving.publisher import Draft, Publisher
+from headgate.translator.serving.serving import Serving, Sight, show
 from headgate.translator.settings import TranslatorSettings
-from headgate.translator.statuses import Published, Statuses
-from headgate.translator.surroundings import Lookout, Surroundings
+from headgate.translator.status.statuses import Published, Statuses
 from headgate.translator.translation import Translation
 
 logger = logging.getLogger(__name__)

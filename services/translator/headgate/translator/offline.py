@@ -17,14 +17,14 @@ from headgate.common.resources import (
 )
 from headgate.common.snapshot import TableImage, decode_chunk
 from headgate.common.table import Certificate, TableEntry
-from headgate.translator.boundaries import DEFAULT_BOUNDARIES, Boundaries
-from headgate.translator.classes import read_ingress_class, why_foreign
+from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
 from headgate.translator.dialects import Dialect
 from headgate.translator.dialects.apisix import ApisixDialect, find_backend_policy, find_route_policy
 from headgate.translator.dialects.ingress import ClassSettings, IngressDialect
 from headgate.translator.dialects.ingress.dialect import find_ingress
 from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.dialects.services import ServicesDialect
+from headgate.translator.sources.classes import read_ingress_class, why_foreign
 from headgate.translator.translation import Translation
 
 _WITHOUT_CLASS = frozenset(kind.resource for kind in (GATEWAY_PROXY, *POLICY_KINDS))

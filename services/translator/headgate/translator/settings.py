@@ -11,12 +11,12 @@ from headgate.common.selection import Selection, check_patterns, check_table_nam
 from headgate.common.status import LoadBalancerAddress, is_address
 from headgate.common.stores.settings import StoreSettings
 from headgate.common.table import DEFAULT_TABLE
-from headgate.translator.addresses import parse_address
-from headgate.translator.boundaries import Boundaries, HostSharing
+from headgate.translator.assembly.boundaries import Boundaries, HostSharing
 from headgate.translator.dialects.ingress import ClassSettings
-from headgate.translator.judgement import Thresholds
-from headgate.translator.retention import Retention
-from headgate.translator.rollouts import Policy
+from headgate.translator.serving.retention import Retention
+from headgate.translator.serving.rollout.analysis import Thresholds
+from headgate.translator.serving.rollout.decision import Policy
+from headgate.translator.sources.addresses import parse_address
 
 
 class TranslatorSettings(LeaseSettings, StoreSettings):

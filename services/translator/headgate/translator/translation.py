@@ -14,19 +14,19 @@ from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.selection import EVERYTHING, Selection
 from headgate.common.table import DEFAULT_TABLE
-from headgate.translator.assembly import Assembly, Needs
-from headgate.translator.boundaries import DEFAULT_BOUNDARIES, Boundaries
-from headgate.translator.certificates import CERTIFICATE
-from headgate.translator.conditions import Condition, judge
+from headgate.translator.assembly.assembly import Assembly, Needs
+from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
+from headgate.translator.assembly.conditions import Condition, judge
+from headgate.translator.assembly.held_table import HELD_UPSTREAM
 from headgate.translator.dialects import Dialect
-from headgate.translator.endpoints import ENDPOINT_SLICES, LEGACY_ENDPOINTS
-from headgate.translator.fragment import CertificateRef, Fragment, ServicePortRef, UpstreamRef, with_standing
-from headgate.translator.graph import Graph, Lookups, Node, Output, Rule
-from headgate.translator.held_table import HELD_UPSTREAM
-from headgate.translator.services import SERVICES
-from headgate.translator.sharing import CLUSTERS, SERVICE_EXPORTS
-from headgate.translator.upstreams import UPSTREAM, ResolvedUpstream
-from headgate.translator.world import KindKey, StoredKind, World
+from headgate.translator.fragments.fragment import CertificateRef, Fragment, ServicePortRef, UpstreamRef, with_standing
+from headgate.translator.sources.certificates import CERTIFICATE
+from headgate.translator.sources.endpoints import ENDPOINT_SLICES, LEGACY_ENDPOINTS
+from headgate.translator.sources.services import SERVICES
+from headgate.translator.sources.sharing import CLUSTERS, SERVICE_EXPORTS
+from headgate.translator.upstreams.resolution import UPSTREAM, ResolvedUpstream
+from headgate.translator.world.graph import Graph, Lookups, Node, Output, Rule
+from headgate.translator.world.world import KindKey, StoredKind, World
 
 _TABLE_KINDS: tuple[StoredKind[Any], ...] = (SERVICES, ENDPOINT_SLICES, LEGACY_ENDPOINTS, SERVICE_EXPORTS)
 

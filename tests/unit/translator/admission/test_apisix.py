@@ -9,8 +9,8 @@ from fakes.deltas import applied, endpoint_slice, ingress, ingress_class, ref_of
 from headgate.common.admission import Basis, Finding, Opinion, Outcome, Proposal
 from headgate.common.problems import Severity
 from headgate.translator.admission.examine import examine
-from headgate.translator.classes import ClassSettings
 from headgate.translator.offline import make_dialects
+from headgate.translator.sources.classes import ClassSettings
 from headgate.translator.translation import Translation
 
 OLD, NEW = {"creationTimestamp": "2020-01-01T00:00:00Z"}, "2024-01-01T00:00:00Z"

@@ -7,8 +7,8 @@ import pytest
 
 from fakes.deltas import applied, deleted, ingress, ref_of, service, tls_secret
 from headgate.translator.admission.dry_world import DryWorld
-from headgate.translator.conflicts import merge_host
-from headgate.translator.fragment import Fragment
+from headgate.translator.assembly.conflicts import merge_host
+from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.offline import make_dialects
 from headgate.translator.translation import Translation
 

@@ -7,9 +7,9 @@ recorded, and memos are computed anew, so that the translation goes on as if nob
 from typing import Any, TypeVar, cast
 
 from headgate.common.resources import ObjectRef
-from headgate.translator.graph import Argument, Rule
-from headgate.translator.standing import Judged, Standing
-from headgate.translator.world import StoredKind, World
+from headgate.translator.world.graph import Argument, Rule
+from headgate.translator.world.last_good import Judged, Standing
+from headgate.translator.world.world import StoredKind, World
 
 T = TypeVar("T")
 A = TypeVar("A", bound=Argument)

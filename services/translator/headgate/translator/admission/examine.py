@@ -15,15 +15,15 @@ from headgate.common.admission import Basis, Finding, Opinion, Outcome, Proposal
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
 from headgate.translator.admission.dry_world import DryWorld
-from headgate.translator.assembly import Assembly, Losses, field_at_fault
-from headgate.translator.conditions import say_fault
-from headgate.translator.fragment import Fragment, ResourceRef, UpstreamRef
-from headgate.translator.graph import Node
-from headgate.translator.ownership import HOST_NOT_OWNED, tenant_of
-from headgate.translator.seniority import describe
+from headgate.translator.assembly.assembly import Assembly, Losses, field_at_fault
+from headgate.translator.assembly.conditions import say_fault
+from headgate.translator.assembly.ownership import HOST_NOT_OWNED, tenant_of
+from headgate.translator.fragments.fragment import Fragment, ResourceRef, UpstreamRef
+from headgate.translator.fragments.seniority import describe
 from headgate.translator.translation import Translation
-from headgate.translator.upstreams import UPSTREAM, BackendFault
-from headgate.translator.world import Inspected
+from headgate.translator.upstreams.resolution import UPSTREAM, BackendFault
+from headgate.translator.world.graph import Node
+from headgate.translator.world.world import Inspected
 
 MAX_FINDINGS = 100
 """Of one opinion: more help nobody, and the bus bounds the answer."""

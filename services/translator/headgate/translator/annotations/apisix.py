@@ -18,7 +18,7 @@ from headgate.common.resources import JsonObject
 from headgate.common.table import BackendProtocol, PathType, PluginUse
 from headgate.translator.annotations import values
 from headgate.translator.annotations.reading import nearest
-from headgate.translator.manifest import as_object, metadata, shown, type_name
+from headgate.translator.manifests.reading import as_object, metadata, shown, type_name
 
 APISIX_PREFIX: Final = "k8s.apisix.apache.org/"
 DEFAULT_TIMEOUT_S: Final = 60.0

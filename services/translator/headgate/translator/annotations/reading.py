@@ -10,7 +10,7 @@ from headgate.translator.annotations.annotation import PREFIX, Annotation
 from headgate.translator.annotations.meant import Meant, meant_guard
 from headgate.translator.annotations.on_ingress import INGRESS_ANNOTATIONS
 from headgate.translator.annotations.on_service import SERVICE_ANNOTATIONS
-from headgate.translator.manifest import as_object, metadata, shown, type_name
+from headgate.translator.manifests.reading import as_object, metadata, shown, type_name
 
 MISSPELT = 0.9
 """Likeness from which on a name must be meant for another: a letter or two of it differ."""

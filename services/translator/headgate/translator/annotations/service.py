@@ -14,7 +14,7 @@ from headgate.common.table import (
     Policy,
 )
 from headgate.translator.annotations.reading import Reading, ours, read_annotations
-from headgate.translator.manifest import as_text, creation_time, metadata
+from headgate.translator.manifests.reading import as_text, creation_time, metadata
 
 _HASHING = (Policy.RING_HASH, Policy.RENDEZVOUS)
 _OVER_TLS = (BackendProtocol.HTTPS, BackendProtocol.H2)

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
-from headgate.translator.fragment import Fragment
-from headgate.translator.graph import Lookups
-from headgate.translator.world import StoredKind
+from headgate.translator.fragments.fragment import Fragment
+from headgate.translator.world.graph import Lookups
+from headgate.translator.world.world import StoredKind
 
 
 class Dialect(Protocol):

@@ -9,7 +9,7 @@ from nacl.public import PrivateKey
 from fakes.apisix import Translated, resource
 from headgate.common.sealing import Purpose, Sealer, Unsealer
 from headgate.common.table import Consumer, ConsumerGroup, PluginUse
-from headgate.translator.classes import ClassSettings
+from headgate.translator.sources.classes import ClassSettings
 from headgate.watcher.objects import prepare
 
 KEY = PrivateKey.generate()

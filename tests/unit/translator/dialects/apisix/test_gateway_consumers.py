@@ -12,8 +12,8 @@ from headgate.common.deltas import Delta
 from headgate.common.sealing import Purpose, Sealer, Unsealer
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import Consumer, Credential
-from headgate.translator.classes import ClassSettings
 from headgate.translator.offline import make_dialects, translate_all
+from headgate.translator.sources.classes import ClassSettings
 from headgate.translator.translation import Translation
 from headgate.watcher.objects import prepare
 

@@ -11,8 +11,8 @@ from headgate.common.problems import Severity
 from headgate.common.sealing import Sealer
 from headgate.common.status import LoadBalancerAddress
 from headgate.common.table import PluginUse
-from headgate.translator.classes import ClassSettings
 from headgate.translator.offline import make_dialects
+from headgate.translator.sources.classes import ClassSettings
 from headgate.translator.translation import Translation
 from headgate.watcher.objects import prepare
 

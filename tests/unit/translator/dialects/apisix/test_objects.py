@@ -11,8 +11,8 @@ from headgate.common.problems import Severity
 from headgate.common.selection import Selection
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import Upstream, VirtualHost
-from headgate.translator.classes import ClassSettings
 from headgate.translator.offline import make_dialects
+from headgate.translator.sources.classes import ClassSettings
 from headgate.translator.translation import Translation
 
 APISIX = "apisix.apache.org/apisix-ingress-controller"

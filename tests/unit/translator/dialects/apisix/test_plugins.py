@@ -9,7 +9,7 @@ from fakes.apisix import Translated, resource, route, rule
 from headgate.common.errors import SealingError
 from headgate.common.sealing import Purpose, Sealer, Unsealer
 from headgate.common.table import PluginUse
-from headgate.translator.classes import ClassSettings
+from headgate.translator.sources.classes import ClassSettings
 
 KEY = PrivateKey.generate()
 CORS = {"name": "cors", "enable": True, "config": {"max_age": 5}}

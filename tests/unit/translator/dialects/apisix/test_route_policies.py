@@ -7,7 +7,7 @@ import pytest
 from fakes.apisix import Translated, resource, route, rule
 from fakes.deltas import ingress, ingress_class, service
 from headgate.common.problems import Severity
-from headgate.translator.classes import ClassSettings
+from headgate.translator.sources.classes import ClassSettings
 
 WEB = {"group": "networking.k8s.io", "kind": "Ingress", "name": "web"}
 HEADER = ["http_x_hrp_name", "==", "one"]

@@ -21,11 +21,11 @@ from headgate.translator.dialects.apisix.targets import (
     seniority_of,
 )
 from headgate.translator.dialects.apisix.upstream import read_fields, read_retries, read_timeouts
-from headgate.translator.fragment import Fragment, Seniority
-from headgate.translator.graph import Lookups
-from headgate.translator.policies import BackendPolicy
-from headgate.translator.services import port_names
-from headgate.translator.sharing import find_service
+from headgate.translator.fragments.fragment import Fragment, Seniority
+from headgate.translator.sources.policies import BackendPolicy
+from headgate.translator.sources.services import port_names
+from headgate.translator.sources.sharing import find_service
+from headgate.translator.world.graph import Lookups
 
 
 class _Rival(NamedTuple):

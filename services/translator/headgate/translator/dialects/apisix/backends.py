@@ -6,8 +6,6 @@ from typing import Any, Literal, NamedTuple
 
 from headgate.common.problems import Severity
 from headgate.common.table import BackendProtocol, BackendTls, Balancing, Endpoint, Provenance, Upstream
-from headgate.translator.certificates import SECRETS
-from headgate.translator.classes import ClassSettings
 from headgate.translator.dialects.apisix.models.upstream import ExternalNode, Subset, UpstreamSettings, UpstreamSpec
 from headgate.translator.dialects.apisix.pods import POD_LABELS
 from headgate.translator.dialects.apisix.upstream import (
@@ -16,12 +14,14 @@ from headgate.translator.dialects.apisix.upstream import (
     read_fields,
     settings_for,
 )
-from headgate.translator.endpoints import Address
-from headgate.translator.fragment import ServicePortRef
-from headgate.translator.graph import Lookups
-from headgate.translator.services import EXTERNAL_NAME, SERVICES, Service, ServicePort
-from headgate.translator.sharing import sharers
-from headgate.translator.upstreams import BackendFault, ResolvedUpstream, resolve_upstream, unavailable
+from headgate.translator.fragments.fragment import ServicePortRef
+from headgate.translator.sources.certificates import SECRETS
+from headgate.translator.sources.classes import ClassSettings
+from headgate.translator.sources.endpoints import Address
+from headgate.translator.sources.services import EXTERNAL_NAME, SERVICES, Service, ServicePort
+from headgate.translator.sources.sharing import sharers
+from headgate.translator.upstreams.resolution import BackendFault, ResolvedUpstream, resolve_upstream, unavailable
+from headgate.translator.world.graph import Lookups
 
 Stream = Literal["", "tcp", "udp"]
 _OVER_TLS = (BackendProtocol.HTTPS, BackendProtocol.H2, BackendProtocol.TLS)

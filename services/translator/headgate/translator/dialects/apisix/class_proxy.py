@@ -11,15 +11,15 @@ from headgate.common.problems import Problem
 from headgate.common.resources import APISIX_GROUP, GATEWAY_PROXY, JsonObject
 from headgate.common.status import LoadBalancerAddress, is_address
 from headgate.common.table import PluginUse
-from headgate.translator.addresses import parse_address
-from headgate.translator.classes import ClassQuestion, ClassSettings, find_class
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.document import GATEWAY_PROXIES
 from headgate.translator.dialects.apisix.models.gateway_proxy import GatewayProxySpec
 from headgate.translator.dialects.apisix.reading import Spec, refuse, warn
-from headgate.translator.graph import Lookups, Rule
-from headgate.translator.manifest import as_object
-from headgate.translator.services import SERVICES
+from headgate.translator.manifests.reading import as_object
+from headgate.translator.sources.addresses import parse_address
+from headgate.translator.sources.classes import ClassQuestion, ClassSettings, find_class
+from headgate.translator.sources.services import SERVICES
+from headgate.translator.world.graph import Lookups, Rule
 
 _METADATA_FIELD = "spec.pluginMetadata"
 

@@ -28,8 +28,8 @@ from headgate.translator.dialects.apisix.models.consumer import (
 from headgate.translator.dialects.apisix.models.fields import LocalSecret, Model
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.reading import Spec, read_part, refuse, warn
-from headgate.translator.fragment import Fragment
-from headgate.translator.manifest import as_object
+from headgate.translator.fragments.fragment import Fragment
+from headgate.translator.manifests.reading import as_object
 
 _HIDDEN = "***"
 

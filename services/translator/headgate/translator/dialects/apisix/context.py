@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 from headgate.common.plugins.metadata import PluginMetadata
 from headgate.common.resources import JsonObject, ObjectRef
-from headgate.translator.classes import CLASS_IS_OURS, ClassQuestion, ClassSettings
 from headgate.translator.dialects.apisix.document import ApisixDocument
-from headgate.translator.fragment import Identity
-from headgate.translator.graph import Lookups
-from headgate.translator.manifest import as_object, as_text, creation_time, metadata
-from headgate.translator.policies import FindIngress, no_ingress
-from headgate.translator.world import StoredKind
+from headgate.translator.fragments.fragment import Identity
+from headgate.translator.manifests.reading import as_object, as_text, creation_time, metadata
+from headgate.translator.sources.classes import CLASS_IS_OURS, ClassQuestion, ClassSettings
+from headgate.translator.sources.policies import FindIngress, no_ingress
+from headgate.translator.world.graph import Lookups
+from headgate.translator.world.world import StoredKind
 
 
 class Context(NamedTuple):

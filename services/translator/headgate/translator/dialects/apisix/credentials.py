@@ -12,16 +12,16 @@ from headgate.common.problems import Problem
 from headgate.common.resources import APISIX_CONSUMER, JsonObject, ObjectRef
 from headgate.common.sealing import ClusterValue, SealedValue
 from headgate.common.table import Consumer, Credential, PluginUse, Provenance
-from headgate.translator.certificates import SECRETS, values_of
 from headgate.translator.dialects.apisix.context import Context, identify
 from headgate.translator.dialects.apisix.labels import CONSUMER_GROUP, group_name, labels_of
 from headgate.translator.dialects.apisix.models.fields import LocalSecret, SecretReference
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.plugins import MISSING_SECRET, read_all
 from headgate.translator.dialects.apisix.reading import Part, refuse
-from headgate.translator.fragment import Fragment
-from headgate.translator.graph import Lookups
-from headgate.translator.manifest import as_object, as_text, creation_time
+from headgate.translator.fragments.fragment import Fragment
+from headgate.translator.manifests.reading import as_object, as_text, creation_time
+from headgate.translator.sources.certificates import SECRETS, values_of
+from headgate.translator.world.graph import Lookups
 
 _RENAMED = {"access_key": "key_id"}
 """Fields by the names that older releases had for them."""

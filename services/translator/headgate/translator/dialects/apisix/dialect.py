@@ -22,8 +22,6 @@ from headgate.common.resources import (
     ObjectRef,
 )
 from headgate.common.status import LoadBalancerAddress
-from headgate.translator.certificates import SECRETS
-from headgate.translator.classes import INGRESS_CLASSES, ClassQuestion, ClassSettings
 from headgate.translator.dialects.apisix.backend_policy import translate_backend_policy
 from headgate.translator.dialects.apisix.class_proxy import PROXY_SETTINGS
 from headgate.translator.dialects.apisix.consumer import translate_consumer
@@ -58,12 +56,14 @@ from headgate.translator.dialects.apisix.shared import (
 )
 from headgate.translator.dialects.apisix.targets import BACKEND_POLICIES, L4_POLICIES, ROUTE_POLICIES
 from headgate.translator.dialects.apisix.tls import translate_tls
-from headgate.translator.fragment import Fragment, with_standing
-from headgate.translator.gateways import GATEWAY_CLASSES, GATEWAYS, REFERENCE_GRANTS
-from headgate.translator.graph import Lookups
-from headgate.translator.policies import FindIngress, no_ingress
-from headgate.translator.shared_plugins import SharedPlugins
-from headgate.translator.standing import Standing
+from headgate.translator.fragments.fragment import Fragment, with_standing
+from headgate.translator.sources.certificates import SECRETS
+from headgate.translator.sources.classes import INGRESS_CLASSES, ClassQuestion, ClassSettings
+from headgate.translator.sources.gateways import GATEWAY_CLASSES, GATEWAYS, REFERENCE_GRANTS
+from headgate.translator.sources.policies import FindIngress, no_ingress
+from headgate.translator.sources.shared_plugins import SharedPlugins
+from headgate.translator.world.graph import Lookups
+from headgate.translator.world.last_good import Standing
 
 _REFERRED_TO = frozenset((APISIX_UPSTREAM.resource, APISIX_PLUGIN_CONFIG.resource))
 """Kinds that take effect only where another object names them."""

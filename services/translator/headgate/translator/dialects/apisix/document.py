@@ -21,8 +21,8 @@ from headgate.common.resources import (
 from headgate.translator.annotations.apisix import apisix_annotations
 from headgate.translator.annotations.host_sharing import host_sharing_annotation
 from headgate.translator.dialects.apisix.labels import labels_of
-from headgate.translator.manifest import metadata, pack, unpack
-from headgate.translator.world import StoredKind
+from headgate.translator.manifests.reading import metadata, pack, unpack
+from headgate.translator.world.world import StoredKind
 
 _METADATA = ("creationTimestamp", "uid")
 _LABELLED = (APISIX_CONSUMER.kind, APISIX_PLUGIN_CONFIG.kind, GATEWAY_CONSUMER.kind)

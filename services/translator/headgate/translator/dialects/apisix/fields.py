@@ -21,7 +21,7 @@ from headgate.common.resources import (
     L4_ROUTE_POLICY,
     ROUTE_PLUGIN_CONFIG,
 )
-from headgate.translator.verdicts import FieldVerdict, Likeness
+from headgate.translator.manifests.verdicts import FieldVerdict, Likeness
 
 ROUTE_FIELDS: Final = (
     FieldVerdict(

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from headgate.common.problems import Problem
 from headgate.common.resources import APISIX_GROUP, GATEWAY_CONSUMER, SECRET, JsonObject, ObjectRef
-from headgate.translator.classes import ClassSettings
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.credentials import (
     WrittenCredential,
@@ -22,10 +21,11 @@ from headgate.translator.dialects.apisix.models.fields import Model
 from headgate.translator.dialects.apisix.models.gateway_consumer import GatewayCredential, GatewayRef
 from headgate.translator.dialects.apisix.models.plugin import NamedPlugin, Plugin
 from headgate.translator.dialects.apisix.reading import Part, Spec, refuse
-from headgate.translator.fragment import Fragment
-from headgate.translator.gateways import GATEWAYS, Party, is_granted, owns_gateway
-from headgate.translator.graph import Lookups
-from headgate.translator.manifest import as_object, as_text
+from headgate.translator.fragments.fragment import Fragment
+from headgate.translator.manifests.reading import as_object, as_text
+from headgate.translator.sources.classes import ClassSettings
+from headgate.translator.sources.gateways import GATEWAYS, Party, is_granted, owns_gateway
+from headgate.translator.world.graph import Lookups
 
 
 class _Gateway(Model):

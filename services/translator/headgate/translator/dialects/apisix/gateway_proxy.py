@@ -4,16 +4,16 @@ from typing import Any
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import APISIX_GROUP, GATEWAY_PROXY, JsonObject, ObjectRef
-from headgate.translator.classes import ALL_CLASSES, INGRESS_CLASSES, ClassParameters, ClassSettings
 from headgate.translator.dialects.apisix.class_proxy import read_addresses, read_metadata
 from headgate.translator.dialects.apisix.context import Context, identify
 from headgate.translator.dialects.apisix.models.gateway_proxy import Provider, ProxyPlugin
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.plugins import read_all
 from headgate.translator.dialects.apisix.reading import Part, Spec, read_part
-from headgate.translator.fragment import Fragment
-from headgate.translator.graph import Lookups
-from headgate.translator.manifest import as_object
+from headgate.translator.fragments.fragment import Fragment
+from headgate.translator.manifests.reading import as_object
+from headgate.translator.sources.classes import ALL_CLASSES, INGRESS_CLASSES, ClassParameters, ClassSettings
+from headgate.translator.world.graph import Lookups
 
 
 def is_referred_to(ref: ObjectRef, lookups: Lookups, settings: ClassSettings) -> bool:

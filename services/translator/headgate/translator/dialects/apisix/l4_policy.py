@@ -21,8 +21,8 @@ from headgate.translator.dialects.apisix.targets import (
     seniority_of,
     stream_route,
 )
-from headgate.translator.fragment import TARGETS_NOT_SERVED, Fragment, Seniority
-from headgate.translator.graph import Lookups
+from headgate.translator.fragments.fragment import TARGETS_NOT_SERVED, Fragment, Seniority
+from headgate.translator.world.graph import Lookups
 
 
 def translate_l4_policy(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from headgate.common.resources import JsonObject
-from headgate.translator.manifest import as_object, metadata
+from headgate.translator.manifests.reading import as_object, metadata
 
 CONSUMER_GROUP: Final = "headgate.dev/consumer-group"
 """On an ApisixConsumer the name of its group; on the ApisixPluginConfig of that name in the same namespace, with any

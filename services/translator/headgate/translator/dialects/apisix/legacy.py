@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from headgate.common.resources import APISIX_CONSUMER, APISIX_ROUTE, JsonObject
-from headgate.translator.fragment import Fragment
-from headgate.translator.manifest import as_list, as_object
+from headgate.translator.fragments.fragment import Fragment
+from headgate.translator.manifests.reading import as_list, as_object
 
 _RULE = re.compile(r"^spec\.http\[(\d+)\]")
 _STREAM = re.compile(r"^spec\.stream\[(\d+)\]")

@@ -15,14 +15,14 @@ from headgate.common.problems import LETS_IN, Problem
 from headgate.common.resources import JsonObject
 from headgate.common.sealing import ClusterValue
 from headgate.common.table import PluginUse
-from headgate.translator.certificates import SECRETS, values_of
 from headgate.translator.dialects.apisix.class_proxy import fill_in
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.models.route import Authentication
 from headgate.translator.dialects.apisix.reading import Part, refuse, warn
 from headgate.translator.dialects.apisix.split import lift_upstreams
-from headgate.translator.fragment import BackendUse
+from headgate.translator.fragments.fragment import BackendUse
+from headgate.translator.sources.certificates import SECRETS, values_of
 
 _GUARDS = frozenset(
     (

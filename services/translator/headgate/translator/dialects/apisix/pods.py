@@ -1,8 +1,8 @@
 """Labels of Pods, by which subsets of an ApisixUpstream choose."""
 
 from headgate.common.resources import POD, JsonObject
-from headgate.translator.manifest import as_object, metadata
-from headgate.translator.world import StoredKind
+from headgate.translator.manifests.reading import as_object, metadata
+from headgate.translator.world.world import StoredKind
 
 Labels = tuple[tuple[str, str], ...]
 

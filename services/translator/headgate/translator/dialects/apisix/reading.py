@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from headgate.common.problems import Problem, Severity
 from headgate.translator.dialects.apisix.models.fields import Model
-from headgate.translator.manifest import shown, type_name, unknown_field
+from headgate.translator.manifests.reading import shown, type_name, unknown_field
 
 M = TypeVar("M", bound=Model)
 _PRIVATE = frozenset({"config", "value", "sealed"})

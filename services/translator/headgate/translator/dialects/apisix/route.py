@@ -31,8 +31,8 @@ from headgate.translator.dialects.apisix.plugins import (
 from headgate.translator.dialects.apisix.reading import Part, Spec, refuse, warn
 from headgate.translator.dialects.apisix.stream import translate_stream
 from headgate.translator.dialects.apisix.upstream import find_upstream, read_retries, read_timeouts, settings_for
-from headgate.translator.fragment import BackendUse, Fragment, RefusalRef, RouteClaim
-from headgate.translator.route_cost import MAX_COST, TOO_COSTLY, route_cost
+from headgate.translator.fragments.fragment import BackendUse, Fragment, RefusalRef, RouteClaim
+from headgate.translator.fragments.route_cost import MAX_COST, TOO_COSTLY, route_cost
 
 KIND = "ApisixRoute"
 DEFAULT_WEIGHT = 100

@@ -22,10 +22,10 @@ from headgate.translator.dialects.apisix.targets import (
     read_targets,
 )
 from headgate.translator.dialects.apisix.vars import read_vars
-from headgate.translator.fragment import TARGETS_NOT_SERVED, Fragment
-from headgate.translator.graph import Lookups
-from headgate.translator.manifest import as_text, metadata
-from headgate.translator.policies import NO_ROUTE_POLICY, RoutePolicy
+from headgate.translator.fragments.fragment import TARGETS_NOT_SERVED, Fragment
+from headgate.translator.manifests.reading import as_text, metadata
+from headgate.translator.sources.policies import NO_ROUTE_POLICY, RoutePolicy
+from headgate.translator.world.graph import Lookups
 
 _HTTP_ROUTE = ("gateway.networking.k8s.io", "HTTPRoute")
 

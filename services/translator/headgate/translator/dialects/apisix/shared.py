@@ -16,10 +16,10 @@ from headgate.translator.dialects.apisix.models.plugin import NamedPlugin, Plugi
 from headgate.translator.dialects.apisix.plugins import Plugins, read_all
 from headgate.translator.dialects.apisix.reading import Part, Spec, refuse, warn
 from headgate.translator.dialects.apisix.upstream import read_fields, read_upstream, settings_for
-from headgate.translator.fragment import TARGETS_NOT_SERVED, Fragment
-from headgate.translator.graph import Lookups
-from headgate.translator.manifest import creation_time
-from headgate.translator.shared_plugins import SharedPlugins
+from headgate.translator.fragments.fragment import TARGETS_NOT_SERVED, Fragment
+from headgate.translator.manifests.reading import creation_time
+from headgate.translator.sources.shared_plugins import SharedPlugins
+from headgate.translator.world.graph import Lookups
 
 KIND = "ApisixPluginConfig"
 

@@ -12,9 +12,9 @@ from headgate.translator.dialects.apisix.models.split import InlineUpstream
 from headgate.translator.dialects.apisix.models.upstream import LoadBalancer, UpstreamSettings
 from headgate.translator.dialects.apisix.reading import read_part
 from headgate.translator.dialects.apisix.upstream import read_fields
-from headgate.translator.fragment import BackendUse
-from headgate.translator.graph import Lookups
-from headgate.translator.upstreams import ResolvedUpstream
+from headgate.translator.fragments.fragment import BackendUse
+from headgate.translator.upstreams.resolution import ResolvedUpstream
+from headgate.translator.world.graph import Lookups
 
 
 class SplitBackend(NamedTuple):

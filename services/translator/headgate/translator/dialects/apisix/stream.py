@@ -17,7 +17,7 @@ from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.models.route import StreamRule
 from headgate.translator.dialects.apisix.reading import Part, refuse, warn
-from headgate.translator.fragment import BackendUse, StreamClaim
+from headgate.translator.fragments.fragment import BackendUse, StreamClaim
 
 _NEEDLESS = {"prometheus": "connections are counted anyway", "syslog": "connections are in the gateway's own log"}
 

@@ -18,9 +18,9 @@ from headgate.common.resources import (
 )
 from headgate.common.status import AncestorRef
 from headgate.translator.dialects.apisix.reading import refuse
-from headgate.translator.fragment import Ancestor, Seniority
-from headgate.translator.manifest import as_list, as_object, as_text, creation_time, metadata, pack, unpack
-from headgate.translator.world import StoredKind
+from headgate.translator.fragments.fragment import Ancestor, Seniority
+from headgate.translator.manifests.reading import as_list, as_object, as_text, creation_time, metadata, pack, unpack
+from headgate.translator.world.world import StoredKind
 
 SERVED_ROUTES = (INGRESS.group, INGRESS.kind)
 _METADATA = ("creationTimestamp", "name", "namespace", "uid")

@@ -6,13 +6,13 @@ from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import ClientAuth, TlsPolicy
 from headgate.translator.annotations.host_sharing import read_host_sharing
 from headgate.translator.annotations.values import regex
-from headgate.translator.certificates import PAIR, SECRETS, TlsSecret, covers, stand_in
 from headgate.translator.dialects.apisix.context import Context, identify
 from headgate.translator.dialects.apisix.models.fields import SecretReference
 from headgate.translator.dialects.apisix.models.tls import Client, TlsSpec
 from headgate.translator.dialects.apisix.reading import Spec, refuse, warn
-from headgate.translator.fragment import CertificateRef, Fragment, NameClaim, TlsClaim
-from headgate.translator.manifest import shown
+from headgate.translator.fragments.fragment import CertificateRef, Fragment, NameClaim, TlsClaim
+from headgate.translator.manifests.reading import shown
+from headgate.translator.sources.certificates import PAIR, SECRETS, TlsSecret, covers, stand_in
 
 
 def translate_tls(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:

@@ -15,7 +15,6 @@ from headgate.common.table import (
     Retries,
     Timeouts,
 )
-from headgate.translator.classes import ClassSettings
 from headgate.translator.dialects.apisix.context import find_referenced
 from headgate.translator.dialects.apisix.document import UPSTREAMS
 from headgate.translator.dialects.apisix.models.fields import DEFAULT_TIMEOUT_S, Timeout
@@ -32,7 +31,8 @@ from headgate.translator.dialects.apisix.models.upstream import (
     UpstreamSpec,
 )
 from headgate.translator.dialects.apisix.reading import Spec, refuse, warn
-from headgate.translator.graph import Lookups
+from headgate.translator.sources.classes import ClassSettings
+from headgate.translator.world.graph import Lookups
 
 MAX_ATTEMPTS = 10
 PROTOCOLS = {

@@ -5,14 +5,6 @@ from dataclasses import replace
 
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
-from headgate.translator.addresses import FindAddresses, no_addresses
-from headgate.translator.certificates import SECRETS
-from headgate.translator.classes import (
-    CLASS_IS_OURS,
-    INGRESS_CLASSES,
-    ClassQuestion,
-    ClassSettings,
-)
 from headgate.translator.dialects.ingress.document import (
     INGRESSES,
     LEGACY_INGRESSES,
@@ -22,12 +14,20 @@ from headgate.translator.dialects.ingress.document import (
 from headgate.translator.dialects.ingress.in_place import ALL_IN_PLACE
 from headgate.translator.dialects.ingress.policy import Extensions
 from headgate.translator.dialects.ingress.translate import identify, translate_ingress
-from headgate.translator.fragment import Fragment, with_standing
-from headgate.translator.graph import Lookups
-from headgate.translator.manifest import as_list, as_object, as_text
-from headgate.translator.policies import FindBackendPolicy, FindRoutePolicy, no_backend_policy, no_route_policy
-from headgate.translator.shared_plugins import FindPlugins, no_plugins
-from headgate.translator.standing import Standing
+from headgate.translator.fragments.fragment import Fragment, with_standing
+from headgate.translator.manifests.reading import as_list, as_object, as_text
+from headgate.translator.sources.addresses import FindAddresses, no_addresses
+from headgate.translator.sources.certificates import SECRETS
+from headgate.translator.sources.classes import (
+    CLASS_IS_OURS,
+    INGRESS_CLASSES,
+    ClassQuestion,
+    ClassSettings,
+)
+from headgate.translator.sources.policies import FindBackendPolicy, FindRoutePolicy, no_backend_policy, no_route_policy
+from headgate.translator.sources.shared_plugins import FindPlugins, no_plugins
+from headgate.translator.world.graph import Lookups
+from headgate.translator.world.last_good import Standing
 
 
 def find_ingress(lookups: Lookups, namespace: str, name: str, settings: ClassSettings) -> bool | None:

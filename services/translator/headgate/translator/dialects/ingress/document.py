@@ -8,8 +8,8 @@ from typing import NamedTuple
 from headgate.common.resources import INGRESS, LEGACY_INGRESS, JsonObject
 from headgate.translator.annotations import ours
 from headgate.translator.annotations.apisix import apisix_annotations
-from headgate.translator.manifest import as_object, as_text, metadata, pack, unpack
-from headgate.translator.world import StoredKind
+from headgate.translator.manifests.reading import as_object, as_text, metadata, pack, unpack
+from headgate.translator.world.world import StoredKind
 
 CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 _METADATA = ("creationTimestamp", "uid")

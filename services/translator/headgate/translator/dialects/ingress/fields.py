@@ -4,7 +4,7 @@ from typing import Final
 
 from headgate.translator.annotations import PREFIX
 from headgate.translator.annotations.apisix import APISIX_PREFIX
-from headgate.translator.verdicts import FieldVerdict, Likeness
+from headgate.translator.manifests.verdicts import FieldVerdict, Likeness
 
 _PATHS = "rules[].http.paths[]"
 INGRESS_FIELDS: Final = (

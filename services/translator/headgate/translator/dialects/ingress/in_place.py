@@ -5,10 +5,10 @@ Translated in it, an object shows what is wrong with itself and nothing else.
 
 from typing import Any, Final, TypeVar, cast
 
-from headgate.translator.certificates import SECRETS, TlsSecret
-from headgate.translator.graph import Argument, Lookups, Rule
-from headgate.translator.standing import Standing
-from headgate.translator.world import StoredKind
+from headgate.translator.sources.certificates import SECRETS, TlsSecret
+from headgate.translator.world.graph import Argument, Lookups, Rule
+from headgate.translator.world.last_good import Standing
+from headgate.translator.world.world import StoredKind
 
 T = TypeVar("T")
 A = TypeVar("A", bound=Argument)

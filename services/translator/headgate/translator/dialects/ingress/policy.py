@@ -31,13 +31,12 @@ from headgate.translator.annotations.apisix import (
     read_apisix_annotations,
 )
 from headgate.translator.annotations.reading import field_of
-from headgate.translator.certificates import AUTHORITIES, REVOCATIONS, SECRETS, stand_in
 from headgate.translator.dialects.ingress.canary import read_canary
 from headgate.translator.dialects.ingress.document import class_name
-from headgate.translator.fragment import BackendUse
-from headgate.translator.graph import Lookups
-from headgate.translator.manifest import shown
-from headgate.translator.policies import (
+from headgate.translator.fragments.fragment import BackendUse
+from headgate.translator.manifests.reading import shown
+from headgate.translator.sources.certificates import AUTHORITIES, REVOCATIONS, SECRETS, stand_in
+from headgate.translator.sources.policies import (
     NO_ROUTE_POLICY,
     FindBackendPolicy,
     FindRoutePolicy,
@@ -45,7 +44,8 @@ from headgate.translator.policies import (
     no_backend_policy,
     no_route_policy,
 )
-from headgate.translator.shared_plugins import FindPlugins, SharedPlugins, no_plugins
+from headgate.translator.sources.shared_plugins import FindPlugins, SharedPlugins, no_plugins
+from headgate.translator.world.graph import Lookups
 
 _MAX_ATTEMPTS = 10
 _OVER_TLS = Compare(subject=Subject.SCHEME, values=("https",))

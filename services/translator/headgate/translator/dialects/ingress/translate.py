@@ -22,7 +22,6 @@ from headgate.common.table import (
     TlsPolicy,
     WeightedBackend,
 )
-from headgate.translator.certificates import PAIR, SECRETS, covers, stand_in
 from headgate.translator.dialects.ingress.canary import narrow
 from headgate.translator.dialects.ingress.legacy import is_legacy, restore_field, restore_problems, upgrade
 from headgate.translator.dialects.ingress.parse import (
@@ -35,7 +34,7 @@ from headgate.translator.dialects.ingress.parse import (
 )
 from headgate.translator.dialects.ingress.policy import Extensions, Policy, read_policy
 from headgate.translator.dialects.ingress.unknown_fields import find_unknown_fields
-from headgate.translator.fragment import (
+from headgate.translator.fragments.fragment import (
     BackendUse,
     CanaryClaim,
     CertificateRef,
@@ -49,11 +48,12 @@ from headgate.translator.fragment import (
     TlsClaim,
     UpstreamRef,
 )
-from headgate.translator.graph import Lookups
-from headgate.translator.manifest import as_text, creation_time, metadata, shown
-from headgate.translator.policies import BackendPolicy, FindBackendPolicy
-from headgate.translator.route_cost import MAX_COST, TOO_COSTLY, host_cost, route_cost
-from headgate.translator.shaped import ShapedService
+from headgate.translator.fragments.route_cost import MAX_COST, TOO_COSTLY, host_cost, route_cost
+from headgate.translator.manifests.reading import as_text, creation_time, metadata, shown
+from headgate.translator.sources.certificates import PAIR, SECRETS, covers, stand_in
+from headgate.translator.sources.policies import BackendPolicy, FindBackendPolicy
+from headgate.translator.upstreams.overridden import ShapedService
+from headgate.translator.world.graph import Lookups
 
 KIND = "Ingress"
 _SHOWN_NAMES = 5

@@ -9,7 +9,7 @@ from typing import Any
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject
 from headgate.translator.dialects.ingress.legacy import is_legacy
-from headgate.translator.manifest import unknown_field
+from headgate.translator.manifests.reading import unknown_field
 
 Shape = Mapping[str, "Shape"]
 """Fields of an object, and of those in it; for a list, of its elements. An empty one says nothing of what is inside."""

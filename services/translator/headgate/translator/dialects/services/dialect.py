@@ -11,7 +11,7 @@ from headgate.common.resources import SERVICE, JsonObject, ObjectRef
 from headgate.common.table import BackendProtocol, Provenance, StreamRoute, WeightedBackend
 from headgate.translator.annotations.reading import field_of
 from headgate.translator.annotations.service import ServiceWishes, StreamWish
-from headgate.translator.fragment import (
+from headgate.translator.fragments.fragment import (
     BackendUse,
     Fragment,
     Identity,
@@ -19,8 +19,8 @@ from headgate.translator.fragment import (
     StreamClaim,
     with_standing,
 )
-from headgate.translator.graph import Lookups
-from headgate.translator.services import SERVICES, Service, port_names
+from headgate.translator.sources.services import SERVICES, Service, port_names
+from headgate.translator.world.graph import Lookups
 
 HTTPS_PORT = 443
 """Of a Service without ports, behind the gateways' HTTPS port."""

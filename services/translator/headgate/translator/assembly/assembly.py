@@ -1,0 +1,475 @@
+"""Assembly: fragments, upstreams and certificates merged into the entries of one table, change by change.
+
+Only hosts and server names that a changed fragment claims are merged again. Upstreams and certificates are in the table
+while a fragment refers to them. Entries go into the `TableImage`, which holds them encoded, so nothing is kept twice.
+"""
+
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
+
+from headgate.common.problems import Problem, Severity
+from headgate.common.resources import ObjectRef
+from headgate.common.snapshot import TableImage
+from headgate.common.table import (
+    Certificate,
+    EntryKind,
+    TableEntry,
+    TlsPolicy,
+    VirtualHost,
+    entry_key,
+    entry_kind,
+)
+from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
+from headgate.translator.assembly.claims import (
+    ChangedEntry,
+    Spot,
+    claimed_hosts,
+    claimed_names,
+    claimed_ports,
+    claimed_spots,
+    hosts_of_name,
+    own_entries,
+    server_name,
+    trim,
+    used_certificates,
+    used_upstreams,
+)
+from headgate.translator.assembly.conflicts import Verdict, merge_host, outgrow
+from headgate.translator.assembly.credentials import CredentialName, award_credential, credential_names
+from headgate.translator.assembly.global_rules import NO_PLUGINS, award_plugins
+from headgate.translator.assembly.ownership import Ownership, claims_host, find_owner
+from headgate.translator.assembly.server_names import NameVerdict, award_name, may_present
+from headgate.translator.assembly.streams import award_port
+from headgate.translator.assembly.users import Users
+from headgate.translator.assembly.wildcard_tls import ANY_DEPTH, WildcardPolicies, WildcardTls
+from headgate.translator.fragments.fragment import (
+    BackendUse,
+    CertificateRef,
+    Fragment,
+    Identity,
+    StreamClaim,
+    StreamPort,
+    UpstreamRef,
+)
+from headgate.translator.upstreams.resolution import BackendFault, ResolvedUpstream
+
+K = TypeVar("K", bound=Hashable)
+
+
+Place = tuple[str, str]
+"""`host`, `name` or `port`, and which one; or `GLOBAL_RULES`."""
+GLOBAL_RULES: Place = ("plugins", "")
+HTTPS = StreamPort(is_udp=False, port=0)
+Losses = Mapping[Place, Mapping[ObjectRef, tuple[Problem, ...]]]
+"""What objects claim in vain, by what it is about."""
+
+
+class Needs(NamedTuple):
+    """Upstreams and certificates that came into use, or fell out of it."""
+
+    demanded: tuple[UpstreamRef | CertificateRef, ...]
+    released: tuple[UpstreamRef | CertificateRef, ...]
+
+
+class Assembly:
+    """The entries of a table and where they come from."""
+
+    def __init__(self, boundaries: Boundaries = DEFAULT_BOUNDARIES) -> None:
+        """Begin with nothing; `boundaries` say how far namespaces reach."""
+        self._boundaries = boundaries
+        self.image = TableImage()
+        self.changed: dict[ChangedEntry, None] = {}
+        """Entries that were put or discarded since the caller last cleared this."""
+        self.touched: dict[ObjectRef, None] = {}
+        """Objects whose conditions may have changed since the caller last cleared this."""
+        self._fragments: dict[ObjectRef, Fragment] = {}
+        self._host_users: Users[str] = Users()
+        self._spot_users: Users[Spot] = Users()
+        self._name_users: Users[str] = Users()
+        self._port_users: Users[StreamPort] = Users()
+        self._upstream_users: Users[UpstreamRef] = Users()
+        self._certificate_users: Users[CertificateRef] = Users()
+        self._faults: dict[UpstreamRef, BackendFault] = {}
+        self._sharing: dict[str, tuple[str, ...]] = {}
+        """Keys of the upstreams that several clusters have, each with these clusters."""
+        self._certificates: dict[CertificateRef, Certificate] = {}
+        self._names: dict[str, CertificateRef] = {}
+        self._won: dict[CertificateRef, set[str]] = {}
+        self._wildcard_tls = WildcardPolicies(boundaries)
+        self._global_rules: dict[ObjectRef, Fragment] = {}
+        self._global_plugins = NO_PLUGINS
+        self._lost: dict[Place, Mapping[ObjectRef, tuple[Problem, ...]]] = {}
+        self._streams: dict[StreamPort, frozenset[str]] = {}
+        self._dirty_hosts: dict[str, None] = {}
+        self._dirty_ports: dict[StreamPort, None] = {}
+        self._dirty_names: dict[str, None] = {}
+        self._dirty_certificates: dict[CertificateRef, None] = {}
+        self._credential_users: Users[CredentialName] = Users()
+        self._dirty_credentials: dict[CredentialName, None] = {}
+
+    @property
+    def fragments(self) -> Mapping[ObjectRef, Fragment]:
+        """Fragments of all objects that are ours."""
+        return self._fragments
+
+    def put_fragment(self, ref: ObjectRef, fragment: Fragment | None) -> Needs:
+        """Take an object's contribution in place of the one before; None takes it away."""
+        old = self._fragments.get(ref)
+        if old == fragment:
+            return Needs((), ())
+        self.touched[ref] = None
+        if fragment is None:
+            del self._fragments[ref]
+        else:
+            self._fragments[ref] = fragment
+        self._replace_claims(ref, old, fragment)
+        self._replace_own(ref, old, fragment)
+        self._replace_global_rule(ref, fragment)
+        return self._replace_needs(ref, old, fragment)
+
+    def _replace_claims(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> None:
+        hosts_before, hosts_now = claimed_hosts(old), claimed_hosts(new)
+        names_before, names_now = claimed_names(old), claimed_names(new)
+        ports_before, ports_now = claimed_ports(old), claimed_ports(new)
+        self._host_users.replace(ref, hosts_before, hosts_now)
+        self._spot_users.replace(ref, claimed_spots(old), claimed_spots(new))
+        self._name_users.replace(ref, names_before, names_now)
+        self._port_users.replace(ref, ports_before, ports_now)
+        self._dirty_names.update(names_before | names_now)
+        if self._wildcard_tls:
+            self._dirty_hosts.update({name: None for name in names_before | names_now if self._host_users.of(name)})
+        self._dirty_ports.update(ports_before | ports_now)
+        self._touch_hosts(hosts_before | hosts_now)
+
+    def _touch_hosts(self, hosts: Mapping[str, None]) -> None:
+        """Have hosts merged again, and what goes by their owners: certificates, streams on the HTTPS port."""
+        self._dirty_hosts.update(hosts)
+        about = map(server_name, hosts)
+        self._dirty_names.update({name: None for name in about if self._name_users.of(name)})
+        if hosts and self._port_users.of(HTTPS) and self._are_named_by_streams(hosts):
+            self._dirty_ports[HTTPS] = None
+
+    def _are_named_by_streams(self, hosts: Iterable[str]) -> bool:
+        """Whether some stream on the HTTPS port takes connections of one of the hosts."""
+        claims = (claim for user in self._fragments_of(self._port_users.of(HTTPS)) for claim in user.streams)
+        names = {name for claim in claims for name in claim.route.server_names}
+        return any(host in names or f"*.{host.partition('.')[2]}" in names for host in hosts)
+
+    def _replace_own(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> None:
+        names_before, names_now = credential_names(old), credential_names(new)
+        self._credential_users.replace(ref, names_before, names_now)
+        self._dirty_credentials.update(names_before | names_now)
+        entries = own_entries(new)
+        for changed in own_entries(old).keys() - entries.keys():
+            self._discard(*changed)
+        for entry in entries.values():
+            self._put(entry)
+
+    def _replace_global_rule(self, ref: ObjectRef, fragment: Fragment | None) -> None:
+        """Take the plugins of every request. A change of them is one of every host."""
+        if fragment is not None and fragment.global_plugins:
+            self._global_rules[ref] = fragment
+        elif self._global_rules.pop(ref, None) is None:
+            return
+        before, now = self._global_plugins, award_plugins(self._global_rules.values(), self._boundaries)
+        self._global_plugins = now
+        self._set_lost(GLOBAL_RULES, now.lost)
+        if before[:2] != now[:2]:
+            self._dirty_hosts.update(dict.fromkeys(self._host_users.used))
+
+    def _replace_needs(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> Needs:
+        upstreams = self._upstream_users.replace(ref, used_upstreams(old), used_upstreams(new))
+        certificates = self._certificate_users.replace(ref, used_certificates(old), used_certificates(new))
+        return Needs((*upstreams[0], *certificates[0]), (*upstreams[1], *certificates[1]))
+
+    def put_upstream(self, ref: UpstreamRef, resolved: ResolvedUpstream) -> None:
+        """Take an upstream's present state."""
+        self._put(resolved.entry)
+        self._set_fault(ref, resolved.fault)
+        self._set_sharing(ref, resolved.clusters)
+
+    def discard_upstream(self, ref: UpstreamRef) -> None:
+        """Drop an upstream that nobody refers to any more."""
+        self._discard("upstreams", ref.key)
+        self._set_fault(ref, None)
+        self._set_sharing(ref, ())
+
+    def _set_fault(self, ref: UpstreamRef, fault: BackendFault | None) -> None:
+        if self._faults.get(ref) == fault:
+            return
+        if fault is None:
+            del self._faults[ref]
+        else:
+            self._faults[ref] = fault
+        self.touched.update(dict.fromkeys(self._upstream_users.of(ref)))
+
+    def _set_sharing(self, ref: UpstreamRef, clusters: tuple[str, ...]) -> None:
+        if self._sharing.get(ref.key, ()) == clusters:
+            return
+        if clusters:
+            self._sharing[ref.key] = clusters
+        else:
+            del self._sharing[ref.key]
+        for user in self._upstream_users.of(ref):
+            self._touch_hosts(claimed_hosts(self._fragments.get(user)))
+            self._dirty_ports.update(claimed_ports(self._fragments.get(user)))
+
+    def put_certificate(self, ref: CertificateRef, certificate: Certificate | None) -> None:
+        """Take a certificate's present state, without server names; None where it is unusable or unused."""
+        if certificate is None:
+            self._certificates.pop(ref, None)
+        else:
+            self._certificates[ref] = certificate
+        self._dirty_certificates[ref] = None
+
+    def assemble(self) -> Iterator[None]:
+        """Merge what was touched; yields after each entry, so that a caller may do it in portions."""
+        for host in _take(self._dirty_hosts):
+            self._assemble_host(host)
+            yield
+        for port in _take(self._dirty_ports):
+            self._assemble_port(port)
+            yield
+        for name in _take(self._dirty_names):
+            self._assemble_name(name)
+            yield
+        for ref in _take(self._dirty_certificates):
+            self._assemble_certificate(ref)
+            yield
+        for credential in _take(self._dirty_credentials):
+            users = (self._fragments[ref] for ref in self._credential_users.of(credential))
+            self._set_lost(("credential", str(credential)), award_credential(credential, users))
+            yield
+
+    def _assemble_host(self, host: str) -> None:
+        verdict = self._merge(host, self._fragments_of(self._host_users.of(host)))
+        self._set_lost(("host", host), verdict.lost)
+        if verdict.is_claimed:
+            routes = tuple(map(self._global_plugins.add_to, verdict.routes))
+            tls = self._inherited_tls(host, verdict) or verdict.tls
+            self._put(VirtualHost(host=host, routes=routes, tls=tls, falls_through=verdict.falls_through))
+        else:
+            self._inherited_tls(host, verdict)
+            self._discard("hosts", host)
+        if host.startswith(ANY_DEPTH):
+            found = verdict.tls and verdict.tls_owner
+            self._note_wildcard_tls(host, WildcardTls(verdict.tls, found) if verdict.tls and found else None)
+
+    def _merge(self, host: str, fragments: Iterable[Fragment]) -> Verdict:
+        return merge_host(host, fragments, self._sharing, self._boundaries)
+
+    def _fragments_of(self, refs: Iterable[ObjectRef]) -> Iterator[Fragment]:
+        return (self._fragments[ref] for ref in refs)
+
+    def _note_wildcard_tls(self, host: str, tls: WildcardTls | None) -> None:
+        """Note what is asked for all names below a domain. A change of it is one of every host there."""
+        if self._wildcard_tls.replace(host, tls):
+            below = (each for each in self._host_users.used if each != host and each.endswith(host[2:]))
+            self._dirty_hosts.update(dict.fromkeys(below))
+
+    def _inherited_tls(self, host: str, verdict: Verdict) -> TlsPolicy | None:
+        """Return what is asked of a host by the longest wildcard that takes its name and holds for it."""
+        before, inherited = self._wildcard_tls.refused(host), None
+        if verdict.tls is None and verdict.inherits_tls and self._wildcard_tls and not self._has_certificate(host):
+            inherited = self._wildcard_tls.inherit(host, self.owner_of(host))
+        else:
+            self._wildcard_tls.forget(host)
+        for wildcard in before ^ self._wildcard_tls.refused(host):
+            self.touched.update(dict.fromkeys(self._host_users.of(wildcard)))
+        return inherited
+
+    def _has_certificate(self, host: str) -> bool:
+        """Whether a host has a certificate of its own, with which nothing is asked."""
+        name = server_name(host)
+        users = list(self._fragments_of(self._name_users.of(name)))
+        return any(user.falls_through for user in may_present(self._name_ownership(name, users), users))
+
+    def _assemble_port(self, port: StreamPort) -> None:
+        routes, lost = award_port(
+            port, self._fragments_of(self._port_users.of(port)), self._sharing, self._refuse_stream
+        )
+        self._set_lost(("port", str(port)), lost)
+        keys = frozenset(route.key for route in routes)
+        for key in sorted(self._streams.pop(port, frozenset()) - keys):
+            self._discard("streams", key)
+        for route in routes:
+            self._put(route)
+        if keys:
+            self._streams[port] = keys
+
+    def _refuse_stream(self, claim: StreamClaim, fragment: Fragment) -> Problem | None:
+        """Say whether a stream route would take connections of a host that an older object of others has."""
+        identity = fragment.identity
+        for name in claim.route.server_names if claim.port == HTTPS else ():
+            for host in self._hosts_taken_by(name):
+                ownership = self._ownership(host, [fragment], None)
+                owner = ownership.owner
+                if owner is not None and ownership.rank(identity) and owner.seniority < identity.seniority:
+                    why = f"connections for server name {name} would go to this object instead"
+                    return ownership.refuse(identity, claim.field, name, why, Severity.ERROR)
+        return None
+
+    def _hosts_taken_by(self, name: str) -> Iterable[str]:
+        """Return the hosts whose connections a stream route with a server name takes; `*` is one label."""
+        if not name.startswith("*."):
+            return (name,)
+        below = (host for host in self._host_users.used if host.partition(".")[2] == name[2:])
+        return sorted(below)
+
+    def _assemble_name(self, name: str) -> None:
+        winner, lost = self._award_name(name, list(self._fragments_of(self._name_users.of(name))))
+        self._set_lost(("name", name), lost)
+        before = self._names.get(name)
+        if winner == before:
+            return
+        if before is not None:
+            self._won[before].discard(name)
+            self._dirty_certificates[before] = None
+            del self._names[name]
+        if winner is not None:
+            self._won.setdefault(winner, set()).add(name)
+            self._dirty_certificates[winner] = None
+            self._names[name] = winner
+
+    def _award_name(self, name: str, users: list[Fragment], proposed: Fragment | None = None) -> NameVerdict:
+        return award_name(self._name_ownership(name, users, proposed), users)
+
+    def _name_ownership(self, name: str, users: Iterable[Fragment], proposed: Fragment | None = None) -> Ownership:
+        """Return who owns a server name: of a wildcard the older one of the two hosts that it is about."""
+        found = [self._ownership(host, users, proposed) for host in hosts_of_name(name)]
+        oldest = min(found, key=lambda each: (each.owner is None, each.owner and each.owner.seniority))
+        return replace(oldest, host=name)
+
+    def _ownership(self, host: str, users: Iterable[Fragment], proposed: Fragment | None) -> Ownership:
+        present = {each: self._fragments[each] for each in self._host_users.of(host)}
+        present |= {user.identity.ref: user for user in users}
+        if proposed is not None:
+            present[proposed.identity.ref] = proposed
+        if len({(ref.cluster, ref.namespace) for ref in present}) < 2:
+            return Ownership(host, None)
+        ordered = sorted(present.values(), key=lambda each: each.identity.seniority)
+        return find_owner(host, ordered, self._sharing, self._boundaries)
+
+    def _assemble_certificate(self, ref: CertificateRef) -> None:
+        certificate, names = self._certificates.get(ref), self._won.get(ref)
+        if certificate is not None and names:
+            self._put(certificate.model_copy(update={"server_names": tuple(sorted(names))}))
+        else:
+            self._discard("certificates", ref.key)
+        if not names:
+            self._won.pop(ref, None)
+
+    def _put(self, entry: TableEntry) -> None:
+        if self.image.put(entry):
+            self.changed[ChangedEntry(entry_kind(entry), entry_key(entry))] = None
+
+    def _discard(self, kind: EntryKind, key: str) -> None:
+        if self.image.discard(kind, key):
+            self.changed[ChangedEntry(kind, key)] = None
+
+    def _set_lost(self, where: Place, lost: Mapping[ObjectRef, tuple[Problem, ...]]) -> None:
+        before = self._lost.get(where, {})
+        self.touched.update({ref: None for ref in before.keys() | lost.keys() if before.get(ref) != lost.get(ref)})
+        if lost:
+            self._lost[where] = lost
+        else:
+            self._lost.pop(where, None)
+
+    @property
+    def losses(self) -> "Losses":
+        """Who has lost what, by the host, server name or port that it is about."""
+        return self._lost
+
+    def rehearse(self, ref: ObjectRef, fragment: Fragment) -> "Losses":
+        """Return who would lose what where an object contributed this instead of what it does; nothing is kept."""
+        before = self._fragments.get(ref)
+        lost: dict[Place, Mapping[ObjectRef, tuple[Problem, ...]]] = {}
+        by_host: dict[str, set[Spot]] = {}
+        for spot in claimed_spots(before) | claimed_spots(fragment):
+            by_host.setdefault(spot.host, set()).add(spot)
+        for host, spots in by_host.items():
+            lost["host", host] = self._rehearse_host(host, spots, before, fragment)
+        for name in claimed_names(before) | claimed_names(fragment):
+            users = [*self._others(self._name_users.of(name), ref), fragment]
+            lost["name", name] = self._award_name(name, users, fragment).lost
+        for port in claimed_ports(before) | claimed_ports(fragment):
+            claimants = [*self._others(self._port_users.of(port), ref), fragment]
+            lost["port", str(port)] = award_port(port, claimants, self._sharing, self._refuse_stream).lost
+        for credential in credential_names(fragment):
+            users = [*self._others(self._credential_users.of(credential), ref), fragment]
+            lost["credential", str(credential)] = award_credential(credential, users)
+        if fragment.global_plugins:
+            lost[GLOBAL_RULES] = award_plugins(
+                [*self._others(self._global_rules, ref), fragment], self._boundaries
+            ).lost
+        return lost
+
+    def _rehearse_host(
+        self, host: str, spots: Collection[Spot], before: Fragment | None, after: Fragment
+    ) -> Mapping[ObjectRef, tuple[Problem, ...]]:
+        """Merge what others claim of the same spots, and nothing else: a host may have thousands of users.
+
+        Where other namespaces have to do with the host everything counts: who owns it, and which paths are near.
+        """
+        ref = after.identity.ref
+        if self._is_shared(host, after.identity):
+            others = list(self._others(self._host_users.of(host), ref))
+        else:
+            users = {user for spot in spots for user in self._spot_users.of(spot)}
+            others = [trim(other, spots) for other in self._others(users, ref)]
+        lost = self._merge(host, [*others, after]).lost
+        outgrown = tuple(outgrow(host, len(self.image.get("hosts", host) or b""), before, after))
+        return {**lost, ref: (*lost.get(ref, ()), *outgrown)} if outgrown else lost
+
+    def _is_shared(self, host: str, identity: Identity) -> bool:
+        tenant = identity.ref.cluster, identity.ref.namespace
+        return any((user.cluster, user.namespace) != tenant for user in self._host_users.of(host))
+
+    def owner_of(self, host: str) -> Identity | None:
+        """Return the oldest object that claims a host; None where none does."""
+        users = (self._fragments[ref] for ref in self._host_users.of(host))
+        claimants = (user.identity for user in users if claims_host(user, host))
+        return min(claimants, key=lambda identity: identity.seniority, default=None)
+
+    def _others(self, users: Iterable[ObjectRef], ref: ObjectRef) -> Iterator[Fragment]:
+        return (self._fragments[user] for user in users if user != ref)
+
+    def lost_by(self, fragment: Fragment, losses: "Losses | None" = None) -> Iterator[Problem]:
+        """Yield what an object claimed in vain, in order of its claims; `losses` are those of now by default."""
+        ref, losses = fragment.identity.ref, self._lost if losses is None else losses
+        hosts, names, ports = claimed_hosts(fragment), claimed_names(fragment), map(str, claimed_ports(fragment))
+        credentials = map(str, credential_names(fragment))
+        claimed = (("host", hosts), ("name", names), ("port", ports), ("credential", credentials))
+        for where in ((kind, one) for kind, several in claimed for one in several):
+            yield from losses.get(where, {}).get(ref, ())
+        yield from losses.get(GLOBAL_RULES, {}).get(ref, ())
+        for host in hosts:
+            yield from self._wildcard_tls.problems(host, fragment.identity)
+
+    def users_of(self, upstream: UpstreamRef) -> Iterable[ObjectRef]:
+        """Return the objects that refer to an upstream."""
+        return self._upstream_users.of(upstream)
+
+    def fault_of(self, upstream: UpstreamRef) -> BackendFault | None:
+        """Return what is wrong with an upstream that is in use."""
+        return self._faults.get(upstream)
+
+    def faults_of(self, fragment: Fragment) -> Iterator[tuple[str, UpstreamRef, BackendFault]]:
+        """Yield what is wrong with an object's backends, each with the field that is at fault."""
+        for use in fragment.backends:
+            fault = self._faults.get(use.upstream)
+            if fault is not None:
+                yield field_at_fault(use, fault), use.upstream, fault
+
+
+def field_at_fault(use: BackendUse, fault: BackendFault) -> str:
+    """Return the field of a reference that a fault is about."""
+    return use.port_field if fault.is_about_port else use.name_field
+
+
+def _take(waiting: dict[K, None]) -> Iterator[K]:
+    while waiting:
+        key = next(iter(waiting))
+        del waiting[key]
+        yield key

@@ -1,0 +1,89 @@
+"""What a fragment claims and uses, as keys: hosts, spots of hosts, server names, ports, upstreams, certificates."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from headgate.common.table import EntryKind, TableEntry, entry_key, entry_kind
+from headgate.translator.assembly.wildcard_tls import ANY_DEPTH
+from headgate.translator.fragments.fragment import CertificateRef, Fragment, StreamPort, UpstreamRef
+
+
+class Spot(NamedTuple):
+    """What of a host objects can contend for."""
+
+    host: str
+    path: str
+    """Empty for its TLS."""
+
+
+class ChangedEntry(NamedTuple):
+    """An entry that was put or discarded."""
+
+    kind: EntryKind
+    key: str
+
+
+def server_name(host: str) -> str:
+    """Return the name in certificates that is about a host."""
+    return host[1:] if host.startswith(ANY_DEPTH) else host
+
+
+def hosts_of_name(name: str) -> tuple[str, ...]:
+    """Return the hosts that a name in certificates is about."""
+    return (name, f"*{name}") if name.startswith("*.") else (name,)
+
+
+def claimed_hosts(fragment: Fragment | None) -> dict[str, None]:
+    """Return the hosts that an object has to do with."""
+    if fragment is None:
+        return {}
+    claimed = (claim.host for claim in fragment.routes)
+    canaried = (claim.host for claim in fragment.canaries)
+    return dict.fromkeys((*fragment.hosts, *claimed, *canaried))
+
+
+def claimed_spots(fragment: Fragment | None) -> dict[Spot, None]:
+    """Return what an object contends for at each host."""
+    if fragment is None:
+        return {}
+    routed = (Spot(claim.host, claim.route.path.value) for claim in fragment.routes)
+    canaried = (Spot(claim.host, claim.path.value) for claim in fragment.canaries)
+    return dict.fromkeys((*routed, *canaried, *(Spot(claim.host, "") for claim in fragment.tls)))
+
+
+def trim(fragment: Fragment, spots: Collection[Spot]) -> Fragment:
+    """Return a fragment that claims nothing but these spots."""
+    return replace(
+        fragment,
+        routes=tuple(claim for claim in fragment.routes if Spot(claim.host, claim.route.path.value) in spots),
+        canaries=tuple(claim for claim in fragment.canaries if Spot(claim.host, claim.path.value) in spots),
+        tls=tuple(claim for claim in fragment.tls if Spot(claim.host, "") in spots),
+    )
+
+
+def claimed_names(fragment: Fragment | None) -> dict[str, None]:
+    """Return the server names that an object has certificates for."""
+    return {} if fragment is None else dict.fromkeys(claim.name for claim in fragment.names)
+
+
+def claimed_ports(fragment: Fragment | None) -> dict[StreamPort, None]:
+    """Return the ports that an object wants."""
+    return {} if fragment is None else dict.fromkeys(claim.port for claim in fragment.streams)
+
+
+def own_entries(fragment: Fragment | None) -> dict[ChangedEntry, TableEntry]:
+    """Return the entries that no other object can claim."""
+    if fragment is None:
+        return {}
+    return {ChangedEntry(entry_kind(entry), entry_key(entry)): entry for entry in fragment.own}
+
+
+def used_upstreams(fragment: Fragment | None) -> Iterator[UpstreamRef]:
+    """Yield the upstreams that an object refers to."""
+    return iter(()) if fragment is None else (use.upstream for use in fragment.backends)
+
+
+def used_certificates(fragment: Fragment | None) -> Iterator[CertificateRef]:
+    """Yield the certificates that an object refers to."""
+    return iter(()) if fragment is None else (claim.certificate for claim in fragment.names)

@@ -1,0 +1,67 @@
+"""What an object's author is told: the object's own mistakes, what it lost to others, and what is wrong behind it."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from headgate.common.problems import Problem, Severity
+from headgate.translator.assembly.assembly import Assembly
+from headgate.translator.assembly.ownership import HOST_NOT_OWNED
+from headgate.translator.fragments.fragment import Fragment, RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
+from headgate.translator.manifests.reading import shown
+from headgate.translator.upstreams.resolution import BackendFault
+
+_LOST = ("PathConflict", HOST_NOT_OWNED, "HostTooLarge", "CanaryWithoutMain", "StreamConflict")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """How one object stands."""
+
+    is_accepted: bool
+    """Whether at least one of its routes is in the table, or there is none and no mistake either."""
+    problems: tuple[Problem, ...]
+    errors: tuple[Problem, ...] = ()
+    """Those of them that its present version has by itself."""
+    unresolved: tuple[Problem, ...] = ()
+    """Those that are about what it refers to, and for which something of it is not served."""
+    is_refused: bool = False
+    """Whether every request to it is answered 503 for a mistake of its own."""
+
+
+def judge(fragment: Fragment, assembly: Assembly) -> Condition:
+    """Return how an object stands, from its fragment and from what became of it."""
+    lost = tuple(assembly.lost_by(fragment))
+    faults = (say_fault(field, ref, fault) for field, ref, fault in assembly.faults_of(fragment))
+    fields = [claim.field for claims in (fragment.routes, fragment.canaries, fragment.streams) for claim in claims]
+    claimed = len(fields)
+    claims_lost = sum(problem.reason in _LOST and problem.field in fields for problem in lost)
+    problems = tuple(dict.fromkeys((*fragment.problems, *lost, *faults)))
+    errors = [problem for problem in problems if problem.severity is Severity.ERROR]
+    referred = [error for error in errors if error not in fragment.errors and error not in lost]
+    unresolved = () if fragment.ancestors else tuple(referred)  # of a policy they are what Accepted is about
+    is_held = not claimed and fragment.stand_in is not None
+    is_in_force = any(not ancestor.errors_in(problems) for ancestor in fragment.ancestors)
+    is_accepted = claimed > claims_lost or not errors or is_held or is_in_force
+    return Condition(is_accepted, problems, fragment.errors, unresolved, is_accepted and _is_refused(fragment, lost))
+
+
+def _is_refused(fragment: Fragment, lost: Collection[Problem]) -> bool:
+    """Whether an object has routes in the table, and each of them refuses its requests."""
+    if not fragment.routes or fragment.canaries or fragment.streams:
+        return False
+    fields = {problem.field for problem in lost if problem.reason in _LOST}
+    return all(claim.is_refused for claim in fragment.routes if claim.field not in fields)
+
+
+def say_fault(field: str, ref: UpstreamRef, fault: BackendFault) -> Problem:
+    """Return what is wrong with a backend, as the author of the object that refers to it is told."""
+    value = _value(field, ref)
+    return Problem(severity=fault.severity, reason=fault.reason, field=field, value=value, message=fault.message)
+
+
+def _value(field: str, ref: UpstreamRef) -> str:
+    if isinstance(ref, ResourceRef | RefusalRef):
+        return shown(f"{ref.kind}/{ref.name}")
+    name = ref.service if isinstance(ref, ServicePortRef) else ref.name
+    is_about_name = ref.port is None or (field.endswith(("name", "Name")) and ".port" not in field)
+    return shown(name if is_about_name else str(ref.port))

@@ -1,0 +1,329 @@
+"""Who gets what several objects claim.
+
+Between namespaces the owner of the host decides (`ownership`). Otherwise the oldest object wins (Gateway API's rule,
+and ingress-nginx' too); absent creation times count as oldest; ties go by namespace, name and cluster. The loser hears
+which object won; nothing changes for the winner. A default backend gives way to every rule for the same path, whatever
+their age. Paths with different conditions are no conflict, nor are equal routes of one object that was applied to
+several clusters, if these share its Services: they are served once, for all.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from headgate.common.problems import Problem, Severity
+from headgate.common.resources import ObjectRef
+from headgate.common.snapshot import ENTRY_LIMIT
+from headgate.common.table import (
+    ANY_HOST,
+    AllOf,
+    AnyOf,
+    Canary,
+    Condition,
+    PathType,
+    Route,
+    TlsPolicy,
+)
+from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
+from headgate.translator.assembly.namesakes import by_namesake, is_for_both
+from headgate.translator.assembly.ownership import Admitted, Ownership, Sharing, Tenant, admit, find_owner, tenant_of
+from headgate.translator.fragments.fragment import (
+    CanaryClaim,
+    Fragment,
+    Identity,
+    RouteClaim,
+    TlsClaim,
+)
+from headgate.translator.fragments.seniority import describe, seniority_of
+from headgate.translator.manifests.reading import shown
+
+HOST_LIMIT = ENTRY_LIMIT - 4096
+"""Bytes of all routes of one host, some 10,000 routes."""
+SURELY_FITTING = 400
+"""Routes that need not be measured: one is at most some 9 KB, as dialects limit what goes into it."""
+
+
+class Verdict(NamedTuple):
+    """A host, and what the losers hear."""
+
+    is_claimed: bool
+    """Whether the host exists: a canary alone makes none."""
+    falls_through: bool
+    """Whether requests that none of its routes takes are other hosts' business."""
+    inherits_tls: bool
+    """Whether the TLS of a wildcard that takes its name holds for it, if it has none of its own."""
+    routes: tuple[Route, ...]
+    tls: TlsPolicy | None
+    tls_owner: Identity | None
+    """The object that asks for it."""
+    ownership: Ownership
+    lost: dict[ObjectRef, tuple[Problem, ...]]
+
+
+Won = tuple[RouteClaim, Identity]
+Lost = dict[ObjectRef, list[Problem]]
+_Key = tuple[PathType, str, Condition | None]
+_NOTHING_SHARED: Sharing = {}
+
+
+def merge_host(
+    host: str,
+    fragments: Iterable[Fragment],
+    sharing: Sharing = _NOTHING_SHARED,
+    boundaries: Boundaries = DEFAULT_BOUNDARIES,
+) -> Verdict:
+    """Merge what fragments claim at one host.
+
+    Routes come in the order in which a gateway prefers them: exact before prefix, longer path, more conditions.
+
+    Args:
+        host: that it is about.
+        fragments: of all objects that have to do with it.
+        sharing: upstreams that several clusters have, by key, each with these clusters.
+        boundaries: what other namespaces than the host's owner may claim.
+    """
+    users = sorted(fragments, key=lambda fragment: fragment.identity.seniority)
+    ownership = find_owner(host, users, sharing, boundaries)
+    lost: Lost = {}
+    tls, unprotected = _award_tls(ownership, users, lost)
+    claims = _admitted(ownership, users, lost)
+    winners: dict[_Key, Won] = {}
+    for _, _, claim, identity in claims:
+        held = _close(claim) if unprotected.has(identity) else claim
+        winner, owner = winners.setdefault(_key(claim), (held, identity))
+        if owner.ref != identity.ref:
+            lost.setdefault(identity.ref, []).append(_lost_path(host, claim, identity, winner, owner, sharing))
+    canaried = add_canaries(ownership, users, list(winners.values()), lost)
+    room = HOST_LIMIT - (len(tls[0].policy.model_dump_json().encode()) if tls else 0)
+    fitting = sorted(_fit(host, room, canaried, lost), key=_preference)
+    speakers = _speakers(ownership, users)
+    return Verdict(
+        bool(claims) or any(host in fragment.hosts for fragment in users),
+        all(fragment.falls_through for fragment in speakers),
+        any(fragment.falls_through for fragment in speakers),
+        tuple(claim.route for claim in fitting),
+        tls[0].policy if tls else None,
+        tls[1] if tls else None,
+        ownership,
+        {ref: tuple(problems) for ref, problems in lost.items()},
+    )
+
+
+def _admitted(ownership: Ownership, users: Iterable[Fragment], lost: Lost) -> list[Admitted]:
+    """Return the claims that compete for the host, those that win first."""
+    claims = (
+        Admitted(ownership.rank(fragment.identity), position, claim, fragment.identity)
+        for position, fragment in enumerate(users)
+        for claim in fragment.routes
+        if claim.host == ownership.host
+    )
+    admitted: list[Admitted] = []
+    for each in admit(ownership, claims):
+        if isinstance(each, Admitted):
+            admitted.append(each)
+        else:
+            lost.setdefault(each[0].ref, []).append(each[1])
+    return sorted(admitted, key=_precedence)
+
+
+def _precedence(admitted: Admitted) -> tuple[int, bool, int, int]:
+    claim = admitted.claim
+    return admitted.rank, claim.is_default or claim.gives_way, -claim.preference, admitted.position
+
+
+def _speakers(ownership: Ownership, users: Sequence[Fragment]) -> Sequence[Fragment]:
+    """Return who decides what becomes of requests that no route takes: the owner, and guests if it has no routes."""
+    if ownership.owner is None:
+        return users
+    host = ownership.host
+    routing = [
+        user
+        for user in users
+        if any(claim.host == host for claim in user.routes) or (host in user.hosts and not user.falls_through)
+    ]
+    first = min((ownership.rank(user.identity) for user in routing), default=0)
+    return [user for user in routing if ownership.rank(user.identity) == first] or users
+
+
+def _key(claim: RouteClaim) -> _Key:
+    return claim.route.path.type, claim.route.path.value, claim.route.when
+
+
+def _close(claim: RouteClaim) -> RouteClaim:
+    """Without backends a route answers 503."""
+    route = claim.route.model_copy(update={"backends": (), "plugins": ()})
+    return claim._replace(route=route, is_refused=True)
+
+
+class _Unprotected(NamedTuple):
+    """Whose requests are refused, as they ask for client certificates that the host does not ask for."""
+
+    objects: set[ObjectRef]
+    guests: set[Tenant]
+
+    def has(self, identity: Identity) -> bool:
+        return identity.ref in self.objects or (bool(self.guests) and tenant_of(identity) in self.guests)
+
+
+def _award_tls(
+    ownership: Ownership, users: Sequence[Fragment], lost: Lost
+) -> tuple[tuple[TlsClaim, Identity] | None, _Unprotected]:
+    """Return the policy of the oldest object among the owner's, and whose wish for client certificates is not met."""
+    host = ownership.host
+    claims = [(claim, user.identity) for user in users for claim in user.tls if claim.host == host]
+    own = [each for each in claims if not ownership.rank(each[1])]
+    winner = own[0] if own else None
+    unprotected = _Unprotected(set(), set())
+    for claim, identity in claims:
+        if winner is not None and claim.policy == winner[0].policy:
+            continue
+        wished = claim.policy.client_auth
+        is_open = wished is not None and (winner is None or wished != winner[0].policy.client_auth)
+        is_guest = ownership.rank(identity) > 0
+        if is_open and is_guest:
+            unprotected.guests.add(tenant_of(identity))
+        elif is_open:
+            unprotected.objects.add(identity.ref)
+        if is_guest or winner is None:
+            problem = _refused_tls(ownership, claim, identity, is_open)
+        else:
+            problem = _lost_tls(host, claim, identity, winner[1], is_open)
+        lost.setdefault(identity.ref, []).append(problem)
+    return winner, unprotected
+
+
+def _refused_tls(ownership: Ownership, claim: TlsClaim, loser: Identity, is_open: bool) -> Problem:
+    why = "TLS of it is for its owner to set"
+    if is_open:
+        why += ", and until then requests for routes of this namespace at the host are refused"
+    severity = Severity.ERROR if is_open else Severity.WARNING
+    return ownership.refuse(loser, claim.field, ownership.host, why, severity)
+
+
+def _lost_tls(host: str, claim: TlsClaim, loser: Identity, owner: Identity, is_open: bool) -> Problem:
+    consequence = "; until both agree on client certificates the requests of this object are refused" if is_open else ""
+    return Problem(
+        severity=Severity.ERROR if is_open else Severity.WARNING,
+        reason="TlsConflict",
+        field=claim.field,
+        value=shown(host),
+        message=f"TLS of host {host} is set by {describe(owner)}, {seniority_of(owner, loser)}{consequence}",
+    )
+
+
+def add_canaries(ownership: Ownership, users: Iterable[Fragment], won: list[Won], lost: Lost) -> list[Won]:
+    """Give routes the canaries that are claimed for them, the oldest object's first; guests have them on their own."""
+    wanted: dict[tuple[PathType, str], list[Canary]] = {}
+    host = ownership.host
+    present = {(claim.route.path.type, claim.route.path.value): identity for claim, identity in won}
+    for fragment in users:
+        for claim in fragment.canaries:
+            place = (claim.path.type, claim.path.value)
+            if claim.host != host:
+                continue
+            main = present.get(place)
+            if main is None:
+                problem = _lost_canary(host, claim)
+            elif ownership.rank(main) != ownership.rank(fragment.identity):
+                problem = _refused_canary(ownership, claim, fragment.identity, main)
+            else:
+                wanted.setdefault(place, []).append(claim.canary)
+                continue
+            lost.setdefault(fragment.identity.ref, []).append(problem)
+    return [(_with_canaries(claim, wanted), identity) for claim, identity in won] if wanted else won
+
+
+def _refused_canary(ownership: Ownership, claim: CanaryClaim, loser: Identity, main: Identity) -> Problem:
+    path = f"{claim.path.type} path {claim.path.value}"
+    why = f"canaries of {path} are for the namespace of {describe(main)} to make"
+    return ownership.refuse(loser, claim.field, claim.path.value, why, Severity.ERROR)
+
+
+def _with_canaries(claim: RouteClaim, wanted: Mapping[tuple[PathType, str], list[Canary]]) -> RouteClaim:
+    canaries = wanted.get((claim.route.path.type, claim.route.path.value))
+    if not canaries or claim.is_refused:
+        return claim
+    return claim._replace(route=claim.route.model_copy(update={"canaries": tuple(canaries)}))
+
+
+def _lost_canary(host: str, claim: CanaryClaim) -> Problem:
+    where = "every host" if host == ANY_HOST else f"host {host}"
+    message = f"no other Ingress has {claim.path.type} path {claim.path.value} of {where}, so this canary gets nothing"
+    return Problem(reason="CanaryWithoutMain", field=claim.field, value=shown(claim.path.value), message=message)
+
+
+def outgrow(host: str, size: int, before: Fragment | None, after: Fragment) -> Iterator[Problem]:
+    """Yield what is wrong where an object's routes would no longer fit into a host that takes `size` bytes now."""
+    growth = _size_at(host, after) - (_size_at(host, before) if before else 0)
+    if growth > 0 and size + growth > HOST_LIMIT:
+        yield next(_too_large(host, claim) for claim in after.routes if claim.host == host)
+
+
+def _size_at(host: str, fragment: Fragment) -> int:
+    return sum(_size_of(claim) for claim in fragment.routes if claim.host == host)
+
+
+def _size_of(claim: RouteClaim) -> int:
+    return len(claim.route.model_dump_json(exclude_defaults=True).encode()) + 1
+
+
+def _fit(host: str, room: int, winners: Collection[Won], lost: Lost) -> Iterator[RouteClaim]:
+    """Yield the claims that fit into one entry, the oldest objects' first: readers refuse a table with a larger one."""
+    size, is_small = 0, len(winners) <= SURELY_FITTING and not any(map(_may_be_large, winners))
+    for claim, identity in winners:
+        size += 0 if is_small else _size_of(claim)
+        if size <= room:
+            yield claim
+        else:
+            lost.setdefault(identity.ref, []).append(_too_large(host, claim))
+
+
+def _too_large(host: str, claim: RouteClaim) -> Problem:
+    message = f"host {host} has more routes than one host can have; spread them over several hosts"
+    return Problem(reason="HostTooLarge", field=claim.field, value=shown(host), message=message)
+
+
+def _may_be_large(won: Won) -> bool:
+    route = won[0].route
+    return bool(route.plugins or route.when or route.canaries)
+
+
+_TYPE_ORDER = {PathType.EXACT: 0, PathType.REGEX: 1, PathType.PREFIX: 2, PathType.STRING_PREFIX: 2}
+
+
+def _preference(claim: RouteClaim) -> tuple[int, int, int, str, int, int]:
+    route, path = claim.route, claim.route.path
+    place = -route.priority, _TYPE_ORDER[path.type], -len(path.value), path.value
+    return *place, -claim.preference, -_comparisons(route.when)
+
+
+def _comparisons(condition: Condition | None) -> int:
+    """Return how many comparisons a condition has: of routes for one path the one that asks for more goes first."""
+    match condition:
+        case None:
+            return 0
+        case AllOf():
+            return sum(map(_comparisons, condition.all_of))
+        case AnyOf():
+            return max(map(_comparisons, condition.any_of), default=0)
+        case _:
+            return 1
+
+
+def _lost_path(
+    host: str, claim: RouteClaim, loser: Identity, winner: RouteClaim, owner: Identity, sharing: Sharing
+) -> Problem:
+    where = "every host" if host == ANY_HOST else f"host {host}"
+    path = f"{claim.route.path.type} path {claim.route.path.value}"
+    if is_for_both(winner.route, owner, claim.route, loser, sharing):
+        return by_namesake(claim.field, claim.route.path.value, f"{path} of {where}", owner, loser)
+    is_shadowed = claim.is_default and not winner.is_default
+    why = "whose rule goes before a default backend" if is_shadowed else seniority_of(owner, loser)
+    if claim.gives_way and not winner.gives_way:
+        why = "because what this object asks of requests cannot be read"
+    return Problem(
+        severity=Severity.WARNING if is_shadowed else Severity.ERROR,
+        reason="PathConflict",
+        field=claim.field,
+        value=shown(claim.route.path.value),
+        message=f"{path} of {where} belongs to {describe(owner)} ({winner.route.provenance.rule}), {why}",
+    )

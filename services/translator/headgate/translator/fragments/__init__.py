@@ -1,0 +1,1 @@
+"""What one object contributes to the table, and what it costs."""

@@ -1,0 +1,315 @@
+"""What one object contributes to the table: the dialects' common output and the assembly's input."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+from headgate.common.problems import Problem, Severity
+from headgate.common.resources import ObjectRef
+from headgate.common.status import AncestorRef, LoadBalancerAddress
+from headgate.common.table import Canary, Consumer, ConsumerGroup, PathMatch, PluginUse, Route, StreamRoute, TlsPolicy
+from headgate.translator.world.last_good import ObjectVersion, Standing
+
+if TYPE_CHECKING:
+    from headgate.translator.upstreams.resolution import ResolvedUpstream
+    from headgate.translator.world.graph import Lookups
+
+
+TARGETS_NOT_SERVED = "TargetsNotServed"
+"""Reason of what is well, and in force nowhere: objects of a kind that is not served are those that refer to it."""
+
+
+class ServicePortRef(NamedTuple):
+    """A port of a Service as a route refers to it."""
+
+    cluster: str
+    namespace: str
+    service: str
+    port: int | str
+    """By number or by name; a name has a letter in it, so the two are never mistaken for each other."""
+    stream: Literal["", "tcp", "udp", "tls"] = ""
+    """For stream routes, what is spoken with the endpoints."""
+
+    @property
+    def key(self) -> str:
+        """Key of the upstream in the table."""
+        key = f"{self.cluster}/{self.namespace}/{self.service}:{self.port}"
+        return f"{key}/{self.stream}" if self.stream else key
+
+
+_SERVICE_PORT = re.compile(r"([^/]+)/([^/]+)/([^/:]+):([^/]+?)(?:/(tcp|udp|tls))?")
+
+
+def parse_service_port(key: str) -> ServicePortRef | None:
+    """Undo `ServicePortRef.key`; None for the keys of other upstreams."""
+    found = _SERVICE_PORT.fullmatch(key)
+    if found is None:
+        return None
+    cluster, namespace, service, port, stream = found.groups("")
+    return ServicePortRef(cluster, namespace, service, int(port) if port.isdecimal() else port, stream)  # type: ignore[arg-type]
+
+
+class ResourceRef(NamedTuple):
+    """A backend that is not a Service: routes to it answer 503 and say so."""
+
+    cluster: str
+    namespace: str
+    api_group: str
+    kind: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        """Key of the upstream in the table; the second slash tells it from a Service's."""
+        kind = f"{self.kind}.{self.api_group}" if self.api_group else self.kind
+        return f"{self.cluster}/{self.namespace}/{kind}/{self.name}"
+
+
+class RefusalRef(NamedTuple):
+    """The upstream without endpoints of an object whose requests must be refused."""
+
+    cluster: str
+    kind: str
+    namespace: str
+    name: str
+    reason: str
+    """Of the 503."""
+
+    @property
+    def key(self) -> str:
+        """Key of the upstream in the table; two more slashes tell it from others."""
+        return f"{self.cluster}/{self.namespace}/{self.kind}/{self.name}/refused"
+
+
+class DialectRef(Protocol):
+    """An upstream that a dialect resolves by rules of its own; hashable, and equal to none with another key."""
+
+    @property
+    def cluster(self) -> str:
+        """Cluster of the object that refers to it."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """Kind of the object that it is made of."""
+        ...
+
+    @property
+    def namespace(self) -> str:
+        """Namespace of that object."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Name of that object."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """Key of the upstream in the table."""
+        ...
+
+    @property
+    def port(self) -> int | str | None:
+        """Port of the Service that is meant, as it was written; None where it is none."""
+        ...
+
+    def __hash__(self) -> int: ...
+
+    def resolve(self, lookups: "Lookups") -> "ResolvedUpstream":
+        """Find the endpoints."""
+        ...
+
+
+UpstreamRef = ServicePortRef | ResourceRef | RefusalRef | DialectRef
+
+
+class CertificateRef(NamedTuple):
+    """A TLS Secret."""
+
+    cluster: str
+    namespace: str
+    secret: str
+
+    @property
+    def key(self) -> str:
+        """Key of the certificate in the table."""
+        return f"{self.cluster}/{self.namespace}/{self.secret}"
+
+
+class Seniority(NamedTuple):
+    """Order of objects in conflicts: the least wins, so the oldest, then by namespace, name and cluster."""
+
+    created_at: str
+    """As `manifest.creation_time` gives it."""
+    namespace: str
+    name: str
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which object a fragment comes from, as status writers need to know it."""
+
+    ref: ObjectRef
+    api_version: str
+    kind: str
+    uid: str
+    created_at: str = ""
+    generation: int = 0
+    """`metadata.generation` of its present version; 0 where nobody counts."""
+
+    @property
+    def seniority(self) -> Seniority:
+        """Place of the object among those that claim the same."""
+        return Seniority(self.created_at, self.ref.namespace, self.ref.name, self.ref.cluster)
+
+
+class RouteClaim(NamedTuple):
+    """A route that an object wants at a host."""
+
+    host: str
+    route: Route
+    field: str
+    """Where the path was written."""
+    is_default: bool = False
+    """Gives way to every claim of the same path that is not, whatever the objects' age."""
+    is_refused: bool = False
+    """Answers 503 whatever the request: no canary takes a part of it."""
+    gives_way: bool = False
+    """As a default does: it would take requests that it was not meant for."""
+    preference: int = 0
+    """Among routes for the same path, whatever else they ask of requests: the greater goes first."""
+
+
+class CanaryClaim(NamedTuple):
+    """A part of the requests of other objects' routes that an object wants."""
+
+    host: str
+    path: PathMatch
+    canary: Canary
+    field: str
+    """Where the path was written."""
+
+
+class TlsClaim(NamedTuple):
+    """How an object wants TLS to be spoken for a host."""
+
+    host: str
+    policy: TlsPolicy
+    field: str
+
+
+class StreamClaim(NamedTuple):
+    """A port, or some server names of one, that an object wants."""
+
+    route: StreamRoute
+    field: str
+
+    @property
+    def port(self) -> "StreamPort":
+        """The port that it is about."""
+        return StreamPort(self.route.protocol == "udp", self.route.port)
+
+
+class StreamPort(NamedTuple):
+    """A port of the gateways."""
+
+    is_udp: bool
+    port: int
+    """0 for the HTTPS port."""
+
+
+class NameClaim(NamedTuple):
+    """A server name for which an object wants its certificate presented."""
+
+    name: str
+    certificate: CertificateRef
+    field: str
+
+
+class BackendUse(NamedTuple):
+    """Where an object refers to an upstream, so that what is wrong with it is said at the right field."""
+
+    upstream: UpstreamRef
+    name_field: str
+    port_field: str
+
+
+class Ancestor(NamedTuple):
+    """An object that a policy is about, as far as its status goes."""
+
+    ref: AncestorRef
+    field: str
+    """Where the policy names it, such as `spec.targetRefs[0]`: what is wrong there is wrong for this one only. Empty
+    for a policy that cannot be followed at all."""
+
+    def errors_in(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Return what of a policy's problems keeps it from this object."""
+        others = self.field.partition("[")[0] + "["
+        errors = (problem for problem in problems if problem.severity is Severity.ERROR)
+        return [one for one in errors if one.field.startswith(self.field) or not one.field.startswith(others)]
+
+    def unserved_in(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Return what of a policy's problems says that this object is not served, which is nobody's fault."""
+        return [one for one in problems if one.reason == TARGETS_NOT_SERVED and self.field.startswith(one.field)]
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """The contribution of one object that is ours."""
+
+    identity: Identity
+    hosts: tuple[str, ...] = ()
+    """Hosts that exist because of this object, also where none of its routes can be served: they answer 404 rather than
+    let another host's routes take their requests."""
+    routes: tuple[RouteClaim, ...] = ()
+    backends: tuple[BackendUse, ...] = ()
+    names: tuple[NameClaim, ...] = ()
+    canaries: tuple[CanaryClaim, ...] = ()
+    tls: tuple[TlsClaim, ...] = ()
+    streams: tuple[StreamClaim, ...] = ()
+    own: tuple[Consumer | ConsumerGroup, ...] = ()
+    """Entries that nobody else can claim: their keys have the object's name in them."""
+    problems: tuple[Problem, ...] = ()
+    errors: tuple[Problem, ...] = ()
+    """Those of the problems that its present version has by itself."""
+    falls_through: bool = False
+    """Requests of its hosts that nobody's route takes are other hosts' business, if all who speak of the host agree."""
+    shares_hosts_with: tuple[str, ...] = ()
+    """Namespaces, or `cluster/namespace`, that count as this object's own where its namespace owns a host."""
+    global_plugins: tuple[PluginUse, ...] = ()
+    """For the requests of all routes of the table."""
+    ancestors: tuple[Ancestor, ...] = ()
+    """Of a policy: the objects that it is about."""
+    stand_in: ObjectVersion | None = None
+    """Version that all of this comes from, if it is not the present one."""
+    addresses: tuple[LoadBalancerAddress, ...] | None = None
+    """That its status shows; None: those of the table's gateways."""
+
+
+def with_standing(fragment: Fragment, standing: Standing) -> Fragment:
+    """Return what an object contributes by the version that is served, with what has to be said of its present one."""
+    version, errors, good = standing.present.version, standing.errors, standing.good
+    identity = replace(fragment.identity, uid=version.uid, generation=version.generation)
+    if not errors:
+        return replace(fragment, identity=identity)
+    if good is None:
+        return replace(fragment, identity=identity, problems=_union(fragment.problems, errors), errors=errors)
+    kept = Problem(
+        severity=Severity.WARNING,
+        reason="LastGoodServed",
+        message=f"this version is not served; {good.version} goes on being served until it is mended or deleted",
+    )
+    return replace(
+        fragment,
+        identity=identity,
+        problems=_union((*errors, kept), fragment.problems),
+        errors=errors,
+        stand_in=good.version,
+    )
+
+
+def _union(*several: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    return tuple(dict.fromkeys(problem for problems in several for problem in problems))

@@ -1,0 +1,1 @@
+"""The log as input, and what one translator does while it leads."""

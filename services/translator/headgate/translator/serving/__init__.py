@@ -1,0 +1,1 @@
+"""What is served of a table: revisions, pins, held tables and rollouts."""

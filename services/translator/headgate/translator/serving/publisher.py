@@ -1,0 +1,347 @@
+"""Commits images as revisions: chunks that the store lacks, then the manifest and the pointer in one compare-and-set.
+
+Equal content is never committed twice, whoever committed it. A new epoch is minted where the store's pointer is missing
+or behind what is known to be served, or where the store says that it may have lost commits, so that neither a lost nor
+a restored store moves the gateways back, and no version ever stands for two tables.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from headgate.common.clusters import Decision
+from headgate.common.deltas import LogPlace
+from headgate.common.errors import Conflict, DecodeError, HistoryBroken, NotFound
+from headgate.common.selection import EVERYTHING, Selection
+from headgate.common.snapshot import (
+    Cause,
+    ChangedEntries,
+    Chunk,
+    ChunkName,
+    Manifest,
+    Pin,
+    Pointer,
+    Rollout,
+    Version,
+    changed_entries,
+)
+from headgate.common.stores import SnapshotStore
+from headgate.common.stores.reading import read_chunks
+from headgate.common.table import EntryKind
+from headgate.translator.serving.retention import Kept, Retention, expired
+
+READ_AT_ONCE = 8
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A table that wants to become a revision."""
+
+    chunks: Sequence[Chunk]
+    """What is served."""
+    causes: tuple[Cause, ...] = ()
+    cause_count: int = 0
+    inputs: dict[str, int] | None = None
+    log: str = ""
+    """Incarnation of the log that the inputs are of."""
+    last_read: LogPlace | None = None
+    """The last message that was read of it."""
+    selection: Selection = EVERYTHING
+    pin: Pin | None = None
+    rollout: Rollout | None = None
+    next: Sequence[Chunk] = ()
+    """What the replicas serve that a rollout names."""
+    live: Sequence[Chunk] = ()
+    """With a pin or a rollout, what would be served otherwise."""
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
+    """What people decided of clusters, by cluster."""
+    traceparent: str | None = None
+
+    @property
+    def by_digest(self) -> dict[str, Chunk]:
+        """All chunks."""
+        return {chunk.digest: chunk for chunk in (*self.chunks, *self.next, *self.live)}
+
+
+class _ChunkNames:
+    """Names of chunks, made once each: of the thousands of a large table a revision changes a few."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, str, str], ChunkName] = {}
+
+    def of(self, chunks: Iterable[Chunk]) -> tuple[ChunkName, ...]:
+        """Return the names of chunks that `learn` was told of."""
+        return tuple(self._names[chunk.kind, chunk.prefix, chunk.digest] for chunk in chunks)
+
+    def learn(self, chunks: Iterable[Chunk]) -> None:
+        """Know the names of these chunks, and of no others."""
+        before, self._names = self._names, {}
+        for chunk in chunks:
+            key = chunk.kind, chunk.prefix, chunk.digest
+            name = before.get(key)
+            self._names[key] = name or ChunkName(kind=chunk.kind, prefix=chunk.prefix, digest=chunk.digest)
+
+
+class Publisher:
+    """The writing side of one table. Not safe for concurrent calls, but for `collect_garbage` beside the others."""
+
+    def __init__(
+        self,
+        store: SnapshotStore,
+        table: str,
+        retention: Retention,
+        clock: Clock = time.time,
+        may_commit: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Prepare; `may_commit` is asked at the last moment before each commit."""
+        self._may_commit = may_commit
+        self._store = store
+        self._table = table
+        self._retention = retention
+        self._kept: dict[Version, Kept] = {}
+        self._clock = clock
+        self._is_known = False
+        self._is_verified = False
+        self._pointer: Pointer | None = None
+        self._manifest: Manifest | None = None
+        self._served: Version | None = None
+        self._outdated: Version | None = None
+        """Greatest version that was made from a log that went back since."""
+        self._names = _ChunkNames()
+        """Of the last draft."""
+        self._contents: dict[str, Chunk] = {}
+        """Chunks of the last draft, to tell what the next one changes."""
+
+    @property
+    def pointer(self) -> Pointer | None:
+        """The table's pointer as far as known."""
+        return self._pointer
+
+    @property
+    def version(self) -> Version | None:
+        """Version of the pointer as far as known."""
+        return self._pointer.version if self._pointer else None
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """The current revision as far as known; None where there is none, or it was lost."""
+        return self._manifest
+
+    @property
+    def clusters(self) -> frozenset[str]:
+        """Clusters that the published table was built from."""
+        return frozenset(self._manifest.inputs) if self._manifest else frozenset()
+
+    @property
+    def served(self) -> Version | None:
+        """Greatest version that is known to have been served."""
+        return self._served
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the pointer is missing or older than what is served."""
+        return self._pointer is None or (self._served is not None and self._pointer.version < self._served)
+
+    def observe(self, pointer: Pointer | None, served: Version | None) -> None:
+        """Take in the pointer as just read, and the greatest version in heartbeats read before it."""
+        if pointer != self._pointer:
+            self._is_known = False
+        self._move(pointer)
+        self._served = max(filter(None, (served, self._served)), default=None)
+
+    def distrust(self) -> None:
+        """Read pointer and manifest anew before anything is made of them."""
+        self._is_known = False
+
+    def outdate(self) -> None:
+        """Commit the next draft even if it says nothing new: what revisions were made from is an older copy by now."""
+        self._outdated = max(filter(None, (self.version, self._served)), default=None)
+
+    def _move(self, pointer: Pointer | None) -> None:
+        """Take a pointer as read; a lesser one than before is one that went back, whoever wrote that."""
+        self._served = max(filter(None, (self.version, self._served)), default=None)
+        self._pointer = pointer
+
+    async def read(self) -> None:
+        """Read pointer and manifest.
+
+        Raises:
+            StoreUnavailable: not now.
+        """
+        self._move(await self._store.read_pointer(self._table))
+        self._manifest = None
+        if self._pointer is not None:
+            try:
+                self._manifest = await self._store.get_manifest(self._table, self._pointer.version)
+            except (NotFound, DecodeError):
+                self._manifest = None  # lost or damaged: what it said counts for nothing, the next revision heals it
+        self._is_known = True
+
+    async def refresh(self) -> None:
+        """Read pointer and manifest again if they may have changed.
+
+        Raises:
+            StoreUnavailable: not now.
+        """
+        if not self._is_known:
+            await self.read()
+
+    async def publish(self, draft: Draft) -> Version | None:
+        """Make a draft the current revision; return its version, or None where it is that already.
+
+        Raises:
+            Conflict: somebody else committed in between, or is the one to do so by now; look at the log again before
+                the next attempt.
+            StoreUnavailable: not now. The commit may have happened; publishing again finds out.
+            TooLarge: an entry is larger than the store takes.
+        """
+        await self.refresh()
+        if self.is_current(draft) and not self.is_behind:
+            if not self._is_verified:
+                await self._put_missing(draft)
+                self._is_verified = True
+            self._contents = draft.by_digest
+            return None
+        self._is_known = False
+        await self._put_missing(draft)
+        manifest = await self._next(draft)
+        if not self._may_commit():
+            raise Conflict("another one commits by now")
+        try:
+            self._pointer = await self._store.commit(manifest, self._pointer)
+        except HistoryBroken:
+            manifest = _placed(manifest, draft, self._new_epoch())
+            self._pointer = await self._store.commit(manifest, self._pointer)
+        self._manifest, self._is_known, self._is_verified = manifest, True, True
+        self._contents = draft.by_digest
+        self._kept[manifest.version] = Kept.of(manifest)
+        self._served = max(filter(None, (self._served, manifest.version)))
+        return manifest.version
+
+    def is_current(self, draft: Draft) -> bool:
+        """Whether a draft is what the current revision is, as far as known."""
+        self._names.learn((*draft.chunks, *draft.next, *draft.live))
+        current = self._manifest
+        if current is None or current.chunks != self._names.of(draft.chunks) or current.decisions != draft.decisions:
+            return False
+        if current.selection != draft.selection or (self._outdated and current.version <= self._outdated):
+            return False
+        if not _is_same(current.pin, draft.pin) or not _is_same(current.rollout, draft.rollout):
+            return False
+        if current.rollout and current.rollout.next != self._names.of(draft.next):
+            return False
+        return current.live == self._names.of(draft.live if draft.pin or draft.rollout else draft.chunks)
+
+    def has_live(self, live: Sequence[Chunk]) -> bool:
+        """Whether the current revision, as far as known, has this for its live table."""
+        return self._manifest is not None and [name.digest for name in self._manifest.live] == [
+            chunk.digest for chunk in live
+        ]
+
+    async def _put_missing(self, draft: Draft) -> None:
+        """Store what the current revision does not name; once after the start also what was lost of it.
+
+        Other chunks are written though they may be there: nobody but the current revision keeps them from being
+        collected, which another table's translator may be about to do.
+        """
+        chunks = draft.by_digest
+        named = chunks.keys() & (self._manifest.digests if self._manifest else frozenset())
+        lost = await self._store.missing(named) if named and not self._is_verified else set()
+        if missing := (chunks.keys() - named) | lost:
+            await self._store.put_chunks([chunk for digest, chunk in chunks.items() if digest in missing])
+
+    async def _next(self, draft: Draft) -> Manifest:
+        causes, parent = self._news(draft), self._manifest
+        changed = await self._changed(parent.chunks if parent else (), draft.chunks)
+        pin, rollout, version = draft.pin, draft.rollout, self._next_version()
+        if pin is not None or rollout is not None:
+            waiting = await self._changed(parent.live if parent else (), draft.live)
+            beside = {"live": self._names.of(draft.live), "waiting": waiting}
+            pin = pin and pin.model_copy(update=beside)
+            beside["next"] = self._names.of(draft.next)
+            rollout = rollout and rollout.model_copy(update=beside).placed(version)
+        return Manifest(
+            table=self._table,
+            version=version,
+            parent=self._pointer.version if self._pointer else None,
+            created_at=datetime.fromtimestamp(self._clock(), UTC),
+            causes=causes,
+            cause_count=draft.cause_count - len(draft.causes) + len(causes),
+            inputs=draft.inputs or {},
+            log=draft.log,
+            last_read=draft.last_read,
+            selection=draft.selection,
+            changed=changed,
+            pin=pin,
+            rollout=rollout,
+            decisions=dict(draft.decisions),
+            chunks=self._names.of(draft.chunks),
+            traceparent=draft.traceparent,
+        )
+
+    def _news(self, draft: Draft) -> tuple[Cause, ...]:
+        """The causes that no earlier revision had; another translator may have been first."""
+        if self._manifest is None or self._manifest.log != draft.log:
+            return draft.causes
+        known = self._manifest.inputs
+        return tuple(each for each in draft.causes if not 0 < each.sequence <= known.get(each.cluster, 0))
+
+    async def _changed(self, before: Sequence[ChunkName], after: Sequence[Chunk]) -> dict[EntryKind, ChangedEntries]:
+        """Tell what changes; what is not at hand of the parent, as after a restart, is read from the store."""
+        kept = {name.digest for name in before} & {chunk.digest for chunk in after}
+        gone = [name for name in before if name.digest not in kept]
+        old = [self._contents[name.digest] for name in gone if name.digest in self._contents]
+        # What the store lost is taken for nothing, so that its entries count as new.
+        with suppress(NotFound, DecodeError):
+            old += await read_chunks(self._store, (name for name in gone if name.digest not in self._contents))
+        return changed_entries(old, [chunk for chunk in after if chunk.digest not in kept])
+
+    def _next_version(self) -> Version:
+        if self._pointer is None or self.is_behind:
+            return self._new_epoch()
+        return Version(self._pointer.version.epoch, self._pointer.version.revision + 1)
+
+    def _new_epoch(self) -> Version:
+        known = max((version.epoch for version in (self.version, self._served) if version), default=0)
+        return Version(max(int(self._clock()), known + 1), 1)
+
+    async def collect_garbage(self) -> int:
+        """Drop old revisions; return how many things were dropped. Commits go on meanwhile."""
+        await self._learn_kept(await self._store.versions(self._table))
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        old = expired(self._kept.values(), self._retention, now)
+        older = self._manifest.older if self._manifest else frozenset()
+        return await self._store.collect_garbage(self._table, [one for one in old if one not in older])
+
+    async def _learn_kept(self, versions: Sequence[Version]) -> None:
+        """Know of every kept revision what retention asks for; each that another one committed is read once."""
+        there, newest = set(versions), max(versions, default=Version(0, 0))
+        # What was committed since the store was asked is there too.
+        self._kept = {version: kept for version, kept in self._kept.items() if version in there or version > newest}
+        unknown = [version for version in versions if version not in self._kept]
+        for start in range(0, len(unknown), READ_AT_ONCE):
+            await asyncio.gather(*map(self._learn, unknown[start : start + READ_AT_ONCE]))
+
+    async def _learn(self, version: Version) -> None:
+        # One that another translator collected, or that is of a later release, is not judged.
+        with suppress(NotFound, DecodeError):
+            self._kept[version] = Kept.of(await self._store.get_manifest(self._table, version))
+
+
+def _is_same(now: Pin | Rollout | None, then: Pin | Rollout | None) -> bool:
+    if now is None or then is None:
+        return now is then
+    return now.is_same(then)  # type: ignore[arg-type]
+
+
+def _placed(manifest: Manifest, draft: Draft, version: Version) -> Manifest:
+    """Return a manifest as another revision than it was to be."""
+    rollout = manifest.rollout
+    if rollout is not None and draft.rollout is not None:
+        drafted = {"target": draft.rollout.target, "begun": draft.rollout.begun}
+        rollout = rollout.model_copy(update=drafted).placed(version)
+    return manifest.model_copy(update={"version": version, "rollout": rollout})

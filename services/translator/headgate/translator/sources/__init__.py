@@ -1,0 +1,1 @@
+"""Objects that other objects refer to: Services, endpoints, certificates, classes, Gateways."""

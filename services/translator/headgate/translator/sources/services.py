@@ -1,0 +1,175 @@
+"""Services in stored form, and which of their ports a reference means."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from headgate.common.problems import Problem
+from headgate.common.resources import SERVICE, JsonObject
+from headgate.translator.annotations.service import ServiceWishes, read_wishes
+from headgate.translator.manifests.reading import Place, as_list, as_object, as_text
+from headgate.translator.world.world import StoredKind
+
+EXTERNAL_NAME = "ExternalName"
+_PROTOCOLS = ("TCP", "UDP", "SCTP")
+
+
+class ServicePort(NamedTuple):
+    """One TCP or UDP port of a Service."""
+
+    name: str
+    """Empty for the only, unnamed port."""
+    port: int
+    target: int | str
+    """Number, or name of a container port."""
+    protocol: str = "TCP"
+    app_protocol: str = ""
+
+
+class Service(NamedTuple):
+    """What translation needs of a Service."""
+
+    type: str
+    ports: tuple[ServicePort, ...]
+    """Of TCP."""
+    udp_ports: tuple[ServicePort, ...]
+    other_ports: tuple[Any, ...]
+    """Numbers and names of ports that are not TCP."""
+    external_name: str
+    is_headless: bool
+    families: tuple[str, ...]
+    """`IPv4`, `IPv6`: the first is the Service's own; empty where the API server did not say."""
+    cluster_ip: str = ""
+    """Empty for a headless Service."""
+    wishes: ServiceWishes | None = None
+    """Its annotations, where it has any of ours."""
+    addresses: tuple[str, ...] = ()
+    """Of its load balancer: addresses and host names."""
+
+    def find_port(self, port: int | str, is_udp: bool = False) -> ServicePort | None:
+        """Return the port with a number or a name.
+
+        Services without any ports, as ExternalName and headless ones may be, have whatever port is asked for by number.
+        """
+        for candidate in self.udp_ports if is_udp else self.ports:
+            if port in (candidate.port, candidate.name):
+                return candidate
+        if isinstance(port, int) and self._takes_any_port():
+            return ServicePort("", port, port, "UDP" if is_udp else "TCP")
+        return None
+
+    def _takes_any_port(self) -> bool:
+        if self.type == EXTERNAL_NAME:
+            return True
+        return self.is_headless and not self.ports and not self.other_ports
+
+
+def port_names(ports: Iterable[ServicePort]) -> str:
+    """Return ports as a message lists them: `80 (http), 443`."""
+    texts = (f"{port.port} ({port.name})" if port.name else str(port.port) for port in ports)
+    return ", ".join(texts) or "none"
+
+
+def read_service(manifest: JsonObject) -> Service:
+    """Strip a Service; malformed ports are left out."""
+    spec = as_object(manifest.get("spec"))
+    ports = [as_object(port) for port in as_list(spec.get("ports"))]
+    tcp = [port for port in ports if port.get("protocol") in (None, "TCP") and is_port(port.get("port"))]
+    udp = [port for port in ports if port.get("protocol") == "UDP" and is_port(port.get("port"))]
+    return Service(
+        type=as_text(spec.get("type")) or "ClusterIP",
+        ports=tuple(_read_port(port) for port in tcp),
+        udp_ports=tuple(_read_port(port) for port in udp),
+        other_ports=tuple(found for port in ports if port not in tcp for found in (port.get("port"), port.get("name"))),
+        external_name=as_text(spec.get("externalName")),
+        is_headless=spec.get("clusterIP") == "None",
+        families=tuple(family for family in as_list(spec.get("ipFamilies")) if isinstance(family, str)),
+        cluster_ip="" if spec.get("clusterIP") == "None" else as_text(spec.get("clusterIP")),
+        wishes=read_wishes(manifest),
+        addresses=tuple(_balancer_addresses(manifest)),
+    )
+
+
+def _balancer_addresses(manifest: JsonObject) -> Iterator[str]:
+    balancer = as_object(as_object(manifest.get("status")).get("loadBalancer"))
+    for point in map(as_object, as_list(balancer.get("ingress"))):
+        yield from filter(None, (as_text(point.get("ip")), as_text(point.get("hostname"))))
+
+
+def _read_port(port: JsonObject) -> ServicePort:
+    target = port.get("targetPort")
+    number: int = port["port"]
+    named = as_text(target) or number
+    meant = target if target and is_port(target) else named
+    protocol = as_text(port.get("protocol")) or "TCP"
+    return ServicePort(as_text(port.get("name")), number, meant, protocol, as_text(port.get("appProtocol")))
+
+
+def restore_service(service: Service) -> JsonObject:
+    """Return a manifest of a Service without errors."""
+    spec: JsonObject = {
+        "type": service.type,
+        "ports": [*map(_restore_port, service.ports), *_restore_other_ports(service)],
+        "externalName": service.external_name,
+        "clusterIP": "None" if service.is_headless else service.cluster_ip,
+        "ipFamilies": list(service.families),
+    }
+    restored: JsonObject = {"spec": spec}
+    if service.addresses:
+        points = [{"hostname": address} for address in service.addresses]
+        restored["status"] = {"loadBalancer": {"ingress": points}}
+    if (wishes := service.wishes) is not None:
+        annotated = {"uid": wishes.uid, "creationTimestamp": wishes.created_at, "annotations": wishes.written}
+        restored["metadata"] = annotated
+    return restored
+
+
+def _restore_port(port: ServicePort) -> JsonObject:
+    restored = {"name": port.name, "port": port.port, "targetPort": port.target, "protocol": port.protocol}
+    return {**restored, "appProtocol": port.app_protocol} if port.app_protocol else restored
+
+
+def _restore_other_ports(service: Service) -> Iterator[JsonObject]:
+    udp = iter(service.udp_ports)
+    following = next(udp, None)
+    for number, name in zip(service.other_ports[::2], service.other_ports[1::2], strict=True):
+        if following is not None and (following.port, following.name) == (number, as_text(name)):
+            yield {**_restore_port(following), "name": name}
+            following = next(udp, None)
+        else:
+            yield {"name": name, "port": number, "protocol": "SCTP"}
+
+
+def check_service(manifest: JsonObject, service: Service) -> list[Problem]:
+    """Return what is wrong with a Service: what an API server refuses of the fields that are read, and annotations."""
+    problems: list[Problem] = []
+    spec = Place(manifest.get("spec"), "spec", problems)
+    if spec.is_object():
+        for port in spec["ports"].items():
+            _check_port(port)
+        if service.type == EXTERNAL_NAME and not service.external_name:
+            spec["externalName"].refuse("Required", "a Service of type ExternalName needs the name of a host")
+    elif not spec.is_present:
+        spec.refuse("Required", "a Service needs a spec")
+    return [*problems, *(service.wishes.problems if service.wishes else ())]
+
+
+def _check_port(port: Place) -> None:
+    if not port.is_object():
+        return
+    if not is_port(port["port"].value):
+        port["port"].refuse("InvalidPort", "must be a number from 1 to 65535")
+    if port["protocol"].is_present and port["protocol"].value not in _PROTOCOLS:
+        port["protocol"].refuse("InvalidPort", f"must be one of {', '.join(_PROTOCOLS)}")
+
+
+def is_port(value: Any) -> bool:
+    """Whether a value is a port number."""
+    return type(value) is int and 0 < value < 65536
+
+
+def is_global(service: Service) -> bool:
+    """Whether an annotation exports it to all clusters."""
+    return service.wishes is not None and service.wishes.is_global
+
+
+SERVICES = StoredKind(SERVICE, read_service, check=check_service, restore=restore_service, is_shared=is_global)

@@ -1,0 +1,1 @@
+"""References to backends, resolved to endpoints."""

@@ -1,0 +1,47 @@
+"""A port of a Service that is spoken to in another way than its own objects say."""
+
+from typing import NamedTuple
+
+from headgate.common.table import BackendProtocol
+from headgate.translator.fragments.fragment import ServicePortRef
+from headgate.translator.sources.policies import FindBackendPolicy
+from headgate.translator.sources.sharing import find_service
+from headgate.translator.upstreams.resolution import ResolvedUpstream, resolve_upstream
+from headgate.translator.world.graph import Lookups
+
+
+class ShapedService(NamedTuple):
+    """A port of a Service with a policy, with a protocol that whoever refers to it chose, or with both."""
+
+    cluster: str
+    namespace: str
+    name: str
+    port: int | str
+    protocol: BackendProtocol | None = None
+    find_policy: FindBackendPolicy | None = None
+
+    @property
+    def kind(self) -> str:
+        """Kind of the object that it is made of."""
+        return "Service"
+
+    @property
+    def key(self) -> str:
+        """Key of the upstream in the table."""
+        parts = [f"{self.cluster}/{self.namespace}/{self.name}:{self.port}"]
+        parts += [f"as={self.protocol}"] if self.protocol is not None else []
+        parts += ["policy"] if self.find_policy is not None else []
+        return "/".join(parts)
+
+    def resolve(self, lookups: Lookups) -> ResolvedUpstream:
+        """Find the endpoints. What the Service's annotations say goes before a policy."""
+        resolved = resolve_upstream(lookups, ServicePortRef(self.cluster, self.namespace, self.name, self.port))
+        fields = {"key": self.key}
+        policy = self.find_policy and self.find_policy(lookups, self.namespace, self.name, self.port)
+        if policy:
+            service = find_service(lookups, self.namespace, self.name)
+            said = service.wishes.upstream if service is not None and service.wishes else {}
+            fields |= {name: value for name, value in policy.upstream.items() if name not in said}
+        if self.protocol is not None:
+            fields["protocol"] = self.protocol
+        return resolved._replace(entry=resolved.entry.model_copy(update=fields))

@@ -1,0 +1,231 @@
+"""Upstreams: the endpoints behind a reference, or why there are none.
+
+What is wrong with a backend is decided here once, and told twice: in the entry, for whoever gets the 503, and as a
+condition for the objects that refer to it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from headgate.common.problems import Severity
+from headgate.common.resources import SERVICE_EXPORT
+from headgate.common.table import BackendProtocol, Endpoint, Provenance, Upstream
+from headgate.translator.annotations import PREFIX
+from headgate.translator.fragments.fragment import RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
+from headgate.translator.sources.endpoints import ENDPOINT_SLICES, LEGACY_ENDPOINTS, Address, Target, targets
+from headgate.translator.sources.services import EXTERNAL_NAME, SERVICES, Service, ServicePort, port_names
+from headgate.translator.sources.sharing import Part, exporters, join, settings_of, sharers
+from headgate.translator.world.graph import Lookups, Rule
+from headgate.translator.world.last_good import Standing
+
+_REFUSES = "refuses requests: its annotation"
+_APP_PROTOCOLS = {
+    "https": BackendProtocol.HTTPS,
+    "grpc": BackendProtocol.H2C,
+    "grpcs": BackendProtocol.H2,
+    "kubernetes.io/h2c": BackendProtocol.H2C,
+    "kubernetes.io/wss": BackendProtocol.HTTPS,
+}
+"""What is spoken with a Service's port by its `appProtocol`, where nothing else says it: HTTP by all others."""
+
+
+class BackendFault(NamedTuple):
+    """Why an upstream cannot serve."""
+
+    reason: str
+    message: str
+    severity: Severity = Severity.ERROR
+    is_about_port: bool = False
+    """Whether the port is at fault rather than the Service."""
+
+
+class ResolvedUpstream(NamedTuple):
+    """An upstream's entry, and what those who refer to it should hear."""
+
+    entry: Upstream
+    fault: BackendFault | None
+    clusters: tuple[str, ...] = ()
+    """That have a part in it; empty if it is one cluster's alone."""
+
+
+Selects = Callable[[Lookups, Address], bool]
+"""Whether an address of a Service is one of those that are meant."""
+
+
+def resolve_upstream(
+    lookups: Lookups, ref: UpstreamRef, *, heeds_wishes: bool = True, selects: Selects | None = None
+) -> ResolvedUpstream:
+    """Find the endpoints of a reference.
+
+    Looks up the Service, in other clusters too where it is shared, then its EndpointSlices; the Endpoints object only
+    where there are no slices. The policies that the Service's annotations wish for are left out unless `heeds_wishes`;
+    of the addresses those are taken that `selects` takes.
+    """
+    if isinstance(ref, ResourceRef):
+        return _resolve_resource(lookups, ref)
+    if isinstance(ref, RefusalRef):
+        entry = Upstream(key=ref.key, unavailable=ref.reason, provenance=_provenance(ref))
+        return ResolvedUpstream(entry, None)  # its object has said so itself
+    if not isinstance(ref, ServicePortRef):
+        return ref.resolve(lookups)
+    clusters = sharers(lookups, ref.namespace, ref.service)
+    if not clusters:
+        return unavailable(ref, BackendFault("ServiceNotFound", f"{_name(ref)} not found"))
+    service = lookups.elsewhere(clusters[0]).get(SERVICES, ref.namespace, ref.service)
+    assert service is not None, clusters
+    if not heeds_wishes:
+        service = service._replace(wishes=None)
+    if service.wishes and service.wishes.refusal:
+        message = f"{_name(ref)} {_REFUSES} {PREFIX}{service.wishes.refusal} cannot be followed"
+        return unavailable(ref, BackendFault("InvalidAnnotation", message))
+    resolved = _resolve_service(lookups, ref, service, clusters, selects)
+    if resolved.fault is None and (standing := lookups.standing(SERVICES, ref.namespace, ref.service)):
+        return resolved._replace(fault=_stand_in(ref, standing))
+    return resolved
+
+
+def is_refusal(entry: bytes) -> bool:
+    """Whether an encoded upstream has no endpoints because of what is wished for on its Service."""
+    return _REFUSES.encode() in entry
+
+
+def _resolve_resource(lookups: Lookups, ref: ResourceRef) -> ResolvedUpstream:
+    """Resolve what is no Service: a ServiceImport stands for all Services of its name that are exported.
+
+    It need not exist as an object: whoever has all clusters' objects has what a controller would write into it.
+    """
+    if (ref.api_group, ref.kind) != (SERVICE_EXPORT.group, "ServiceImport"):
+        return unavailable(ref, BackendFault("UnsupportedResourceBackend", unsupported_resource(ref)))
+    what = f"ServiceImport {ref.namespace}/{ref.name}"
+    clusters = tuple(exporters(lookups, ref.namespace, ref.name))
+    if not clusters:
+        message = f"{what}: no cluster exports a Service of that name, by {PREFIX}global or a ServiceExport"
+        return unavailable(ref, BackendFault("ServiceNotFound", message))
+    service = lookups.elsewhere(clusters[0]).get(SERVICES, ref.namespace, ref.name)
+    assert service is not None, clusters
+    if len(service.ports) != 1:
+        message = f"{what} must have one port to be a backend without one; it has {port_names(service.ports)}"
+        return unavailable(ref, BackendFault("PortNotFound", message))
+    wanted = ServicePortRef(lookups.cluster, ref.namespace, ref.name, service.ports[0].port)
+    resolved = _resolve_service(lookups, wanted, service, clusters)
+    return resolved._replace(entry=resolved.entry.model_copy(update={"key": ref.key, "provenance": _provenance(ref)}))
+
+
+def _resolve_service(
+    lookups: Lookups, ref: ServicePortRef, service: Service, clusters: Sequence[str], selects: Selects | None = None
+) -> ResolvedUpstream:
+    port = service.find_port(ref.port, is_udp=ref.stream == "udp")
+    if port is None:
+        return unavailable(ref, BackendFault("PortNotFound", _missing_port(ref, service), is_about_port=True))
+    if service.type == EXTERNAL_NAME:
+        return _resolve_external(ref, service, port)
+    return _resolve_endpoints(lookups, ref, service, clusters, selects)
+
+
+def _stand_in(ref: ServicePortRef, standing: Standing) -> BackendFault | None:
+    """Say that a Service is used as it was before an update that cannot be."""
+    if standing.good is None:
+        return None
+    message = f"{_name(ref)} is used as of {standing.good.version}, as it cannot be used as it is: {standing.errors[0]}"
+    return BackendFault("InvalidService", message, Severity.WARNING)
+
+
+def unsupported_resource(ref: ResourceRef) -> str:
+    """Say that a backend is not a Service."""
+    return f"{ref.kind} {ref.namespace}/{ref.name} cannot be a backend: only Services can; name one under `service`"
+
+
+def _missing_port(ref: ServicePortRef, service: Service) -> str:
+    if ref.stream != "udp" and ref.port in service.other_ports:
+        return f"port {ref.port} of {_name(ref)} is not a TCP port"
+    what = f"named {ref.port!r}" if isinstance(ref.port, str) else str(ref.port)
+    kind = "UDP port" if ref.stream == "udp" else "port"
+    names = port_names(service.udp_ports if ref.stream == "udp" else service.ports)
+    return f"{_name(ref)} has no {kind} {what}; it has {names}"
+
+
+def _resolve_external(ref: ServicePortRef, service: Service, port: ServicePort) -> ResolvedUpstream:
+    if not service.external_name:
+        return unavailable(ref, BackendFault("InvalidExternalName", f"{_name(ref)} has no externalName"))
+    number = port.target if isinstance(port.target, int) else port.port
+    endpoint = Endpoint(address=service.external_name.lower(), port=number, cluster=ref.cluster)
+    return ResolvedUpstream(_entry(ref, service, (endpoint,)), None)
+
+
+def _resolve_endpoints(
+    lookups: Lookups, ref: ServicePortRef, service: Service, clusters: Sequence[str], selects: Selects | None
+) -> ResolvedUpstream:
+    parts = [_part(lookups.elsewhere(cluster), ref, selects) for cluster in clusters]
+    endpoints, shared = join(parts, may_hop=not ref.stream), tuple(clusters) if len(clusters) > 1 else ()
+    found = [endpoint for part in parts for endpoint in part.endpoints]
+    if any(endpoint.ready or endpoint.serving for endpoint in found):
+        return ResolvedUpstream(_entry(ref, service, endpoints), None, shared)
+    what = f"no ready endpoint among {len(found)}" if found else "no endpoints"
+    where = f" in clusters {', '.join(clusters)}" if len(clusters) > 1 else ""
+    fault = BackendFault("NoReadyEndpoints", f"{_name(ref)} has {what}{where}", Severity.WARNING)
+    return ResolvedUpstream(_entry(ref, service, endpoints, unavailable=fault.message), fault, shared)
+
+
+def _part(lookups: Lookups, ref: ServicePortRef, selects: Selects | None) -> Part:
+    """Return what a cluster has of a Service; nothing where its Service has no such port."""
+    return Part(lookups.cluster, settings_of(lookups), tuple(_endpoints(lookups, ref, selects)))
+
+
+def _endpoints(lookups: Lookups, ref: ServicePortRef, selects: Selects | None) -> Iterator[Endpoint]:
+    service = lookups.get(SERVICES, ref.namespace, ref.service)
+    port = service.find_port(ref.port, is_udp=ref.stream == "udp") if service is not None else None
+    if service is None or port is None:
+        return
+    slices = lookups.find(ENDPOINT_SLICES, ref.namespace, ref.service)
+    if not slices:
+        slices = lookups.get(LEGACY_ENDPOINTS, ref.namespace, ref.service) or ()
+    if selects is not None:
+        slices = tuple(each.only(lambda address: selects(lookups, address)) for each in slices)
+    for target in targets(slices, port, service.families):
+        yield _endpoint(target, lookups.cluster)
+
+
+def _entry(ref: ServicePortRef, service: Service, endpoints: tuple[Endpoint, ...], **fields: Any) -> Upstream:
+    said: dict[str, Any] = {}
+    port = service.find_port(ref.port) if not ref.stream else None
+    if port is not None and port.app_protocol in _APP_PROTOCOLS:
+        said["protocol"] = _APP_PROTOCOLS[port.app_protocol]
+    said |= service.wishes.upstream if service.wishes else {}
+    if ref.stream:
+        fields["protocol"] = BackendProtocol(ref.stream)
+    return Upstream(key=ref.key, endpoints=endpoints, provenance=_provenance(ref), **said | fields)
+
+
+def _endpoint(target: Target, cluster: str) -> Endpoint:
+    return Endpoint(
+        address=target.address,
+        port=target.port,
+        zone=target.zone,
+        cluster=cluster,
+        ready=target.is_ready,
+        serving=target.is_serving,
+        terminating=target.is_terminating,
+    )
+
+
+def unavailable(ref: UpstreamRef, fault: BackendFault) -> ResolvedUpstream:
+    """Return an upstream that answers 503, and why."""
+    entry = Upstream(key=ref.key, unavailable=fault.message, provenance=_provenance(ref))
+    return ResolvedUpstream(entry, fault)
+
+
+def _provenance(ref: UpstreamRef) -> Provenance:
+    kind, name = ("Service", ref.service) if isinstance(ref, ServicePortRef) else (ref.kind, ref.name)
+    return Provenance(cluster=ref.cluster, kind=kind, namespace=ref.namespace, name=name)
+
+
+def _name(ref: ServicePortRef) -> str:
+    return f"Service {ref.namespace}/{ref.service}"
+
+
+def _give_up(ref: UpstreamRef, error: Exception) -> ResolvedUpstream:
+    message = f"internal error while resolving {ref.key}: {type(error).__name__}"
+    return unavailable(ref, BackendFault("InternalError", message))
+
+
+UPSTREAM: Rule[UpstreamRef, ResolvedUpstream] = Rule("upstream", 2, resolve_upstream, _give_up)

@@ -1,0 +1,466 @@
+"""Hosts belong to the namespace of the oldest object that claims them: others take nothing away from it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from fakes.apisix import resource, route, rule
+from fakes.deltas import applied, deleted, ingress, ref_of, service, service_export, tls_secret
+from headgate.common.problems import Problem, Severity
+from headgate.common.table import Certificate, StreamRoute, VirtualHost
+from headgate.gateway.table.explain import explain
+from headgate.gateway.table.view import EntryView
+from headgate.translator.assembly.boundaries import Boundaries, HostSharing
+from headgate.translator.offline import make_dialects, translate_all
+from headgate.translator.translation import Translation
+
+OLD, NEW, NEWEST = "2020-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
+VICTIM = ingress("shop", host="open.test", namespace="team-a", created=OLD)
+Annotations = Mapping[str, str]
+
+
+def guest(path: str = "/", annotations: Annotations | None = None, **extra: Any) -> Any:
+    """An Ingress of another namespace for the same host; `path_type` is ImplementationSpecific by default."""
+    path_type = extra.pop("path_type", "ImplementationSpecific")
+    name = extra.pop("name", "guest")
+    fields: Any = {"namespace": "team-b", "created": NEW, **extra}
+    written = {f"headgate.dev/{name}": value for name, value in (annotations or {}).items()}
+    made = ingress(name, host="open.test", path=path, annotations=written, **fields)
+    made["spec"]["rules"][0]["http"]["paths"][0]["pathType"] = path_type
+    return made
+
+
+def apisix_guest(*paths: str, name: str = "guest", **fields: Any) -> Any:
+    return route(rule("r", *paths, hosts=["open.test"], **fields), name=name, namespace="team-b", creationTimestamp=NEW)
+
+
+def apisix_tls(name: str = "tls", host: str = "open.test", **fields: Any) -> Any:
+    metadata = {"namespace": "team-b", "creationTimestamp": NEW, **fields}
+    client = {"client": {"caSecret": {"name": "nowhere", "namespace": "team-b"}}}
+    spec = {"hosts": [host], "secret": {"name": "cert", "namespace": metadata["namespace"]}, **client}
+    return resource("ApisixTls", name, spec, **metadata)
+
+
+class Table:
+    """What some objects make."""
+
+    def __init__(self, *manifests: Any, sharing: HostSharing = "paths", also: Mapping[str, Any] | None = None) -> None:
+        services = [service(namespace=namespace) for namespace in ("team-a", "team-b", "team-c")]
+        deltas = [applied(one) for one in (*services, *manifests)]
+        deltas += [applied(one, cluster) for cluster, several in (also or {}).items() for one in several]
+        self.offline = translate_all(deltas, boundaries=Boundaries(sharing))
+        self.view = EntryView(self.offline.entries)
+
+    def taker(self, path: str, headers: Annotations | None = None, host: str = "open.test") -> str | None:
+        """Return namespace and name of the object whose route takes a request."""
+        table = self.view.virtual_host(host)
+        found = explain(self.view, "GET", host, path, headers or {}).winner
+        named = {f"{host}|{one.name}": one.provenance for one in table.routes} if table else {}
+        return f"{named[found].namespace}/{named[found].name}" if found else None
+
+    def host(self, host: str = "open.test") -> VirtualHost:
+        """Return a virtual host."""
+        found = self.view.virtual_host(host)
+        assert found is not None
+        return found
+
+    def lost(self, manifest: Any, cluster: str = "a") -> list[Problem]:
+        """Return what an object hears of the hosts of others."""
+        problems = self.offline.problems[ref_of(manifest, cluster)]
+        return [problem for problem in problems if problem.reason == "HostNotOwned"]
+
+
+ATTACKS = {
+    "the same path": guest(),
+    "a canary with all of the weight": guest("/", {"canary": "true", "canary-weight": "100"}, path_type="Prefix"),
+    "a condition that always holds": guest("/", {"match-headers": "host~."}, path_type="Prefix"),
+    "a pattern with a priority": guest("/.*", {"path-type": "regex", "priority": "1000"}),
+    "a pattern": guest("/.*", {"path-type": "regex"}),
+    "text that all paths begin with": guest("/", {"path-type": "string-prefix"}),
+    "an ApisixRoute with a priority": apisix_guest("/*", priority=10000),
+    "an ApisixRoute with a condition": apisix_guest("/*", match_methods=["GET"]),
+    "an exact path": guest("/", path_type="Exact"),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
+def test_another_namespace_takes_nothing_from_the_owner(attack: Any) -> None:
+    table = Table(VICTIM, attack)
+    for path in ("/", "/login"):
+        assert table.taker(path) == "team-a/shop"
+    (problem,) = table.lost(attack)
+    assert problem.severity is Severity.ERROR
+    assert "owned by Ingress team-a/shop in cluster a, which is older" in problem.message
+    assert 'headgate.dev/host-sharing-namespaces: "team-b"' in problem.message
+    assert ref_of(attack) not in table.offline.accepted
+    assert not any(one.canaries for one in table.host().routes)
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
+def test_the_owner_hears_nothing_of_it(attack: Any) -> None:
+    alone, beside = Table(VICTIM), Table(VICTIM, attack)
+    assert beside.offline.problems[ref_of(VICTIM)] == alone.offline.problems[ref_of(VICTIM)]
+
+
+@pytest.mark.parametrize(
+    ("path", "annotations", "path_type"),
+    [
+        ("/api", {}, "Prefix"),
+        ("/api", {}, "Exact"),
+        ("/api", {"match-methods": "POST"}, "Prefix"),
+        ("/api(/|$)(.*)", {"path-type": "regex"}, "ImplementationSpecific"),
+        ("/api", {"priority": "5"}, "Prefix"),
+    ],
+)
+def test_another_namespace_adds_longer_paths(path: str, annotations: Annotations, path_type: str) -> None:
+    made = guest(path, annotations, path_type=path_type)
+    table = Table(VICTIM, made)
+    assert table.lost(made) == []
+    winner = explain(table.view, "POST", "open.test", "/api", {}).winner
+    assert "team-b/guest" in str(winner)
+    assert table.taker("/login") == "team-a/shop"
+
+
+def owner(*paths: tuple[str, str], annotations: Annotations | None = None) -> Any:
+    made = ingress("shop", host="open.test", namespace="team-a", created=OLD)
+    backend = made["spec"]["rules"][0]["http"]["paths"][0]["backend"]
+    made["spec"]["rules"][0]["http"]["paths"] = [
+        {"path": path, "pathType": path_type, "backend": backend} for path, path_type in paths
+    ]
+    made["metadata"]["annotations"] = {f"headgate.dev/{name}": value for name, value in (annotations or {}).items()}
+    return made
+
+
+def test_a_prefix_gets_what_an_exact_path_of_the_owner_leaves() -> None:
+    made = guest("/api", path_type="Prefix")
+    table = Table(owner(("/api/v1", "Exact")), made)
+    assert table.lost(made) == []
+    assert (table.taker("/api/v1"), table.taker("/api/v2")) == ("team-a/shop", "team-b/guest")
+
+
+@pytest.mark.parametrize("path", ["/api/", "/%61pi", "/api"])
+def test_a_path_is_not_longer_by_a_slash_or_an_escape(path: str) -> None:
+    table = Table(owner(("/api", "Prefix")), guest(path, path_type="Prefix"))
+    assert table.taker("/api/users") == "team-a/shop"
+    assert [problem.reason for problem in table.lost(guest(path))] == ["HostNotOwned"]
+
+
+def test_an_exact_path_does_not_go_before_a_pattern_of_the_owner() -> None:
+    pattern = owner(("/v[0-9]+/users", "ImplementationSpecific"), annotations={"path-type": "regex"})
+    taking, beside = guest("/v1/users", path_type="Exact"), guest("/v1/orders", path_type="Exact", name="beside")
+    table = Table(pattern, taking, beside)
+    assert (table.taker("/v1/users"), table.taker("/v1/orders")) == ("team-a/shop", "team-b/beside")
+
+
+def test_patterns_of_two_namespaces_stand_side_by_side_where_they_begin_differently() -> None:
+    mine = owner(("/service-a(/|$)(.*)", "ImplementationSpecific"), annotations={"path-type": "regex"})
+    theirs = guest("/service-b(/|$)(.*)", {"path-type": "regex"})
+    table = Table(mine, theirs)
+    assert table.lost(theirs) == []
+    assert (table.taker("/service-a/x"), table.taker("/service-b/x")) == ("team-a/shop", "team-b/guest")
+
+
+def test_a_priority_takes_no_path_below_from_the_owner() -> None:
+    made = guest("/", {"priority": "9"}, path_type="Prefix")
+    table = Table(owner(("/login", "Prefix")), made)
+    assert table.taker("/login/x") == "team-a/shop"
+    assert len(table.lost(made)) == 1
+
+
+def test_the_default_backend_of_the_owner_keeps_what_is_left() -> None:
+    made = owner(("/login", "Prefix"))
+    made["spec"]["defaultBackend"] = made["spec"]["rules"][0]["http"]["paths"][0]["backend"]
+    table = Table(made, guest("/", path_type="Prefix"))
+    assert table.taker("/anything") == "team-a/shop"
+
+
+def test_a_path_that_the_owner_takes_later_is_the_owners() -> None:
+    later = ingress("later", host="open.test", path="/api", namespace="team-a", created=NEWEST)
+    made = guest("/api", path_type="Prefix")
+    table = Table(owner(("/login", "Prefix")), later, made)
+    assert table.taker("/api") == "team-a/later"
+    assert len(table.lost(made)) == 1
+
+
+def test_guests_are_protected_from_each_other_too() -> None:
+    made = guest("/api", path_type="Prefix")
+    third = guest("/api", {"match-headers": "host~."}, namespace="team-c", created=NEWEST, path_type="Prefix")
+    canary = guest("/api", {"canary": "true", "canary-weight": "100"}, namespace="team-c", name="c", path_type="Prefix")
+    table = Table(VICTIM, made, third, canary)
+    assert table.taker("/api") == "team-b/guest"
+    assert len(table.lost(third)) == len(table.lost(canary)) == 1
+
+
+def test_a_guest_has_canaries_on_its_own_routes() -> None:
+    made = guest("/api", path_type="Prefix")
+    canary = guest("/api", {"canary": "true", "canary-weight": "10"}, name="canary", path_type="Prefix")
+    table = Table(VICTIM, made, canary)
+    host = table.host()
+    assert [len(one.canaries) for one in host.routes] == [1, 0]
+
+
+def test_other_hosts_of_a_refused_object_are_served() -> None:
+    made = guest()
+    made["spec"]["rules"].append({**made["spec"]["rules"][0], "host": "own.test"})
+    table = Table(VICTIM, made)
+    assert table.taker("/", host="own.test") == "team-b/guest"
+    assert ref_of(made) in table.offline.accepted
+
+
+def test_an_owner_that_goes_leaves_the_host_to_the_next_one() -> None:
+    assert Table(guest()).taker("/") == "team-b/guest"
+
+
+def test_without_creation_times_the_first_by_namespace_owns() -> None:
+    a = ingress("z", host="open.test", namespace="team-a")
+    b = ingress("a", host="open.test", namespace="team-b")
+    assert Table(b, a).taker("/") == "team-a/z"
+
+
+def test_a_more_specific_host_is_a_claim_of_its_own() -> None:
+    wildcard = ingress("wild", host="*.open.test", namespace="team-a", created=OLD)
+    specific = ingress("own", host="b.open.test", namespace="team-b", created=NEW)
+    table = Table(wildcard, specific)
+    assert table.taker("/", host="b.open.test") == "team-b/own"
+
+
+def test_the_catch_all_is_owned_too() -> None:
+    mine = ingress("all", namespace="team-a", created=OLD)
+    theirs = ingress("all", namespace="team-b", created=NEW)
+    (problem,) = Table(mine, theirs).lost(theirs)
+    assert problem.message.startswith("every host (requests that no other host takes) is owned by Ingress team-a/all")
+
+
+# Sharing
+
+SHARED = owner(("/", "Prefix"), annotations={"host-sharing-namespaces": "team-b"})
+
+
+@pytest.mark.parametrize("sharing", ["paths", "namespace"])
+def test_namespaces_that_the_owner_names_count_as_its_own(sharing: HostSharing) -> None:
+    pattern, canary = ATTACKS["a pattern with a priority"], ATTACKS["a canary with all of the weight"]
+    table = Table(SHARED, pattern, sharing=sharing)
+    assert table.taker("/login") == "team-b/guest"
+    host = Table(SHARED, canary, sharing=sharing).host()
+    assert len(host.routes[0].canaries) == 1
+
+
+def test_an_apisix_route_shares_its_host_too() -> None:
+    owning = route(
+        rule("r", hosts=["open.test"]),
+        name="shop",
+        namespace="team-a",
+        creationTimestamp=OLD,
+        annotations={"headgate.dev/host-sharing-namespaces": "team-b"},
+    )
+    table = Table(owning, ATTACKS["an ApisixRoute with a priority"])
+    assert table.taker("/") == "team-b/guest"
+
+
+def test_what_cannot_be_read_shares_nothing() -> None:
+    made = owner(("/", "Prefix"), annotations={"host-sharing-namespaces": "*"})
+    table = Table(made, ATTACKS["a pattern"])
+    assert table.taker("/") == "team-a/shop"
+    reasons = [problem.reason for problem in table.offline.problems[ref_of(made)]]
+    assert "InvalidAnnotation" in reasons
+
+
+def test_a_host_that_is_kept_to_its_namespace_takes_no_paths_of_others() -> None:
+    made = guest("/api", path_type="Prefix")
+    table = Table(VICTIM, made, sharing="namespace")
+    assert table.taker("/api") == "team-a/shop"
+    assert "host_sharing: namespace" in table.lost(made)[0].message
+
+
+def test_any_leaves_hosts_to_all() -> None:
+    made = ATTACKS["a pattern with a priority"]
+    table = Table(VICTIM, made, sharing="any")
+    assert (table.taker("/"), table.lost(made)) == ("team-b/guest", [])
+
+
+# Fall-through
+
+
+def test_a_guest_does_not_keep_requests_of_the_owner_from_falling_through() -> None:
+    owning = route(rule("r", "/shop*", hosts=["open.test"]), name="shop", namespace="team-a", creationTimestamp=OLD)
+    table = Table(owning, guest("/api", path_type="Prefix"))
+    host = table.host()
+    assert host.falls_through
+
+
+def test_a_guest_does_not_let_requests_of_the_owner_fall_through() -> None:
+    table = Table(VICTIM, apisix_guest("/api*"))
+    host = table.host()
+    assert not host.falls_through
+
+
+# TLS
+
+
+def test_client_certificates_that_a_guest_asks_for_are_not_asked_for() -> None:
+    made = apisix_tls()
+    table = Table(VICTIM, made, tls_secret("cert", "open.test", namespace="team-b"))
+    host = table.host()
+    assert host.tls is None
+    assert table.taker("/") == "team-a/shop"
+    assert any(
+        problem.field == "spec.client" and "TLS of it is for its owner" in problem.message
+        for problem in table.lost(made)
+    )
+
+
+def test_a_guests_own_routes_are_closed_while_its_client_certificates_are_not_asked_for() -> None:
+    table = Table(VICTIM, apisix_tls(), apisix_guest("/api*"))
+    host = table.host()
+    assert {one.provenance.namespace: len(one.backends) for one in host.routes} == {"team-a": 1, "team-b": 0}
+
+
+def test_client_certificates_by_annotation_are_the_owners_too() -> None:
+    made = guest("/api", {"client-auth-secret": "cas"}, path_type="Prefix")
+    table = Table(VICTIM, made, tls_secret("cas", "x", namespace="team-b", authorities_pem="-"))
+    host = table.host()
+    assert host.tls is None
+    assert [len(one.backends) for one in host.routes] == [0, 1]
+
+
+@pytest.mark.parametrize("sharing", ["paths", "any"])
+def test_client_certificates_of_those_who_may_are_asked_for(sharing: HostSharing) -> None:
+    table = Table(SHARED if sharing == "paths" else VICTIM, apisix_tls(), sharing=sharing)
+    host = table.host()
+    assert host.tls is not None
+
+
+def test_a_wildcard_of_another_namespace_closes_no_older_host() -> None:
+    owning = route(rule("r", hosts=["a.open.test"]), name="shop", namespace="team-a", creationTimestamp=OLD)
+    made = apisix_tls(host="*.open.test")
+    table = Table(owning, made, tls_secret("cert", "*.open.test", namespace="team-b"))
+    assert table.host("a.open.test").tls is None
+    (problem,) = table.lost(made)
+    assert problem.severity is Severity.WARNING
+    assert problem.message.startswith("no client certificate is asked for a.open.test: ")
+
+
+def test_a_wildcard_that_is_older_than_a_host_holds_for_it() -> None:
+    owning = route(rule("r", hosts=["a.open.test"]), name="shop", namespace="team-a", creationTimestamp=NEW)
+    host = Table(owning, apisix_tls(host="*.open.test", creationTimestamp=OLD)).host("a.open.test")
+    assert host.tls is not None
+
+
+def test_a_certificate_of_a_guest_does_not_lift_what_a_wildcard_asks() -> None:
+    owning = route(rule("r", hosts=["a.open.test"]), name="shop", namespace="team-a", creationTimestamp=NEW)
+    platform = apisix_tls(host="*.open.test", creationTimestamp=OLD, namespace="team-c")
+    lifting = apisix_tls(name="lift", host="a.open.test", creationTimestamp=NEWEST)
+    del lifting["spec"]["client"]
+    secret = tls_secret("cert", "a.open.test", namespace="team-b")
+    host = Table(owning, platform, lifting, secret).host("a.open.test")
+    assert host.tls is not None
+
+
+def presented(table: Table) -> dict[str, tuple[str, ...]]:
+    return {one.key: one.server_names for one in table.offline.entries if isinstance(one, Certificate)}
+
+
+def with_tls(manifest: Any, host: str = "open.test") -> Any:
+    return {**manifest, "spec": {**manifest["spec"], "tls": [{"hosts": [host], "secretName": "cert"}]}}
+
+
+CERTS = tuple(tls_secret("cert", "open.test", namespace=namespace) for namespace in ("team-a", "team-b"))
+
+
+def test_a_guest_presents_no_certificate_for_a_host_without_one() -> None:
+    made = with_tls(guest("/api", path_type="Prefix"))
+    table = Table(VICTIM, made, *CERTS)
+    assert presented(table) == {}
+    (problem,) = table.lost(made)
+    assert (problem.field, problem.severity) == ("spec.tls[0].hosts[0]", Severity.ERROR)
+    assert ref_of(made) in table.offline.accepted
+
+
+def test_the_owners_certificate_goes_before_an_older_one() -> None:
+    mine = with_tls(ingress("later", host="open.test", path="/x", namespace="team-a", created=NEWEST))
+    made = with_tls(guest("/api", path_type="Prefix"))
+    table = Table(VICTIM, mine, made, *CERTS)
+    assert presented(table) == {"a/team-a/cert": ("open.test",)}
+    assert [problem.severity for problem in table.lost(made)] == [Severity.WARNING]
+
+
+def test_a_certificate_that_was_there_before_the_owner_is_presented() -> None:
+    central = apisix_tls(creationTimestamp=OLD)
+    del central["spec"]["client"]
+    later = ingress("shop", host="open.test", namespace="team-a", created=NEW)
+    assert presented(Table(central, later, *CERTS)) == {"a/team-b/cert": ("open.test",)}
+
+
+# Clusters
+
+
+def test_a_namesake_without_a_shared_service_is_a_guest() -> None:
+    made = ingress(
+        "shop", host="open.test", namespace="team-a", created=NEW, annotations={"headgate.dev/priority": "1"}
+    )
+    table = Table(VICTIM, also={"b": [service(namespace="team-a"), made]})
+    (problem,) = table.lost(made, "b")
+    assert "export its Service from both clusters" in problem.message
+
+
+def test_a_namespace_in_two_clusters_that_share_its_service_is_one_owner() -> None:
+    canary = ingress(
+        "shop", host="open.test", namespace="team-a", created=NEW, annotations={"headgate.dev/priority": "1"}
+    )
+    exports = service_export(namespace="team-a")
+    table = Table(VICTIM, exports, also={"b": [service(namespace="team-a"), exports, canary]})
+    assert table.lost(canary, "b") == []
+
+
+# Streams on the HTTPS port
+
+
+def passthrough(names: str, created: str = NEW, namespace: str = "team-b") -> Any:
+    made = service("db", namespace=namespace)
+    made["metadata"]["creationTimestamp"] = created
+    annotations = {"stream-protocol": "tls-passthrough", "stream-server-names": names}
+    made["metadata"]["annotations"] = {f"headgate.dev/{name}": value for name, value in annotations.items()}
+    return made
+
+
+def stream_names(table: Table) -> list[str]:
+    return [name for one in table.offline.entries if isinstance(one, StreamRoute) for name in one.server_names]
+
+
+@pytest.mark.parametrize("names", ["open.test", "*.test", "free.test, open.test"])
+def test_a_stream_takes_no_connections_of_a_host_of_another_namespace(names: str) -> None:
+    made = passthrough(names)
+    table = Table(VICTIM, made)
+    assert stream_names(table) == []
+    (problem,) = table.lost(made)
+    assert problem.severity is Severity.ERROR
+    assert "owned by Ingress team-a/shop" in problem.message
+    assert ref_of(made) not in table.offline.accepted
+
+
+def test_a_stream_has_names_of_its_own_namespace_and_those_that_are_free() -> None:
+    table = Table(VICTIM, passthrough("open.test", namespace="team-a"), passthrough("free.test, b.open.test"))
+    assert sorted(stream_names(table)) == ["b.open.test", "free.test", "open.test"]
+
+
+def test_a_stream_that_was_there_before_a_host_keeps_its_name() -> None:
+    later = ingress("shop", host="open.test", namespace="team-a", created=NEW)
+    assert stream_names(Table(later, passthrough("open.test", created=OLD))) == ["open.test"]
+
+
+def test_the_owner_shares_its_name_with_streams_too() -> None:
+    assert stream_names(Table(SHARED, passthrough("open.test"))) == ["open.test"]
+
+
+def test_a_stream_loses_its_name_when_an_older_object_comes_and_has_it_again_when_it_goes() -> None:
+    translation = Translation(make_dialects())
+    translation.activate("a")
+    found = []
+    for delta in (applied(passthrough("open.test")), applied(VICTIM), deleted(VICTIM)):
+        translation.apply(delta)
+        for _ in translation.settle():
+            pass
+        chunks = translation.assembly.image.chunks()
+        found.append(any(chunk.kind == "streams" for chunk in chunks))
+    assert found == [True, False, True]

@@ -1,0 +1,106 @@
+"""On random histories, tables that are held have the endpoints of today and nothing else of it."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any
+from unittest.mock import patch
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from unit.translator.test_incremental import STEPS
+
+from fakes.deltas import applied, deleted
+from fakes.fleet import fleet_of
+from fakes.leadership import Seat
+from fakes.translating import Follower, ListedLog
+from fakes.translator_loop import fill, idle, manifest_of, running, until
+from headgate.common.snapshot import TableImage, encode_entry, entry_contents
+from headgate.common.stores.memory import MemoryStores
+from headgate.common.stores.reading import read_chunks
+from headgate.translator import loop as loop_module
+from headgate.translator.assembly.held_table import HeldTable, with_endpoints_of
+from headgate.translator.fragments.fragment import parse_service_port
+from headgate.translator.serving.following import Following
+from headgate.translator.status import poster as status_poster
+from headgate.translator.translation import Translation
+from headgate.translator.upstreams.resolution import is_refusal, resolve_upstream
+from headgate.translator.world.graph import _Recorder
+
+MANY = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def endpoints_of_today(translation: Translation, key: str, held: bytes) -> bytes:
+    """An entry as it should be: resolved anew, whatever the live table makes of it."""
+    ref = parse_service_port(key)
+    if ref is None or is_refusal(held):
+        return held
+    resolved = resolve_upstream(_Recorder(translation.graph, ref.cluster), ref, heeds_wishes=False)
+    return with_endpoints_of(held, encode_entry(resolved.entry))
+
+
+def entries(image: TableImage) -> dict[str, bytes]:
+    return {key: image.get("upstreams", key) or b"" for key in image.keys("upstreams")}
+
+
+@MANY
+@given(st.lists(st.tuples(STEPS, st.sampled_from(["go", "go", "hold"])), max_size=40))
+def test_held_tables_have_the_endpoints_of_today_and_their_own_policies(history: list[Any]) -> None:
+    log = ListedLog(history=50)
+    follower, following, tables = Follower(log), Following(), list[tuple[HeldTable, dict[str, bytes]]]()
+    translation = follower.translation
+    for (manifest, cluster, operation, _), action in history:
+        follower.take(log.append(applied(manifest, cluster) if operation == "apply" else deleted(manifest, cluster)))
+        for ref in list(translation.world.standings.unsure):
+            translation.recall(ref, log.history(ref))
+        for _ in following.settle(translation):
+            pass
+        translation.assembly.changed.clear()
+        if action == "hold":
+            table = HeldTable(translation.assembly.image.copy())
+            tables = [*tables, (table, entries(table.image))][-2:]
+            following.go_on(table for table, _ in tables)
+        for table, before in tables:
+            expected = {key: endpoints_of_today(translation, key, held) for key, held in before.items()}
+            assert entries(table.image) == expected
+
+
+@FEW
+@given(st.lists(st.tuples(STEPS, st.sampled_from(["one", "other", "stay", "pause"])), max_size=12))
+def test_two_translators_agree_on_what_is_rolled_out_whoever_leads(history: list[Any]) -> None:
+    asyncio.run(_roll_out_by_turns(history))
+
+
+async def _roll_out_by_turns(history: list[Any]) -> None:
+    stores, seats = MemoryStores(), (Seat(is_leader=True), Seat())
+    policy: dict[str, Any] = {"rollout_shares": [50.0], "rollout_window_s": 3600.0}
+    with patch.object(loop_module, "LOOK_AROUND_S", 0.02), patch.object(status_poster, "QUIET_S", 0.005):
+        for cluster in ("a", "b"):
+            await fill(stores, cluster=cluster)
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(fleet_of(stores.snapshots, stores.heartbeats, "g1", "g2", "g3"))
+            loops = [await stack.enter_async_context(running(stores, leadership=seat, **policy)) for seat in seats]
+            for (manifest, cluster, operation, _), turn in history:
+                delta = applied(manifest, cluster) if operation == "apply" else deleted(manifest, cluster)
+                await stores.log_writer.append(delta)
+                if turn in ("one", "other") and not seats[turn == "other"].is_leader:
+                    seats[turn != "other"].lose()
+                    seats[turn == "other"].take()
+                elif turn == "pause":
+                    await asyncio.sleep(0.01)
+            await until(lambda: any(each._leads for each in loops))
+            await idle(stores, *loops)
+            before = await manifest_of(stores)
+            for each in loops:
+                assert [chunk.digest for chunk in each._draft().chunks] == [name.digest for name in before.live]
+            [leading] = [each for each in loops if each._leads]
+            for names in (before.chunks, before.rollout.next if before.rollout else ()):
+                for chunk in await read_chunks(stores.snapshots, (name for name in names if name.kind == "upstreams")):
+                    for key, held in entry_contents(chunk.content).items():
+                        assert held == endpoints_of_today(leading.translation, key, held)
+            leader = int(seats[1].is_leader)
+            seats[leader].lose()
+            seats[1 - leader].take()
+            await asyncio.sleep(0.03)
+            await idle(stores, *loops)
+            assert await manifest_of(stores) == before
