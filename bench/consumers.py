@@ -19,10 +19,10 @@ from headgate.common.sealing import Purpose, Sealer, Unsealer
 from headgate.common.snapshot import ChunkName, TableImage, Version
 from headgate.common.table import Consumer, Credential, PluginUse, Provenance
 from headgate.gateway.balancing.endpoints import EndpointDirectory
-from headgate.gateway.plugins.chain import PluginChain
-from headgate.gateway.plugins.consumers import ConsumerDirectory
 from headgate.gateway.plugins.interface import Headers, PluginServices, Request
-from headgate.gateway.plugins.registry import PluginRegistry
+from headgate.gateway.plugins.interface.consumers import ConsumerDirectory
+from headgate.gateway.plugins.runtime.chain import PluginChain
+from headgate.gateway.plugins.runtime.registry import PluginRegistry
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.pool import PoolRegistry
 from headgate.gateway.table.compiler import TableCompiler, TableUpdate

@@ -24,9 +24,9 @@ from headgate.common.secret import Secret
 from headgate.common.table import PluginUse
 from headgate.gateway import ENGINE
 from headgate.gateway.access_log import AccessLog
-from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.interface import PluginServices
-from headgate.gateway.plugins.registry import PluginRegistry
+from headgate.gateway.plugins.runtime.chain import PluginChain
+from headgate.gateway.plugins.runtime.registry import PluginRegistry
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.context import ProxyContext

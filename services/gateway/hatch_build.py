@@ -27,9 +27,16 @@ SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 GROUP = "headgate_gateway"
 INTERPRETED = {PACKAGE / "proxy" / "server.py"}
 """Start and stop only; `asyncio` wants factories and callbacks of it that are plain functions."""
-PLUGINS = ("chain", "consumer_chain", "headers", "messages", "run", "variables")
+PLUGINS = (
+    "interface/headers",
+    "interface/messages",
+    "interface/variables",
+    "runtime/chain",
+    "runtime/consumer_chain",
+    "runtime/run",
+)
 """What carries a request through its plugins. These themselves derive from an interpreted class, as anybody's do."""
-OFTEN_USED = ("cors", "limit_count", "request_id")
+OFTEN_USED = ("built_in/security/cors", "built_in/limits/limit_count", "built_in/traffic/request_id")
 """Plugins that are compiled all the same, as many routes have them."""
 
 

@@ -34,9 +34,9 @@ from headgate.gateway.health.probes import probe
 from headgate.gateway.health.resolve import Query, Resolver
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.upstreams import UpstreamHealth
-from headgate.gateway.plugins.consumers import ConsumerDirectory
-from headgate.gateway.plugins.host import PluginHost
-from headgate.gateway.plugins.messages import Request, Response
+from headgate.gateway.plugins.interface.consumers import ConsumerDirectory
+from headgate.gateway.plugins.interface.messages import Request, Response
+from headgate.gateway.plugins.runtime.host import PluginHost
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.pool import PoolRegistry
 from headgate.gateway.proxy.seam import RouterHolder

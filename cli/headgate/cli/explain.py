@@ -210,7 +210,9 @@ def _explain_by(entries: Iterable[object], label: str, request: _Request) -> Any
 def _preview(route: Any, facts: Any, scope: str) -> Sequence[Any]:
     if not route.plugins:
         return ()
-    from headgate.gateway.plugins.preview import preview_plugins  # with all plugins, and the clients that they need
+    from headgate.gateway.plugins.runtime.preview import (
+        preview_plugins,  # with all plugins, and the clients that they need
+    )
 
     verdicts: Sequence[Any] = preview_plugins(route, facts, scope)
     return verdicts
@@ -237,7 +239,7 @@ async def _ask(admin_url: str, request: _Request) -> Any:
 
 
 def _is_answered(explanation: Any) -> bool:
-    from headgate.gateway.plugins.verdicts import first_answer
+    from headgate.gateway.plugins.runtime.verdicts import first_answer
 
     if (answer := first_answer(explanation.plugins)) is not None:
         return answer.status < 400

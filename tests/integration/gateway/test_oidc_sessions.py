@@ -11,7 +11,7 @@ import redis
 
 from fakes.redis import RedisServer, eventually, real_redis
 from fakes.waiting import until
-from headgate.gateway.plugins.shared_sessions import SessionsDirectory
+from headgate.gateway.plugins.redis.sessions import SessionsDirectory
 from unit.gateway.plugins.oidc_site import SESSION, Browser, Site, site
 
 TIMEOUTS = {"connect_timeout": 5000, "send_timeout": 1, "read_timeout": 1}

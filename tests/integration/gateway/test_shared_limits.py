@@ -12,9 +12,9 @@ from fakes.ports import free_port
 from fakes.redis import RedisServer, Relay, eventually, real_redis, watched_pair
 from fakes.tls import SelfSigned
 from fakes.waiting import until
-from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.interface import PluginServices
-from headgate.gateway.plugins.shared_counts import CountersDirectory
+from headgate.gateway.plugins.redis.counters import CountersDirectory
+from headgate.gateway.plugins.runtime.chain import PluginChain
 from unit.gateway.plugins.running import asked, chain, exchanged, request
 
 Config = dict[str, Any]

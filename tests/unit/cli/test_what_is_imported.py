@@ -37,7 +37,7 @@ def test_plugins_are_imported_where_the_route_has_one(tmp_path: Path) -> None:
     manifest = tmp_path / "web.yaml"
     manifest.write_text(WITH_PLUGIN)
     imported = _imported_by("explain", "GET", "http://a.example/", "--manifests", str(manifest))
-    assert "headgate.gateway.plugins.preview" in imported
+    assert "headgate.gateway.plugins.runtime.preview" in imported
 
 
 WITH_PLUGIN = """\

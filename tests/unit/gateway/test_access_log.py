@@ -7,8 +7,8 @@ import pytest
 from fakes.proxied import OK, answering, proxied
 from headgate.gateway.access_log import AccessLog
 from headgate.gateway.log_format import LogFormat
-from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
+from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.tracing import Tracing
 

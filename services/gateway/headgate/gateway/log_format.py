@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from headgate.gateway.plugins.variables import cookie_value, query_value
+from headgate.gateway.plugins.interface.variables import cookie_value, query_value
 
 if TYPE_CHECKING:
     from headgate.gateway.access_log import LogRecord

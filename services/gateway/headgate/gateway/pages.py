@@ -19,7 +19,7 @@ from headgate.common.admin import AdminSite
 from headgate.common.snapshot import Version
 from headgate.common.table import Consumer, Route, StreamRoute, VirtualHost
 from headgate.gateway.balancing.levels import Place
-from headgate.gateway.plugins.verdicts import Preview
+from headgate.gateway.plugins.runtime.verdicts import Preview
 from headgate.gateway.proxy.paths import PathNormalization
 from headgate.gateway.table.condition_text import describe
 from headgate.gateway.table.explain import HealthOf, explain

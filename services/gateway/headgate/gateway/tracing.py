@@ -22,9 +22,9 @@ from opentelemetry.trace.span import TraceState
 from opentelemetry.util.types import AttributeValue
 
 from headgate.common.telemetry import tracer
-from headgate.gateway.plugins.messages import Request
-from headgate.gateway.plugins.run import request_of
-from headgate.gateway.plugins.variables import variable
+from headgate.gateway.plugins.interface.messages import Request
+from headgate.gateway.plugins.interface.variables import variable
+from headgate.gateway.plugins.runtime.run import request_of
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.exchange import Exchange

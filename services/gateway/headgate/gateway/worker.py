@@ -43,11 +43,11 @@ from headgate.gateway.last_good import LastGoodWriter, read_last_good
 from headgate.gateway.metrics import ProxyCollector, TableMetrics
 from headgate.gateway.networks import parse_networks
 from headgate.gateway.pages import TablePages
-from headgate.gateway.plugins.consumers import ConsumerDirectory
-from headgate.gateway.plugins.headers import Headers
-from headgate.gateway.plugins.host import PluginHost
-from headgate.gateway.plugins.messages import Request, Response
-from headgate.gateway.plugins.preview import preview_plugins
+from headgate.gateway.plugins.interface.consumers import ConsumerDirectory
+from headgate.gateway.plugins.interface.headers import Headers
+from headgate.gateway.plugins.interface.messages import Request, Response
+from headgate.gateway.plugins.runtime.host import PluginHost
+from headgate.gateway.plugins.runtime.preview import preview_plugins
 from headgate.gateway.proxy.consumer_traffic import ConsumerTraffic
 from headgate.gateway.proxy.pool import PoolRegistry
 from headgate.gateway.proxy.seam import RouterHolder

@@ -14,7 +14,7 @@ from fakes.served import HOST, Got, asking, at, named, origins, ports, read_answ
 from fakes.waiting import until
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.interface import BodyFilter, Plugin, PluginConfig, Request, Response
-from headgate.gateway.plugins.registry import PluginRegistry
+from headgate.gateway.plugins.runtime.registry import PluginRegistry
 
 TEXT = b"all work and no play " * 200
 STREAMED = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from fakes.openid_provider import CLIENT, SECRET, OpenidProvider
-from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.interface import Headers, Request, Response
+from headgate.gateway.plugins.runtime.chain import PluginChain
 from unit.gateway.plugins.running import answered, asked, chain, request
 from unit.gateway.plugins.service import running
 

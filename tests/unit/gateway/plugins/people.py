@@ -5,9 +5,9 @@ from typing import Any
 
 from fakes.gateway_table import ORIGIN
 from headgate.common.table import Consumer, ConsumerGroup, Credential, PluginUse
-from headgate.gateway.plugins.chain import PluginChain
-from headgate.gateway.plugins.consumers import ConsumerDirectory, KnownGroup
 from headgate.gateway.plugins.interface import PluginServices, Request
+from headgate.gateway.plugins.interface.consumers import ConsumerDirectory, KnownGroup
+from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.steps import finish
 from unit.gateway.plugins.running import chain, request, unsealed
 

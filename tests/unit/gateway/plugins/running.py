@@ -7,9 +7,9 @@ from typing import Any
 from headgate.common.sealing import ClusterValue, Purpose
 from headgate.common.secret import Secret
 from headgate.common.table import PluginUse
-from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.interface import Headers, PluginServices, Request, Response
-from headgate.gateway.plugins.registry import PluginRegistry
+from headgate.gateway.plugins.runtime.chain import PluginChain
+from headgate.gateway.plugins.runtime.registry import PluginRegistry
 
 REGISTRY = PluginRegistry(found=())
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from headgate.gateway.plugins.calls import make_client
 from headgate.gateway.plugins.interface import PluginServices, Request, Response, SendTo
+from headgate.gateway.plugins.kit.calls import make_client
 
 
 @dataclass

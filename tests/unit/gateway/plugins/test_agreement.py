@@ -9,9 +9,9 @@ from headgate.common.plugins.catalogue import CONFIGS
 from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.table import PluginUse
-from headgate.gateway.plugins.built_in import BUILT_IN
-from headgate.gateway.plugins.errors import PluginRefused
+from headgate.gateway.plugins.built_in.catalogue import BUILT_IN
 from headgate.gateway.plugins.interface import PluginServices
+from headgate.gateway.plugins.interface.errors import PluginRefused
 from unit.gateway.plugins.running import REGISTRY, unsealed
 
 

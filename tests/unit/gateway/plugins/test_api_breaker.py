@@ -1,8 +1,8 @@
 import pytest
 
-from headgate.gateway.plugins.chain import PluginChain
-from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import PluginServices
+from headgate.gateway.plugins.interface.errors import PluginRefused
+from headgate.gateway.plugins.runtime.chain import PluginChain
 from unit.gateway.plugins.running import Clock, asked, chain, request
 
 CONFIG = {"break_response_code": 502, "unhealthy": {"failures": 3}, "healthy": {"successes": 2}}

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.gateway.plugins.chain import PluginChain
-from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import PluginServices
+from headgate.gateway.plugins.interface.errors import PluginRefused
+from headgate.gateway.plugins.runtime.chain import PluginChain
 from unit.gateway.plugins.people import chain_for, consumer, directory, with_key
 from unit.gateway.plugins.running import asked, chain, request
 

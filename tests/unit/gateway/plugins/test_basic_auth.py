@@ -7,9 +7,9 @@ import threading
 import bcrypt
 import pytest
 
-from headgate.gateway.plugins.errors import PluginRefused
+from headgate.gateway.plugins.built_in.authentication.passwords import apr1, read_hash
 from headgate.gateway.plugins.interface import Request
-from headgate.gateway.plugins.passwords import apr1, read_hash
+from headgate.gateway.plugins.interface.errors import PluginRefused
 from unit.gateway.plugins.people import chain_for, consumer, directory
 from unit.gateway.plugins.running import asked, chain, request
 
@@ -97,7 +97,7 @@ async def test_slow_check_happens_once_for_a_password_that_is_right() -> None:
 
 
 async def test_guessing_is_bounded(monkeypatch) -> None:
-    monkeypatch.setattr("headgate.gateway.plugins.basic_auth._MAX_WAITING", 4)
+    monkeypatch.setattr("headgate.gateway.plugins.built_in.authentication.basic_auth._MAX_WAITING", 4)
     kept = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
     plugins = chain(("basic-auth", {"users": [{"username": "jack", "hash": kept}]}))
     answers = await asyncio.gather(*(asked(plugins, asking(password=f"guess {number}")) for number in range(6)))
@@ -201,5 +201,7 @@ def test_a_hash_that_takes_too_long_to_check_is_refused(cost: str) -> None:
 
 
 def test_a_password_that_no_htpasswd_takes_is_not_gone_through_a_thousand_times(monkeypatch) -> None:
-    monkeypatch.setattr("headgate.gateway.plugins.passwords.apr1", lambda password, salt: pytest.fail("hashed"))
+    monkeypatch.setattr(
+        "headgate.gateway.plugins.built_in.authentication.passwords.apr1", lambda password, salt: pytest.fail("hashed")
+    )
     assert not read_hash("$apr1$salt$hash").check(b"x" * 513)

@@ -6,8 +6,13 @@ import brotli
 import pytest
 import zstandard
 
-from headgate.gateway.plugins.body_formats import BodyFault, decode_fields, decode_query, format_of
-from headgate.gateway.plugins.content_codings import CodingFault, decompress
+from headgate.gateway.plugins.built_in.transformation.body_transformer.content_codings import CodingFault, decompress
+from headgate.gateway.plugins.built_in.transformation.body_transformer.formats import (
+    BodyFault,
+    decode_fields,
+    decode_query,
+    format_of,
+)
 from headgate.gateway.plugins.interface import BodyTooLarge
 
 SOAP = b"""<?xml version="1.0" encoding="utf-8"?>

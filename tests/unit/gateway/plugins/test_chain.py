@@ -3,9 +3,9 @@ import logging
 
 import pytest
 
-from headgate.gateway.plugins.chain import PluginChain
-from headgate.gateway.plugins.errors import PluginFailed
 from headgate.gateway.plugins.interface import BodyFilter, Plugin, PluginConfig, PluginServices, Request, Response
+from headgate.gateway.plugins.interface.errors import PluginFailed
+from headgate.gateway.plugins.runtime.chain import PluginChain
 from unit.gateway.plugins.running import answered, asked, request
 
 

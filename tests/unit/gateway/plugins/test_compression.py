@@ -5,9 +5,9 @@ import brotli
 import pytest
 import zstandard
 
-from headgate.gateway.plugins.compression import chosen_coding
-from headgate.gateway.plugins.errors import PluginRefused
+from headgate.gateway.plugins.built_in.transformation.compression.compression import chosen_coding
 from headgate.gateway.plugins.interface import Headers, Response
+from headgate.gateway.plugins.interface.errors import PluginRefused
 from unit.gateway.plugins.running import answered, chain, request
 
 TEXT = b"all work and no play " * 100

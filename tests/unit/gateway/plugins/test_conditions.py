@@ -1,9 +1,9 @@
 import pytest
 
 from headgate.common.plugins.expressions import parse_expressions
-from headgate.gateway.plugins.conditions import compile_expressions
-from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import Response
+from headgate.gateway.plugins.interface.errors import PluginRefused
+from headgate.gateway.plugins.kit.conditions import compile_expressions
 from unit.gateway.plugins.running import chain, request
 
 ASKED = request("/p?n=18&e=", [("X-Name", "Jack"), ("Accept", "a, b"), ("Cookie", "s=1; t=2")])

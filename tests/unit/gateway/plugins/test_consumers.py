@@ -6,7 +6,7 @@ import pytest
 
 from headgate.common.sealing import ClusterValue, Unsealer
 from headgate.common.table import Credential, PluginUse
-from headgate.gateway.plugins.consumers import ConsumerDirectory
+from headgate.gateway.plugins.interface.consumers import ConsumerDirectory
 from headgate.gateway.steps import finish
 from unit.gateway.plugins.people import consumer, directory, group
 from unit.gateway.plugins.running import unsealed

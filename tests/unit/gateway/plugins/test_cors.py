@@ -1,7 +1,7 @@
 import pytest
 
-from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import Headers, Response
+from headgate.gateway.plugins.interface.errors import PluginRefused
 from unit.gateway.plugins.running import chain, exchanged, request
 
 ORIGIN = "https://a.example"

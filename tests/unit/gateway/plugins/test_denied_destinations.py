@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from headgate.gateway.plugins.built_in.catalogue.observability import batches
 
 from fakes.forbidden import forbidden, without
 from fakes.kafka_broker import kafka_broker
@@ -21,14 +22,13 @@ from headgate.common.plugins.openid_session import SessionRedisConfig
 from headgate.common.stores.redis.counters import RedisCounters
 from headgate.common.stores.redis.target import CountersTarget, RedisTarget, Server
 from headgate.gateway.dialling import Dialler
-from headgate.gateway.plugins import batches
-from headgate.gateway.plugins.batched_logger import send_datagrams, send_stream
-from headgate.gateway.plugins.calls import CallFailed, Proxy, call_url, make_client
-from headgate.gateway.plugins.host import PluginHost
+from headgate.gateway.plugins.built_in.observability.batched_logger import send_datagrams, send_stream
+from headgate.gateway.plugins.built_in.observability.kafka.cluster import KafkaCluster
 from headgate.gateway.plugins.interface import PluginServices, Request, no_upstreams
-from headgate.gateway.plugins.kafka_cluster import KafkaCluster
-from headgate.gateway.plugins.shared_counts import CountersDirectory
-from headgate.gateway.plugins.shared_sessions import SessionsDirectory
+from headgate.gateway.plugins.kit.calls import CallFailed, Proxy, call_url, make_client
+from headgate.gateway.plugins.redis.counters import CountersDirectory
+from headgate.gateway.plugins.redis.sessions import SessionsDirectory
+from headgate.gateway.plugins.runtime.host import PluginHost
 from unit.gateway.plugins.people import basic, consumer, directory
 from unit.gateway.plugins.running import asked, chain, exchanged, request, unsealed
 from unit.gateway.plugins.service import running

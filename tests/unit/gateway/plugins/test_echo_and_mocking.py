@@ -4,8 +4,8 @@ import json
 import pytest
 
 from fakes.virtual_time import in_virtual_time
-from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import Headers, Response
+from headgate.gateway.plugins.interface.errors import PluginRefused
 from unit.gateway.plugins.running import answered, asked, chain, request
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from headgate.common.sealing import ClusterValue
 from headgate.common.table import PluginUse
-from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.interface import PluginServices
-from headgate.gateway.plugins.registry import ENTRY_POINT_GROUP, PluginRegistry
+from headgate.gateway.plugins.runtime.chain import PluginChain
+from headgate.gateway.plugins.runtime.registry import ENTRY_POINT_GROUP, PluginRegistry
 from unit.gateway.plugins.running import exchanged, request, unsealed
 
 PACKAGE = Path(__file__).parents[4] / "examples" / "plugin"

@@ -3,8 +3,8 @@ import asyncio
 import pytest
 from aiohttp import web
 
-from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import Headers, PluginServices, Response
+from headgate.gateway.plugins.interface.errors import PluginRefused
 from unit.gateway.plugins.running import answered, asked, chain, exchanged, request
 from unit.gateway.plugins.service import Seen, running, sending
 

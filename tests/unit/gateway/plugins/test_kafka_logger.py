@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import KafkaError
+from headgate.gateway.plugins.built_in.catalogue.observability import batches
 
 from fakes.kafka_broker import KafkaBroker, kafka_broker
 from fakes.ports import free_port
@@ -17,10 +18,9 @@ from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.plugins.loggers import KafkaLoggerConfig
 from headgate.common.table import PluginUse
-from headgate.gateway.plugins import batches
+from headgate.gateway.plugins.built_in.observability.kafka.cluster import KafkaCluster
+from headgate.gateway.plugins.built_in.observability.kafka.connections import MAX_ITERATIONS, _Connection
 from headgate.gateway.plugins.interface import Headers, Response
-from headgate.gateway.plugins.kafka_cluster import KafkaCluster
-from headgate.gateway.plugins.kafka_connections import MAX_ITERATIONS, _Connection
 from unit.gateway.plugins.running import answered, asked, chain, request
 from unit.gateway.plugins.test_loggers import Closed
 

@@ -3,9 +3,9 @@ import asyncio
 import pytest
 
 from fakes.virtual_time import in_virtual_time
-from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import PluginServices, Response
-from headgate.gateway.plugins.keyed import Keyed
+from headgate.gateway.plugins.interface.errors import PluginRefused
+from headgate.gateway.plugins.kit.keyed import Keyed
 from unit.gateway.plugins.running import Clock, asked, chain, exchanged, request
 
 

@@ -11,10 +11,10 @@ from aiohttp import web
 
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
-from headgate.gateway.plugins.batches import MAX_PENDING, Batches, BatchLimits
-from headgate.gateway.plugins.file_logger import log_file
+from headgate.gateway.plugins.built_in.observability.batches import MAX_PENDING, Batches, BatchLimits
+from headgate.gateway.plugins.built_in.observability.file_logger import log_file
 from headgate.gateway.plugins.interface import Closing, Headers, PluginServices, Response
-from headgate.gateway.plugins.memory import Allocation, PluginMemory
+from headgate.gateway.plugins.kit.memory import Allocation, PluginMemory
 from unit.gateway.plugins.running import Clock, answered, asked, chain, request
 from unit.gateway.plugins.service import running
 

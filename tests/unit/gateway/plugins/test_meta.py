@@ -7,8 +7,8 @@ import pytest
 from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.table import PluginUse
-from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import PluginServices
+from headgate.gateway.plugins.interface.errors import PluginRefused
 from unit.gateway.plugins.running import REGISTRY, asked, chain, exchanged, request, unsealed
 
 

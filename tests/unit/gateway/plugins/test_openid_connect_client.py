@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from fakes.openid_provider import KEY, OpenidProvider
 from fakes.tls import SelfSigned
 from headgate.common.plugins.openid_client import ProxyOpts
-from headgate.gateway.plugins.calls import Proxy
-from headgate.gateway.plugins.errors import PluginRefused
-from headgate.gateway.plugins.oidc_provider import choose_proxy
+from headgate.gateway.plugins.built_in.authentication.openid_connect.provider import choose_proxy
+from headgate.gateway.plugins.interface.errors import PluginRefused
+from headgate.gateway.plugins.kit.calls import Proxy
 from unit.gateway.plugins.oidc_site import SESSION, Browser, Site, bearing, site, status
 from unit.gateway.plugins.running import asked
 from unit.gateway.plugins.service import Seen, running

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.gateway.plugins.built_in import BUILT_IN
+from headgate.gateway.plugins.built_in.catalogue import BUILT_IN
 from headgate.gateway.plugins.reference import render, replaced
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "plugins.md"

@@ -7,11 +7,11 @@ import pytest
 
 from fakes.gateway_table import ORIGIN
 from headgate.common.table import PathMatch, PathType, PluginUse, Route, WeightedBackend
-from headgate.gateway.plugins.built_in import BUILT_IN
-from headgate.gateway.plugins.consumers import ConsumerDirectory
+from headgate.gateway.plugins.built_in.catalogue import BUILT_IN
 from headgate.gateway.plugins.interface import Plugin
-from headgate.gateway.plugins.preview import preview_plugins
-from headgate.gateway.plugins.verdicts import PluginVerdict
+from headgate.gateway.plugins.interface.consumers import ConsumerDirectory
+from headgate.gateway.plugins.runtime.preview import preview_plugins
+from headgate.gateway.plugins.runtime.verdicts import PluginVerdict
 from headgate.gateway.proxy.facts import RequestFacts
 from unit.gateway.plugins.people import basic, consumer, directory, group
 from unit.gateway.plugins.running import unsealed

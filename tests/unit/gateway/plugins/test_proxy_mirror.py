@@ -4,10 +4,10 @@ import pytest
 from aiohttp import web
 
 from fakes.waiting import until
-from headgate.gateway.plugins.chain import PluginChain
-from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import PluginServices, Request, Response
-from headgate.gateway.plugins.memory import plugin_memory
+from headgate.gateway.plugins.interface.errors import PluginRefused
+from headgate.gateway.plugins.kit.memory import plugin_memory
+from headgate.gateway.plugins.runtime.chain import PluginChain
 from unit.gateway.plugins.running import chain, request
 from unit.gateway.plugins.service import running, sending
 
@@ -113,7 +113,7 @@ def test_bad_configuration_is_refused(config) -> None:
 
 
 async def test_bodies_under_way_are_bounded_together(monkeypatch) -> None:
-    monkeypatch.setattr("headgate.gateway.plugins.proxy_mirror.MAX_HELD", 250)
+    monkeypatch.setattr("headgate.gateway.plugins.built_in.traffic.proxy_mirror.MAX_HELD", 250)
     go_on = asyncio.Event()
     seen = []
 
@@ -135,7 +135,7 @@ async def test_bodies_under_way_are_bounded_together(monkeypatch) -> None:
 
 
 async def test_copies_of_all_mirrors_are_bounded_together(monkeypatch) -> None:
-    monkeypatch.setattr("headgate.gateway.plugins.memory.PluginMemory.__init__.__defaults__", (1000,))
+    monkeypatch.setattr("headgate.gateway.plugins.kit.memory.PluginMemory.__init__.__defaults__", (1000,))
     go_on = asyncio.Event()
 
     async def send_to(upstream, copied, *, timeout_s, max_body) -> Response:

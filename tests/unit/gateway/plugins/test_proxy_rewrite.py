@@ -3,9 +3,9 @@ import pytest
 from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.table import PluginUse
-from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import Request, Response
-from headgate.gateway.plugins.patterns import SearchTime, SearchTooLong
+from headgate.gateway.plugins.interface.errors import PluginRefused
+from headgate.gateway.plugins.kit.patterns import SearchTime, SearchTooLong
 from unit.gateway.plugins.running import chain, request
 
 

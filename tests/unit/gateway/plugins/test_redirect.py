@@ -1,6 +1,6 @@
 import pytest
 
-from headgate.gateway.plugins.errors import PluginRefused
+from headgate.gateway.plugins.interface.errors import PluginRefused
 from unit.gateway.plugins.running import asked, chain, request
 
 

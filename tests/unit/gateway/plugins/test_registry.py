@@ -6,9 +6,9 @@ from headgate.common.errors import SealingError
 from headgate.common.plugins.third_party import ENTRY_POINT_GROUP
 from headgate.common.sealing import ClusterValue, Purpose
 from headgate.common.table import PluginUse
-from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices
-from headgate.gateway.plugins.registry import PluginRegistry
+from headgate.gateway.plugins.interface.errors import PluginRefused
+from headgate.gateway.plugins.runtime.registry import PluginRegistry
 from unit.gateway.plugins.running import REGISTRY, unsealed
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from headgate.common.templates.parsing import parse
 from headgate.common.templates.tokens import TemplateFault
-from headgate.gateway.plugins.rendering import RenderFault, Rendering
+from headgate.gateway.plugins.built_in.transformation.body_transformer.rendering import RenderFault, Rendering
 
 FIELDS = {
     "name": "A & <B> / \"C\" 'D'",

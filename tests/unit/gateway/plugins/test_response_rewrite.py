@@ -1,7 +1,7 @@
 import pytest
 
-from headgate.gateway.plugins.errors import PluginFailed, PluginRefused
 from headgate.gateway.plugins.interface import Headers, Response
+from headgate.gateway.plugins.interface.errors import PluginFailed, PluginRefused
 from unit.gateway.plugins.running import answered, chain, request
 
 

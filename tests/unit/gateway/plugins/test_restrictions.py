@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.gateway.plugins.errors import PluginRefused
+from headgate.gateway.plugins.interface.errors import PluginRefused
 from unit.gateway.plugins.running import asked, chain, request
 
 BOT, BROWSER = "my-bot/1.0", "Mozilla/5.0"

@@ -4,10 +4,10 @@ import pytest
 
 from headgate.common.sealing import ClusterValue
 from headgate.common.table import PathMatch, PluginUse
-from headgate.gateway.plugins.chain import PluginChain
-from headgate.gateway.plugins.errors import PluginRefused
-from headgate.gateway.plugins.host import PluginHost
 from headgate.gateway.plugins.interface import PluginServices, SharedState
+from headgate.gateway.plugins.interface.errors import PluginRefused
+from headgate.gateway.plugins.runtime.chain import PluginChain
+from headgate.gateway.plugins.runtime.host import PluginHost
 from headgate.gateway.steps import finish
 from unit.gateway.plugins.running import REGISTRY, asked, request, unsealed
 

@@ -10,7 +10,12 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from headgate.gateway.plugins.signing_keys import MAX_EXPONENT_BITS, MAX_RSA_BITS, read_jwk, read_public_key
+from headgate.gateway.plugins.built_in.authentication.signing_keys import (
+    MAX_EXPONENT_BITS,
+    MAX_RSA_BITS,
+    read_jwk,
+    read_public_key,
+)
 
 
 def number(bits: int) -> int:

@@ -7,8 +7,8 @@ import uuid
 import pytest
 
 from fakes.virtual_time import in_virtual_time
-from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import Headers, Pacing, PluginServices, Response
+from headgate.gateway.plugins.interface.errors import PluginRefused
 from unit.gateway.plugins.running import Clock, answered, asked, chain, exchanged, request
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from headgate.gateway.plugins.patterns import Substitution, Template, sendable
+from headgate.gateway.plugins.kit.patterns import Substitution, Template, sendable
 from unit.gateway.plugins.running import request
 
 ASKED = request(

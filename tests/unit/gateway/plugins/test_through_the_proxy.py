@@ -13,7 +13,7 @@ from fakes.proxied import OK, Conversation, Proxied, Script, Target, answering, 
 from fakes.waiting import until
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.interface import PluginServices
-from headgate.gateway.plugins.run import PluginRun
+from headgate.gateway.plugins.runtime.run import PluginRun
 from headgate.gateway.proxy.body_fields import MAX_PARSED_BODY
 from headgate.gateway.proxy.policies import RoutePolicies
 from unit.gateway.plugins.people import chain_for, consumer, directory

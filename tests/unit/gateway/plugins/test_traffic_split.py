@@ -2,8 +2,8 @@ from collections import Counter
 
 import pytest
 
-from headgate.gateway.plugins.errors import PluginRefused
 from headgate.gateway.plugins.interface import PluginServices
+from headgate.gateway.plugins.interface.errors import PluginRefused
 from unit.gateway.plugins.running import asked, chain, request
 
 

@@ -9,8 +9,8 @@ import pytest
 from fakes.http2 import http2_client, request
 from fakes.proxied import OK, Client, Conversation, Proxied, Script, answering, proxied
 from fakes.waiting import until
-from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.interface import BodyTooLarge, Plugin, PluginConfig, PluginServices, Request, Response
+from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.proxy.buffers import BufferBudget
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.policies import RoutePolicies

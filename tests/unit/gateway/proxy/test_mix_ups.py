@@ -15,7 +15,6 @@ from fakes.proxied import OK, Conversation, Proxied, Target, answering, proxied
 from fakes.waiting import until
 from headgate.common.table import CircuitBreaker
 from headgate.gateway.health.circuit import Circuit
-from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.interface import (
     BodyFilter,
     BodyTooLarge,
@@ -25,6 +24,7 @@ from headgate.gateway.plugins.interface import (
     Request,
     Response,
 )
+from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.proxy.pool import EndpointPool

@@ -4,9 +4,9 @@ import pytest
 
 from fakes.http2 import http2_client, request
 from fakes.proxied import Proxied, answering, proxied
-from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices
-from headgate.gateway.plugins.messages import Request, Response
+from headgate.gateway.plugins.interface.messages import Request, Response
+from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.proxy.policies import RoutePolicies
 
 CLOSE = b"Connection: close\r\n\r\n"

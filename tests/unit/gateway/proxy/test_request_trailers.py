@@ -4,8 +4,8 @@ import pytest
 
 from fakes.http2 import Http2Origin, answer_with, http2_client, request
 from fakes.proxied import OK, Conversation, Proxied, Script, proxied
-from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.interface import PluginServices
+from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.proxy.spec import ConnectionSpec
 

@@ -21,9 +21,9 @@ from headgate.common.table import ClientAuth, Provenance, Stickiness, Upstream
 from headgate.gateway.balancing.sessions import Session
 from headgate.gateway.balancing.stickiness import StickyCookie
 from headgate.gateway.errors import BadMatch
-from headgate.gateway.plugins.errors import PluginRefused
-from headgate.gateway.plugins.headers import Headers
 from headgate.gateway.plugins.interface import BadHeader, Response
+from headgate.gateway.plugins.interface.errors import PluginRefused
+from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.proxy.errors import BadMessage
 from headgate.gateway.proxy.facts import RequestFacts
 from headgate.gateway.proxy.head import read_answer_head, read_request_fields

@@ -10,8 +10,8 @@ import pytest
 from fakes.proxied import Client, Conversation, Proxied, Script, answering, proxied
 from fakes.waiting import until
 from headgate.common.table import PluginUse
-from headgate.gateway.plugins.chain import PluginChain
 from headgate.gateway.plugins.interface import BodyTooLarge, Plugin, PluginConfig, PluginServices, Request, Response
+from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.steps import finish
 from unit.gateway.plugins.running import REGISTRY, unsealed

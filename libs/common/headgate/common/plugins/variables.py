@@ -1,6 +1,6 @@
 """The variables that templates, keys and conditions of plugins may name: those of nginx and Apache APISIX.
 
-Gateways read them (`headgate.gateway.plugins.variables`); here is which ones there are, and from when on.
+Gateways read them (`headgate.gateway.plugins.interface.variables`); here is which ones there are, and from when on.
 """
 
 import re

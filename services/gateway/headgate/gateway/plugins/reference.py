@@ -23,12 +23,14 @@ from pydantic.fields import FieldInfo
 from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.credentials import CREDENTIALS
 from headgate.common.secret import Secret
-from headgate.gateway.plugins.built_in import BUILT_IN
+from headgate.gateway.plugins.built_in.catalogue import BUILT_IN
 from headgate.gateway.plugins.interface import Plugin
 
 BEGIN = "<!-- fields: written by headgate.gateway.plugins.reference -->"
 END = "<!-- end of fields -->"
 
+_HERE = Path(__file__).parent
+_PACKAGE = Plugin.__module__.partition(".interface")[0]
 _OF_PLUGINS = {kind.Config for kind in BUILT_IN.values()}
 """Have tables of their own."""
 _SIMPLE: dict[Any, str] = {
@@ -71,7 +73,7 @@ def _summary(kind: type[Plugin[Any]]) -> str:
 
 def _text(kind: type[Plugin[Any]]) -> str:
     """Return what a plugin's module says of it, without its name in front; read in its source, as some are compiled."""
-    source = Path(__file__).with_name(f"{kind.__module__.rpartition('.')[2]}.py")
+    source = _HERE.joinpath(*kind.__module__.removeprefix(f"{_PACKAGE}.").split(".")).with_suffix(".py")
     text = (ast.get_docstring(ast.parse(source.read_text())) or "").removeprefix(f"`{kind.name}`: ")
     return text[:1].upper() + text[1:]
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from headgate.gateway.plugins.run import PluginRun
+from headgate.gateway.plugins.runtime.run import PluginRun
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.paths import is_plain, normalize
 from headgate.gateway.proxy.policies import RoutePolicies

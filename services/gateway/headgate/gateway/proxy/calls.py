@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Final
 
-from headgate.gateway.plugins.headers import Headers
-from headgate.gateway.plugins.messages import BodyTooLarge, Request, Response
+from headgate.gateway.plugins.interface.headers import Headers
+from headgate.gateway.plugins.interface.messages import BodyTooLarge, Request, Response
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.exchange import Exchange
 from headgate.gateway.proxy.forward import Peer

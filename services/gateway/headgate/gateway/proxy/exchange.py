@@ -12,8 +12,8 @@ import math
 import time
 from typing import Final
 
-from headgate.gateway.plugins.messages import BodyTooLarge, BuffersFull
-from headgate.gateway.plugins.run import PluginRun
+from headgate.gateway.plugins.interface.messages import BodyTooLarge, BuffersFull
+from headgate.gateway.plugins.runtime.run import PluginRun
 from headgate.gateway.proxy.admission import admit, admit_with_body
 from headgate.gateway.proxy.attempts import Attempts
 from headgate.gateway.proxy.books import Books

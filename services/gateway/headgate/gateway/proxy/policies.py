@@ -4,7 +4,7 @@ for those that do.
 
 from typing import TYPE_CHECKING
 
-from headgate.gateway.plugins.chain import PluginChain
+from headgate.gateway.plugins.runtime.chain import PluginChain
 
 if TYPE_CHECKING:
     from headgate.gateway.tls.policy import ClientGuard

@@ -18,7 +18,7 @@ from headgate.common.snapshot import Version
 from headgate.common.table import PathMatch, PluginUse, Route, VirtualHost
 from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.errors import BadMatch
-from headgate.gateway.plugins.errors import PluginRefused
+from headgate.gateway.plugins.interface.errors import PluginRefused
 from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.steps import Steps
 from headgate.gateway.table.chunks import STEP_BYTES, FindPrevious
@@ -34,7 +34,7 @@ from headgate.gateway.table.match import (
 from headgate.gateway.table.route import CompiledRoute
 
 if TYPE_CHECKING:
-    from headgate.gateway.plugins.chain import PluginChain
+    from headgate.gateway.plugins.runtime.chain import PluginChain
     from headgate.gateway.proxy.seam import NeedsBody, RequestSource
     from headgate.gateway.tls.policy import ClientGuard, HostTls, TlsPolicies
 

@@ -25,7 +25,7 @@ from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.balancing.upstream import UpstreamHolder, missing_balancer
 from headgate.gateway.health.policies import WatchesNothing, WatchesUpstreams
-from headgate.gateway.plugins.consumers import ConsumerDirectory, KnownConsumer, KnownGroup
+from headgate.gateway.plugins.interface.consumers import ConsumerDirectory, KnownConsumer, KnownGroup
 from headgate.gateway.steps import Steps, finish
 from headgate.gateway.table.certificates import OpenedCertificate, open_certificate
 from headgate.gateway.table.chunks import ChunkSet, ChunkStage, FindPrevious, decode_entry

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from headgate.common.table import Endpoint, Entry, PathType, Provenance, Route, Upstream, VirtualHost, WeightedBackend
 from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.balancing.seats import reaches, usable_endpoints, why_unavailable
-from headgate.gateway.plugins.verdicts import PluginVerdict, Preview, first_answer
+from headgate.gateway.plugins.runtime.verdicts import PluginVerdict, Preview, first_answer
 from headgate.gateway.proxy.facts import RequestFacts
 from headgate.gateway.proxy.grammar import REQUEST_LINE, fault_of_request_line
 from headgate.gateway.proxy.paths import PathNormalization, normalize

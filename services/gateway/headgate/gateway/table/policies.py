@@ -9,7 +9,7 @@ from headgate.common.table import Retries, Route
 from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
 
 if TYPE_CHECKING:
-    from headgate.gateway.plugins.chain import PluginChain
+    from headgate.gateway.plugins.runtime.chain import PluginChain
     from headgate.gateway.tls.policy import ClientGuard
 
 _GATEWAY_ERRORS = frozenset({502, 503, 504})

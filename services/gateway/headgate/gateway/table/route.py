@@ -13,7 +13,7 @@ from headgate.gateway.table.conditions import compile_condition
 from headgate.gateway.table.policies import compile_policies, guard_policies
 
 if TYPE_CHECKING:
-    from headgate.gateway.plugins.chain import PluginChain
+    from headgate.gateway.plugins.runtime.chain import PluginChain
     from headgate.gateway.proxy.pool import EndpointPool
     from headgate.gateway.proxy.seam import RequestSource
     from headgate.gateway.proxy.stats import RouteTraffic

@@ -1,0 +1,1 @@
+"""`openid-connect` and its parts."""

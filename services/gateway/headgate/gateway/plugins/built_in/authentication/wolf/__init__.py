@@ -1,0 +1,1 @@
+"""`wolf-rbac`, the server that it asks, and the pages of `public-api` that belong to it."""

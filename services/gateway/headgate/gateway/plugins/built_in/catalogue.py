@@ -1,0 +1,121 @@
+"""The plugins that come with the gateway."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from headgate.gateway.plugins.built_in.authentication.basic_auth import BasicAuth
+from headgate.gateway.plugins.built_in.authentication.forward_auth import ForwardAuth
+from headgate.gateway.plugins.built_in.authentication.hmac_auth import HmacAuth
+from headgate.gateway.plugins.built_in.authentication.jwe_decrypt import JweDecrypt
+from headgate.gateway.plugins.built_in.authentication.jwt_auth import JwtAuth
+from headgate.gateway.plugins.built_in.authentication.key_auth import KeyAuth
+from headgate.gateway.plugins.built_in.authentication.ldap_auth import LdapAuth
+from headgate.gateway.plugins.built_in.authentication.multi_auth import MultiAuth
+from headgate.gateway.plugins.built_in.authentication.openid_connect.plugin import OpenidConnect
+from headgate.gateway.plugins.built_in.authentication.wolf.public_api import PublicApi
+from headgate.gateway.plugins.built_in.authentication.wolf.wolf_rbac import WolfRbac
+from headgate.gateway.plugins.built_in.limits.api_breaker import ApiBreaker
+from headgate.gateway.plugins.built_in.limits.bandwidth import Bandwidth
+from headgate.gateway.plugins.built_in.limits.client_control import ClientControl
+from headgate.gateway.plugins.built_in.limits.limit_conn import LimitConn
+from headgate.gateway.plugins.built_in.limits.limit_count import LimitCount
+from headgate.gateway.plugins.built_in.limits.limit_req import LimitReq
+from headgate.gateway.plugins.built_in.limits.workflow import Workflow
+from headgate.gateway.plugins.built_in.observability.file_logger import FileLogger
+from headgate.gateway.plugins.built_in.observability.http_logger import HttpLogger
+from headgate.gateway.plugins.built_in.observability.kafka.kafka_logger import KafkaLogger
+from headgate.gateway.plugins.built_in.observability.opentelemetry import Opentelemetry
+from headgate.gateway.plugins.built_in.observability.prometheus import Prometheus
+from headgate.gateway.plugins.built_in.observability.syslog import Syslog
+from headgate.gateway.plugins.built_in.observability.tcp_logger import TcpLogger
+from headgate.gateway.plugins.built_in.observability.udp_logger import UdpLogger
+from headgate.gateway.plugins.built_in.security.authz_casbin import AuthzCasbin
+from headgate.gateway.plugins.built_in.security.consumer_restriction import ConsumerRestriction
+from headgate.gateway.plugins.built_in.security.cors import Cors
+from headgate.gateway.plugins.built_in.security.csrf import Csrf
+from headgate.gateway.plugins.built_in.security.ip_restriction import IpRestriction
+from headgate.gateway.plugins.built_in.security.opa import Opa
+from headgate.gateway.plugins.built_in.security.referer_restriction import RefererRestriction
+from headgate.gateway.plugins.built_in.security.ua_restriction import UaRestriction
+from headgate.gateway.plugins.built_in.security.uri_blocker import UriBlocker
+from headgate.gateway.plugins.built_in.traffic.proxy_cache.plugin import ProxyCache
+from headgate.gateway.plugins.built_in.traffic.proxy_mirror import ProxyMirror
+from headgate.gateway.plugins.built_in.traffic.proxy_rewrite import ProxyRewrite
+from headgate.gateway.plugins.built_in.traffic.real_ip import RealIp
+from headgate.gateway.plugins.built_in.traffic.redirect import Redirect
+from headgate.gateway.plugins.built_in.traffic.request_id import RequestId
+from headgate.gateway.plugins.built_in.traffic.traffic_split import TrafficSplit
+from headgate.gateway.plugins.built_in.transformation.body_transformer.plugin import BodyTransformer
+from headgate.gateway.plugins.built_in.transformation.compression.brotli import Brotli
+from headgate.gateway.plugins.built_in.transformation.compression.gzip import Gzip
+from headgate.gateway.plugins.built_in.transformation.compression.zstd import Zstd
+from headgate.gateway.plugins.built_in.transformation.degraphql import Degraphql
+from headgate.gateway.plugins.built_in.transformation.echo import Echo
+from headgate.gateway.plugins.built_in.transformation.error_page import ErrorPage
+from headgate.gateway.plugins.built_in.transformation.fault_injection import FaultInjection
+from headgate.gateway.plugins.built_in.transformation.grpc_web import GrpcWeb
+from headgate.gateway.plugins.built_in.transformation.mocking import Mocking
+from headgate.gateway.plugins.built_in.transformation.request_validation import RequestValidation
+from headgate.gateway.plugins.built_in.transformation.response_rewrite import ResponseRewrite
+from headgate.gateway.plugins.interface import Plugin
+
+_ALL: tuple[type[Plugin[Any]], ...] = (
+    ApiBreaker,
+    AuthzCasbin,
+    Bandwidth,
+    BasicAuth,
+    BodyTransformer,
+    Brotli,
+    ClientControl,
+    ConsumerRestriction,
+    Cors,
+    Csrf,
+    Degraphql,
+    Echo,
+    ErrorPage,
+    FaultInjection,
+    FileLogger,
+    ForwardAuth,
+    GrpcWeb,
+    Gzip,
+    HmacAuth,
+    HttpLogger,
+    IpRestriction,
+    JweDecrypt,
+    JwtAuth,
+    KafkaLogger,
+    KeyAuth,
+    LdapAuth,
+    LimitConn,
+    LimitCount,
+    LimitReq,
+    MultiAuth,
+    Mocking,
+    Opa,
+    OpenidConnect,
+    Opentelemetry,
+    Prometheus,
+    ProxyCache,
+    ProxyMirror,
+    ProxyRewrite,
+    PublicApi,
+    RealIp,
+    Redirect,
+    RefererRestriction,
+    RequestId,
+    RequestValidation,
+    ResponseRewrite,
+    Syslog,
+    TcpLogger,
+    TrafficSplit,
+    UaRestriction,
+    UdpLogger,
+    UriBlocker,
+    WolfRbac,
+    Workflow,
+    Zstd,
+)
+
+BUILT_IN: Mapping[str, type[Plugin[Any]]] = MappingProxyType({kind.name: kind for kind in _ALL})
+"""By name."""

@@ -1,0 +1,1 @@
+"""`kafka-logger` and its parts."""

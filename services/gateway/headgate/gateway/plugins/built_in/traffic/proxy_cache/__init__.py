@@ -1,0 +1,1 @@
+"""`proxy-cache` and its parts."""

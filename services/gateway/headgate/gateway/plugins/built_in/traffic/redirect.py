@@ -1,0 +1,74 @@
+"""`redirect`: send the client elsewhere."""
+
+import re
+
+from headgate.common.plugins.redirect import RedirectConfig
+from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.kit.patterns import Substitution, Template, sendable
+
+_SAFE_METHODS = ("GET", "HEAD")
+
+
+class Redirect(Plugin[RedirectConfig]):
+    """Answers with a Location."""
+
+    name = "redirect"
+    order = 900
+    Config = RedirectConfig
+    preview = "yes"
+    is_shareable = True
+
+    def __init__(self, config: RedirectConfig, services: PluginServices) -> None:
+        super().__init__(config, services)
+        self._uri = Template(config.uri) if config.uri is not None else None
+        self._substitution = Substitution(*config.regex_uri) if config.regex_uri is not None else None
+        target = config.uri or (config.regex_uri or ("", ""))[1]
+        self._names_host = target.startswith("//")
+        """The author wrote a scheme-relative URL, as `//cdn.example$uri`."""
+
+    def on_request(self, request: Request) -> Response | None:
+        """Redirect the request if it is one of those."""
+        config = self.config
+        status = config.ret_code or 302
+        if config.http_to_https:
+            if request.scheme == "https":
+                return None
+            if not request.host:
+                return Response.refusal(400, "without a Host it is unknown where to redirect to")
+            port = "" if config.https_port == 443 else f":{config.https_port}"
+            status = config.ret_code or (301 if request.method in _SAFE_METHODS else 308)
+            return _redirection(status, f"https://{request.host}{port}{request.original_target}")
+        location = self._location(request)
+        if location is None:
+            return None
+        if config.append_query_string and request.query:
+            location += f"{'&' if '?' in location else '?'}{request.query}"
+        return _redirection(status, location)
+
+    def _location(self, request: Request) -> str | None:
+        config = self.config
+        if self._uri is not None:
+            location = self._uri.render(request)
+        else:
+            assert self._substitution is not None
+            text = f"{request.scheme}://{request.authority}{request.target}" if config.match_url else request.path
+            changed = self._substitution.apply(text, request)
+            if changed is None or (config.match_url and changed[0] == text):
+                return None
+            location = changed[0]
+        location = location.replace("%", "%25") if config.encode_uri else location
+        return location if self._names_host else _on_this_host(location)
+
+
+_SLASHES = re.compile(r"[/\\]{2,}")
+
+
+def _on_this_host(location: str) -> str:
+    r"""Merge the slashes at the beginning: browsers take `//evil.example` and `/\evil.example` for another host."""
+    found = _SLASHES.match(location)
+    return f"/{location[found.end() :]}" if found is not None else location
+
+
+def _redirection(status: int, location: str) -> Response:
+    headers = Headers([("Location", sendable(location))])
+    return Response(status, headers, b"", reason="redirected")

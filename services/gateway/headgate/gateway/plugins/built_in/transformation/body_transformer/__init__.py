@@ -1,0 +1,1 @@
+"""`body-transformer` and its parts."""

@@ -1,0 +1,1 @@
+"""`brotli`, `gzip` and `zstd`, which choose one coding together."""

@@ -1,0 +1,90 @@
+"""`error-page`: let a service write the pages of errors.
+
+An answer with one of the listed statuses, the gateway's own too, is replaced by what the service answers. It is told of
+the case as ingress-nginx's `custom-http-errors` tells its default backend: `X-Code`, `X-Format` (the client's Accept),
+`X-Original-URI`, `X-Request-ID`, and what `headers` adds (`X-Namespace`, `X-Ingress-Name`, `X-Service-Name`,
+`X-Service-Port`).
+"""
+
+from typing import Any
+
+from headgate.common.plugins.error_page import ErrorPageConfig
+from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.kit.calls import CallFailed, call, call_url
+from headgate.gateway.plugins.kit.patterns import Template, sendable
+
+_HEADERS_KEPT = ("WWW-Authenticate", "Retry-After", "Allow", "Set-Cookie", "X-Request-Id")
+
+
+class ErrorPage(Plugin[ErrorPageConfig]):
+    """Replaces errors by a service's pages."""
+
+    name = "error-page"
+    order = 450
+    Config = ErrorPageConfig
+
+    def __init__(self, config: ErrorPageConfig, services: PluginServices) -> None:
+        super().__init__(config, services)
+        self._statuses = frozenset(code for first, last in config.statuses for code in range(first, last + 1))
+        self._told = [(name, Template(value)) for name, value in config.headers.items()]
+
+    def on_response(self, request: Request, response: Response) -> Any:
+        """Ask for a page if the status is one of those."""
+        return self._replace(request, response) if response.status in self._statuses else None
+
+    async def _replace(self, request: Request, response: Response) -> None:
+        config = self.config
+        try:
+            page = await self._ask(request, response.status)
+        except CallFailed as error:
+            self.services.logger.warning("error-page of %s: %s", request.route, error)
+            return
+        for name in _HEADERS_KEPT:
+            for value in response.headers.get_all(name):
+                page.headers.add(name, value)
+        page.status = response.status if config.keep_status else page.status
+        page.reason = response.reason
+        page.from_upstream = response.from_upstream
+        response.replace(page)
+
+    async def _ask(self, request: Request, status: int) -> Response:
+        config = self.config
+        url = sendable(request.original_target).replace("?", "%3F").replace("&", "%26")
+        path = config.path.replace("{status}", str(status)).replace("{url}", url)
+        question = Request(
+            method="HEAD" if request.method == "HEAD" else "GET",
+            scheme=request.scheme,
+            host=request.host,
+            path=path.partition("?")[0],
+            query=path.partition("?")[2],
+            headers=self._headers(request, status),
+            client=request.client,
+            request_id=request.id,
+            route=request.route,
+            body=b"",
+        )
+        if config.uri is None:
+            return await call(self.services, config, question, timeout_s=config.timeout, max_body=config.max_body)
+        return await call_url(
+            self.services,
+            config.uri.rstrip("/") + question.target,
+            question,
+            timeout_s=config.timeout,
+            max_body=config.max_body,
+            verify=config.ssl_verify,
+        )
+
+    def _headers(self, request: Request, status: int) -> Headers:
+        headers = Headers()
+        for name in ("Accept", "Accept-Language", "User-Agent"):
+            value = request.headers.get(name)
+            if value is not None:
+                headers.set(name, value)
+        headers.set("X-Code", str(status))
+        headers.set("X-Format", request.headers.get("Accept") or "")
+        headers.set("X-Original-URI", request.original_target)
+        headers.set("X-Request-ID", request.id)
+        headers.set("X-Forwarded-Host", request.authority)
+        for name, template in self._told:
+            headers.set(name, template.render(request))
+        return headers

@@ -1,0 +1,435 @@
+"""A request and its answer as plugins see them: what may be read, and what may be changed.
+
+The proxy makes a `Request` only for routes that have plugins, and takes back what they changed. Text is that of the
+bytes on the wire (ISO 8859-1); only bodies are bytes.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
+
+from pydantic import JsonValue
+
+from headgate.gateway.plugins.interface.headers import Headers
+from headgate.gateway.proxy.grammar import HOST, TOKEN
+from headgate.gateway.proxy.own import error_text, printable
+from headgate.gateway.proxy.paths import has_dot_segments
+
+if TYPE_CHECKING:
+    from headgate.gateway.plugins.interface.consumers import KnownConsumer
+    from headgate.gateway.plugins.interface.targets import Endpoints
+    from headgate.gateway.plugins.runtime.chain import PluginChain
+
+_NO_CLAIMS: Mapping[bytes, bytes] = MappingProxyType({})
+
+_COMMON_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
+_METHOD = re.compile(TOKEN.decode() + "++")
+_ID = re.compile("[!-~]++")
+_BAD_ID = "the request id is empty, or has characters that are no visible ASCII"
+_TARGET = re.compile(r"\*|/[\x21\x22\x24-\x7e]*+")
+
+
+class BodyTooLarge(Exception):
+    """A body is longer than the plugin that asked for it can take; the client gets a 413, of an answer a 502."""
+
+
+class BuffersFull(BodyTooLarge):
+    """The worker holds as many bytes of bodies as it may; the client gets a 503."""
+
+
+class BodySource(Protocol):
+    """Where the rest of a request's body comes from: the client's connection."""
+
+    async def read_body(self, limit: int) -> bytes:
+        """Wait for the whole body and return it.
+
+        Raises:
+            BodyTooLarge: it is longer than `limit` bytes.
+        """
+
+
+class AnswerSource(Protocol):
+    """Where the rest of an answer's body comes from: the upstream's connection."""
+
+    async def read_answer(self, limit: int) -> bytes:
+        """Wait for the whole body and return it.
+
+        Raises:
+            BodyTooLarge: it is longer than `limit` bytes.
+        """
+
+
+class Wire(Protocol):
+    """What a request came over, and goes on over."""
+
+    def fact(self, name: str) -> str:
+        """Return `remote_port`, `peer_addr`, `peer_port`, `server_addr`, `ssl_protocol`, `request_length`, `trace_id`,
+        or `upstream_addr`, the endpoint that is asked; empty if it is not known.
+        """
+
+
+class NoBody:
+    """The body of a message that has none."""
+
+    def fact(self, name: str) -> str:
+        """Return nothing."""
+        return ""
+
+    async def read_body(self, limit: int) -> bytes:
+        """Return nothing."""
+        return b""
+
+    async def read_answer(self, limit: int) -> bytes:
+        """Return nothing."""
+        return b""
+
+
+_NO_BODY = NoBody()
+
+
+def _gained_dot_segments(before: str, after: str) -> bool:
+    """Tell whether a change made a path lead elsewhere: `/api../x` without its prefix `/api` does."""
+    return has_dot_segments(after.encode()) and not has_dot_segments(before.encode())
+
+
+class Request:
+    """A request on its way to an upstream. What plugins change here is what is sent."""
+
+    __slots__ = (
+        "_given_id",
+        "_source",
+        "_wire",
+        "authority",
+        "body",
+        "bytes_sent",
+        "chain",
+        "claims",
+        "client",
+        "consumer",
+        "content_length",
+        "endpoints",
+        "final_status",
+        "headers",
+        "host",
+        "http_version",
+        "id",
+        "is_body_replaced",
+        "is_id_given",
+        "max_body",
+        "method",
+        "original_path",
+        "original_query",
+        "path",
+        "port",
+        "query",
+        "response",
+        "route",
+        "scheme",
+        "upstream_address",
+        "upstream_head",
+        "upstream_host",
+        "upstream_status",
+        "upstreams",
+        "variables",
+    )
+
+    def __init__(
+        self,
+        *,
+        method: str = "GET",
+        scheme: str = "http",
+        host: str = "",
+        authority: str | None = None,
+        port: int = 80,
+        path: str = "/",
+        query: str = "",
+        headers: Headers | None = None,
+        client: str = "",
+        request_id: str = "-",
+        is_id_given: bool = False,
+        http_version: str = "1.1",
+        route: str = "",
+        upstreams: str = "",
+        content_length: int | None = 0,
+        body: bytes | None = None,
+        source: BodySource | None = None,
+        claims: Mapping[bytes, bytes] = _NO_CLAIMS,
+        wire: Wire | None = None,
+    ) -> None:
+        self._wire: Wire = _NO_BODY if wire is None else wire
+        self._given_id = request_id
+        self.id = request_id
+        """Sent as X-Request-ID, and in the access log."""
+        self.is_id_given = is_id_given
+        """The client sent the id; otherwise the gateway made it."""
+        self.http_version = http_version
+        """That the client speaks: `1.0`, `1.1` or `2`."""
+        self.method = method
+        self.scheme = scheme
+        """`http` or `https`: what the client spoke, or what a trusted proxy says that it did."""
+        self.host = host
+        """Lower case, without port; empty if an HTTP/1.0 client sent none."""
+        self.authority = host if authority is None else authority
+        """Host as the client sent it, with its port if it named one."""
+        self.port = port
+        """That the client connected to."""
+        self.path = path
+        """As sent, not decoded; begins with `/` (or is `*` for OPTIONS)."""
+        self.query = query
+        """As sent, without its `?`."""
+        self.original_path = path
+        self.original_query = query
+        self.headers = Headers() if headers is None else headers
+        """All that goes to the upstream but Host, X-Request-ID and what frames the message."""
+        self.client = client
+        """Address of the client, the one that trusted proxies name where there are such; a plugin may know better."""
+        self.claims = claims
+        """What the client sent as `x-forwarded-for` and the like, by name: the upstream gets the gateway's own."""
+        self.route = route
+        """`host|route name`."""
+        self.upstreams = upstreams
+        """Keys of the upstreams that the route may choose from, with commas between them."""
+        self.variables: dict[str, object] = {}
+        """What plugins tell each other about this request; text values can be used as `$name` in templates."""
+        self.consumer: KnownConsumer | None = None
+        """Whose request it is, as far as a plugin has found that out."""
+        self.chain: PluginChain | None = None
+        """The plugins that its consumer leads to, if these are not the route's."""
+        self.upstream_host: str | None = None
+        """Host that is sent instead of the client's."""
+        self.endpoints: Endpoints | None = None
+        """The upstream to send to instead of the route's backends; from `PluginServices.find_upstream`."""
+        self.upstream_status = 0
+        """What the upstream answered, or 502 or 504 if it did not; 0 before, and if it was not asked."""
+        self.upstream_address = ""
+        """`address:port` of the endpoint that was asked last; known when the request has ended."""
+        self.upstream_head = b""
+        """Lines of the upstream's answer's head as they came."""
+        self.response: Response | None = None
+        """The answer, from when there is one until the request has ended."""
+        self.final_status = 0
+        """What the client got; known when the request has ended."""
+        self.bytes_sent = 0
+        """Of the answer's body; known when the request has ended."""
+        self.content_length = content_length
+        """Bytes of the body; None if it is chunked."""
+        self.max_body: int | None = None
+        """Set it to refuse a body with more bytes, with 413, as it comes."""
+        self.body = body
+        """None until it is read. A body that no plugin reads streams."""
+        self.is_body_replaced = False
+        self._source: BodySource = _NO_BODY if source is None else source
+
+    def fault(self) -> str:
+        """Say what is wrong with what plugins made of the request line; empty if it can be sent."""
+        if not _METHOD.fullmatch(self.method):
+            return "the method is no token"
+        if not _TARGET.fullmatch(self.target):
+            return (
+                "the path does not begin with a slash, or has a space, a `#`, a control character or one beyond ASCII"
+            )
+        if self.path != self.original_path and _gained_dot_segments(self.original_path, self.path):
+            return "the path has got dot segments by a rewrite"
+        if self.upstream_host is not None and not HOST.fullmatch(self.upstream_host.encode("latin-1", "replace")):
+            return "the host is no host"
+        if not _ID.fullmatch(self.id):
+            return _BAD_ID
+        return ""
+
+    def fault_of_changes(self) -> str:
+        """Say the same of what plugins have changed since it was made: the rest was checked when it was read."""
+        if self.upstream_host is not None or self.method not in _COMMON_METHODS or self.is_target_changed:
+            return self.fault()
+        return "" if self.id is self._given_id or _ID.fullmatch(self.id) else _BAD_ID
+
+    @property
+    def is_target_changed(self) -> bool:
+        """Plugins have changed the path or the query."""
+        return self.path != self.original_path or self.query != self.original_query
+
+    @property
+    def target(self) -> str:
+        """Path and query as they will be sent."""
+        return f"{self.path}?{self.query}" if self.query else self.path
+
+    @property
+    def original_target(self) -> str:
+        """Path and query as the client sent them."""
+        return f"{self.original_path}?{self.original_query}" if self.original_query else self.original_path
+
+    @property
+    def endpoint(self) -> str:
+        """`address:port` of the endpoint that was asked last, or is being asked; empty if none is."""
+        return self.upstream_address or self._wire.fact("upstream_addr")
+
+    def fact(self, name: str) -> str:
+        """Return what the connection knows; see `Wire`."""
+        return self._wire.fact(name)
+
+    def upstream_headers(self) -> Headers:
+        """Return the headers of the upstream's answer as they came."""
+        head = self.upstream_head
+        return Headers.from_lines(head[head.index(b"\n") + 1 :]) if head else Headers()
+
+    async def read_body(self, limit: int) -> bytes:
+        """Return the whole body, waiting for it if need be; then it is sent from memory.
+
+        Raises:
+            BodyTooLarge: it is longer than `limit` bytes.
+        """
+        if self.body is None:
+            if self.content_length is not None and self.content_length > limit:
+                raise BodyTooLarge(f"body of {self.content_length} bytes where {limit} are taken")
+            self.body = await self._source.read_body(limit)
+        if len(self.body) > limit:
+            raise BodyTooLarge(f"body of {len(self.body)} bytes where {limit} are taken")
+        return self.body
+
+    def forget_source(self) -> None:
+        """Let go of the client's connection and of the answer: the request has ended."""
+        self._source = self._wire = _NO_BODY
+        self.response = None
+
+    def replace_body(self, body: bytes) -> None:
+        """Send this instead of what the client sends."""
+        self.body = body
+        self.content_length = len(body)
+        self.is_body_replaced = True
+
+
+class Pacing:
+    """How fast a body may go out: nginx's `limit_rate` and `limit_rate_after`."""
+
+    __slots__ = ("_after", "_rate", "_started")
+
+    def __init__(self, rate: int, after: int, started: float) -> None:
+        self._rate = rate
+        self._after = after
+        self._started = started
+
+    def wait_s(self, sent: int, now: float) -> float:
+        """Return the seconds to wait before more of the body may be sent, with `sent` bytes of it gone.
+
+        `now` is monotonic, as the start given to the constructor. The first second's share may go at once.
+        """
+        ahead = sent - self._after - self._rate * (now - self._started + 1)
+        return ahead / self._rate if ahead > 0 else 0.0
+
+    def piece(self, per_second: int) -> int:
+        """Return the bytes that may go out at once, if so many pieces go out in a second."""
+        return max(1, self._rate // per_second)
+
+
+class Response:
+    """An answer on its way to the client. What plugins change here is what the client gets."""
+
+    __slots__ = (
+        "_source",
+        "body",
+        "content_length",
+        "from_upstream",
+        "headers",
+        "is_refusal",
+        "pacing",
+        "reason",
+        "status",
+    )
+
+    def __init__(
+        self,
+        status: int,
+        headers: Headers | None = None,
+        body: bytes | None = b"",
+        *,
+        from_upstream: bool = False,
+        content_length: int | None = None,
+        reason: str = "",
+        source: AnswerSource | None = None,
+    ) -> None:
+        self._source: AnswerSource = _NO_BODY if source is None else source
+        self.status = status
+        self.headers = Headers() if headers is None else headers
+        """Without those that frame the message."""
+        self.body = body
+        """None while it streams from the upstream; set it, and the upstream's is thrown away."""
+        self.content_length = content_length
+        """Bytes of a body that streams, if the upstream said so."""
+        self.from_upstream = from_upstream
+        """False for answers of plugins and of the gateway itself."""
+        self.reason = reason
+        """For the access log: why this is not the upstream's answer."""
+        self.is_refusal = False
+        """One of the gateway's own errors, whose body says no more than a client may know."""
+        self.pacing: Pacing | None = None
+
+    @classmethod
+    def text(cls, status: int, text: str, *, reason: str = "", content_type: str = "text/plain") -> "Response":
+        """Make an answer with a short text."""
+        headers = Headers([("Content-Type", f"{content_type}; charset=utf-8")])
+        return cls(status, headers, text.encode(), reason=reason)
+
+    @classmethod
+    def json(cls, status: int, content: JsonValue, *, reason: str = "") -> "Response":
+        """Make an answer in JSON."""
+        headers = Headers([("Content-Type", "application/json; charset=utf-8")])
+        return cls(status, headers, json.dumps(content).encode() + b"\n", reason=reason)
+
+    @classmethod
+    def refusal(cls, status: int, reason: str) -> "Response":
+        """Make an answer that says why a request is not served, in the form of the gateway's own errors.
+
+        A client reads the reason where the request is at fault (4xx); otherwise `explain` has to be called.
+        """
+        response = cls.text(status, error_text(status, reason, detailed=False), reason=reason)
+        response.is_refusal = True
+        return response
+
+    @classmethod
+    def busy(cls, reason: str) -> "Response":
+        """Make a refusal of a request that the gateway has no room for now."""
+        response = cls.refusal(503, reason)
+        response.headers.set("Retry-After", "1")
+        return response
+
+    def explain(self) -> None:
+        """Let the client read the reason of a refusal, whatever its status. What plugins then make of it stays."""
+        if self.is_refusal:
+            self.is_refusal = False
+            self.body = error_text(self.status, self.reason, detailed=True).encode("ascii")
+            self.headers.set("x-headgate-reason", printable(self.reason))
+
+    async def read_body(self, limit: int) -> bytes:
+        """Return the whole body, waiting for it if need be; then it is sent from memory, without trailers.
+
+        For `on_response`. An answer to HEAD has none to read, and its `Content-Length` would be lost.
+
+        Raises:
+            BodyTooLarge: it is longer than `limit` bytes.
+        """
+        body = self.body
+        if body is None:
+            if self.content_length is not None and self.content_length > limit:
+                raise BodyTooLarge(f"body of {self.content_length} bytes where {limit} are taken")
+            body = self.body = await self._source.read_answer(limit)
+        if len(body) > limit:
+            raise BodyTooLarge(f"body of {len(body)} bytes where {limit} are taken")
+        return body
+
+    @property
+    def is_bodiless(self) -> bool:
+        """No body whatever the method: 1xx, 204, 304."""
+        return self.status < 200 or self.status in (204, 304)
+
+    def replace(self, other: "Response") -> None:
+        """Become another answer."""
+        self.status = other.status
+        self.headers = other.headers
+        self.body = other.body
+        self.content_length = other.content_length
+        self.reason = other.reason or self.reason
+        self.is_refusal = other.is_refusal
+        self.from_upstream = other.from_upstream
+        self.reason = other.reason
+        self._source = other._source

@@ -1,0 +1,129 @@
+"""Texts with `$` in them, and what replaces what a pattern finds.
+
+In a template `$1` or `${1}` is what the first group of the pattern caught, `$name` or `${name}` a variable of the
+request (`variables`), `${name ?? text}` the text where there is no such variable, `$post_arg.a.b` or
+`${post_arg.a[0]}` a field of its body, which is there by then (`registry`). What is absent becomes
+nothing, and a `$` before anything else is itself.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+from urllib.parse import quote
+
+from headgate.common.patterns import Match, compile_pattern
+from headgate.common.plugins.variables import REFERENCE
+from headgate.gateway.plugins.interface.messages import Request
+from headgate.gateway.plugins.interface.variables import variable
+
+MAX_SEARCH_S: Final = 0.1
+_SHORT: Final = 512
+"""Characters for which no patterns take so long."""
+MAX_RENDERED: Final = 1 << 20
+"""Characters that one template may become: each reference may stand for a whole head."""
+
+
+class Template:
+    """A text with references; made once, rendered for each request."""
+
+    __slots__ = ("_parts", "constant")
+
+    def __init__(self, text: str) -> None:
+        """Take a text whose characters beyond ASCII stand for their UTF-8 bytes."""
+        parts: list[str | int | tuple[str, str]] = []
+        text = text.encode("utf-8").decode("latin-1")
+        position = 0
+        for found in REFERENCE.finditer(text):
+            parts.append(text[position : found.start()])
+            digit, name = found[1] or found[3], found[2] or found[4]
+            parts.append(int(digit) if digit else (name, found[5] or ""))
+            position = found.end()
+        parts.append(text[position:])
+        self._parts = tuple(part for part in parts if part != "")
+        self.constant: str | None = None if any(not isinstance(part, str) for part in self._parts) else text
+        """The text itself if nothing refers."""
+
+    def render(self, request: Request, caught: Sequence[str] = ()) -> str:
+        """Fill in the references; `caught` is what a pattern's groups hold, from the first."""
+        if self.constant is not None:
+            return self.constant
+        texts: list[str] = []
+        left = MAX_RENDERED
+        for part in self._parts:
+            text = self._render_part(part, request, caught)
+            left -= len(text)
+            if left < 0:
+                raise ValueError(f"a template becomes longer than {MAX_RENDERED} characters")
+            texts.append(text)
+        return "".join(texts)
+
+    def render_known(self, request: Request) -> str | None:
+        """Fill in the references; None if there are some and the request has nothing of any."""
+        names = [part[0] for part in self._parts if isinstance(part, tuple)]
+        if names and not any(variable(request, name) for name in names):
+            return None
+        return self.render(request)
+
+    @staticmethod
+    def _render_part(part: str | int | tuple[str, str], request: Request, caught: Sequence[str]) -> str:
+        if isinstance(part, str):
+            return part
+        if isinstance(part, int):
+            return caught[part - 1] if 0 < part <= len(caught) else ""
+        return variable(request, part[0]) or part[1]
+
+
+def texts_caught(found: Match) -> tuple[str, ...]:
+    """Return what a match's groups caught, as text."""
+    return tuple("" if group is None else group.decode("latin-1") for group in found.groups())
+
+
+class Substitution:
+    """A pattern and what its first match in a text is replaced by."""
+
+    __slots__ = ("_pattern", "_template")
+
+    def __init__(self, pattern: str, replacement: str, *, ignore_case: bool = False) -> None:
+        self._pattern = compile_pattern(pattern, ignore_case=ignore_case, captures=True)
+        self._template = Template(replacement)
+
+    def apply(self, text: str, request: Request) -> tuple[str, tuple[str, ...]] | None:
+        """Return the text with its first match replaced, and what the groups caught; None without a match."""
+        raw = text.encode("latin-1")
+        found = self._pattern.search(raw)
+        if found is None:
+            return None
+        caught = texts_caught(found)
+        before, after = raw[: found.start()].decode("latin-1"), raw[found.end() :].decode("latin-1")
+        return before + self._template.render(request, caught) + after, caught
+
+
+class SearchTooLong(Exception):
+    """The patterns of one use of a plugin took too much time of the processor for one request."""
+
+
+class SearchTime:
+    """What the patterns of one use may take for one request, looked at between two of them.
+
+    RE2 is linear in a text, but the worst pattern takes 100 ms for the longest path, and there may be 40 of these.
+    """
+
+    __slots__ = ("_clock", "_ends")
+
+    def __init__(self, text: str, clock: Callable[[], float] = time.thread_time) -> None:
+        self._clock = clock
+        self._ends = clock() + MAX_SEARCH_S if len(text) > _SHORT else math.inf
+
+    def check(self) -> None:
+        """Raise SearchTooLong if it is used up."""
+        if self._ends != math.inf and self._clock() > self._ends:
+            raise SearchTooLong(f"patterns took more than {MAX_SEARCH_S:g} s for one request")
+
+
+_SENDABLE = "!\"$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+
+
+def sendable(target: str) -> str:
+    """Percent-encode what must not stand in a request line or a Location as it is; `%` itself stays."""
+    return quote(target.encode("latin-1"), safe=_SENDABLE)

@@ -1,0 +1,1 @@
+"""Connections to Redis that all plugins of a worker share."""

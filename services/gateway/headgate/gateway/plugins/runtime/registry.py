@@ -1,0 +1,182 @@
+"""Plugins by name, and how a use of one in a route becomes a plugin: secrets opened, configuration checked.
+
+Built-in ones are an explicit table; third-party ones come through the entry-point group `headgate.plugins` and are
+imported once, when the registry is made. One that cannot be imported costs the routes that use it, nothing else.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from headgate.common.plugins.checking import read_config, read_meta, unknown_plugin
+from headgate.common.plugins.errors import PluginFault
+from headgate.common.plugins.meta import PluginMeta
+from headgate.common.plugins.templates import body_is_read
+from headgate.common.plugins.third_party import ENTRY_POINT_GROUP
+from headgate.common.sealing import Purpose, Unseal
+from headgate.common.table import PluginUse
+from headgate.gateway.plugins.built_in.catalogue import BUILT_IN
+from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices
+from headgate.gateway.plugins.interface.errors import PluginRefused
+from headgate.gateway.plugins.interface.opening import opened_secrets
+from headgate.gateway.plugins.runtime.chain import GLOBAL, Part, PluginChain
+from headgate.gateway.plugins.runtime.consumer_chain import ConsumerChain
+from headgate.gateway.plugins.runtime.meta import under
+from headgate.gateway.steps import Steps, finish
+
+_Kind = type[Plugin[Any]]
+_STEP_BYTES = 1024
+"""Of configurations, which take about a millisecond where they are patterns."""
+
+
+class PluginRegistry:
+    """All plugins that routes of this process may use."""
+
+    def __init__(self, found: Iterable[EntryPoint] | None = None, built_in: Mapping[str, _Kind] = BUILT_IN) -> None:
+        """Import the third-party plugins; `found` stands for the installed entry points."""
+        self._kinds: dict[str, _Kind] = dict(built_in)
+        self._broken: dict[str, str] = {}
+        self._configs: WeakValueDictionary[tuple[str, bytes], PluginConfig] = WeakValueDictionary()
+        """By the plugin and what it was told."""
+        for point in entry_points(group=ENTRY_POINT_GROUP) if found is None else found:
+            self._add(point)
+
+    def _add(self, point: EntryPoint) -> None:
+        logger = logging.getLogger(__name__)
+        if point.name in self._kinds:
+            logger.warning("plugin %s of %s is ignored: the name is taken", point.name, point.value)
+            return
+        try:
+            self._kinds[point.name] = _checked_kind(point.name, point.load())
+        except Exception as error:
+            self._broken[point.name] = f"{point.value} cannot be used: {error}"
+            logger.exception("plugin %s cannot be used", point.name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all that can be used, sorted."""
+        return tuple(sorted(self._kinds))
+
+    def find(self, name: str) -> _Kind:
+        """Return the class of a plugin. Raises PluginRefused."""
+        kind = self._kinds.get(name)
+        if kind is not None:
+            return kind
+        if name in self._broken:
+            raise PluginRefused(name, "", self._broken[name])
+        raise _refused(unknown_plugin(name, self.names, "its package has to be installed beside every gateway"))
+
+    def make(self, use: PluginUse, services: PluginServices, unseal: Unseal) -> Plugin[Any]:
+        """Make the plugin of one use.
+
+        Raises:
+            PluginRefused: unknown plugin, bad configuration, or a secret that this gateway cannot open.
+        """
+        if use.fault:
+            raise PluginRefused(use.name, "", use.fault)
+        kind = self.find(use.name)
+        try:
+            config = self._read_config(kind, use, unseal)
+            read_meta(use)
+        except PluginFault as fault:
+            # Without the cause: a model's own words may hold what the user wrote.
+            raise _refused(fault) from None
+        try:
+            return kind(config, services)
+        except Exception as error:
+            raise PluginRefused(use.name, "config", f"{error or type(error).__name__}") from error
+
+    def _read_config(self, kind: _Kind, use: PluginUse, unseal: Unseal) -> PluginConfig:
+        """Read what a plugin is told, once for all that are told the same. Raises PluginFault, PluginRefused."""
+        if use.secrets:
+            return read_config(kind.Config, use, opened_secrets(use, unseal, Purpose.VALUE))
+        told = use.name, msgspec.json.encode(use.config)
+        config = self._configs.get(told)
+        if config is None:
+            config = self._configs[told] = read_config(kind.Config, use, {})
+        return config
+
+    def are_shareable(self, uses: Iterable[PluginUse]) -> bool:
+        """Tell whether routes that have these plugins may share one chain. Secrets are opened for each route."""
+        kinds = ((use, self._kinds.get(use.name)) for use in uses)
+        return all(kind is not None and kind.is_shareable and not use.secrets for use, kind in kinds)
+
+    def are_of_owner(self, uses: Iterable[PluginUse]) -> bool:
+        """Tell whether only routes of one owner may share a chain of these plugins."""
+        kinds = (self._kinds.get(use.name) for use in uses)
+        return any(kind is not None and kind.is_of_owner for kind in kinds)
+
+    def parts(self, uses: Iterable[PluginUse], services: PluginServices, unseal: Unseal) -> Steps[list[Part]]:
+        """Make plugins, with their orders, in steps.
+
+        Raises:
+            PluginRefused: as `make`.
+        """
+        made = []
+        size = 0
+        for use in uses:
+            if size > _STEP_BYTES:
+                size = 0
+                yield
+            plugin = self.make(use, services, unseal)
+            meta = read_meta(use)
+            written = msgspec.json.encode(use.config)
+            if not meta.disable:
+                phase = body_is_read(use.name, use.config) if b"post_arg" in written else None
+                made.append((order_of(use, meta, plugin), under(meta, plugin, phase)))
+            size += len(written)
+        return made
+
+    def chain(
+        self, uses: Iterable[PluginUse], services: PluginServices, unseal: Unseal, *, scope: str = ""
+    ) -> PluginChain | None:
+        """Make a chain at once; see `chain_in_steps`."""
+        return finish(self.chain_in_steps(uses, services, unseal, scope=scope))
+
+    def chain_in_steps(
+        self, uses: Iterable[PluginUse], services: PluginServices, unseal: Unseal, *, scope: str = ""
+    ) -> Steps[PluginChain | None]:
+        """Make the chain of a route, None without plugins. `scope` is `host|route name`: limits of one scope that are
+        told the same count together.
+
+        Raises:
+            PluginRefused: as `make`.
+        """
+        own = replace(services, scope=scope)
+        parts = yield from self.parts(uses, own, unseal)
+        if any(plugin.finds_consumer for _, plugin in parts):
+            return ConsumerChain(
+                parts,
+                own,
+                lambda uses, scope, owner: finish(
+                    self.parts(uses, replace(services, scope=scope, owner=owner), unseal)
+                ),
+            )
+        chain = PluginChain(parts, own)
+        return None if chain.is_idle else chain
+
+
+def order_of(use: PluginUse, meta: PluginMeta, plugin: Plugin[Any] | _Kind) -> int:
+    """Return the place of a plugin among those of its route; greater runs earlier."""
+    own = plugin.order if meta.priority is None else meta.priority
+    order = own if use.order is None else use.order
+    return GLOBAL + order if use.is_global else order
+
+
+def _refused(fault: PluginFault) -> PluginRefused:
+    return PluginRefused(fault.plugin, fault.field, fault.fault)
+
+
+def _checked_kind(name: str, loaded: object) -> _Kind:
+    if not (isinstance(loaded, type) and issubclass(loaded, Plugin)):
+        raise TypeError("it is no subclass of headgate.gateway.plugins.interface.Plugin")
+    if getattr(loaded, "name", None) != name:
+        raise TypeError(f"its `name` is not {name!r}, that of its entry point")
+    if not issubclass(loaded.Config, PluginConfig):
+        raise TypeError("its `Config` is no subclass of headgate.gateway.plugins.interface.PluginConfig")
+    return loaded
