@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from headgate.common.plugins.request_validation import RequestValidationConfig, compile_schema
 from headgate.common.plugins.schema_work import schema_size
+from headgate.common.plugins.transformation.request_validation import RequestValidationConfig, compile_schema
 
 AT = "#/definitions/"
 

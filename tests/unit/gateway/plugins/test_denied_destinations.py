@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from headgate.gateway.plugins.built_in.catalogue.observability import batches
 
 from fakes.forbidden import forbidden, without
 from fakes.kafka_broker import kafka_broker
@@ -17,11 +16,12 @@ from fakes.ports import free_port
 from fakes.redis import real_redis
 from fakes.streams import serving, udp_server
 from headgate.common.errors import StoreUnavailable
-from headgate.common.plugins.loggers import KafkaLoggerConfig
-from headgate.common.plugins.openid_session import SessionRedisConfig
+from headgate.common.plugins.authentication.openid_session import SessionRedisConfig
+from headgate.common.plugins.observability.loggers import KafkaLoggerConfig
 from headgate.common.stores.redis.counters import RedisCounters
 from headgate.common.stores.redis.target import CountersTarget, RedisTarget, Server
 from headgate.gateway.dialling import Dialler
+from headgate.gateway.plugins.built_in.observability import batches
 from headgate.gateway.plugins.built_in.observability.batched_logger import send_datagrams, send_stream
 from headgate.gateway.plugins.built_in.observability.kafka.cluster import KafkaCluster
 from headgate.gateway.plugins.interface import PluginServices, Request, no_upstreams

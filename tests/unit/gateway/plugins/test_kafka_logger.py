@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import KafkaError
-from headgate.gateway.plugins.built_in.catalogue.observability import batches
 
 from fakes.kafka_broker import KafkaBroker, kafka_broker
 from fakes.ports import free_port
@@ -16,8 +15,9 @@ from fakes.tls import SelfSigned
 from fakes.waiting import until
 from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
-from headgate.common.plugins.loggers import KafkaLoggerConfig
+from headgate.common.plugins.observability.loggers import KafkaLoggerConfig
 from headgate.common.table import PluginUse
+from headgate.gateway.plugins.built_in.observability import batches
 from headgate.gateway.plugins.built_in.observability.kafka.cluster import KafkaCluster
 from headgate.gateway.plugins.built_in.observability.kafka.connections import MAX_ITERATIONS, _Connection
 from headgate.gateway.plugins.interface import Headers, Response

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from fakes.openid_provider import KEY, OpenidProvider
 from fakes.tls import SelfSigned
-from headgate.common.plugins.openid_client import ProxyOpts
+from headgate.common.plugins.authentication.openid_client import ProxyOpts
 from headgate.gateway.plugins.built_in.authentication.openid_connect.provider import choose_proxy
 from headgate.gateway.plugins.interface.errors import PluginRefused
 from headgate.gateway.plugins.kit.calls import Proxy

@@ -3,31 +3,23 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from headgate.common.plugins.api_breaker import ApiBreakerConfig
-from headgate.common.plugins.authz_casbin import AuthzCasbinConfig
-from headgate.common.plugins.bandwidth import BandwidthConfig
-from headgate.common.plugins.basic_auth import BasicAuthConfig
-from headgate.common.plugins.body_transformer import BodyTransformerConfig
-from headgate.common.plugins.client_control import ClientControlConfig
-from headgate.common.plugins.compression import BrotliConfig, GzipConfig, ZstdConfig
+from headgate.common.plugins.authentication.basic_auth import BasicAuthConfig
+from headgate.common.plugins.authentication.forward_auth import ForwardAuthConfig
+from headgate.common.plugins.authentication.hmac_auth import HmacAuthConfig
+from headgate.common.plugins.authentication.jwe_decrypt import JweDecryptConfig
+from headgate.common.plugins.authentication.jwt_auth import JwtAuthConfig
+from headgate.common.plugins.authentication.key_auth import KeyAuthConfig
+from headgate.common.plugins.authentication.ldap_auth import LdapAuthConfig
+from headgate.common.plugins.authentication.multi_auth import MultiAuthConfig
+from headgate.common.plugins.authentication.openid_connect import OpenidConnectConfig
+from headgate.common.plugins.authentication.wolf_rbac import WolfRbacConfig
 from headgate.common.plugins.config import PluginConfig
-from headgate.common.plugins.consumer_restriction import ConsumerRestrictionConfig
-from headgate.common.plugins.cors import CorsConfig
-from headgate.common.plugins.csrf import CsrfConfig
-from headgate.common.plugins.degraphql import DegraphqlConfig
-from headgate.common.plugins.echo import EchoConfig
-from headgate.common.plugins.error_page import ErrorPageConfig
-from headgate.common.plugins.fault_injection import FaultInjectionConfig
-from headgate.common.plugins.forward_auth import ForwardAuthConfig
-from headgate.common.plugins.grpc_web import GrpcWebConfig
-from headgate.common.plugins.hmac_auth import HmacAuthConfig
-from headgate.common.plugins.ip_restriction import IpRestrictionConfig
-from headgate.common.plugins.jwe_decrypt import JweDecryptConfig
-from headgate.common.plugins.jwt_auth import JwtAuthConfig
-from headgate.common.plugins.key_auth import KeyAuthConfig
-from headgate.common.plugins.ldap_auth import LdapAuthConfig
-from headgate.common.plugins.limits import LimitConnConfig, LimitCountConfig, LimitReqConfig
-from headgate.common.plugins.loggers import (
+from headgate.common.plugins.limits.api_breaker import ApiBreakerConfig
+from headgate.common.plugins.limits.bandwidth import BandwidthConfig
+from headgate.common.plugins.limits.client_control import ClientControlConfig
+from headgate.common.plugins.limits.limits import LimitConnConfig, LimitCountConfig, LimitReqConfig
+from headgate.common.plugins.limits.workflow import WorkflowConfig
+from headgate.common.plugins.observability.loggers import (
     FileLoggerConfig,
     HttpLoggerConfig,
     KafkaLoggerConfig,
@@ -35,24 +27,36 @@ from headgate.common.plugins.loggers import (
     TcpLoggerConfig,
     UdpLoggerConfig,
 )
-from headgate.common.plugins.mocking import MockingConfig
-from headgate.common.plugins.multi_auth import MultiAuthConfig
-from headgate.common.plugins.opa import OpaConfig
-from headgate.common.plugins.openid_connect import OpenidConnectConfig
-from headgate.common.plugins.opentelemetry import OpentelemetryConfig
-from headgate.common.plugins.prometheus import PrometheusConfig, PublicApiConfig
-from headgate.common.plugins.proxy_cache import ProxyCacheConfig
-from headgate.common.plugins.proxy_mirror import ProxyMirrorConfig
-from headgate.common.plugins.proxy_rewrite import ProxyRewriteConfig
-from headgate.common.plugins.real_ip import RealIpConfig
-from headgate.common.plugins.redirect import RedirectConfig
-from headgate.common.plugins.request_id import RequestIdConfig
-from headgate.common.plugins.request_validation import RequestValidationConfig
-from headgate.common.plugins.response_rewrite import ResponseRewriteConfig
-from headgate.common.plugins.restrictions import RefererRestrictionConfig, UaRestrictionConfig, UriBlockerConfig
-from headgate.common.plugins.traffic_split import TrafficSplitConfig
-from headgate.common.plugins.wolf_rbac import WolfRbacConfig
-from headgate.common.plugins.workflow import WorkflowConfig
+from headgate.common.plugins.observability.opentelemetry import OpentelemetryConfig
+from headgate.common.plugins.observability.prometheus import PrometheusConfig, PublicApiConfig
+from headgate.common.plugins.security.authz_casbin import AuthzCasbinConfig
+from headgate.common.plugins.security.consumer_restriction import ConsumerRestrictionConfig
+from headgate.common.plugins.security.cors import CorsConfig
+from headgate.common.plugins.security.csrf import CsrfConfig
+from headgate.common.plugins.security.ip_restriction import IpRestrictionConfig
+from headgate.common.plugins.security.opa import OpaConfig
+from headgate.common.plugins.security.restrictions import (
+    RefererRestrictionConfig,
+    UaRestrictionConfig,
+    UriBlockerConfig,
+)
+from headgate.common.plugins.traffic.proxy_cache import ProxyCacheConfig
+from headgate.common.plugins.traffic.proxy_mirror import ProxyMirrorConfig
+from headgate.common.plugins.traffic.proxy_rewrite import ProxyRewriteConfig
+from headgate.common.plugins.traffic.real_ip import RealIpConfig
+from headgate.common.plugins.traffic.redirect import RedirectConfig
+from headgate.common.plugins.traffic.request_id import RequestIdConfig
+from headgate.common.plugins.traffic.traffic_split import TrafficSplitConfig
+from headgate.common.plugins.transformation.body_transformer import BodyTransformerConfig
+from headgate.common.plugins.transformation.compression import BrotliConfig, GzipConfig, ZstdConfig
+from headgate.common.plugins.transformation.degraphql import DegraphqlConfig
+from headgate.common.plugins.transformation.echo import EchoConfig
+from headgate.common.plugins.transformation.error_page import ErrorPageConfig
+from headgate.common.plugins.transformation.fault_injection import FaultInjectionConfig
+from headgate.common.plugins.transformation.grpc_web import GrpcWebConfig
+from headgate.common.plugins.transformation.mocking import MockingConfig
+from headgate.common.plugins.transformation.request_validation import RequestValidationConfig
+from headgate.common.plugins.transformation.response_rewrite import ResponseRewriteConfig
 
 CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
     {

@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from headgate.common.plugins.checking import read_config, read_meta
-from headgate.common.plugins.opentelemetry import OpentelemetryConfig, heeds_parent, trace_share
+from headgate.common.plugins.observability.opentelemetry import OpentelemetryConfig, heeds_parent, trace_share
 from headgate.common.table import Retries, Route
 from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
 

@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from headgate.common.plugins.authentication import CredentialConfig
+from headgate.common.plugins.authentication.authenticator import CredentialConfig
 from headgate.common.plugins.checking import read_config
 from headgate.common.plugins.credentials import CREDENTIALS
 from headgate.common.plugins.errors import PluginFault

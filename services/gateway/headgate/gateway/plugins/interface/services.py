@@ -17,8 +17,8 @@ from headgate.gateway.plugins.interface.targets import Endpoints, NoEndpoints
 if TYPE_CHECKING:
     import aiohttp
 
-    from headgate.common.plugins.counting import CountingConfig
-    from headgate.common.plugins.openid_session import SessionRedisConfig
+    from headgate.common.plugins.authentication.openid_session import SessionRedisConfig
+    from headgate.common.plugins.limits.counting import CountingConfig
     from headgate.common.stores.redis.values import RedisValues
     from headgate.gateway.plugins.redis.counters import SharedCounters
     from headgate.gateway.plugins.redis.links import Held

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headgate.common.plugins.counting import CountingConfig
+from headgate.common.plugins.limits.counting import CountingConfig
 from headgate.common.secret import Secret
 from headgate.common.stores.redis.target import CountersTarget, Dial, Login, RedisTarget, Server
 from headgate.gateway.dialling import UNBOUNDED, Dialler

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from headgate.common.plugins.openid_session import SessionRedisConfig
+from headgate.common.plugins.authentication.openid_session import SessionRedisConfig
 from headgate.common.stores.redis.target import Dial, Login, RedisTarget, Server
 from headgate.gateway.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.redis.links import Held, SharedLinks

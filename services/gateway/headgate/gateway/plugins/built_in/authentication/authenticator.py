@@ -8,7 +8,7 @@ import base64
 from collections.abc import Awaitable
 from typing import ClassVar, TypeVar
 
-from headgate.common.plugins.authentication import AuthenticationConfig
+from headgate.common.plugins.authentication.authenticator import AuthenticationConfig
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.interface.consumers import KnownCredential, attach
 

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
 
-from headgate.common.plugins.basic_auth import BasicAuthConfig, read_htpasswd
+from headgate.common.plugins.authentication.basic_auth import BasicAuthConfig, read_htpasswd
 from headgate.gateway.plugins.built_in.authentication.authenticator import Authenticator, Identified, basic_credentials
 from headgate.gateway.plugins.built_in.authentication.passwords import Hashed, read_hash
 from headgate.gateway.plugins.interface import Foreseen, PluginServices, Request, Response

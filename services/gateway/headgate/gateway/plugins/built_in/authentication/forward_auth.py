@@ -7,8 +7,8 @@ The service is asked without the request's body, and told of it in `X-Forwarded-
 """
 
 from headgate.common.patterns import compile_pattern
+from headgate.common.plugins.authentication.forward_auth import ForwardAuthConfig
 from headgate.common.plugins.fields import is_reserved
-from headgate.common.plugins.forward_auth import ForwardAuthConfig
 from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.kit.calls import CallFailed, call
 from headgate.gateway.plugins.kit.patterns import Template, sendable

@@ -16,7 +16,7 @@ from email.utils import parsedate_to_datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from headgate.common.plugins.hmac_auth import HmacAuthConfig
+from headgate.common.plugins.authentication.hmac_auth import HmacAuthConfig
 from headgate.gateway.plugins.built_in.authentication.authenticator import Authenticator, Identified
 from headgate.gateway.plugins.interface import PluginServices, Request, Response
 from headgate.gateway.plugins.interface.consumers import KnownCredential

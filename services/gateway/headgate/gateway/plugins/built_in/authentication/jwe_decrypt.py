@@ -10,8 +10,8 @@ import json
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from headgate.common.plugins.authentication.jwe_decrypt import JweDecryptConfig
 from headgate.common.plugins.fields import BadHeader
-from headgate.common.plugins.jwe_decrypt import JweDecryptConfig
 from headgate.gateway.plugins.interface import Plugin, Request, Response
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import jwt
 from jwt.warnings import InsecureKeyLengthWarning
 
-from headgate.common.plugins.jwt_auth import JwtAuthConfig, JwtAuthCredential
+from headgate.common.plugins.authentication.jwt_auth import JwtAuthConfig, JwtAuthCredential
 from headgate.gateway.plugins.built_in.authentication.authenticator import Authenticator, Identified
 from headgate.gateway.plugins.built_in.authentication.signing_keys import read_public_key
 from headgate.gateway.plugins.interface import PluginServices, Request

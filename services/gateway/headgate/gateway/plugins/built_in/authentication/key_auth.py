@@ -2,7 +2,7 @@
 
 from urllib.parse import unquote_to_bytes
 
-from headgate.common.plugins.key_auth import KeyAuthConfig
+from headgate.common.plugins.authentication.key_auth import KeyAuthConfig
 from headgate.gateway.plugins.built_in.authentication.authenticator import Authenticator, Identified
 from headgate.gateway.plugins.interface import Request
 from headgate.gateway.plugins.interface.variables import query_value, without_query_value

@@ -6,7 +6,7 @@ The server is asked at each request, by a simple bind.
 import re
 from typing import Any
 
-from headgate.common.plugins.ldap_auth import LdapAuthConfig
+from headgate.common.plugins.authentication.ldap_auth import LdapAuthConfig
 from headgate.gateway.plugins.built_in.authentication.authenticator import Authenticator, Identified, basic_credentials
 from headgate.gateway.plugins.built_in.authentication.ldap_bind import bind
 from headgate.gateway.plugins.interface import Request, Response

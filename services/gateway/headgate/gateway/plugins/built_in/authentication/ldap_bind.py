@@ -13,7 +13,7 @@ from pyasn1.codec.ber import decoder, encoder
 from pyasn1.error import PyAsn1Error
 from pyasn1_modules import rfc2251
 
-from headgate.common.plugins.ldap_auth import LdapAuthConfig
+from headgate.common.plugins.authentication.ldap_auth import LdapAuthConfig
 from headgate.gateway.dialling import Dialler
 
 _MAX_ANSWER = 4096

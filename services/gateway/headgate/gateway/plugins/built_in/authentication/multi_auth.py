@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from headgate.common.plugins.multi_auth import MultiAuthConfig
+from headgate.common.plugins.authentication.multi_auth import MultiAuthConfig
 from headgate.gateway.plugins.built_in.authentication.authenticator import Authenticator
 from headgate.gateway.plugins.built_in.authentication.basic_auth import BasicAuth
 from headgate.gateway.plugins.built_in.authentication.hmac_auth import HmacAuth

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import bcrypt
 
-from headgate.common.plugins.basic_auth import APR1, BCRYPT
+from headgate.common.plugins.authentication.basic_auth import APR1, BCRYPT
 
 Check = Callable[[bytes], bool]
 

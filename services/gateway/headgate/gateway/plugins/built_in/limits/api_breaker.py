@@ -4,7 +4,7 @@ After so many failures requests are answered by the plugin for 2 seconds, after 
 between the upstream gets another chance. Counted are answers by host and path, by each worker for itself.
 """
 
-from headgate.common.plugins.api_breaker import ApiBreakerConfig
+from headgate.common.plugins.limits.api_breaker import ApiBreakerConfig
 from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.kit.keyed import Keyed
 from headgate.gateway.plugins.kit.patterns import Template

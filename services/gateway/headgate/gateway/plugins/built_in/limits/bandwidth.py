@@ -1,6 +1,6 @@
 """`bandwidth`: how fast an answer's body goes out (nginx `limit_rate`)."""
 
-from headgate.common.plugins.bandwidth import BandwidthConfig
+from headgate.common.plugins.limits.bandwidth import BandwidthConfig
 from headgate.gateway.plugins.interface import Pacing, Plugin, Request, Response
 
 

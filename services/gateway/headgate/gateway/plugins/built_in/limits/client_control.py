@@ -1,6 +1,6 @@
 """`client-control`: the longest body that clients may send."""
 
-from headgate.common.plugins.client_control import ClientControlConfig
+from headgate.common.plugins.limits.client_control import ClientControlConfig
 from headgate.gateway.plugins.interface import Plugin, Request, Response
 
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 from typing import NamedTuple
 
 from headgate.common.errors import StoreError
-from headgate.common.plugins.limits import LimitConnConfig
+from headgate.common.plugins.limits.limits import LimitConnConfig
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.kit.keyed import Keyed, KeyReader, exempted, not_counted, rejection
 from headgate.gateway.plugins.kit.numbers import BadNumber, NumberReader

@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 from typing import ClassVar, Final
 
 from headgate.common.errors import StoreError
-from headgate.common.plugins.limits import LimitCountConfig
+from headgate.common.plugins.limits.limits import LimitCountConfig
 from headgate.gateway.plugins.built_in.limits.windows import WINDOWS, Quota, Windows
 from headgate.gateway.plugins.interface import Headers, Plugin, PluginConfig, PluginServices, Request, Response
 from headgate.gateway.plugins.kit.keyed import KeyReader, exempted, not_counted, rejection

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable
 
 from headgate.common.errors import StoreError
-from headgate.common.plugins.limits import LimitReqConfig
+from headgate.common.plugins.limits.limits import LimitReqConfig
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.kit.keyed import Keyed, KeyReader, exempted, not_counted, rejection
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from headgate.common.plugins.expressions import looks_at_body
-from headgate.common.plugins.workflow import Action, LimitCountAction, ReturnAction, WorkflowConfig
+from headgate.common.plugins.limits.workflow import Action, LimitCountAction, ReturnAction, WorkflowConfig
 from headgate.gateway.plugins.built_in.limits.limit_conn import LimitConn
 from headgate.gateway.plugins.built_in.limits.limit_count import LimitCount
 from headgate.gateway.plugins.interface import Foreseen, Plugin, PluginServices, Request, Response

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TypeVar
 
-from headgate.common.plugins.loggers import AddressConfig, BatchConfig
+from headgate.common.plugins.observability.loggers import AddressConfig, BatchConfig
 from headgate.gateway.dialling import Dialler
 from headgate.gateway.plugins.built_in.observability.batches import Batches, BatchLimits
 from headgate.gateway.plugins.built_in.observability.log_entries import LoggerPlugin

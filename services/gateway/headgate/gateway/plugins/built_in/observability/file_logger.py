@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from headgate.common.plugins.loggers import FileLoggerConfig
+from headgate.common.plugins.observability.loggers import FileLoggerConfig
 from headgate.gateway.plugins.built_in.observability.batches import Batches, BatchLimits, Send
 from headgate.gateway.plugins.built_in.observability.log_entries import LoggerPlugin
 from headgate.gateway.plugins.interface import PluginServices, Request

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from headgate.common.plugins.loggers import HttpLoggerConfig
+from headgate.common.plugins.observability.loggers import HttpLoggerConfig
 from headgate.gateway.plugins.built_in.observability.batched_logger import BatchedLogger, as_array
 from headgate.gateway.plugins.interface import Headers, Request
 from headgate.gateway.plugins.kit.calls import CallFailed, call_url

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl
 
 from headgate.common.plugins.expressions import looks_at_body
-from headgate.common.plugins.loggers import LoggerConfig
+from headgate.common.plugins.observability.loggers import LoggerConfig
 from headgate.gateway.plugins.interface import BodyFilter, BodyTooLarge, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.plugins.interface.variables import HOSTNAME, variable

@@ -4,7 +4,7 @@ Trace context that a request comes with decides for itself with the sampler `par
 setting of the gateway (`docs/tracing.md`).
 """
 
-from headgate.common.plugins.opentelemetry import OpentelemetryConfig
+from headgate.common.plugins.observability.opentelemetry import OpentelemetryConfig
 from headgate.gateway.plugins.interface import Plugin
 
 

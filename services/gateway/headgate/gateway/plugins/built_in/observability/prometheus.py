@@ -5,7 +5,7 @@ says which metric is which of Apache APISIX. The plugin is taken so that configu
 nothing.
 """
 
-from headgate.common.plugins.prometheus import PrometheusConfig
+from headgate.common.plugins.observability.prometheus import PrometheusConfig
 from headgate.gateway.plugins.interface import Plugin
 
 

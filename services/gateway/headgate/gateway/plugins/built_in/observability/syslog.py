@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from headgate.common.plugins.loggers import SyslogConfig
+from headgate.common.plugins.observability.loggers import SyslogConfig
 from headgate.gateway.plugins.built_in.observability.batched_logger import AddressedLogger, send_datagrams, send_stream
 
 _PRIORITY: Final = 5 * 8 + 6

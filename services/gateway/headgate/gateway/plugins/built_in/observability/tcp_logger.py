@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from headgate.common.plugins.loggers import TcpLoggerConfig
+from headgate.common.plugins.observability.loggers import TcpLoggerConfig
 from headgate.gateway.plugins.built_in.observability.batched_logger import AddressedLogger, as_array, send_stream
 
 

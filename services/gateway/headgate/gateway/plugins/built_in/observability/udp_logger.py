@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from headgate.common.plugins.loggers import UdpLoggerConfig
+from headgate.common.plugins.observability.loggers import UdpLoggerConfig
 from headgate.gateway.plugins.built_in.observability.batched_logger import AddressedLogger, send_datagrams
 
 

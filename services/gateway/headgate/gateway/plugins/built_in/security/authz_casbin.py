@@ -26,7 +26,7 @@ from headgate.common.casbin.deciding import Enforcer
 from headgate.common.casbin.errors import TooMuchWork
 from headgate.common.casbin.policy import MAX_POLICY
 from headgate.common.patterns import bounded_patterns
-from headgate.common.plugins.authz_casbin import AuthzCasbinConfig, enforcer_of
+from headgate.common.plugins.security.authz_casbin import AuthzCasbinConfig, enforcer_of
 from headgate.gateway.plugins.interface import Foreseen, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.interface.errors import Unforeseeable
 from headgate.gateway.plugins.kit.decoded_paths import decoded_text

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection
 
-from headgate.common.plugins.consumer_restriction import ConsumerRestrictionConfig
+from headgate.common.plugins.security.consumer_restriction import ConsumerRestrictionConfig
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Final, Literal
 import re2
 
 from headgate.common.patterns import compile_pattern
-from headgate.common.plugins.cors import CorsConfig
+from headgate.common.plugins.security.cors import CorsConfig
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
 
 _ALL_METHODS: Final = "GET,POST,PUT,DELETE,PATCH,HEAD,OPTIONS,CONNECT,TRACE"

@@ -12,7 +12,7 @@ import secrets
 import time
 from email.utils import formatdate
 
-from headgate.common.plugins.csrf import CsrfConfig
+from headgate.common.plugins.security.csrf import CsrfConfig
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.interface.variables import cookie_value
 

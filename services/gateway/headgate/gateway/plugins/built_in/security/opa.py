@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from headgate.common.plugins.fields import BadHeader
-from headgate.common.plugins.opa import OpaConfig
+from headgate.common.plugins.security.opa import OpaConfig
 from headgate.gateway.plugins.interface import Headers, Plugin, Request, Response
 from headgate.gateway.plugins.kit.calls import CallFailed, call_url
 from headgate.gateway.plugins.kit.decoded_paths import decoded_text

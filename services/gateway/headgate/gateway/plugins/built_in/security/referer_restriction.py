@@ -2,7 +2,7 @@
 
 from urllib.parse import urlsplit
 
-from headgate.common.plugins.restrictions import RefererRestrictionConfig
+from headgate.common.plugins.security.restrictions import RefererRestrictionConfig
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 
 

@@ -1,7 +1,7 @@
 """`ua-restriction`: which clients may come, by what they call themselves (`User-Agent`)."""
 
 from headgate.common.patterns import Pattern, compile_pattern
-from headgate.common.plugins.restrictions import UaRestrictionConfig
+from headgate.common.plugins.security.restrictions import UaRestrictionConfig
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 
 

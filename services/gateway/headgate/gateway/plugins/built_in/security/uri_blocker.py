@@ -4,7 +4,7 @@ Rules are held against the path as it was sent and as servers read it, so that `
 """
 
 from headgate.common.patterns import compile_pattern
-from headgate.common.plugins.restrictions import UriBlockerConfig
+from headgate.common.plugins.security.restrictions import UriBlockerConfig
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.kit.decoded_paths import decoded
 

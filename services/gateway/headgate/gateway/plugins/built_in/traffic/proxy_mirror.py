@@ -9,7 +9,7 @@ import random
 from functools import partial
 from typing import Final
 
-from headgate.common.plugins.proxy_mirror import ProxyMirrorConfig
+from headgate.common.plugins.traffic.proxy_mirror import ProxyMirrorConfig
 from headgate.gateway.plugins.interface import BodyFilter, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.kit.calls import CallFailed, call_upstream, call_url
 from headgate.gateway.plugins.kit.memory import Allocation, plugin_memory

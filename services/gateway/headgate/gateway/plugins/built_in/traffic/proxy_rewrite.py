@@ -2,7 +2,7 @@
 
 from headgate.common.patterns import compile_pattern
 from headgate.common.plugins.fields import checked_value
-from headgate.common.plugins.proxy_rewrite import ProxyRewriteConfig, texts_of
+from headgate.common.plugins.traffic.proxy_rewrite import ProxyRewriteConfig, texts_of
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request
 from headgate.gateway.plugins.kit.patterns import SearchTime, Substitution, Template, sendable
 

@@ -4,7 +4,7 @@ Plugins behind it, keys, hashing and the access log go by the new address, and t
 gateway that is always behind the same proxies better names them once, in its setting `trusted_proxies`.
 """
 
-from headgate.common.plugins.real_ip import RealIpConfig
+from headgate.common.plugins.traffic.real_ip import RealIpConfig
 from headgate.gateway.addresses import NetworkSet, is_address
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request
 from headgate.gateway.plugins.interface.variables import variable

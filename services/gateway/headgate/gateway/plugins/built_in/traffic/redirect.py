@@ -2,7 +2,7 @@
 
 import re
 
-from headgate.common.plugins.redirect import RedirectConfig
+from headgate.common.plugins.traffic.redirect import RedirectConfig
 from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.kit.patterns import Substitution, Template, sendable
 

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable
 from typing import ClassVar, Final, Literal
 
-from headgate.common.plugins.request_id import RequestIdConfig
+from headgate.common.plugins.traffic.request_id import RequestIdConfig
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
 
 _NANOID: Final = "useandom-26T198340PX75pxJACKVERYMINDBUSHWOLF_GQZbfghjklqvwyzrict"

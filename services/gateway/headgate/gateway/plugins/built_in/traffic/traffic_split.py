@@ -7,7 +7,7 @@ the route's own. Requests that no rule takes go there too. An upstream that the 
 from collections.abc import Awaitable
 
 from headgate.common.plugins.expressions import looks_at_body
-from headgate.common.plugins.traffic_split import SplitRule, TrafficSplitConfig
+from headgate.common.plugins.traffic.traffic_split import SplitRule, TrafficSplitConfig
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin
 from headgate.gateway.plugins.interface import Foreseen, Passes, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.interface.targets import Endpoints

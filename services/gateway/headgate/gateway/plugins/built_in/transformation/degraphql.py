@@ -8,7 +8,7 @@ import json
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from headgate.common.plugins.degraphql import DegraphqlConfig
+from headgate.common.plugins.transformation.degraphql import DegraphqlConfig
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 
 _MAX_BODY = 1 << 20

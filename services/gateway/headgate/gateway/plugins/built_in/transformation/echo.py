@@ -1,6 +1,6 @@
 """`echo`: put texts before, behind or instead of an answer's body."""
 
-from headgate.common.plugins.echo import EchoConfig
+from headgate.common.plugins.transformation.echo import EchoConfig
 from headgate.gateway.plugins.interface import BodyFilter, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.kit.patterns import Template
 

@@ -8,7 +8,7 @@ the case as ingress-nginx's `custom-http-errors` tells its default backend: `X-C
 
 from typing import Any
 
-from headgate.common.plugins.error_page import ErrorPageConfig
+from headgate.common.plugins.transformation.error_page import ErrorPageConfig
 from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.kit.calls import CallFailed, call, call_url
 from headgate.gateway.plugins.kit.patterns import Template, sendable

@@ -5,7 +5,7 @@ import random
 from collections.abc import Awaitable
 
 from headgate.common.plugins.expressions import looks_at_body
-from headgate.common.plugins.fault_injection import FaultInjectionConfig
+from headgate.common.plugins.transformation.fault_injection import FaultInjectionConfig
 from headgate.gateway.plugins.interface import Foreseen, Headers, Passes, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.interface.errors import Unforeseeable
 from headgate.gateway.plugins.kit.conditions import Takes, compile_expressions, with_body

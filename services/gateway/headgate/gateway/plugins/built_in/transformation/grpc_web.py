@@ -13,7 +13,7 @@ import base64
 import binascii
 from typing import Any, Final
 
-from headgate.common.plugins.grpc_web import GrpcWebConfig
+from headgate.common.plugins.transformation.grpc_web import GrpcWebConfig
 from headgate.common.table import PathType
 from headgate.gateway.plugins.built_in.security.cors import DECIDES
 from headgate.gateway.plugins.interface import BodyFilter, Headers, Plugin, PluginServices, Request, Response

@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
-from headgate.common.plugins.mocking import MAX_ITEMS, MockingConfig
+from headgate.common.plugins.transformation.mocking import MAX_ITEMS, MockingConfig
 from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.kit.patterns import Template
 

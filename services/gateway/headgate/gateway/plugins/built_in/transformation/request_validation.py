@@ -4,7 +4,7 @@ import json
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from headgate.common.plugins.request_validation import RequestValidationConfig, compile_schema
+from headgate.common.plugins.transformation.request_validation import RequestValidationConfig, compile_schema
 from headgate.gateway.plugins.built_in.transformation.schema_defaults import Defaults
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 

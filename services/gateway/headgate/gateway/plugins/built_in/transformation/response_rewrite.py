@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from headgate.common.patterns import Match, Pattern, compile_pattern
-from headgate.common.plugins.response_rewrite import ResponseRewriteConfig
+from headgate.common.plugins.transformation.response_rewrite import ResponseRewriteConfig
 from headgate.gateway.plugins.interface import (
     BodyFilter,
     BodyTooLarge,

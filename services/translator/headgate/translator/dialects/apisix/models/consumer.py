@@ -4,7 +4,7 @@ from typing import Generic, TypeVar
 
 from pydantic import Field
 
-from headgate.common.plugins.jwt_auth import Algorithm
+from headgate.common.plugins.authentication.jwt_auth import Algorithm
 from headgate.translator.dialects.apisix.models.fields import LocalSecret, Model, Name
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 

@@ -14,8 +14,8 @@ from urllib.parse import quote_plus, urlsplit
 
 import jwt
 
-from headgate.common.plugins.openid_client import ClientAuth, DpopConfig
-from headgate.common.plugins.openid_connect import OpenidConnectConfig
+from headgate.common.plugins.authentication.openid_client import ClientAuth, DpopConfig
+from headgate.common.plugins.authentication.openid_connect import OpenidConnectConfig
 from headgate.common.secret import Secret
 from headgate.gateway.plugins.built_in.authentication.signing_keys import MAX_PRIVATE_PEM
 from headgate.gateway.plugins.interface import Headers

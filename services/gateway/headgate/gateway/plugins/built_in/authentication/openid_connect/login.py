@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from headgate.common.plugins.openid_connect import OpenidConnectConfig
-from headgate.common.plugins.openid_session import SessionConfig
+from headgate.common.plugins.authentication.openid_connect import OpenidConnectConfig
+from headgate.common.plugins.authentication.openid_session import SessionConfig
 from headgate.gateway.plugins.built_in.authentication.openid_connect.keeping import make_keeper
 from headgate.gateway.plugins.built_in.authentication.openid_connect.provider import Provider, ProviderFailed
 from headgate.gateway.plugins.built_in.authentication.openid_connect.session import CookieJar, Sealer, is_over

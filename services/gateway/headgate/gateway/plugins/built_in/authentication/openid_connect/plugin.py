@@ -11,7 +11,7 @@ import json
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
-from headgate.common.plugins.openid_connect import OpenidConnectConfig
+from headgate.common.plugins.authentication.openid_connect import OpenidConnectConfig
 from headgate.gateway.plugins.built_in.authentication.openid_connect.keeping import SessionsUnreachable
 from headgate.gateway.plugins.built_in.authentication.openid_connect.login import Found, Login, Session
 from headgate.gateway.plugins.built_in.authentication.openid_connect.provider import Provider, ProviderFailed

@@ -12,8 +12,8 @@ from urllib.parse import urlencode, urlsplit
 
 import jwt
 
-from headgate.common.plugins.openid_client import ClientAuth, ProxyOpts
-from headgate.common.plugins.openid_connect import OpenidConnectConfig
+from headgate.common.plugins.authentication.openid_client import ClientAuth, ProxyOpts
+from headgate.common.plugins.authentication.openid_connect import OpenidConnectConfig
 from headgate.common.secret import Secret
 from headgate.gateway.plugins.built_in.authentication.openid_connect.client import ClientIdentity, TokenBinding
 from headgate.gateway.plugins.built_in.authentication.signing_keys import read_jwk

@@ -15,7 +15,7 @@ from typing import Any
 from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
 
-from headgate.common.plugins.openid_session import SessionConfig
+from headgate.common.plugins.authentication.openid_session import SessionConfig
 from headgate.gateway.plugins.interface import Request, Response
 from headgate.gateway.plugins.interface.variables import cookie_value
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import jwt
 
-from headgate.common.plugins.openid_connect import OpenidConnectConfig
-from headgate.common.plugins.request_validation import compile_schema
+from headgate.common.plugins.authentication.openid_connect import OpenidConnectConfig
+from headgate.common.plugins.transformation.request_validation import compile_schema
 from headgate.gateway.plugins.built_in.authentication.openid_connect.provider import Provider
 from headgate.gateway.plugins.built_in.authentication.signing_keys import read_public_key
 from headgate.gateway.plugins.interface import Headers

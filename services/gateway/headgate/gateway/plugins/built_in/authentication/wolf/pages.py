@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl
 
-from headgate.common.plugins.wolf_rbac import WolfRbacCredential
+from headgate.common.plugins.authentication.wolf_rbac import WolfRbacCredential
 from headgate.gateway.plugins.built_in.authentication.wolf.server import (
     NAME,
     WolfFailed,

@@ -6,7 +6,7 @@
 
 from collections.abc import Awaitable
 
-from headgate.common.plugins.prometheus import PublicApiConfig
+from headgate.common.plugins.observability.prometheus import PublicApiConfig
 from headgate.gateway.plugins.built_in.authentication.wolf.pages import find_wolf_page, show_wolf_page
 from headgate.gateway.plugins.interface import Foreseen, Plugin, Request, Response
 from headgate.gateway.plugins.interface.errors import Unforeseeable

@@ -4,7 +4,7 @@ import json
 from typing import Any
 from urllib.parse import unquote_plus
 
-from headgate.common.plugins.wolf_rbac import WolfRbacCredential
+from headgate.common.plugins.authentication.wolf_rbac import WolfRbacCredential
 from headgate.gateway.plugins.interface import PluginServices, Request, Response
 from headgate.gateway.plugins.interface.variables import cookie_value, query_value
 from headgate.gateway.plugins.kit.calls import CallFailed, call_url

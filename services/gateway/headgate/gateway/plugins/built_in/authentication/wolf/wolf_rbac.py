@@ -8,7 +8,7 @@ import asyncio
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from headgate.common.plugins.wolf_rbac import WolfRbacConfig, WolfRbacCredential
+from headgate.common.plugins.authentication.wolf_rbac import WolfRbacConfig, WolfRbacCredential
 from headgate.gateway.plugins.built_in.authentication.wolf.server import (
     NAME,
     WolfFailed,

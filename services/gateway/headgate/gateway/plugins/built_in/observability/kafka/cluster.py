@@ -9,7 +9,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from headgate.common.plugins.loggers import KafkaLoggerConfig
+from headgate.common.plugins.observability.loggers import KafkaLoggerConfig
 from headgate.gateway.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.built_in.observability.batched_logger import client_tls
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from headgate.common.plugins.loggers import KafkaLoggerConfig
+from headgate.common.plugins.observability.loggers import KafkaLoggerConfig
 from headgate.gateway.plugins.built_in.observability.batched_logger import BatchedLogger, as_array
 from headgate.gateway.plugins.built_in.observability.kafka.cluster import KafkaCluster
 from headgate.gateway.plugins.built_in.observability.log_entries import original_text

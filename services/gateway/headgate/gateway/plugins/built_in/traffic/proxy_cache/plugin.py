@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from headgate.common.plugins.proxy_cache import ProxyCacheConfig
+from headgate.common.plugins.traffic.proxy_cache import ProxyCacheConfig
 from headgate.gateway.plugins.built_in.traffic.proxy_cache.cache_control import control_of, lifetime_s, seconds_in
 from headgate.gateway.plugins.built_in.traffic.proxy_cache.kept_answers import (
     MAX_ANSWER,

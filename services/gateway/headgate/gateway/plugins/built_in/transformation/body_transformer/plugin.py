@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any, Final, NamedTuple
 
-from headgate.common.plugins.body_transformer import MAX_BODY, BodyTemplate, BodyTransformerConfig
+from headgate.common.plugins.transformation.body_transformer import MAX_BODY, BodyTemplate, BodyTransformerConfig
 from headgate.gateway.plugins.built_in.transformation.body_transformer.content_codings import CodingFault, decompress
 from headgate.gateway.plugins.built_in.transformation.body_transformer.formats import (
     BodyFault,

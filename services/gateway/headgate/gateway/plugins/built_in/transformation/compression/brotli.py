@@ -4,7 +4,7 @@ from typing import Final
 
 import brotli
 
-from headgate.common.plugins.compression import BrotliConfig
+from headgate.common.plugins.transformation.compression import BrotliConfig
 from headgate.gateway.plugins.built_in.transformation.compression.compression import Compression
 from headgate.gateway.plugins.interface import Response
 

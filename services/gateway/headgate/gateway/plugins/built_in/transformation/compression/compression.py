@@ -12,7 +12,7 @@ from abc import abstractmethod
 from functools import lru_cache
 from typing import ClassVar, Protocol, TypeVar
 
-from headgate.common.plugins.compression import CompressionConfig
+from headgate.common.plugins.transformation.compression import CompressionConfig
 from headgate.gateway.plugins.interface import BodyFilter, Plugin, PluginServices, Request, Response
 
 _CANDIDATES = "compression.candidates"

@@ -2,7 +2,7 @@
 
 import zlib
 
-from headgate.common.plugins.compression import GzipConfig
+from headgate.common.plugins.transformation.compression import GzipConfig
 from headgate.gateway.plugins.built_in.transformation.compression.compression import Compression
 from headgate.gateway.plugins.interface import Response
 

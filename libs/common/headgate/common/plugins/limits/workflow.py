@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.expressions import Expressions
-from headgate.common.plugins.limits import LimitConnConfig, LimitCountConfig
+from headgate.common.plugins.limits.limits import LimitConnConfig, LimitCountConfig
 
 
 class ReturnConfig(PluginConfig):

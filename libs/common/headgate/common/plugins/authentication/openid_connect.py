@@ -4,11 +4,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from headgate.common.plugins.authentication import CredentialSecret
-from headgate.common.plugins.config import PluginConfig
-from headgate.common.plugins.fields import HeaderValue
-from headgate.common.plugins.jwt_auth import Algorithm
-from headgate.common.plugins.openid_client import (
+from headgate.common.plugins.authentication.authenticator import CredentialSecret
+from headgate.common.plugins.authentication.jwt_auth import Algorithm
+from headgate.common.plugins.authentication.openid_client import (
     AddonHeader,
     AssertionAlgorithm,
     ClientAuth,
@@ -19,8 +17,10 @@ from headgate.common.plugins.openid_client import (
     Url,
     checked_url,
 )
-from headgate.common.plugins.openid_session import SessionConfig, SessionContents
-from headgate.common.plugins.request_validation import Schema
+from headgate.common.plugins.authentication.openid_session import SessionConfig, SessionContents
+from headgate.common.plugins.config import PluginConfig
+from headgate.common.plugins.fields import HeaderValue
+from headgate.common.plugins.transformation.request_validation import Schema
 
 _FLAT = {
     "use_par": "par.enabled",

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from headgate.common.plugins.authentication import AuthenticationConfig, CredentialConfig
+from headgate.common.plugins.authentication.authenticator import AuthenticationConfig, CredentialConfig
 from headgate.common.plugins.fields import HeaderValue
 
 _SERVER = re.compile(r"(?:ldaps?://)?(?:\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+)(?::[0-9]{1,5})?")

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, JsonValue, model_validator
 
-from headgate.common.plugins.authentication import CredentialSecret
+from headgate.common.plugins.authentication.authenticator import CredentialSecret
 from headgate.common.plugins.config import SEALED, PluginConfig, SecretText
 from headgate.common.plugins.fields import check_url, checked_name, checked_value
 from headgate.common.secret import Secret

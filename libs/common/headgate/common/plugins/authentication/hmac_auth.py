@@ -4,7 +4,11 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from headgate.common.plugins.authentication import AuthenticationConfig, CredentialConfig, CredentialSecret
+from headgate.common.plugins.authentication.authenticator import (
+    AuthenticationConfig,
+    CredentialConfig,
+    CredentialSecret,
+)
 from headgate.common.plugins.fields import HeaderValue
 
 HmacAlgorithm = Literal["hmac-sha1", "hmac-sha256", "hmac-sha512"]

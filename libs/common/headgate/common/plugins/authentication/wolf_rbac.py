@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from headgate.common.plugins.authentication import CredentialConfig
+from headgate.common.plugins.authentication.authenticator import CredentialConfig
 from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.fields import HEADER_NAME, check_url
 

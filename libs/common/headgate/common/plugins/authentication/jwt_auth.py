@@ -6,7 +6,11 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from headgate.common.plugins.authentication import AuthenticationConfig, CredentialConfig, CredentialSecret
+from headgate.common.plugins.authentication.authenticator import (
+    AuthenticationConfig,
+    CredentialConfig,
+    CredentialSecret,
+)
 from headgate.common.plugins.config import SEALED, SecretText
 from headgate.common.plugins.fields import HeaderName, HeaderValue
 

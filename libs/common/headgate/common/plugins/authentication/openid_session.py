@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from headgate.common.plugins.authentication import CredentialSecret
+from headgate.common.plugins.authentication.authenticator import CredentialSecret
 from headgate.common.plugins.config import SEALED, PluginConfig, SecretText
 
 _MIN_SECRET = 16

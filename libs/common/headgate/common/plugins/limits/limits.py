@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, PlainValidator, model_validator
 
 from headgate.common.plugins.config import PluginConfig
-from headgate.common.plugins.counting import CountingConfig
 from headgate.common.plugins.fields import HeaderName, NetworkText
+from headgate.common.plugins.limits.counting import CountingConfig
 
 _MAX_TEMPLATE: Final = 1024
 KeyType = Literal["var", "var_combination", "constant"]

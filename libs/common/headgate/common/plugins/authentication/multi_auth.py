@@ -4,12 +4,12 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from headgate.common.plugins.basic_auth import BasicAuthConfig
+from headgate.common.plugins.authentication.basic_auth import BasicAuthConfig
+from headgate.common.plugins.authentication.hmac_auth import HmacAuthConfig
+from headgate.common.plugins.authentication.jwt_auth import JwtAuthConfig
+from headgate.common.plugins.authentication.key_auth import KeyAuthConfig
+from headgate.common.plugins.authentication.ldap_auth import LdapAuthConfig
 from headgate.common.plugins.config import PluginConfig
-from headgate.common.plugins.hmac_auth import HmacAuthConfig
-from headgate.common.plugins.jwt_auth import JwtAuthConfig
-from headgate.common.plugins.key_auth import KeyAuthConfig
-from headgate.common.plugins.ldap_auth import LdapAuthConfig
 
 
 class OneOfSeveral(PluginConfig):

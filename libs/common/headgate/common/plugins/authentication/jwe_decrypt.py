@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from headgate.common.plugins.authentication import CredentialConfig, CredentialSecret
+from headgate.common.plugins.authentication.authenticator import CredentialConfig, CredentialSecret
 from headgate.common.plugins.config import SEALED, PluginConfig
 from headgate.common.plugins.fields import HeaderName
 

@@ -10,7 +10,11 @@ from typing import ClassVar, Final, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from headgate.common.plugins.authentication import AuthenticationConfig, CredentialConfig, CredentialSecret
+from headgate.common.plugins.authentication.authenticator import (
+    AuthenticationConfig,
+    CredentialConfig,
+    CredentialSecret,
+)
 from headgate.common.plugins.config import SEALED, PluginConfig, SecretText
 from headgate.common.plugins.fields import HeaderName, HeaderValue
 from headgate.common.secret import Secret

@@ -1,0 +1,1 @@
+"""Who a request is from."""

@@ -1,0 +1,1 @@
+"""How much may pass, and when requests are not sent at all."""

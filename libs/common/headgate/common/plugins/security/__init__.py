@@ -1,0 +1,1 @@
+"""Which requests may pass."""

@@ -1,0 +1,1 @@
+"""Where requests go, and with which head."""
