@@ -23,7 +23,7 @@ from headgate.common.sealing import ClusterValue, Purpose
 from headgate.common.secret import Secret
 from headgate.common.table import PluginUse
 from headgate.gateway import ENGINE
-from headgate.gateway.access_log import AccessLog
+from headgate.gateway.observability.access_log import AccessLog
 from headgate.gateway.plugins.interface import PluginServices
 from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.plugins.runtime.registry import PluginRegistry

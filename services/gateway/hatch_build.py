@@ -25,8 +25,6 @@ PACKAGE = ROOT / "headgate" / "gateway"
 RECORD = PACKAGE / "compiled.json"
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 GROUP = "headgate_gateway"
-INTERPRETED = {PACKAGE / "proxy" / "server.py"}
-"""Start and stop only; `asyncio` wants factories and callbacks of it that are plain functions."""
 PLUGINS = (
     "interface/headers",
     "interface/messages",
@@ -34,6 +32,7 @@ PLUGINS = (
     "runtime/chain",
     "runtime/consumer_chain",
     "runtime/run",
+    "runtime/upstream_calls",
 )
 """What carries a request through its plugins. These themselves derive from an interpreted class, as anybody's do."""
 OFTEN_USED = ("built_in/security/cors", "built_in/limits/limit_count", "built_in/traffic/request_id")
@@ -42,9 +41,9 @@ OFTEN_USED = ("built_in/security/cors", "built_in/limits/limit_count", "built_in
 
 def sources() -> list[Path]:
     """Return what is compiled."""
-    proxy = sorted(path for path in (PACKAGE / "proxy").rglob("*.py") if path not in INTERPRETED)
+    proxy = sorted((PACKAGE / "proxy").rglob("*.py"))
     plugins = [PACKAGE / "plugins" / f"{name}.py" for name in (*PLUGINS, *OFTEN_USED)]
-    return [*proxy, *plugins, PACKAGE / "access_log.py", PACKAGE / "balancing" / "round_robin.py"]
+    return [*proxy, *plugins, PACKAGE / "observability" / "access_log.py", PACKAGE / "balancing" / "round_robin.py"]
 
 
 def products() -> list[Path]:

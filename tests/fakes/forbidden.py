@@ -5,8 +5,8 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from headgate.gateway.destinations import Destinations
-from headgate.gateway.dialling import Dialler
+from headgate.gateway.net.destinations import Destinations
+from headgate.gateway.net.dialling import Dialler
 
 
 @dataclass

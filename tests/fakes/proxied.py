@@ -8,12 +8,12 @@ import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from headgate.gateway.access_log import LogRecord
+from headgate.gateway.listeners.server import ProxyServer
+from headgate.gateway.observability.access_log import LogRecord
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.proxy.pool import EndpointPool, PoolRegistry
 from headgate.gateway.proxy.seam import RequestSource, RouterHolder
-from headgate.gateway.proxy.server import ProxyServer
 from headgate.gateway.proxy.stats import ProxyStats, RouteTraffic
 
 PATIENCE_S = 30.0

@@ -29,18 +29,18 @@ from headgate.common.table import (
 )
 from headgate.gateway.balancing.endpoints import EndpointDirectory, EndpointSlot
 from headgate.gateway.balancing.levels import Place
-from headgate.gateway.dialling import UNBOUNDED, Dialler
 from headgate.gateway.health.probes import probe
 from headgate.gateway.health.resolve import Query, Resolver
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.upstreams import UpstreamHealth
+from headgate.gateway.listeners.server import ProxyServer
+from headgate.gateway.net.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.interface.consumers import ConsumerDirectory
 from headgate.gateway.plugins.interface.messages import Request, Response
 from headgate.gateway.plugins.runtime.host import PluginHost
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.pool import PoolRegistry
 from headgate.gateway.proxy.seam import RouterHolder
-from headgate.gateway.proxy.server import ProxyServer
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.tls import CertificateEntry, CertificateStore

@@ -14,7 +14,7 @@ from faults.ratchet import Ratchet
 from faults.recorded_log import RecordedLog, digest_of
 from headgate.common.snapshot import Version, decode_chunk
 from headgate.common.table import TableEntry, entry_key, entry_kind
-from headgate.gateway.last_good import StoredTable, read_last_good
+from headgate.gateway.following.last_good import StoredTable, read_last_good
 from headgate.translator.offline import translate_all
 
 PAUSE_S = 0.03

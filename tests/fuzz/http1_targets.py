@@ -18,7 +18,7 @@ import httptools
 import uvloop
 
 from fakes.proxied import OK, AnyRouter, Target
-from headgate.gateway.access_log import LogRecord
+from headgate.gateway.observability.access_log import LogRecord
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.context import ProxyContext

@@ -1,15 +1,15 @@
 """What must hold for any bytes that a stream parser is given; raises AssertionError if it does not."""
 
 from headgate.common.table import MqttConnect
-from headgate.gateway.streams.client_hello import MAX_HELLO, ClientHello, Verdict, read_client_hello
-from headgate.gateway.streams.mqtt import MAX_CONNECT, NotMqtt, read_client_id
-from headgate.gateway.streams.proxy_protocol import (
+from headgate.gateway.net.proxy_protocol import (
     MAX_HEADER,
     BadProxyHeader,
     ProxyHeader,
     read_proxy_header,
     write_proxy_header,
 )
+from headgate.gateway.streams.mqtt import MAX_CONNECT, NotMqtt, read_client_id
+from headgate.gateway.tls.client_hello import MAX_HELLO, ClientHello, Verdict, read_client_hello
 
 
 def proxy_verdict(data: bytes) -> ProxyHeader | str | None:

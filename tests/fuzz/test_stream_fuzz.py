@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fakes.client_hello import alpn, message, real_hello, records, server_name
 from fakes.mqtt import connect
 from fuzz.stream_targets import CHECKS, check_client_hello, check_mqtt_connect, check_proxy_header
-from headgate.gateway.streams.proxy_protocol import Addresses, write_proxy_header
+from headgate.gateway.net.proxy_protocol import Addresses, write_proxy_header
 
 FOLDER = Path(__file__).parent / "corpus"
 CORPUS = [(name, path) for name in CHECKS for path in sorted((FOLDER / name).iterdir())]

@@ -15,9 +15,9 @@ from fakes.requests import PLAIN
 from headgate.common.sealing import Unsealer
 from headgate.common.snapshot import Chunk, ChunkName, Version
 from headgate.common.stores.memory import MemorySnapshotStore
-from headgate.gateway.apply import TableApplier
 from headgate.gateway.balancing.endpoints import EndpointDirectory
-from headgate.gateway.metrics import TableMetrics
+from headgate.gateway.following.apply import TableApplier
+from headgate.gateway.observability.metrics import TableMetrics
 from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.route import CompiledRoute

@@ -15,7 +15,7 @@ from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.snapshot import TableImage
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table import Endpoint
-from headgate.gateway.streams.proxy_protocol import Addresses, write_proxy_header
+from headgate.gateway.net.proxy_protocol import Addresses, write_proxy_header
 
 CERTIFICATE = SelfSigned("db.test")
 

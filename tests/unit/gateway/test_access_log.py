@@ -5,12 +5,12 @@ import re
 import pytest
 
 from fakes.proxied import OK, answering, proxied
-from headgate.gateway.access_log import AccessLog
-from headgate.gateway.log_format import LogFormat
+from headgate.gateway.observability.access_log import AccessLog
+from headgate.gateway.observability.log_format import LogFormat
+from headgate.gateway.observability.tracing import Tracing
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
 from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.proxy.policies import RoutePolicies
-from headgate.gateway.tracing import Tracing
 
 CLOSE = b"Connection: close\r\n\r\n"
 REQUEST = (

@@ -5,13 +5,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fakes.gateway_table import compiled, endpoint, host, route, upstream
 from headgate.common.table import VirtualHost
-from headgate.gateway.apisix_metrics import ApisixFamilies
 from headgate.gateway.balancing.compile import compile_upstream
 from headgate.gateway.balancing.endpoints import EndpointDirectory
+from headgate.gateway.observability.apisix_metrics import ApisixFamilies
+from headgate.gateway.observability.traffic_metrics import EndpointFamilies
 from headgate.gateway.proxy.consumer_traffic import ConsumerTraffic
 from headgate.gateway.proxy.pool import PoolRegistry
 from headgate.gateway.proxy.stats import ProxyStats
-from headgate.gateway.traffic_metrics import EndpointFamilies
 from unit.gateway.test_traffic_metrics import counted, scrape
 
 

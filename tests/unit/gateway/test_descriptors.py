@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.gateway.descriptors import RESERVE, client_share
+from headgate.gateway.net.descriptors import RESERVE, client_share
 from headgate.gateway.settings import GatewaySettings
 
 TESTS = Path(__file__).parents[2]
@@ -20,7 +20,7 @@ import uvloop
 from prometheus_client import REGISTRY
 from fakes.proxied import proxied
 from fakes.waiting import until
-from headgate.gateway import descriptors
+from headgate.gateway.net import descriptors
 from headgate.gateway.proxy.config import ProxyConfig
 lines = []
 class Kept(logging.Handler):
@@ -117,7 +117,7 @@ def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
 
 def test_a_connection_that_finds_no_descriptor_is_counted() -> None:
     code = """
-from headgate.gateway.dialling import UNBOUNDED
+from headgate.gateway.net.dialling import UNBOUNDED
 async def main():
     import os
     taken = []

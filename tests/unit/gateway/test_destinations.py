@@ -8,8 +8,8 @@ import pytest
 
 from fakes.forbidden import forbidden, without
 from fakes.ports import free_port
-from headgate.gateway.destinations import DENIED_BY_DEFAULT, DestinationDenied, Destinations
-from headgate.gateway.dialling import Dialler
+from headgate.gateway.net.destinations import DENIED_BY_DEFAULT, DestinationDenied, Destinations
+from headgate.gateway.net.dialling import Dialler
 
 DEFAULT = Destinations(DENIED_BY_DEFAULT)
 

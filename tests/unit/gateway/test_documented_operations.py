@@ -11,19 +11,19 @@ from prometheus_client.metrics_core import Metric
 import headgate.common.bus
 import headgate.common.stores.nats.following
 import headgate.common.stores.redis.link
-import headgate.gateway.workers  # noqa: F401 - registers metrics
+import headgate.gateway.processes.workers  # noqa: F401 - registers metrics
 from fakes.proxied import OK, answering, proxied
-from headgate.gateway.access_log import AccessLog
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.health.stats import HealthStats
-from headgate.gateway.metrics import TableMetrics
+from headgate.gateway.observability.access_log import AccessLog
+from headgate.gateway.observability.metrics import TableMetrics
+from headgate.gateway.observability.tracing import Tracing
+from headgate.gateway.observability.traffic_metrics import EndpointFamilies, RouteFamilies
 from headgate.gateway.proxy.pool import PoolRegistry
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.streams.stats import StreamStats
 from headgate.gateway.tls import CertificateStore
 from headgate.gateway.tls.metrics import TlsFamilies
-from headgate.gateway.tracing import Tracing
-from headgate.gateway.traffic_metrics import EndpointFamilies, RouteFamilies
 
 DOCS = Path(__file__).parents[3] / "docs"
 OF_OTHER_SERVICES = (

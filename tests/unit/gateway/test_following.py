@@ -22,11 +22,11 @@ from headgate.common.sealing import Unsealer
 from headgate.common.snapshot import SCHEMA, ChunkName, Manifest, Pointer, TableImage, Version
 from headgate.common.stores.memory import MemorySnapshotStore
 from headgate.common.tasks import cancel
-from headgate.gateway.apply import TableApplier
 from headgate.gateway.balancing.endpoints import EndpointDirectory
-from headgate.gateway.follower import Follower
-from headgate.gateway.last_good import read_last_good, write_last_good
-from headgate.gateway.metrics import TableMetrics
+from headgate.gateway.following.apply import TableApplier
+from headgate.gateway.following.follower import Follower
+from headgate.gateway.following.last_good import read_last_good, write_last_good
+from headgate.gateway.observability.metrics import TableMetrics
 from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.table.certificates import OpenedCertificate
 from headgate.gateway.table.compiler import TableCompiler
@@ -178,7 +178,7 @@ async def test_the_line_about_an_applied_table_has_the_trace_of_the_change() -> 
     gateway, lines, handler = Gateway(Shakable()), io.StringIO(), logging.StreamHandler()
     handler.setStream(lines)
     handler.setFormatter(JsonFormatter("gateway"))
-    log = logging.getLogger("headgate.gateway.apply")
+    log = logging.getLogger("headgate.gateway.following.apply")
     before = log.level
     log.addHandler(handler)
     log.setLevel(logging.INFO)

@@ -15,12 +15,12 @@ from headgate.common.settings import load_settings
 from headgate.common.snapshot import Version
 from headgate.common.stores.memory import MemoryHeartbeatBoard
 from headgate.common.tasks import cancel
-from headgate.gateway.endure import endure
-from headgate.gateway.fleet_site import MergedMetrics
-from headgate.gateway.heartbeat import Announcer
+from headgate.gateway.net.reserved_port import reserve_port
+from headgate.gateway.processes.fleet_site import MergedMetrics
 from headgate.gateway.role import WorkerRole, role_of_this_process
 from headgate.gateway.settings import GatewaySettings
-from headgate.gateway.workers import reserve_port
+from headgate.gateway.worker.endure import endure
+from headgate.gateway.worker.heartbeat import Announcer
 
 
 def settings(*flags: str) -> GatewaySettings:

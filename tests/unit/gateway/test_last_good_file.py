@@ -14,7 +14,7 @@ from fakes.rolled_out import rolled_out
 from headgate.common.snapshot import TableImage, compress
 from headgate.common.tasks import cancel
 from headgate.gateway.errors import DamagedFile
-from headgate.gateway.last_good import LastGoodWriter, StoredTable, read_last_good, write_last_good
+from headgate.gateway.following.last_good import LastGoodWriter, StoredTable, read_last_good, write_last_good
 
 
 def stored(revision: int = 1) -> StoredTable:

@@ -10,8 +10,8 @@ from fakes.rolled_out import rolled_out
 from fakes.served import HOST, Served, at, origins, ports, served, site, to
 from headgate.common.heartbeats import RolloutReport
 from headgate.common.snapshot import Manifest, RolloutPhase, TableImage
+from headgate.gateway.observability.rollout_watch import RolloutWatch
 from headgate.gateway.proxy.stats import ProxyStats
-from headgate.gateway.rollout_watch import RolloutWatch
 
 FAILED = b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"
 MISSED = b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"

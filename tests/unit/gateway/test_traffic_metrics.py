@@ -7,10 +7,10 @@ from prometheus_client.metrics_core import Metric
 from fakes.gateway_table import compiled, endpoint, host, route, upstream
 from headgate.gateway.balancing.compile import compile_upstream
 from headgate.gateway.balancing.endpoints import EndpointDirectory
+from headgate.gateway.model.connection import PLAIN
+from headgate.gateway.observability.traffic_metrics import EndpointFamilies, RouteFamilies, gone_routes
 from headgate.gateway.proxy.pool import PoolRegistry
-from headgate.gateway.proxy.spec import PLAIN
 from headgate.gateway.proxy.stats import ProxyStats, RouteTraffic
-from headgate.gateway.traffic_metrics import EndpointFamilies, RouteFamilies, gone_routes
 
 
 class Of:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from headgate.common.errors import SettingsError
 from headgate.common.service import ServiceContext, run_service
 from headgate.common.settings import load_settings
+from headgate.gateway.processes.workers import run_workers
 from headgate.gateway.role import WorkerRole, role_of_this_process
 from headgate.gateway.settings import GatewaySettings
-from headgate.gateway.worker import run_worker
-from headgate.gateway.workers import run_workers
+from headgate.gateway.worker.worker import run_worker
 
 SUMMARY = (
     "Serve traffic by the current route table: follow the snapshot store, swap tables without dropping a request, "

@@ -11,10 +11,10 @@ from headgate.common.selection import check_table_name
 from headgate.common.status import is_address
 from headgate.common.stores.settings import StoreSettings
 from headgate.common.table import DEFAULT_TABLE
-from headgate.gateway.descriptors import client_share, limit
-from headgate.gateway.destinations import DENIED_BY_DEFAULT
-from headgate.gateway.log_format import BadFormat, LogFormat
-from headgate.gateway.networks import parse_networks
+from headgate.gateway.model.networks import parse_networks
+from headgate.gateway.net.descriptors import client_share, limit
+from headgate.gateway.net.destinations import DENIED_BY_DEFAULT
+from headgate.gateway.observability.log_format import BadFormat, LogFormat
 from headgate.gateway.proxy.config import ProxyConfig, UnderscoreNames
 from headgate.gateway.proxy.paths import PathNormalization
 from headgate.gateway.proxy.stats import MAX_SERIES

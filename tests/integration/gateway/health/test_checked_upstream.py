@@ -11,7 +11,7 @@ from headgate.common.table import ActiveCheck, BackendProtocol, Ejection
 from headgate.gateway.health.policies import HealthPolicies
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.upstreams import UpstreamHealth
-from headgate.gateway.steps import finish
+from headgate.gateway.model.steps import finish
 
 CHECK = ActiveCheck(interval_s=0.05, timeout_s=1, healthy_after=2, unhealthy_after=2)
 

@@ -10,7 +10,7 @@ from fakes.gateway_table import ORIGIN
 from fakes.proxied import OK, answering
 from fakes.served import at, origins, sealed, served, site, to
 from headgate.common.table import Consumer, ConsumerGroup, Credential, PluginUse
-from headgate.gateway.access_log import AccessLog
+from headgate.gateway.observability.access_log import AccessLog
 
 KEY_AUTH = [("key-auth", {})]
 ONE = {"count": 1, "time_window": 600, "rejected_code": 429}

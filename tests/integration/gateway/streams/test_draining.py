@@ -15,11 +15,11 @@ from fakes.proxied import OK, Client, Proxied, answering, proxied
 from fakes.streams import PATIENCE_S, backend, echo_server, stream, streams
 from fakes.tls import SelfSigned
 from headgate.common.secret import Secret
+from headgate.gateway.listeners.server import ProxyServer
+from headgate.gateway.net.proxy_protocol import Addresses, write_proxy_header
 from headgate.gateway.proxy.config import ProxyConfig
-from headgate.gateway.proxy.server import ProxyServer
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.ports import plan_ports
-from headgate.gateway.streams.proxy_protocol import Addresses, write_proxy_header
 from headgate.gateway.streams.stats import StreamStats
 from headgate.gateway.tls import CertificateEntry, CertificateStore
 

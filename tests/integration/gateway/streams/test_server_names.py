@@ -12,12 +12,12 @@ from fakes.streams import PATIENCE_S, backend, echo_server, serving, stream, str
 from fakes.tls import SelfSigned
 from headgate.common.secret import Secret
 from headgate.common.table import BackendTls
-from headgate.gateway.networks import parse_networks
+from headgate.gateway.listeners.sharing import SharedListener
+from headgate.gateway.model.networks import parse_networks
+from headgate.gateway.net.proxy_protocol import Addresses, write_proxy_header
+from headgate.gateway.net.sockets import open_listener
 from headgate.gateway.streams.log import Status
 from headgate.gateway.streams.ports import PortKey
-from headgate.gateway.streams.proxy_protocol import Addresses, write_proxy_header
-from headgate.gateway.streams.sharing import SharedListener
-from headgate.gateway.streams.sockets import open_listener
 from headgate.gateway.tls import CertificateEntry, CertificateStore
 
 CERTIFICATE = SelfSigned("a.test", "b.test", "w.c.test")

@@ -22,7 +22,7 @@ from headgate.gateway.balancing.hashing import (
     make_ring,
     point_counts,
 )
-from headgate.gateway.steps import finish
+from headgate.gateway.model.steps import finish
 
 
 def ring(items: Sequence[NamedWeight], previous: ConsistentTable | None = None) -> ConsistentTable:

@@ -10,7 +10,7 @@ from fakes.requests import PLAIN, request
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.latency import DECAY_S, PeakLatency
 from headgate.gateway.balancing.picking import Lottery, Member
-from headgate.gateway.proxy.spec import ConnectionSpec
+from headgate.gateway.model.connection import ConnectionSpec
 
 POLICIES = ["round-robin", "random", "least-requests", "peak-ewma"]
 

@@ -8,7 +8,7 @@ from headgate.common.snapshot import TableImage
 from headgate.common.table import Upstream
 from headgate.gateway.balancing.compile import compile_upstream
 from headgate.gateway.balancing.endpoints import EndpointDirectory
-from headgate.gateway.proxy.spec import ConnectionSpec
+from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.route import CompiledRoute
 

@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry, generate_latest
 
 from headgate.gateway.health.stats import HealthStats
-from headgate.gateway.metrics import ProxyCollector
+from headgate.gateway.observability.metrics import ProxyCollector
 
 
 def scrape(stats: HealthStats) -> set[str]:

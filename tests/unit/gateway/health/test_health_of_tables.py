@@ -13,13 +13,13 @@ from fakes.virtual_time import in_virtual_time
 from headgate.common.sealing import Unsealer
 from headgate.common.snapshot import ChunkName, TableImage
 from headgate.common.table import ActiveCheck, Ejection, Upstream
-from headgate.gateway.apply import TableApplier
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.upstream import UpstreamBalancer
+from headgate.gateway.following.apply import TableApplier
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.target import CheckTarget
 from headgate.gateway.health.upstreams import UpstreamHealth
-from headgate.gateway.metrics import TableMetrics
+from headgate.gateway.observability.metrics import TableMetrics
 from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.table.compiler import TableCompiler
 

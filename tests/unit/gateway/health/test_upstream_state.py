@@ -8,7 +8,7 @@ from headgate.gateway.health.policies import HealthPolicies
 from headgate.gateway.health.state import Knowledge, Slot, UpstreamState
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.target import CheckTarget
-from headgate.gateway.steps import finish
+from headgate.gateway.model.steps import finish
 
 CHECK = ActiveCheck(type="http", path="/healthz")
 EJECT_AT_ONCE = Ejection(consecutive_errors=1, base_s=30)

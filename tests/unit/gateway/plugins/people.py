@@ -5,10 +5,10 @@ from typing import Any
 
 from fakes.gateway_table import ORIGIN
 from headgate.common.table import Consumer, ConsumerGroup, Credential, PluginUse
+from headgate.gateway.model.steps import finish
 from headgate.gateway.plugins.interface import PluginServices, Request
 from headgate.gateway.plugins.interface.consumers import ConsumerDirectory, KnownGroup
 from headgate.gateway.plugins.runtime.chain import PluginChain
-from headgate.gateway.steps import finish
 from unit.gateway.plugins.running import chain, request, unsealed
 
 Use = tuple[str, dict[str, Any]]

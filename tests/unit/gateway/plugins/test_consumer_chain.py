@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from headgate.common.table import PluginUse
+from headgate.gateway.model.steps import finish
 from headgate.gateway.plugins.built_in.catalogue import BUILT_IN
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response, attach
 from headgate.gateway.plugins.interface.consumers import KnownGroup
 from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.plugins.runtime.registry import PluginRegistry
-from headgate.gateway.steps import finish
 from unit.gateway.plugins.people import chain_for, consumer, directory, group, with_key
 from unit.gateway.plugins.running import REGISTRY, Clock, asked, exchanged, request, unsealed
 

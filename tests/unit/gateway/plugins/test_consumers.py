@@ -6,8 +6,8 @@ import pytest
 
 from headgate.common.sealing import ClusterValue, Unsealer
 from headgate.common.table import Credential, PluginUse
+from headgate.gateway.model.steps import finish
 from headgate.gateway.plugins.interface.consumers import ConsumerDirectory
-from headgate.gateway.steps import finish
 from unit.gateway.plugins.people import consumer, directory, group
 from unit.gateway.plugins.running import unsealed
 

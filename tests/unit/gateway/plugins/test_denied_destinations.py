@@ -20,7 +20,7 @@ from headgate.common.plugins.authentication.openid_session import SessionRedisCo
 from headgate.common.plugins.observability.loggers import KafkaLoggerConfig
 from headgate.common.stores.redis.counters import RedisCounters
 from headgate.common.stores.redis.target import CountersTarget, RedisTarget, Server
-from headgate.gateway.dialling import Dialler
+from headgate.gateway.net.dialling import Dialler
 from headgate.gateway.plugins.built_in.observability import batches
 from headgate.gateway.plugins.built_in.observability.batched_logger import send_datagrams, send_stream
 from headgate.gateway.plugins.built_in.observability.kafka.cluster import KafkaCluster

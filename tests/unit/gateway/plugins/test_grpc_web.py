@@ -13,9 +13,9 @@ from fakes.grpc_service import Echo, grpc_server
 from fakes.http2 import Http2Origin, Peer, answer_with, http2_client, request
 from fakes.proxied import OK, Proxied, answering, proxied
 from headgate.common.table import PathMatch, PathType
+from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.plugins.interface import PluginServices
 from headgate.gateway.proxy.policies import RoutePolicies
-from headgate.gateway.proxy.spec import ConnectionSpec
 from unit.gateway.plugins import running
 from unit.gateway.plugins.running import chain
 

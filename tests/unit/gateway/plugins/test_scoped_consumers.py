@@ -6,10 +6,10 @@ import pytest
 
 from fakes.gateway_table import ORIGIN
 from headgate.common.table import Consumer, PathMatch, PluginUse
+from headgate.gateway.model.steps import finish
 from headgate.gateway.plugins.interface import PluginServices
 from headgate.gateway.plugins.interface.consumers import ConsumerDirectory
 from headgate.gateway.plugins.runtime.host import PluginHost
-from headgate.gateway.steps import finish
 from unit.gateway.plugins.people import basic, chain_for, consumer, directory, with_key
 from unit.gateway.plugins.running import asked, request, unsealed
 

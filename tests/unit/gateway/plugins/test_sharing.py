@@ -4,11 +4,11 @@ import pytest
 
 from headgate.common.sealing import ClusterValue
 from headgate.common.table import PathMatch, PluginUse
+from headgate.gateway.model.steps import finish
 from headgate.gateway.plugins.interface import PluginServices, SharedState
 from headgate.gateway.plugins.interface.errors import PluginRefused
 from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.plugins.runtime.host import PluginHost
-from headgate.gateway.steps import finish
 from unit.gateway.plugins.running import REGISTRY, asked, request, unsealed
 
 CORS = PluginUse(name="cors", config={"max_age": 60})

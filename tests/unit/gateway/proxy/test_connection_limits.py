@@ -10,9 +10,9 @@ from fakes.http2 import http2_client, request
 from fakes.proxied import Client, Conversation, Proxied, answering, proxied
 from fakes.tls import SelfSigned
 from fakes.waiting import until
+from headgate.gateway.listeners.sharing import SharedListener
+from headgate.gateway.net.sockets import open_listener
 from headgate.gateway.proxy.config import ProxyConfig
-from headgate.gateway.streams.sharing import SharedListener
-from headgate.gateway.streams.sockets import open_listener
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 

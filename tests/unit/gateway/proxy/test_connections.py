@@ -7,11 +7,11 @@ import pytest
 
 from fakes.proxied import OK, Conversation, Script, answering, proxied
 from fakes.waiting import until
+from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.downstream import ClientConnection
 from headgate.gateway.proxy.forward import Peer
 from headgate.gateway.proxy.pool import PoolRegistry
-from headgate.gateway.proxy.spec import ConnectionSpec
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: a\r\n"

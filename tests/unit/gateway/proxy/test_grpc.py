@@ -18,9 +18,9 @@ from fakes.proxied import Proxied, proxied
 from fakes.tls import Authority
 from fakes.waiting import until
 from headgate.common.secret import Secret
+from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.policies import RoutePolicies
-from headgate.gateway.proxy.spec import ConnectionSpec
 from headgate.gateway.tls import CertificateEntry, CertificateStore
 
 Code = grpc.StatusCode

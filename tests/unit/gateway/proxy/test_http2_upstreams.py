@@ -15,10 +15,10 @@ from fakes.tls import Authority
 from fakes.waiting import until
 from headgate.common.table import CircuitBreaker
 from headgate.gateway.health.circuit import Circuit
+from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.http2.pool import Http2Pool
 from headgate.gateway.proxy.policies import RoutePolicies
-from headgate.gateway.proxy.spec import ConnectionSpec
 
 GET = b"GET /x HTTP/1.1\r\nHost: a\r\nUser-Agent: t\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody"

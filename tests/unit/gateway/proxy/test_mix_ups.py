@@ -15,6 +15,7 @@ from fakes.proxied import OK, Conversation, Proxied, Target, answering, proxied
 from fakes.waiting import until
 from headgate.common.table import CircuitBreaker
 from headgate.gateway.health.circuit import Circuit
+from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.plugins.interface import (
     BodyFilter,
     BodyTooLarge,
@@ -29,7 +30,6 @@ from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.proxy.pool import EndpointPool
 from headgate.gateway.proxy.seam import RequestSource
-from headgate.gateway.proxy.spec import ConnectionSpec
 from unit.gateway.plugins.running import chain
 
 GET = b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n"

@@ -13,8 +13,8 @@ from fakes.http2 import http2_client
 from fakes.http2 import request as h2_request
 from fakes.proxied import OK, Proxied, answering, proxied
 from headgate.common.telemetry import configure_telemetry
+from headgate.gateway.observability.tracing import Tracing, read_parent
 from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
-from headgate.gateway.tracing import Tracing, read_parent
 
 TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
 SPAN_ID = "00f067aa0ba902b7"

@@ -4,10 +4,10 @@ import pytest
 
 from fakes.http2 import Http2Origin, answer_with, http2_client, request
 from fakes.proxied import OK, Conversation, Proxied, Script, proxied
+from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.plugins.interface import PluginServices
 from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.proxy.policies import RoutePolicies
-from headgate.gateway.proxy.spec import ConnectionSpec
 
 CHUNKED = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n2\r\nok\r\n0\r\n"
 GRPC = ((b"content-type", b"application/grpc"), (b"te", b"trailers"))

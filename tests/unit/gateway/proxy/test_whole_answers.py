@@ -10,10 +10,10 @@ import pytest
 from fakes.proxied import Client, Conversation, Proxied, Script, answering, proxied
 from fakes.waiting import until
 from headgate.common.table import PluginUse
+from headgate.gateway.model.steps import finish
 from headgate.gateway.plugins.interface import BodyTooLarge, Plugin, PluginConfig, PluginServices, Request, Response
 from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.proxy.policies import RoutePolicies
-from headgate.gateway.steps import finish
 from unit.gateway.plugins.running import REGISTRY, unsealed
 
 GET = b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"

@@ -3,7 +3,7 @@
 import pytest
 
 from fakes.client_hello import alpn, extension, message, real_hello, records, server_name
-from headgate.gateway.streams.client_hello import MAX_HELLO, ClientHello, Verdict, read_client_hello
+from headgate.gateway.tls.client_hello import MAX_HELLO, ClientHello, Verdict, read_client_hello
 
 
 def test_name_and_protocols_of_a_real_client() -> None:

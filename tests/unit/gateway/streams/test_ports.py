@@ -3,7 +3,7 @@
 from fakes.streams import stream
 from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.streams.ports import HTTPS_PORT, PortKey, plan_ports
-from headgate.gateway.table.streams import CompiledStream
+from headgate.gateway.streams.route import CompiledStream
 
 
 def compiled(port: int, key: str, **fields: object) -> CompiledStream:

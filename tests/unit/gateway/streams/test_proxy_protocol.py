@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.gateway.streams.proxy_protocol import (
+from headgate.gateway.net.proxy_protocol import (
     MAX_HEADER,
     Addresses,
     BadProxyHeader,

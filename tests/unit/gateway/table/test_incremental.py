@@ -27,9 +27,9 @@ from headgate.common.sealing import Unsealer
 from headgate.common.snapshot import ChunkName, TableImage, Version
 from headgate.common.table import PluginUse, TableEntry
 from headgate.gateway.balancing.endpoints import EndpointDirectory
+from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.plugins.interface import PluginServices
 from headgate.gateway.plugins.runtime.host import PluginHost
-from headgate.gateway.proxy.spec import ConnectionSpec
 from headgate.gateway.table.compiler import TableCompiler
 from unit.gateway.plugins.running import unsealed
 

@@ -4,7 +4,7 @@ from fakes.gateway_table import endpoint, load, new_compiler, publish, upstream
 from fakes.streams import backend, stream
 from headgate.common.snapshot import TableImage
 from headgate.common.table import BackendTls, WeightedBackend
-from headgate.gateway.table.streams import CompiledStream
+from headgate.gateway.streams.route import CompiledStream
 
 
 def the_stream(compiler: object) -> CompiledStream:

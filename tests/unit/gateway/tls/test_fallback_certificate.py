@@ -15,7 +15,7 @@ from fakes.tls import Authority, Issued
 from fakes.tls_listener import client_context, entry, tls_listener
 from fakes.waiting import until
 from headgate.common.errors import SettingsError
-from headgate.gateway.metrics import ProxyCollector
+from headgate.gateway.observability.metrics import ProxyCollector
 from headgate.gateway.settings import GatewaySettings
 from headgate.gateway.tls import FALLBACK_NAME, CertificateStore
 from headgate.gateway.tls.fallback_files import FallbackFiles

@@ -10,7 +10,7 @@ from cryptography import x509
 from fakes.proxied import OK, Conversation, Proxied, answering, proxied
 from fakes.tls import unverified
 from headgate.common.secret import Secret
-from headgate.gateway.proxy.spec import ConnectionSpec
+from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.tls import FALLBACK_NAME, CertificateEntry, CertificateStore, self_signed
 
 

@@ -10,8 +10,8 @@ from headgate.gateway.balancing.planning import Marks, Planner, level_members
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin
 from headgate.gateway.balancing.seats import HOPS, Seat, Seating, Standing, usable_endpoints, why_unavailable
 from headgate.gateway.balancing.upstream import UpstreamBalancer
-from headgate.gateway.proxy.spec import PLAIN, ConnectionSpec
-from headgate.gateway.steps import Steps, finish
+from headgate.gateway.model.connection import PLAIN, ConnectionSpec
+from headgate.gateway.model.steps import Steps, finish
 
 _NO_SEATS: Sequence[Seat] = ()
 

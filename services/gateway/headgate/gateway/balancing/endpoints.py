@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary, ref
 
 from headgate.gateway.balancing.latency import PeakLatency
-from headgate.gateway.proxy.spec import ConnectionSpec
+from headgate.gateway.model.connection import ConnectionSpec
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.pool import EndpointPool

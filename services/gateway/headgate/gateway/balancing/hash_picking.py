@@ -13,7 +13,7 @@ from headgate.gateway.balancing.hashing import (
     make_ring,
 )
 from headgate.gateway.balancing.picking import Member, Picker
-from headgate.gateway.steps import Steps
+from headgate.gateway.model.steps import Steps
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.seam import RequestSource

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from headgate.common.table import HashKey
-from headgate.gateway.steps import Steps
+from headgate.gateway.model.steps import Steps
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.facts import RequestFacts

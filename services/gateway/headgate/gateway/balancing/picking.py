@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from headgate.gateway.balancing.endpoints import EndpointSlot
 from headgate.gateway.balancing.latency import PeakLatency
 from headgate.gateway.balancing.round_robin import Turns
-from headgate.gateway.steps import Steps
+from headgate.gateway.model.steps import Steps
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.seam import RequestSource

@@ -26,7 +26,7 @@ from headgate.gateway.balancing.picking import (
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin, Turns
 from headgate.gateway.balancing.seats import PLAIN_RANK, Rank, Seat
 from headgate.gateway.balancing.slow_start import SlowStart
-from headgate.gateway.steps import Steps
+from headgate.gateway.model.steps import Steps
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.seam import RequestSource

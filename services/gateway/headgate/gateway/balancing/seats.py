@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 from headgate.common.table import Balancing, Endpoint
 from headgate.gateway.balancing.endpoints import EndpointDirectory, EndpointSlot
 from headgate.gateway.balancing.levels import Place, nearness
-from headgate.gateway.proxy.spec import ConnectionSpec
+from headgate.gateway.model.connection import ConnectionSpec
 
 Rank = tuple[int, int]
 """Failover level and nearness; the lowest is preferred."""

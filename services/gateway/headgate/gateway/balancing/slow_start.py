@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 
 from headgate.gateway.balancing.endpoints import EndpointSlot
 from headgate.gateway.balancing.picking import Member
-from headgate.gateway.steps import Steps
+from headgate.gateway.model.steps import Steps
 
 MIN_SHARE = 0.1
 """Envoy's `min_weight_percent`."""

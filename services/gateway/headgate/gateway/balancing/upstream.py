@@ -24,7 +24,7 @@ from headgate.gateway.balancing.endpoints import EndpointSlot, SlotUser
 from headgate.gateway.balancing.planning import Marks, Plan, Planner
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin, Turns
 from headgate.gateway.balancing.sessions import Session, backend_token, endpoint_token
-from headgate.gateway.steps import Steps, finish
+from headgate.gateway.model.steps import Steps, finish
 
 if TYPE_CHECKING:
     from headgate.gateway.health.ejection import Outcome

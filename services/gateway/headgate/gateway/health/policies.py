@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from headgate.common.table import ActiveCheck, BackendProtocol, CircuitBreaker, Ejection, Upstream
-from headgate.gateway.steps import Steps
+from headgate.gateway.model.steps import Steps
 
 if TYPE_CHECKING:
     from headgate.gateway.health.state import OnChange, Slot, UpstreamState

@@ -10,11 +10,11 @@ from functools import lru_cache
 from typing import Final
 
 from headgate.common.table import BackendProtocol
-from headgate.gateway.destinations import DestinationDenied
-from headgate.gateway.dialling import UNBOUNDED, Dialler
 from headgate.gateway.health.asking import Asking, CheckFailed, HttpAsking
 from headgate.gateway.health.h2_asking import GrpcAsking, Http2Asking
 from headgate.gateway.health.target import CheckTarget
+from headgate.gateway.net.destinations import DestinationDenied
+from headgate.gateway.net.dialling import UNBOUNDED, Dialler
 
 _OVER_TLS: Final = (BackendProtocol.HTTPS, BackendProtocol.H2, BackendProtocol.TLS)
 

@@ -18,8 +18,8 @@ from headgate.gateway.health.ejection import Ejector, Outcome
 from headgate.gateway.health.policies import HealthPolicies
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.target import CheckTarget
-from headgate.gateway.proxy.spec import ConnectionSpec
-from headgate.gateway.steps import Steps
+from headgate.gateway.model.connection import ConnectionSpec
+from headgate.gateway.model.steps import Steps
 
 CHECKS_AT_ONCE: Final = 128
 """New endpoints that checks are begun for between two turns of the event loop: about a millisecond."""

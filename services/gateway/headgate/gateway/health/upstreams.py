@@ -13,7 +13,7 @@ from headgate.gateway.health.probes import probe as ask
 from headgate.gateway.health.state import Knowledge, OnChange, Slot, Stoppable, UpstreamState
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.target import CheckTarget
-from headgate.gateway.steps import Steps, finish
+from headgate.gateway.model.steps import Steps, finish
 
 
 class UpstreamHealth:

@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from headgate.gateway.destinations import DestinationDenied
 from headgate.gateway.health.circuit import Circuit
 from headgate.gateway.health.ejection import LocalError
+from headgate.gateway.net.destinations import DestinationDenied
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.forward import came_by_hop
 from headgate.gateway.proxy.policies import RetryPolicy

@@ -5,7 +5,7 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from headgate.gateway.form_parts import read_parts
+from headgate.gateway.model.form_parts import read_parts
 
 MAX_PARSED_BODY: Final = 256 * 1024
 """Bytes; fields of a longer body are absent. Parsing what a client sends holds up the loop for as long as it takes."""

@@ -6,6 +6,7 @@ Requests are served strictly in order, one at a time; what a client sends meanwh
 import asyncio
 from typing import Final, cast
 
+from headgate.gateway.net.proxy_protocol import Addresses
 from headgate.gateway.proxy.connection_limits import ConnectionLimits
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.errors import BadMessage, LimitExceeded
@@ -17,7 +18,6 @@ from headgate.gateway.proxy.http2.server import Http2Connection
 from headgate.gateway.proxy.outbox import OutboxTransport
 from headgate.gateway.proxy.request_reader import HAS_BEGUN, HTTP2, REQUEST, RequestReader
 from headgate.gateway.proxy.sides import ClientSide
-from headgate.gateway.streams.proxy_protocol import Addresses
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _JOIN_LIMIT: Final = 16 * 1024

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from headgate.gateway.proxy.head import AnswerHead, RequestFields
 
 if TYPE_CHECKING:
+    from headgate.gateway.net.proxy_protocol import Addresses
     from headgate.gateway.proxy.exchange import Exchange
     from headgate.gateway.proxy.pool import EndpointPool
-    from headgate.gateway.streams.proxy_protocol import Addresses
     from headgate.gateway.tls.identity import TlsConnection
 
 SERVER_LINE: Final = b"Server: headgate\r\n"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from headgate.gateway.addresses import NetworkSet, is_address
+from headgate.gateway.model.addresses import NetworkSet, is_address
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.forward import Peer
 from headgate.gateway.proxy.grammar import TOKEN

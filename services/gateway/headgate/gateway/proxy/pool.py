@@ -9,15 +9,15 @@ import select
 import time
 from typing import Protocol, cast
 
-from headgate.gateway.dialling import UNBOUNDED, Dialler
+from headgate.gateway.model.connection import PLAIN, ConnectionSpec
+from headgate.gateway.net.dialling import UNBOUNDED, Dialler
+from headgate.gateway.net.proxy_protocol import write_proxy_header
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.forward import Peer
 from headgate.gateway.proxy.outbox import Outbox
 from headgate.gateway.proxy.sides import UpstreamSide
-from headgate.gateway.proxy.spec import PLAIN, ConnectionSpec
 from headgate.gateway.proxy.stats import Traffic
 from headgate.gateway.proxy.upstream import UpstreamConnection
-from headgate.gateway.streams.proxy_protocol import write_proxy_header
 
 
 class MeasuresLatency(Protocol):

@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from headgate.gateway.access_log import LogRecord
     from headgate.gateway.health.circuit import Circuit
     from headgate.gateway.health.ejection import Outcome
+    from headgate.gateway.observability.access_log import LogRecord
     from headgate.gateway.proxy.exchange import Exchange
     from headgate.gateway.proxy.facts import RequestFacts
     from headgate.gateway.proxy.policies import RoutePolicies

@@ -16,17 +16,17 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from headgate.gateway import descriptors
 from headgate.gateway.errors import GatewayError
-from headgate.gateway.streams.client_hello import MAX_HELLO, ClientHello, Verdict, read_client_hello
-from headgate.gateway.streams.context import StreamContext
-from headgate.gateway.streams.proxy_protocol import (
+from headgate.gateway.net import descriptors
+from headgate.gateway.net.proxy_protocol import (
     MAX_HEADER,
     Addresses,
     BadProxyHeader,
     read_proxy_header,
 )
-from headgate.gateway.streams.sockets import ends_of
+from headgate.gateway.net.sockets import ends_of
+from headgate.gateway.streams.context import StreamContext
+from headgate.gateway.tls.client_hello import MAX_HELLO, ClientHello, Verdict, read_client_hello
 
 _log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from headgate.gateway.dialling import UNBOUNDED, Dialler
-from headgate.gateway.networks import Network, is_within
+from headgate.gateway.model.networks import Network, is_within
+from headgate.gateway.net.dialling import UNBOUNDED, Dialler
 from headgate.gateway.streams.log import StreamRecord
 from headgate.gateway.streams.stats import StreamStats
 

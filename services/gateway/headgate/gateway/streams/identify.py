@@ -5,11 +5,11 @@ import logging
 import socket
 from typing import NamedTuple
 
+from headgate.gateway.net.proxy_protocol import Addresses, BadProxyHeader
 from headgate.gateway.streams.acceptor import ConnectionEnded, read_addresses, read_hello
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.ports import PortPlan
-from headgate.gateway.streams.proxy_protocol import Addresses, BadProxyHeader
-from headgate.gateway.table.streams import CompiledStream
+from headgate.gateway.streams.route import CompiledStream
 
 _log = logging.getLogger(__name__)
 

@@ -13,14 +13,14 @@ import socket
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
+from headgate.gateway.net.sockets import open_listener
 from headgate.gateway.streams.acceptor import Acceptor
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.identify import identify
 from headgate.gateway.streams.ports import HTTPS_PORT, PortKey, PortPlan, plan_ports
-from headgate.gateway.streams.sockets import open_listener
+from headgate.gateway.streams.route import CompiledStream
 from headgate.gateway.streams.tcp import StreamConnection
 from headgate.gateway.streams.udp import UdpPort
-from headgate.gateway.table.streams import CompiledStream
 
 _log = logging.getLogger(__name__)
 

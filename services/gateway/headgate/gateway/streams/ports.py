@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
-from headgate.gateway.table.streams import CompiledStream
+from headgate.gateway.streams.route import CompiledStream
 
 HTTPS_PORT = 0
 """Stands for the gateway's HTTPS port, whatever its number is."""

@@ -11,16 +11,16 @@ import socket
 from typing import Final, Literal, cast
 
 from headgate.common.table import BackendProtocol, MqttConnect
-from headgate.gateway.destinations import DestinationDenied
 from headgate.gateway.health.ejection import CONNECTED
+from headgate.gateway.net.destinations import DestinationDenied
+from headgate.gateway.net.proxy_protocol import Addresses, write_proxy_header
+from headgate.gateway.net.sockets import reset_on_close
 from headgate.gateway.proxy.facts import RequestFacts
 from headgate.gateway.proxy.pool import EndpointPool
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.log import Status, StreamRecord
 from headgate.gateway.streams.mqtt import NotMqtt, read_client_id
-from headgate.gateway.streams.proxy_protocol import Addresses, write_proxy_header
-from headgate.gateway.streams.sockets import reset_on_close
-from headgate.gateway.table.streams import CompiledStream, choose_endpoint
+from headgate.gateway.streams.route import CompiledStream, choose_endpoint
 
 BUFFER_HIGH: Final = 64 * 1024
 """Unsent bytes to one side at which reading from the other pauses."""

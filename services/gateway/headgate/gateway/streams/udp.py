@@ -15,16 +15,16 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from headgate.gateway.balancing.upstream import UpstreamHolder
-from headgate.gateway.destinations import DestinationDenied
-from headgate.gateway.dialling import AddressInfo, address_info, is_ip_address
 from headgate.gateway.health.ejection import CONNECTED, Outcome
+from headgate.gateway.net.destinations import DestinationDenied
+from headgate.gateway.net.dialling import AddressInfo, address_info, is_ip_address
+from headgate.gateway.net.proxy_protocol import SocketAddress
+from headgate.gateway.net.sockets import plain_address
 from headgate.gateway.proxy.pool import EndpointPool
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.log import Status, StreamRecord
-from headgate.gateway.streams.proxy_protocol import SocketAddress
-from headgate.gateway.streams.sockets import plain_address
+from headgate.gateway.streams.route import CompiledStream, choose_endpoint
 from headgate.gateway.streams.tcp import ClientSource
-from headgate.gateway.table.streams import CompiledStream, choose_endpoint
 
 _log = logging.getLogger(__name__)
 

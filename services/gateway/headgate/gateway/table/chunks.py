@@ -15,7 +15,7 @@ import msgspec
 from headgate.common.errors import DecodeError
 from headgate.common.snapshot import ENTRY_LIMIT, ChunkName, compress, decompress
 from headgate.common.table import Entry
-from headgate.gateway.steps import Steps
+from headgate.gateway.model.steps import Steps
 
 E = TypeVar("E", bound=Entry)
 C = TypeVar("C")

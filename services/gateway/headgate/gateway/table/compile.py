@@ -18,9 +18,9 @@ from headgate.common.snapshot import Version
 from headgate.common.table import PathMatch, PluginUse, Route, VirtualHost
 from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.errors import BadMatch
+from headgate.gateway.model.steps import Steps
 from headgate.gateway.plugins.interface.errors import PluginRefused
 from headgate.gateway.proxy.policies import RoutePolicies
-from headgate.gateway.steps import Steps
 from headgate.gateway.table.chunks import STEP_BYTES, FindPrevious
 from headgate.gateway.table.conditions import and_body
 from headgate.gateway.table.match import (

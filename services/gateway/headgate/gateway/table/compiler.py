@@ -25,8 +25,9 @@ from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.balancing.upstream import UpstreamHolder, missing_balancer
 from headgate.gateway.health.policies import WatchesNothing, WatchesUpstreams
+from headgate.gateway.model.steps import Steps, finish
 from headgate.gateway.plugins.interface.consumers import ConsumerDirectory, KnownConsumer, KnownGroup
-from headgate.gateway.steps import Steps, finish
+from headgate.gateway.streams.route import CompiledStream
 from headgate.gateway.table.certificates import OpenedCertificate, open_certificate
 from headgate.gateway.table.chunks import ChunkSet, ChunkStage, FindPrevious, decode_entry
 from headgate.gateway.table.compile import (
@@ -39,7 +40,6 @@ from headgate.gateway.table.compile import (
 )
 from headgate.gateway.table.match import find_host
 from headgate.gateway.table.names import FollowsNames, NameFollower
-from headgate.gateway.table.streams import CompiledStream
 from headgate.gateway.table.upstreams import BoundUpstream, UpstreamCompiler
 from headgate.gateway.tls.backend import BackendContexts
 from headgate.gateway.tls.policy import HostTls, TlsPolicies

@@ -16,8 +16,8 @@ from functools import lru_cache
 
 from headgate.common.table import AllOf, AnyOf, Compare, Condition, Not, Operator, Subject
 from headgate.gateway.errors import BadMatch
+from headgate.gateway.model.patterns import compile_pattern
 from headgate.gateway.proxy.facts import RequestFacts
-from headgate.gateway.table.patterns import compile_pattern
 
 Decide = Callable[[RequestFacts], bool | None]
 """True, False, or None: unknown without the body."""

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 from headgate.common.table import BackendProtocol, Provenance, Upstream
 from headgate.gateway.errors import BadMatch
+from headgate.gateway.model.connection import PLAIN, ConnectionSpec
 from headgate.gateway.proxy.grammar import HOST
-from headgate.gateway.proxy.spec import PLAIN, ConnectionSpec
+from headgate.gateway.streams.route import NO_HEADERS_IN_UDP
 from headgate.gateway.tls.backend import BackendContexts
 
 _NOBODY = Provenance(cluster="", kind="", namespace="", name="")
-NO_HEADERS_IN_UDP = "the PROXY protocol is for TCP, datagrams have no header"
 
 
 def hop_specs(contexts: BackendContexts) -> Mapping[str, ConnectionSpec]:

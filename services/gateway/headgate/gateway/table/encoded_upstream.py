@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from headgate.common.errors import DecodeError
 from headgate.common.table import Endpoint, Upstream
-from headgate.gateway.steps import Steps
+from headgate.gateway.model.steps import Steps
 
 SMALL = 16 * 1024
 """Bytes of an encoded upstream below which it is not worth while to take it apart: about 256 endpoints."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
 
 from headgate.common.table import BackendProtocol, Endpoint, Upstream
-from headgate.gateway.proxy.spec import ConnectionSpec
+from headgate.gateway.model.connection import ConnectionSpec
 
 _DEFAULT_PORTS = {
     BackendProtocol.HTTP: 80,

@@ -15,8 +15,8 @@ from headgate.gateway.balancing.seats import Seat, Seating
 from headgate.gateway.balancing.upstream import UpstreamBalancer, UpstreamHolder
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.health.policies import HealthPolicies, policies_of
-from headgate.gateway.proxy.spec import PLAIN, ConnectionSpec
-from headgate.gateway.steps import Steps
+from headgate.gateway.model.connection import PLAIN, ConnectionSpec
+from headgate.gateway.model.steps import Steps
 from headgate.gateway.table.chunks import FindPrevious, Previous, decode_entry
 from headgate.gateway.table.compile import UpstreamHolders
 from headgate.gateway.table.connections import connection_spec, hop_specs

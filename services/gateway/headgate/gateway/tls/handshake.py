@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, cast
 from weakref import WeakSet
 
-from headgate.gateway.streams.client_hello import ClientHello, Verdict, read_client_hello
+from headgate.gateway.tls.client_hello import ClientHello, Verdict, read_client_hello
 from headgate.gateway.tls.identity import ClientIdentity, read_identity
 from headgate.gateway.tls.loading import verified_intermediates
 from headgate.gateway.tls.policy import HostTls

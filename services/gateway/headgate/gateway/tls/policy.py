@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 from headgate.common.table import ClientAuth, TlsPolicy
 from headgate.gateway.errors import BadMatch
-from headgate.gateway.table.patterns import compile_pattern
+from headgate.gateway.model.patterns import compile_pattern
 from headgate.gateway.tls.errors import TlsConfigError
 from headgate.gateway.tls.loading import load_authorities, set_ciphers, set_versions
 

@@ -20,11 +20,11 @@ from headgate.common.plugins.fields import BadHeader, configured_value
 from headgate.common.sealing import Purpose, Unseal
 from headgate.common.secret import Secret
 from headgate.common.table import Consumer, ConsumerGroup, Credential, PluginUse
+from headgate.gateway.model.steps import Steps
 from headgate.gateway.plugins.interface.errors import PluginRefused
 from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.plugins.interface.messages import Request
 from headgate.gateway.plugins.interface.opening import opened_secrets
-from headgate.gateway.steps import Steps
 
 _log = logging.getLogger(__name__)
 

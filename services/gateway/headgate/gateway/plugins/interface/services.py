@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from headgate.common.table import PathMatch
-from headgate.gateway.dialling import UNBOUNDED, Dialler
+from headgate.gateway.net.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.interface.consumers import ConsumerDirectory, KnownConsumer, KnownCredential
 from headgate.gateway.plugins.interface.messages import Request, Response
 from headgate.gateway.plugins.interface.targets import Endpoints, NoEndpoints

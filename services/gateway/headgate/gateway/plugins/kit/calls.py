@@ -8,8 +8,8 @@ from yarl import URL
 
 from headgate.common.plugins.called import CalledConfig
 from headgate.common.plugins.fields import BadHeader, is_reserved
-from headgate.gateway.destinations import DestinationDenied
-from headgate.gateway.dialling import UNBOUNDED, Dialler
+from headgate.gateway.net.destinations import DestinationDenied
+from headgate.gateway.net.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.interface import BodyTooLarge, PluginServices, Request, Response
 from headgate.gateway.plugins.interface.headers import Headers
 

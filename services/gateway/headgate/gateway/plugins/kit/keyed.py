@@ -4,7 +4,7 @@ from collections import OrderedDict
 from typing import Generic, TypeVar
 
 from headgate.common.plugins.limits.limits import KeyType, LimitConfig
-from headgate.gateway.addresses import NetworkSet
+from headgate.gateway.model.addresses import NetworkSet
 from headgate.gateway.plugins.interface import PluginServices, Request, Response
 from headgate.gateway.plugins.interface.variables import variable
 from headgate.gateway.plugins.kit.patterns import Template

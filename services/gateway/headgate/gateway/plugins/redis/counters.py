@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from headgate.common.plugins.limits.counting import CountingConfig
 from headgate.common.secret import Secret
 from headgate.common.stores.redis.target import CountersTarget, Dial, Login, RedisTarget, Server
-from headgate.gateway.dialling import UNBOUNDED, Dialler
+from headgate.gateway.net.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.redis.links import Held, SharedLinks
 
 if TYPE_CHECKING:

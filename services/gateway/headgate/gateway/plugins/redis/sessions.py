@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headgate.common.plugins.authentication.openid_session import SessionRedisConfig
 from headgate.common.stores.redis.target import Dial, Login, RedisTarget, Server
-from headgate.gateway.dialling import UNBOUNDED, Dialler
+from headgate.gateway.net.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.redis.links import Held, SharedLinks
 
 if TYPE_CHECKING:

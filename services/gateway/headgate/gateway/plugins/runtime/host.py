@@ -11,7 +11,8 @@ import aiohttp
 
 from headgate.common.sealing import Unseal
 from headgate.common.table import PathMatch, PluginUse
-from headgate.gateway.dialling import UNBOUNDED, Dialler
+from headgate.gateway.model.steps import Steps
+from headgate.gateway.net.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.interface import (
     Closing,
     PluginServices,
@@ -28,7 +29,6 @@ from headgate.gateway.plugins.redis.counters import CountersDirectory
 from headgate.gateway.plugins.redis.sessions import SessionsDirectory
 from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.plugins.runtime.registry import PluginRegistry
-from headgate.gateway.steps import Steps
 
 _FETCH_S = 5.0
 _MAX_PAGE = 64 << 20

@@ -16,6 +16,7 @@ from headgate.common.plugins.errors import PluginFault
 from headgate.common.sealing import ClusterValue, Purpose, Unseal
 from headgate.common.secret import Secret
 from headgate.common.table import PluginUse, Route
+from headgate.gateway.model.steps import finish
 from headgate.gateway.plugins.interface import Foreseen, Passes, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.interface.consumers import ConsumerDirectory, KnownConsumer, KnownCredential
 from headgate.gateway.plugins.interface.errors import PluginRefused, Unforeseeable
@@ -24,7 +25,6 @@ from headgate.gateway.plugins.runtime.chain import GLOBAL
 from headgate.gateway.plugins.runtime.registry import PluginRegistry, order_of
 from headgate.gateway.plugins.runtime.verdicts import PluginVerdict
 from headgate.gateway.proxy.facts import RequestFacts
-from headgate.gateway.steps import finish
 
 _Kind = type[Plugin[Any]]
 _REFUSED: Final = 500

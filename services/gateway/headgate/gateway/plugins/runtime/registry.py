@@ -20,6 +20,7 @@ from headgate.common.plugins.templates import body_is_read
 from headgate.common.plugins.third_party import ENTRY_POINT_GROUP
 from headgate.common.sealing import Purpose, Unseal
 from headgate.common.table import PluginUse
+from headgate.gateway.model.steps import Steps, finish
 from headgate.gateway.plugins.built_in.catalogue import BUILT_IN
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices
 from headgate.gateway.plugins.interface.errors import PluginRefused
@@ -27,7 +28,6 @@ from headgate.gateway.plugins.interface.opening import opened_secrets
 from headgate.gateway.plugins.runtime.chain import GLOBAL, Part, PluginChain
 from headgate.gateway.plugins.runtime.consumer_chain import ConsumerChain
 from headgate.gateway.plugins.runtime.meta import under
-from headgate.gateway.steps import Steps, finish
 
 _Kind = type[Plugin[Any]]
 _STEP_BYTES = 1024

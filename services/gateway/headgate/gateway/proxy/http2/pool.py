@@ -4,7 +4,8 @@ import asyncio
 import errno
 from typing import cast
 
-from headgate.gateway.dialling import Dialler
+from headgate.gateway.model.connection import ConnectionSpec
+from headgate.gateway.net.dialling import Dialler
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.forward import Peer
 from headgate.gateway.proxy.http2.client import UpstreamLink
@@ -12,7 +13,6 @@ from headgate.gateway.proxy.http2.upstream import Http2Upstream
 from headgate.gateway.proxy.outbox import Outbox
 from headgate.gateway.proxy.pool import EndpointPool
 from headgate.gateway.proxy.sides import UpstreamSide
-from headgate.gateway.proxy.spec import ConnectionSpec
 
 
 class Http2Pool(EndpointPool):

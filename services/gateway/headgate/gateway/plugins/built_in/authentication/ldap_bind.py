@@ -14,7 +14,7 @@ from pyasn1.error import PyAsn1Error
 from pyasn1_modules import rfc2251
 
 from headgate.common.plugins.authentication.ldap_auth import LdapAuthConfig
-from headgate.gateway.dialling import Dialler
+from headgate.gateway.net.dialling import Dialler
 
 _MAX_ANSWER = 4096
 """Bytes; to read one of 64 KiB took half a second, and a bind needs few."""

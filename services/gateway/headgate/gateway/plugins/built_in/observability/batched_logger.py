@@ -9,7 +9,7 @@ from functools import cache
 from typing import TypeVar
 
 from headgate.common.plugins.observability.loggers import AddressConfig, BatchConfig
-from headgate.gateway.dialling import Dialler
+from headgate.gateway.net.dialling import Dialler
 from headgate.gateway.plugins.built_in.observability.batches import Batches, BatchLimits
 from headgate.gateway.plugins.built_in.observability.log_entries import LoggerPlugin
 from headgate.gateway.plugins.interface import PluginServices, Request

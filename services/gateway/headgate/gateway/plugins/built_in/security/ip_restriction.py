@@ -1,7 +1,7 @@
 """`ip-restriction`: which clients may come, by address."""
 
 from headgate.common.plugins.security.ip_restriction import IpRestrictionConfig
-from headgate.gateway.addresses import NetworkSet
+from headgate.gateway.model.addresses import NetworkSet
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
 
 

@@ -5,7 +5,7 @@ gateway that is always behind the same proxies better names them once, in its se
 """
 
 from headgate.common.plugins.traffic.real_ip import RealIpConfig
-from headgate.gateway.addresses import NetworkSet, is_address
+from headgate.gateway.model.addresses import NetworkSet, is_address
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request
 from headgate.gateway.plugins.interface.variables import variable
 

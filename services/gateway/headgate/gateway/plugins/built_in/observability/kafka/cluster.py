@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from headgate.common.plugins.observability.loggers import KafkaLoggerConfig
-from headgate.gateway.dialling import UNBOUNDED, Dialler
+from headgate.gateway.net.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.built_in.observability.batched_logger import client_tls
 
 if TYPE_CHECKING:

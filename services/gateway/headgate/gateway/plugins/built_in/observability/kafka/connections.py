@@ -14,7 +14,7 @@ import aiokafka.client
 from aiokafka.conn import AIOKafkaConnection, ScramAuthenticator, create_conn
 from aiokafka.errors import AuthenticationFailedError
 
-from headgate.gateway.dialling import Dialler
+from headgate.gateway.net.dialling import Dialler
 
 MAX_ITERATIONS: Final = 16_384
 """Of PBKDF2, that a broker may ask for with SCRAM, in some 10 ms of the event loop; Kafka's own limit."""

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from headgate.gateway.form_parts import read_parts
+from headgate.gateway.model.form_parts import read_parts
 
 _MAX_DEPTH: Final = 128
 _MAX_FIELDS: Final = 1024

@@ -15,14 +15,14 @@ from headgate.common.snapshot import ChunkName, Manifest, Version
 from headgate.common.telemetry import span_from
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.errors import TableRefused
-from headgate.gateway.last_good import StoredTable
-from headgate.gateway.metrics import Stopwatch, TableMetrics
+from headgate.gateway.following.last_good import StoredTable
+from headgate.gateway.model.steps import Steps
+from headgate.gateway.observability.metrics import Stopwatch, TableMetrics
 from headgate.gateway.proxy.seam import RouterHolder
-from headgate.gateway.steps import Steps
+from headgate.gateway.streams.route import CompiledStream
 from headgate.gateway.table.certificates import OpenedCertificate
 from headgate.gateway.table.compile import CompiledTable
 from headgate.gateway.table.compiler import TableCompiler, TableUpdate
-from headgate.gateway.table.streams import CompiledStream
 
 _log = logging.getLogger(__name__)
 

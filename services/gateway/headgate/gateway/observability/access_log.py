@@ -21,7 +21,7 @@ from headgate.gateway.proxy.head import RequestFields, logged_fields
 from headgate.gateway.streams.log import StreamRecord, combined_line, json_line
 
 if TYPE_CHECKING:
-    from headgate.gateway.log_format import LogFormat
+    from headgate.gateway.observability.log_format import LogFormat
     from headgate.gateway.proxy.books import Books
 
 LogRecord = tuple[bytes, bytes, bytes, bytes, bytes, int, int, float, RequestFields, bytes, str, str, str, "Books", str]

@@ -10,8 +10,8 @@ from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any, Final, TypeVar
 
-from headgate.gateway import descriptors
-from headgate.gateway.destinations import ANYWHERE, DestinationDenied, Destinations
+from headgate.gateway.net import descriptors
+from headgate.gateway.net.destinations import ANYWHERE, DestinationDenied, Destinations
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 

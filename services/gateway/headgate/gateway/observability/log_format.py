@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from headgate.gateway.plugins.interface.variables import cookie_value, query_value
 
 if TYPE_CHECKING:
-    from headgate.gateway.access_log import LogRecord
+    from headgate.gateway.observability.access_log import LogRecord
 
 Value = str | int | float | None
 Read = Callable[["Entry"], Value]
@@ -63,7 +63,7 @@ class Entry:
 
 
 def _iso_time(entry: Entry) -> Value:
-    from headgate.gateway.access_log import iso_time
+    from headgate.gateway.observability.access_log import iso_time
 
     return iso_time(entry.record[0])
 

@@ -10,12 +10,12 @@ import socket
 import ssl
 from collections.abc import Callable
 
+from headgate.gateway.net.proxy_protocol import SocketAddress
+from headgate.gateway.net.sockets import BACKLOG
 from headgate.gateway.streams.acceptor import Acceptor
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.identify import identify
 from headgate.gateway.streams.ports import PortPlan
-from headgate.gateway.streams.proxy_protocol import SocketAddress
-from headgate.gateway.streams.sockets import BACKLOG
 from headgate.gateway.streams.tcp import StreamConnection
 
 MakeProtocol = Callable[[SocketAddress | None], asyncio.Protocol]

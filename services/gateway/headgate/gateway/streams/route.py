@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 from headgate.common.table import StreamRoute
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin
 from headgate.gateway.balancing.upstream import UpstreamHolder
-from headgate.gateway.networks import Network, is_within, parse_networks
-from headgate.gateway.table.connections import NO_HEADERS_IN_UDP
+from headgate.gateway.model.networks import Network, is_within, parse_networks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headgate.gateway.proxy.pool import EndpointPool
     from headgate.gateway.proxy.seam import RequestSource
+
+
+NO_HEADERS_IN_UDP = "the PROXY protocol is for TCP, datagrams have no header"
 
 
 class CompiledStream:

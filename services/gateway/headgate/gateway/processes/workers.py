@@ -13,19 +13,18 @@ import contextlib
 import logging
 import os
 import random
-import socket
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from prometheus_client import Counter
 
-from headgate.common.errors import SettingsError
 from headgate.common.service import ServiceContext
 from headgate.common.tasks import cancel
-from headgate.gateway.fleet_site import FleetSite
+from headgate.gateway.net.reserved_port import reserve_port
+from headgate.gateway.processes.fleet_site import FleetSite
 from headgate.gateway.role import WorkerRole
 from headgate.gateway.sealing_keys import load_unsealer
 from headgate.gateway.settings import GatewaySettings
@@ -69,30 +68,6 @@ async def run_workers(context: ServiceContext, settings: GatewaySettings, flags:
             await _supervise_all(roles, flags, context.stopping)
         finally:
             await site.stop()
-
-
-@contextlib.contextmanager
-def reserve_port(setting: str, host: str, port: int) -> Iterator[int]:
-    """Keep a port for the workers by binding it without listening; yield its number.
-
-    Raises:
-        SettingsError: somebody else has it.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        # Without SO_REUSEPORT first: with it, a second gateway of the same user would silently share the port.
-        with socket.socket(family) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, port))
-            port = probe.getsockname()[1]
-        reserved = socket.socket(family)
-        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        reserved.bind((host, port))
-    except OSError as error:
-        raise SettingsError(f"{setting}: {port} cannot be bound on {host}: {error.strerror}") from error
-    with reserved:
-        yield port
 
 
 async def _supervise_all(roles: Sequence[WorkerRole], flags: Sequence[str], stopping: asyncio.Event) -> None:

@@ -19,9 +19,9 @@ from headgate.common.heartbeats import Refusal
 from headgate.common.snapshot import Manifest, Pointer
 from headgate.common.stores import SnapshotStore
 from headgate.common.tasks import run_together
-from headgate.gateway.apply import TableApplier
 from headgate.gateway.errors import TableRefused
-from headgate.gateway.metrics import TableMetrics
+from headgate.gateway.following.apply import TableApplier
+from headgate.gateway.observability.metrics import TableMetrics
 
 _log = logging.getLogger(__name__)
 

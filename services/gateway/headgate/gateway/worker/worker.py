@@ -23,26 +23,28 @@ from headgate.common.heartbeats import COUNTING_INTERVAL_S, INTERVAL_S, Heartbea
 from headgate.common.service import ServiceContext
 from headgate.common.snapshot import ChunkName, Manifest
 from headgate.common.tasks import cancel, run_together
-from headgate.gateway import ENGINE, descriptors, memory
-from headgate.gateway.access_log import AccessLog
-from headgate.gateway.apisix_metrics import ApisixFamilies
-from headgate.gateway.apply import TableApplier
+from headgate.gateway import ENGINE
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.levels import Place
-from headgate.gateway.destinations import Destinations
-from headgate.gateway.dialling import Dialler
-from headgate.gateway.endure import endure
-from headgate.gateway.follower import Follower
+from headgate.gateway.following.apply import TableApplier
+from headgate.gateway.following.follower import Follower
+from headgate.gateway.following.last_good import LastGoodWriter, read_last_good
 from headgate.gateway.health.probes import probe
 from headgate.gateway.health.resolve import Resolver, SystemDns
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.upstreams import UpstreamHealth
-from headgate.gateway.health_notes import health_notes
-from headgate.gateway.heartbeat import Announcer
-from headgate.gateway.last_good import LastGoodWriter, read_last_good
-from headgate.gateway.metrics import ProxyCollector, TableMetrics
-from headgate.gateway.networks import parse_networks
-from headgate.gateway.pages import TablePages
+from headgate.gateway.listeners.server import ProxyServer
+from headgate.gateway.model.networks import parse_networks
+from headgate.gateway.net import descriptors
+from headgate.gateway.net.destinations import Destinations
+from headgate.gateway.net.dialling import Dialler
+from headgate.gateway.net.reserved_port import reserve_port
+from headgate.gateway.observability.access_log import AccessLog
+from headgate.gateway.observability.apisix_metrics import ApisixFamilies
+from headgate.gateway.observability.metrics import ProxyCollector, TableMetrics
+from headgate.gateway.observability.rollout_watch import RolloutWatch
+from headgate.gateway.observability.tracing import Tracing
+from headgate.gateway.observability.traffic_metrics import EndpointFamilies, RouteFamilies, gone_routes
 from headgate.gateway.plugins.interface.consumers import ConsumerDirectory
 from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.plugins.interface.messages import Request, Response
@@ -51,27 +53,27 @@ from headgate.gateway.plugins.runtime.preview import preview_plugins
 from headgate.gateway.proxy.consumer_traffic import ConsumerTraffic
 from headgate.gateway.proxy.pool import PoolRegistry
 from headgate.gateway.proxy.seam import RouterHolder
-from headgate.gateway.proxy.server import ProxyServer
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.role import WorkerRole
-from headgate.gateway.rollout_watch import RolloutWatch
 from headgate.gateway.sealing_keys import load_unsealer
 from headgate.gateway.settings import GatewaySettings
-from headgate.gateway.store_link import OpenStores, choose_stores
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.listeners import StreamListeners
+from headgate.gateway.streams.route import CompiledStream
 from headgate.gateway.streams.stats import StreamStats
 from headgate.gateway.table.certificates import OpenedCertificate
 from headgate.gateway.table.compile import CompiledHost
 from headgate.gateway.table.compiler import TableCompiler
-from headgate.gateway.table.streams import CompiledStream
 from headgate.gateway.table.view import CompilerView
 from headgate.gateway.tls import CertificateEntry, CertificateStore
 from headgate.gateway.tls.fallback_files import FallbackFiles
 from headgate.gateway.tls.metrics import TlsFamilies
-from headgate.gateway.tracing import Tracing
-from headgate.gateway.traffic_metrics import EndpointFamilies, RouteFamilies, gone_routes
-from headgate.gateway.workers import reserve_port
+from headgate.gateway.worker import memory
+from headgate.gateway.worker.endure import endure
+from headgate.gateway.worker.health_notes import health_notes
+from headgate.gateway.worker.heartbeat import Announcer
+from headgate.gateway.worker.pages import TablePages
+from headgate.gateway.worker.store_link import OpenStores, choose_stores
 
 _log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.samples import Sample
 
+from headgate.gateway.observability.traffic_metrics import EndpointFamilies, Labels, family
 from headgate.gateway.proxy.stats import LATENCY_BOUNDS_S, ProxyStats, RouteTraffic, Traffic
-from headgate.gateway.traffic_metrics import EndpointFamilies, Labels, family
 
 if TYPE_CHECKING:
     from headgate.gateway.table.compile import CompiledHost

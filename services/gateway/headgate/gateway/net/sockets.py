@@ -3,7 +3,7 @@
 import socket
 import struct
 
-from headgate.gateway.streams.proxy_protocol import Addresses, SocketAddress
+from headgate.gateway.net.proxy_protocol import Addresses, SocketAddress
 
 BACKLOG = 4096
 _RESET = struct.pack("ii", 1, 0)

@@ -5,8 +5,11 @@ import time
 from collections.abc import Callable
 from typing import Final, cast
 
-from headgate.gateway import descriptors
-from headgate.gateway.proxy.calls import Calls
+from headgate.gateway.listeners.sharing import SharedListener
+from headgate.gateway.net import descriptors
+from headgate.gateway.net.proxy_protocol import SocketAddress
+from headgate.gateway.net.sockets import open_listener
+from headgate.gateway.plugins.runtime.upstream_calls import Calls
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.context import ProxyContext
@@ -17,9 +20,6 @@ from headgate.gateway.proxy.seam import Endpoints, RequestLog, RouterHolder, Tra
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.ports import PortPlan
-from headgate.gateway.streams.proxy_protocol import SocketAddress
-from headgate.gateway.streams.sharing import SharedListener
-from headgate.gateway.streams.sockets import open_listener
 from headgate.gateway.tls import CertificateStore
 
 _TURNS: Final = 3

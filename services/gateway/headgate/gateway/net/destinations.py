@@ -19,7 +19,7 @@ from typing import Final
 
 from prometheus_client import Counter
 
-from headgate.gateway.networks import Network, parse_networks
+from headgate.gateway.model.networks import Network, parse_networks
 
 _log = logging.getLogger(__name__)
 _DENIED = Counter("headgate_denied_connections", "Connections that were not made, as their destination is denied")

@@ -1,0 +1,1 @@
+"""Several workers behind one set of ports, as one replica."""

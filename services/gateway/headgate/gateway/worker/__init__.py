@@ -1,0 +1,1 @@
+"""One worker: what its process wires together, and the pages and heartbeats that it answers for."""
