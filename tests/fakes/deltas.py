@@ -1,26 +1,22 @@
 """Deltas made from manifests, and short ways to write the usual manifests."""
 
 import itertools
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from headgate.common import resources
 from headgate.common.clusters import ClusterSettings, Decision
 from headgate.common.deltas import Delta, Operation
-from headgate.common.resources import JsonObject, ObjectRef, ResourceKind
+from headgate.common.resources import ALL_KINDS, JsonObject, ObjectRef
 
 EPOCH = datetime(2024, 1, 1, tzinfo=UTC)
-_KINDS: Mapping[tuple[str, str], ResourceKind] = {
-    (kind.group, kind.kind): kind for kind in vars(resources).values() if isinstance(kind, ResourceKind)
-}
 _sequences = itertools.count(1)
 
 
 def ref_of(manifest: JsonObject, cluster: str = "a") -> ObjectRef:
     """Return the reference of a manifest's object."""
     group = manifest["apiVersion"].rpartition("/")[0]
-    kind = _KINDS[group, manifest["kind"]]
+    kind = ALL_KINDS.named(group, manifest["kind"])
+    assert kind is not None, manifest["kind"]
     namespace = manifest["metadata"].get("namespace", "default") if kind.namespaced else ""
     return ObjectRef(cluster, group, kind.resource, namespace, manifest["metadata"]["name"])
 

@@ -12,13 +12,13 @@ from fakes.deltas import applied, endpoint_slice, ingress, service
 from fakes.echo import EchoServer
 from fakes.kubernetes_api import FakeKubernetes
 from headgate.common.deltas import Delta
-from headgate.common.resources import JsonObject
+from headgate.common.resources import ENDPOINT_SLICE, INGRESS, SERVICE, JsonObject
 from headgate.watcher.objects import strip
 
 STEADY, PASSING = 3, 4
 """Hosts of each cluster."""
 GENERATION = "x-generation"
-READ_KINDS = ("ingresses", "services", "endpointslices")
+READ_KINDS = (INGRESS, SERVICE, ENDPOINT_SLICE)
 
 
 class Desired:
@@ -57,7 +57,9 @@ class Desired:
 
     def deltas(self) -> list[Delta]:
         """Everything that the API server has, as a watcher would say it."""
-        return [applied(strip(found), self.cluster) for resource in READ_KINDS for found in self.api.all(resource)]
+        return [
+            applied(strip(kind, found), self.cluster) for kind in READ_KINDS for found in self.api.all(kind.resource)
+        ]
 
     def _bump(self, host: str) -> None:
         self.generations[host] += 1

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from headgate.cli.offline import CLUSTER, Finding, delta_of, object_name, translator_settings
 from headgate.common.deltas import SyncState
-from headgate.common.resources import SERVICE, JsonObject
+from headgate.common.resources import ALL_KINDS, SERVICE, JsonObject
 from headgate.common.sealing import Sealer
-from headgate.translator.audit import AUDITED_RESOURCES, Audit, Said, unread_kind
+from headgate.translator.audit import Audit, Said, unread_kind
 from headgate.translator.manifests.verdicts import Verdict
 from headgate.watcher.secrets import throwaway_recipients
 from headgate.watcher.sources import Unavailable
@@ -91,9 +91,8 @@ def audit_cluster(kubeconfig: Path | None, context: str | None, namespaces: Sequ
         HeadgateError, CommandError: as `headgate.cli.live.read_live`.
     """
     from headgate.cli.live import read_live  # its client takes 0.2 s, which files need not wait for
-    from headgate.watcher.sources.kubernetes.kinds import KIND_CHOICES
 
-    choices = [choice for choice in KIND_CHOICES if choice[0].resource in AUDITED_RESOURCES]
+    choices = [choice for choice in ALL_KINDS.choices if choice[0].dialect]
     read = read_live(choices, kubeconfig, context, namespaces)
     return AuditReport(sorted(_audited(read.objects), key=_place), [], read.unavailable, read.server)
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,18 +15,14 @@ from headgate.cli.group import TeachingCommand
 from headgate.cli.history import shown_author
 from headgate.cli.moments import FORMS, parse_moment
 from headgate.cli.store import ask_stores
-from headgate.common import resources
 from headgate.common.deltas import Delta
-from headgate.common.resources import ResourceKind
+from headgate.common.resources import ALL_KINDS
 from headgate.common.stores import DeltaLogReader, DeltaSelection, LoggedDelta
 from headgate.common.stores.nats import NatsStores
 
 SHOWN, SHOWN_BEFORE_NEWS = 50, 10
 AROUND = timedelta(minutes=1)
 _FIRST_WINDOW = 512
-_KINDS: Mapping[tuple[str, str], ResourceKind] = {
-    (kind.group, kind.resource): kind for kind in vars(resources).values() if isinstance(kind, ResourceKind)
-}
 
 
 @click.command(
@@ -117,9 +113,9 @@ class _Question(NamedTuple):
 def _parse_kinds(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
     found: dict[tuple[str, str], None] = {}
     for name in names:
-        matches = [key for key, kind in _KINDS.items() if name.lower() in (kind.kind.lower(), kind.resource)]
+        matches = [(kind.group, kind.resource) for kind in ALL_KINDS if kind.is_called(name)]
         if not matches:
-            known = ", ".join(sorted({kind.kind for kind in _KINDS.values()}))
+            known = ", ".join(sorted({kind.kind for kind in ALL_KINDS}))
             raise UsageMistake(f"--kind {name!r} is not read by Headgate: give one of {known}")
         found.update(dict.fromkeys(matches))
     return tuple(found)
@@ -202,5 +198,5 @@ def describe(event: LoggedDelta) -> str:
 
 
 def _kind(delta: Delta) -> str:
-    kind = _KINDS.get((delta.ref.group, delta.ref.resource))
+    kind = ALL_KINDS.find(delta.ref.group, delta.ref.resource)
     return kind.kind if kind else delta.ref.resource

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 from headgate.cli.errors import Unreachable, UsageMistake
 from headgate.cli.offline import CLUSTER
-from headgate.common.resources import JsonObject, ObjectRef, ResourceKind
+from headgate.common.resources import JsonObject, KindChoice, ObjectRef, ResourceKind
 from headgate.watcher.errors import ApiError, ApiStatusError, Unauthorized
 from headgate.watcher.sources import Listed, Unavailable
-from headgate.watcher.sources.kubernetes.kinds import KindChoice
 from headgate.watcher.sources.kubernetes.present import read_present
 from headgate.watcher.sources.kubernetes.source import KubernetesScope
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport

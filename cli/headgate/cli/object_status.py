@@ -13,29 +13,12 @@ from headgate.cli.errors import UsageMistake
 from headgate.cli.rendering import age, print_table
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
-from headgate.common.resources import APISIX_KINDS, INGRESS, LEGACY_INGRESS, SERVICE
+from headgate.common.resources import ALL_KINDS, StatusShape
 from headgate.common.snapshot import Version
 from headgate.common.status import EventNote, StatusCondition, StatusUpdate
 from headgate.common.table import DEFAULT_TABLE
 
-_RESOURCES = {
-    "ingress": {(kind.group, kind.resource) for kind in (INGRESS, LEGACY_INGRESS)},
-    "service": {(SERVICE.group, SERVICE.resource)},
-    **{kind.kind.lower(): {(kind.group, kind.resource)} for kind in APISIX_KINDS},
-}
-_ALSO_CALLED = {
-    "ing": "ingress",
-    "ingresses": "ingress",
-    "svc": "service",
-    "services": "service",
-    "ar": "apisixroute",
-    "au": "apisixupstream",
-    "atls": "apisixtls",
-    "ac": "apisixconsumer",
-    "apc": "apisixpluginconfig",
-    "agr": "apisixglobalrule",
-    **{kind.resource: kind.kind.lower() for kind in APISIX_KINDS},
-}
+_KINDS = [kind for kind in ALL_KINDS if kind.status is not StatusShape.NONE]
 
 
 @dataclass(frozen=True)
@@ -43,16 +26,16 @@ class ObjectName:
     """An object as somebody at a terminal names it."""
 
     kind: str
+    """In lower case: `ingress`."""
     namespace: str
     name: str
 
     def is_meant(self, update: StatusUpdate) -> bool:
         """Whether a status is this object's, in whatever cluster."""
         ref = update.ref
-        return (ref.group, ref.resource) in _RESOURCES[self.kind] and (ref.namespace, ref.name) == (
-            self.namespace,
-            self.name,
-        )
+        kind = ALL_KINDS.find(ref.group, ref.resource)
+        is_of_kind = kind is not None and kind.kind.lower() == self.kind
+        return is_of_kind and (ref.namespace, ref.name) == (self.namespace, self.name)
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.namespace}/{self.name}"
@@ -64,12 +47,12 @@ def parse_object(text: str) -> ObjectName:
     Raises:
         UsageMistake: says what would be right.
     """
-    kind, *rest = text.split("/")
-    kind = _ALSO_CALLED.get(kind.lower(), kind.lower())
-    if kind not in _RESOURCES or len(rest) not in (1, 2) or not all(rest):
+    called, *rest = text.split("/")
+    kind = next((kind.kind.lower() for kind in _KINDS if kind.is_called(called)), None)
+    if kind is None or len(rest) not in (1, 2) or not all(rest):
         raise UsageMistake(
             f"{text!r} names no object: write KIND/NAMESPACE/NAME, such as ingress/default/web; "
-            f"KIND is one of {', '.join(sorted(_RESOURCES))}"
+            f"KIND is one of {', '.join(sorted({kind.kind.lower() for kind in _KINDS}))}"
         )
     namespace, name = rest if len(rest) == 2 else ("default", rest[0])
     return ObjectName(kind, namespace, name)

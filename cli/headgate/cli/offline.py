@@ -128,7 +128,7 @@ def translator_settings(translator_flags: Sequence[str] = ()) -> TranslatorSetti
 
 def delta_of(one: FileObject, sealer: Sealer) -> Delta | None:
     """Return what a watcher would say of an object in a file; None if it would say nothing."""
-    published = prepare(one.object, sealer)
+    published = prepare(one.kind, one.object, sealer)
     if published is None:
         return None
     return Delta(

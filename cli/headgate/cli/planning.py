@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from headgate.cli.errors import UsageMistake
 from headgate.cli.offline import Finding, Note, delta_of, object_name
 from headgate.common.deltas import ClusterAnnouncement, Delta, Operation
-from headgate.common.resources import APISIX_GROUP, INGRESS, INGRESS_CLASS, JsonObject, ObjectRef
+from headgate.common.resources import INGRESS_CLASS, JsonObject, ObjectRef
 from headgate.common.sealing import Sealer
 from headgate.common.selection import Selection
 from headgate.common.snapshot import Chunk, Manifest, decode_chunk
@@ -223,10 +223,9 @@ def _judge(
     selected = [delta for delta in deltas if world.selection.selects(delta.ref)]
     foreign = foreign_objects([*world.ingress_classes.values(), *selected], ours, world.classes)
     foreign |= {
-        delta.ref: f"namespace {delta.ref.namespace!r} is not in the table"
-        for delta in deltas
-        if (delta.ref.resource == INGRESS.resource or delta.ref.group == APISIX_GROUP)
-        and not world.selection.selects(delta.ref)
+        one.ref: f"namespace {one.ref.namespace!r} is not in the table"
+        for one in objects
+        if one.kind.is_routing and not world.selection.selects(one.ref)
     }
     findings = [
         Finding(one.file, one.line, object_name(one), problem)

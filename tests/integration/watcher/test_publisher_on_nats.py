@@ -17,13 +17,13 @@ from fakes.tls import SelfSigned
 from fakes.waiting import until
 from headgate.common.bus import Bus
 from headgate.common.deltas import ClusterAnnouncement, Delta, LogMessage, Operation, SyncMarker
+from headgate.common.resources import ALL_KINDS
 from headgate.common.sealing import Purpose, SealedSecret, Unsealer, load_or_create_key_pair
 from headgate.common.stores import LogReplay
 from headgate.common.stores.nats import NatsStores
 from headgate.common.tasks import cancel, run_together
 from headgate.watcher.publisher import Publisher
 from headgate.watcher.secrets import throwaway_recipients
-from headgate.watcher.sources.manifest_objects import MANIFEST_KINDS
 
 
 class Seen:
@@ -160,7 +160,7 @@ async def test_the_process_publishes_manifests_and_shows_their_problems(tmp_path
         try:
             await asyncio.sleep(0.1)
             key = load_or_create_key_pair(data)  # as a gateway does; the watcher waits for it
-            await until(lambda: seen.names == {"x", "tls"} and seen.markers == len(MANIFEST_KINDS))
+            await until(lambda: seen.names == {"x", "tls"} and seen.markers == len(ALL_KINDS.readable))
             sealed = SealedSecret.model_validate((seen.delta("tls").object or {})["sealed"])
             value = sealed.values["tls.key"].of("local")
             assert Unsealer([key]).open(value, Purpose.PRIVATE_KEY).reveal() == pair.key_pem

@@ -9,12 +9,12 @@ import pytest
 from fakes.apisix import resource, route, rule
 from fakes.deltas import applied, ingress, service
 from headgate.common.plugins.catalogue import CONFIGS
-from headgate.common.resources import APISIX_KINDS
+from headgate.common.resources import ALL_KINDS, ObjectRef, ResourceKind
 from headgate.translator.annotations import PREFIX
 from headgate.translator.annotations.apisix import APISIX_PREFIX, APPROXIMATIONS
 from headgate.translator.annotations.nginx import NGINX_ANNOTATIONS, NGINX_PREFIX, nginx_table, what_instead
 from headgate.translator.annotations.reading import TABLES
-from headgate.translator.audit import AUDITED_RESOURCES, Audit, Said
+from headgate.translator.audit import Audit, Said
 from headgate.translator.dialects.apisix.fields import (
     BACKEND_POLICY_FIELDS,
     CONSUMER_FIELDS,
@@ -43,8 +43,10 @@ def annotated(name: str, value: str) -> Said:
     return audited(ingress("web", annotations={name: value}))[name]
 
 
-def test_every_resource_of_apache_apisix_that_is_read_is_looked_at() -> None:
-    assert [kind.kind for kind in APISIX_KINDS if kind.resource not in AUDITED_RESOURCES] == []
+@pytest.mark.parametrize("kind", [kind for kind in ALL_KINDS if kind.dialect], ids=str)
+def test_every_kind_that_a_dialect_translates_is_looked_at(kind: ResourceKind) -> None:
+    manifest = {"apiVersion": f"{kind.group}/{kind.versions[0]}", "kind": kind.kind, "metadata": {"name": "a"}}
+    assert Audit().look_at(ObjectRef("a", kind.group, kind.resource, "default", "a"), manifest) is not None
 
 
 def test_a_plain_ingress_says_nothing() -> None:

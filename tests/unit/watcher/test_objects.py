@@ -4,6 +4,7 @@ import copy
 from datetime import UTC, datetime
 from typing import Any
 
+from headgate.common import resources
 from headgate.common.deltas import Author
 from headgate.common.sealing import Sealer
 from headgate.watcher.objects import encode, is_published, managing_author, prepare, strip
@@ -24,7 +25,7 @@ INGRESS: dict[str, Any] = {
 
 
 def test_bookkeeping_and_our_own_status_are_stripped() -> None:
-    assert strip(INGRESS) == {
+    assert strip(resources.INGRESS, INGRESS) == {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "Ingress",
         "metadata": {"name": "web", "annotations": {"a": "b"}},
@@ -34,15 +35,14 @@ def test_bookkeeping_and_our_own_status_are_stripped() -> None:
 
 def test_stripping_leaves_what_was_handed_in_alone() -> None:
     before = copy.deepcopy(INGRESS)
-    strip(INGRESS)
+    strip(resources.INGRESS, INGRESS)
     assert before == INGRESS
 
 
 def test_annotations_that_are_empty_afterwards_are_none() -> None:
     annotations = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
-    assert strip({"kind": "Service", "metadata": {"name": "a", "annotations": annotations}})["metadata"] == {
-        "name": "a"
-    }
+    service = {"kind": "Service", "metadata": {"name": "a", "annotations": annotations}}
+    assert strip(resources.SERVICE, service)["metadata"] == {"name": "a"}
 
 
 def test_the_status_of_services_stays() -> None:
@@ -51,18 +51,18 @@ def test_the_status_of_services_stays() -> None:
         "metadata": {"name": "a"},
         "status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}},
     }
-    assert strip(service) == service
+    assert strip(resources.SERVICE, service) == service
 
 
 def test_secrets_that_others_manage_are_not_published() -> None:
     secret = {"kind": "Secret", "type": "helm.sh/release.v1", "metadata": {"name": "a"}, "data": {"k": "eA=="}}
-    assert not is_published(secret)
-    assert prepare(secret, Sealer("paris", throwaway_recipients())) is None
+    assert not is_published(resources.SECRET, secret)
+    assert prepare(resources.SECRET, secret, Sealer("paris", throwaway_recipients())) is None
 
 
 def test_secrets_that_people_write_are_published_sealed() -> None:
     secret = {"kind": "Secret", "type": "Opaque", "metadata": {"name": "a"}, "data": {"k": "dmFsdWU="}}
-    published = prepare(secret, Sealer("paris", throwaway_recipients()))
+    published = prepare(resources.SECRET, secret, Sealer("paris", throwaway_recipients()))
     assert published is not None
     assert published["sealed"]["values"].keys() == {"k"}
     assert b"dmFsdWU" not in encode(published)
@@ -72,11 +72,11 @@ def test_of_pods_only_names_and_labels_are_published() -> None:
     metadata = {"name": "a", "namespace": "b", "labels": {"c": "d"}, "annotations": {"e": "f"}}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": []}, "status": {}}
     kept = {"name": "a", "namespace": "b", "labels": {"c": "d"}}
-    assert strip(pod) == {"apiVersion": "v1", "kind": "Pod", "metadata": kept}
+    assert strip(resources.POD, pod) == {"apiVersion": "v1", "kind": "Pod", "metadata": kept}
 
 
 def test_other_objects_are_prepared_by_stripping_alone() -> None:
-    assert prepare(INGRESS, Sealer("paris", ())) == strip(INGRESS)
+    assert prepare(resources.INGRESS, INGRESS, Sealer("paris", ())) == strip(resources.INGRESS, INGRESS)
 
 
 def test_equal_values_give_equal_bytes() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from headgate.common.resources import ObjectRef
 from headgate.common.status import CONTROLLER_NAME, AncestorRef, ConditionType, StatusCondition, StatusUpdate
-from headgate.watcher.status.conditions import MAX_ANCESTORS, policy_status
+from headgate.watcher.status.conditions import MAX_ANCESTORS, ancestors_status
 from headgate.watcher.status.merging import merge
 
 SINCE = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -33,7 +33,7 @@ def update(*conditions: StatusCondition, **changes: Any) -> StatusUpdate:
 
 def test_each_ancestor_has_an_entry_with_its_conditions() -> None:
     refused = said(HTTP, "False", reason="Conflicted", message="older")
-    written = policy_status(update(said(None), said(), refused), {})
+    written = ancestors_status(update(said(None), said(), refused), {})
     assert written == {
         "ancestors": [
             {
@@ -75,35 +75,35 @@ def test_each_ancestor_has_an_entry_with_its_conditions() -> None:
 
 
 def test_nothing_is_written_when_it_is_there_already() -> None:
-    written = policy_status(update(said()), {})
-    assert policy_status(update(said()), {"status": written}) is None
+    written = ancestors_status(update(said()), {})
+    assert ancestors_status(update(said()), {"status": written}) is None
 
 
 def test_entries_of_another_controller_stay_and_ours_go_with_the_policy() -> None:
-    written = policy_status(update(said()), {"status": {"ancestors": [FOREIGN]}})
+    written = ancestors_status(update(said()), {"status": {"ancestors": [FOREIGN]}})
     assert written is not None
     assert written["ancestors"][0] == FOREIGN
-    assert policy_status(update(), {"status": written}) == {"ancestors": [FOREIGN]}
+    assert ancestors_status(update(), {"status": written}) == {"ancestors": [FOREIGN]}
 
 
 def test_an_ancestor_that_is_named_no_more_goes() -> None:
-    written = policy_status(update(said(), said(HTTP)), {})
-    after = policy_status(update(said(HTTP)), {"status": written})
+    written = ancestors_status(update(said(), said(HTTP)), {})
+    after = ancestors_status(update(said(HTTP)), {"status": written})
     assert after is not None
     assert [entry["ancestorRef"].get("sectionName") for entry in after["ancestors"]] == ["http"]
 
 
 def test_a_condition_that_says_what_it_said_keeps_its_time() -> None:
-    written = policy_status(update(said()), {})
+    written = ancestors_status(update(said()), {})
     later = said(since=SINCE + timedelta(hours=1), message="more")
-    after = policy_status(update(later), {"status": written})
+    after = ancestors_status(update(later), {"status": written})
     assert after is not None
     assert after["ancestors"][0]["conditions"][0]["lastTransitionTime"] == "2026-03-01T12:00:00Z"
 
 
 def test_no_more_entries_are_written_than_an_api_server_takes() -> None:
     conditions = [said(WEB._replace(name=f"web-{number}")) for number in range(MAX_ANCESTORS)]
-    written = policy_status(update(*conditions), {"status": {"ancestors": [FOREIGN]}})
+    written = ancestors_status(update(*conditions), {"status": {"ancestors": [FOREIGN]}})
     assert written is not None
     assert len(written["ancestors"]) == MAX_ANCESTORS
     assert written["ancestors"][0] == FOREIGN

@@ -8,6 +8,7 @@ import pytest
 from nacl.public import PrivateKey
 
 from fakes.tls import Authority, SelfSigned
+from headgate.common import resources
 from headgate.common.errors import SealingError
 from headgate.common.sealing import ClusterValue, Purpose, SealedSecret, Sealer, Unsealer
 from headgate.watcher.objects import prepare
@@ -48,7 +49,7 @@ def test_nothing_readable_of_the_key_is_left() -> None:
         "name": "tls",
         "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "hunter2"},
     }
-    published = json.dumps(prepare(secret, SEALER))
+    published = json.dumps(prepare(resources.SECRET, secret, SEALER))
     assert "hunter2" not in published
     assert SECRET["data"]["tls.key"] not in published
     assert "PRIVATE" not in published

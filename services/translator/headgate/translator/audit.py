@@ -6,8 +6,8 @@ folder of Ingresses alone.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from headgate.common.problems import LETS_IN, Problem, Severity
 from headgate.common.resources import APISIX_ROUTE, INGRESS, SERVICE, JsonObject, ObjectRef
@@ -15,24 +15,16 @@ from headgate.translator.annotations import PREFIX
 from headgate.translator.annotations.apisix import APISIX_PREFIX, APPROXIMATIONS, ON_INGRESS_ONLY
 from headgate.translator.annotations.nginx import NGINX_ANNOTATIONS, NGINX_PREFIX, what_instead
 from headgate.translator.annotations.reading import nearest
-from headgate.translator.dialects.apisix.fields import APISIX_FIELDS
+from headgate.translator.dialects import Dialect
 from headgate.translator.dialects.ingress.document import CLASS_ANNOTATION
-from headgate.translator.dialects.ingress.fields import INGRESS_FIELDS
 from headgate.translator.manifests.reading import as_object, as_text, metadata
 from headgate.translator.manifests.verdicts import FieldVerdict, Verdict
 from headgate.translator.offline import make_dialects
 from headgate.translator.sources.classes import ClassSettings
 from headgate.translator.translation import Translation
 from headgate.translator.world.containment import contain
-from headgate.translator.world.world import World
+from headgate.translator.world.world import KindKey, World
 
-_FIELDS: Final[Mapping[str, Sequence[FieldVerdict]]] = {
-    INGRESS.resource: INGRESS_FIELDS,
-    SERVICE.resource: (),
-    **APISIX_FIELDS,
-}
-AUDITED_RESOURCES = frozenset(_FIELDS)
-"""Plurals of the kinds that are looked at."""
 _SPEAKS_OF_ROWS_ONLY = frozenset((INGRESS.resource, SERVICE.resource))
 """Resources of Kubernetes' own: what is plain in them is not worth a line."""
 _SERVED_OTHERWISE = frozenset(("CertificateMismatch", "DuplicateName", "DuplicatePath"))
@@ -77,16 +69,21 @@ class _Step(NamedTuple):
 class Audit:
     """Says what becomes of objects, one by one."""
 
-    def __init__(self, classes: ClassSettings | None = None) -> None:
-        """Take the settings, which name plugins of third parties."""
-        self._world: World = Translation(make_dialects(classes)).world
+    def __init__(self, classes: ClassSettings | None = None, dialects: Sequence[Dialect] | None = None) -> None:
+        """Take the settings, which name plugins of third parties, and the dialects, by default all."""
+        dialects = dialects or make_dialects(classes)
+        self._world: World = Translation(dialects).world
+        self._rows = {
+            root.name: dialect.fields.get(root.kind.resource, ()) for dialect in dialects for root in dialect.roots
+        }
 
     def look_at(self, ref: ObjectRef, manifest: JsonObject) -> tuple[Said, ...] | None:
         """Return what an object says, the worst first; None where it is of a kind that is not looked at."""
-        if ref.resource not in _FIELDS:
+        rows = self._rows.get(KindKey(ref.group, ref.resource))
+        if rows is None:
             return None
         problems = contain(lambda: self._problems(ref, manifest), _failed, f"audit of {ref}")
-        places = [*_annotations(ref, manifest), *_fields(ref, manifest, [problem.field for problem in problems])]
+        places = [*_annotations(ref, manifest), *_fields(rows, ref, manifest, [problem.field for problem in problems])]
         homes: dict[str, list[Problem]] = {}
         for problem in problems:
             homes.setdefault(_home(problem.field, (place.said.field for place in places)), []).append(problem)
@@ -206,8 +203,10 @@ def _of_apisix(resource: str, name: str) -> Said:
 # Fields
 
 
-def _fields(ref: ObjectRef, manifest: JsonObject, wrong: Collection[str]) -> Iterator[_Place]:
-    rows, annotations = _FIELDS[ref.resource], as_object(metadata(manifest).get("annotations"))
+def _fields(
+    rows: Sequence[FieldVerdict], ref: ObjectRef, manifest: JsonObject, wrong: Collection[str]
+) -> Iterator[_Place]:
+    annotations = as_object(metadata(manifest).get("annotations"))
     for steps, value in _leaves(manifest.get("spec"), ()):
         row, depth = _row_of(rows, steps, value, annotations)
         if row is None:

@@ -5,16 +5,7 @@ from typing import NamedTuple
 
 from headgate.common.deltas import Delta
 from headgate.common.problems import Problem
-from headgate.common.resources import (
-    APISIX_GROUP,
-    GATEWAY_CONSUMER,
-    GATEWAY_PROXY,
-    INGRESS,
-    INGRESS_CLASS,
-    POLICY_KINDS,
-    JsonObject,
-    ObjectRef,
-)
+from headgate.common.resources import ALL_KINDS, INGRESS_CLASS, JsonObject, Kinds, ObjectRef, Ownership
 from headgate.common.snapshot import TableImage, decode_chunk
 from headgate.common.table import Certificate, TableEntry
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
@@ -26,8 +17,6 @@ from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.dialects.services import ServicesDialect
 from headgate.translator.sources.classes import read_ingress_class, why_foreign
 from headgate.translator.translation import Translation
-
-_WITHOUT_CLASS = frozenset(kind.resource for kind in (GATEWAY_PROXY, *POLICY_KINDS))
 
 
 class Offline(NamedTuple):
@@ -65,11 +54,16 @@ def make_dialects(classes: ClassSettings | None = None) -> Sequence[Dialect]:
 
 
 def translate_all(
-    deltas: Iterable[Delta], classes: ClassSettings | None = None, boundaries: Boundaries = DEFAULT_BOUNDARIES
+    deltas: Iterable[Delta],
+    classes: ClassSettings | None = None,
+    boundaries: Boundaries = DEFAULT_BOUNDARIES,
+    *,
+    dialects: Sequence[Dialect] | None = None,
+    kinds: Kinds = ALL_KINDS,
 ) -> Offline:
-    """Translate objects at once, every cluster taken for complete."""
+    """Translate objects at once, every cluster taken for complete; by all dialects unless some are given."""
     deltas = list(deltas)
-    translation = Translation(make_dialects(classes), boundaries=boundaries, has_history=False)
+    translation = Translation(dialects or make_dialects(classes), boundaries=boundaries, has_history=False)
     for delta in deltas:
         translation.apply(delta)
         translation.activate(delta.ref.cluster)
@@ -81,12 +75,12 @@ def translate_all(
         problems={ref: condition.problems for ref, condition in conditions.items() if condition},
         accepted=frozenset(ref for ref, condition in conditions.items() if condition and condition.is_accepted),
         image=translation.assembly.image,
-        foreign=foreign_objects(deltas, ours, classes or ClassSettings()),
+        foreign=foreign_objects(deltas, ours, classes or ClassSettings(), kinds),
     )
 
 
 def foreign_objects(
-    deltas: Iterable[Delta], ours: Collection[ObjectRef], settings: ClassSettings
+    deltas: Iterable[Delta], ours: Collection[ObjectRef], settings: ClassSettings, kinds: Kinds = ALL_KINDS
 ) -> dict[ObjectRef, str]:
     """Say of objects of a class that are not ours why they are not; all IngressClasses are among the objects."""
     present = [(delta.ref, delta.object) for delta in deltas if delta.object is not None]
@@ -97,13 +91,14 @@ def foreign_objects(
     ]
 
     def why(ref: ObjectRef, manifest: JsonObject) -> str:
-        if ref.resource == GATEWAY_CONSUMER.resource:
-            return "its Gateway is of another controller; --controller-names adopts that"
-        return why_foreign(class_name(manifest), [one for cluster, one in classes if cluster == ref.cluster], settings)
+        kind = kinds.find(ref.group, ref.resource)
+        match kind.ownership if kind else Ownership.NONE:
+            case Ownership.CLASS:
+                known = [one for cluster, one in classes if cluster == ref.cluster]
+                return why_foreign(class_name(manifest), known, settings)
+            case Ownership.GATEWAY:
+                return "its Gateway is of another controller; --controller-names adopts that"
+            case Ownership.REFERENCE | Ownership.NONE:
+                return ""
 
-    return {
-        ref: why(ref, manifest)
-        for ref, manifest in present
-        if (ref.resource == INGRESS.resource or ref.group == APISIX_GROUP) and ref not in ours
-        if ref.resource not in _WITHOUT_CLASS
-    }
+    return {ref: reason for ref, manifest in present if ref not in ours and (reason := why(ref, manifest))}

@@ -14,7 +14,7 @@ from headgate.common.bus_resync import heed_resync
 from headgate.common.errors import SettingsError
 from headgate.common.leadership import Elector, Leadership, Sole
 from headgate.common.problems import Problem, Severity
-from headgate.common.resources import JsonObject
+from headgate.common.resources import ALL_KINDS, JsonObject, Kinds
 from headgate.common.service import ServiceContext, run_service
 from headgate.common.settings import load_settings
 from headgate.common.stores.nats import FOR_WATCHERS, NatsStores, Upkeep
@@ -57,14 +57,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 class Watcher:
     """The parts of a watcher, wired."""
 
-    def __init__(self, settings: WatcherSettings) -> None:
+    def __init__(self, settings: WatcherSettings, kinds: Kinds = ALL_KINDS) -> None:
         """Choose the source.
 
         Raises:
             SettingsError: the data directory cannot be used.
         """
-        self._settings = settings
-        self._source = _make_source(settings)
+        self._settings, self._kinds = settings, kinds
+        self._source = _make_source(settings, kinds)
         self._leadership = self._make_leadership()
         self._requesters = Requesters()
         self._publisher: Publisher | None = None
@@ -120,7 +120,7 @@ class Watcher:
         work = []
         transport = self._source.transport
         kept = make_kept_secret(self._settings, transport, self._namespace)
-        if server := make_admission_server(self._settings, bus, recipients, kept, self._requesters):
+        if server := make_admission_server(self._settings, bus, recipients, kept, self._requesters, self._kinds):
             context.admin.add_readiness("admission", server.readiness)
             work.append(server.run())
         if kept:
@@ -162,6 +162,7 @@ class Watcher:
             cluster,
             self._source.transport,
             instance=self._settings.instance,
+            kinds=self._kinds,
             leadership=self._leadership,
         )
         return self._status_writer.run()
@@ -207,9 +208,9 @@ def _as_json(name: str, problem: Problem) -> JsonObject:
     return {"object": name, "problem": problem.model_dump(mode="json")}
 
 
-def _make_source(settings: WatcherSettings) -> ManifestSource | KubernetesSource:
+def _make_source(settings: WatcherSettings, kinds: Kinds) -> ManifestSource | KubernetesSource:
     if settings.manifests:
-        return ManifestSource(settings.manifests, settings.cluster, settings.data_dir)
+        return ManifestSource(settings.manifests, settings.cluster, settings.data_dir, kinds=kinds)
     scope = KubernetesScope(
         tuple(settings.namespaces),
         settings.ingress_selector,
@@ -217,7 +218,7 @@ def _make_source(settings: WatcherSettings) -> ManifestSource | KubernetesSource
         reads_pods=settings.watch_pods,
         reads_cluster_scoped=settings.watch_cluster_scoped,
     )
-    return KubernetesSource(scope, settings.kubeconfig, settings.context or None)
+    return KubernetesSource(scope, settings.kubeconfig, settings.context or None, choices=kinds.choices)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ from headgate.watcher.ledger import Gone, Ledger, Wanted, content_digest
 from headgate.watcher.metrics import REFUSED
 from headgate.watcher.objects import (
     MAX_OBJECT_BYTES,
-    SEALED_KINDS,
     encode,
     is_published,
+    is_sealed,
     managing_author,
     prepare_stripped,
     strip,
@@ -125,31 +125,31 @@ class Intake:
     def _want(self, kind: ResourceKind, manifest: JsonObject, traceparent: str | None) -> bool:
         """Note an object's present state; return False if an object like it is not published."""
         ref = self._ref(kind, manifest)
-        if not is_published(manifest):
+        if not is_published(kind, manifest):
             self._drop(kind, manifest)
             return False
         if is_too_deep(manifest):
             message = f"objects and lists in it are nested deeper than {MAX_DEPTH}"
             self.refuse(ref, Problem(reason="TooDeep", message=message))
             return True
-        stripped = strip(manifest)
+        stripped = strip(kind, manifest)
         digest = content_digest(stripped)
         before = self.ledger.wanted(ref)
         uid = str(manifest["metadata"].get("uid", ""))
         if before and (before.uid, before.digest) == (uid, digest):
             self._accept(ref)
             return True  # before anything is sealed again: that takes as long as all the rest
-        body = self._encode(ref, stripped)
+        body = self._encode(kind, ref, stripped)
         if body is not None:
             version = self._version(kind, manifest)
             author = self._author_of(ref, manifest)
-            wanted = Wanted(uid, version, digest, body, _now(), traceparent, author, is_secret=kind in SEALED_KINDS)
+            wanted = Wanted(uid, version, digest, body, _now(), traceparent, author, is_secret=is_sealed(kind))
             self.ledger.want(ref, wanted)
         return True
 
-    def _encode(self, ref: ObjectRef, stripped: JsonObject) -> bytes | None:
+    def _encode(self, kind: ResourceKind, ref: ObjectRef, stripped: JsonObject) -> bytes | None:
         try:
-            body = encode(prepare_stripped(stripped, self._sealer))
+            body = encode(prepare_stripped(kind, stripped, self._sealer))
         except SealingError as error:
             self.refuse(ref, Problem(reason="NotSealed", message=str(error)))
             return None
@@ -192,7 +192,7 @@ class Intake:
     def _drop(self, kind: ResourceKind, manifest: JsonObject) -> None:
         ref = self._ref(kind, manifest)
         self._accept(ref)
-        uid = manifest["metadata"].get("uid") if is_published(manifest) else None
+        uid = manifest["metadata"].get("uid") if is_published(kind, manifest) else None
         self.ledger.drop(ref, uid, Gone(self._version(kind, manifest), _now()))
 
     def _ref(self, kind: ResourceKind, manifest: JsonObject) -> ObjectRef:
@@ -203,7 +203,7 @@ class Intake:
     def _version(self, kind: ResourceKind, manifest: JsonObject) -> str:
         """Return the object's version; one with secrets says how they are sealed: to other keys, they are again."""
         version = str(manifest["metadata"].get("resourceVersion", ""))
-        return f"{version}-{self._sealer.id}" if kind in SEALED_KINDS else version
+        return f"{version}-{self._sealer.id}" if is_sealed(kind) else version
 
 
 def _now() -> datetime:

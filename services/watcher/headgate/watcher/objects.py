@@ -7,22 +7,10 @@ from typing import Any
 import msgspec
 
 from headgate.common.deltas import Author
-from headgate.common.resources import (
-    APISIX_CONSUMER,
-    APISIX_KINDS,
-    GATEWAY_CONSUMER,
-    GATEWAY_KINDS,
-    GATEWAY_PROXY,
-    INGRESS,
-    INGRESS_CLASS,
-    NAMESPACE,
-    POD,
-    SECRET,
-    JsonObject,
-)
+from headgate.common.resources import JsonObject, ResourceKind, Sealing
 from headgate.common.sealing import Sealer
-from headgate.watcher.admin_keys import hide_admin_key
 from headgate.watcher.consumers import seal_consumer
+from headgate.watcher.hidden_fields import hide_fields
 from headgate.watcher.secrets import PUBLISHED_TYPES, seal_secret
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -33,15 +21,12 @@ MAX_AUTHOR = 128
 """Characters of a field manager's name that an API server takes."""
 
 _BOOKKEEPING = frozenset({"managedFields", "selfLink"})
-SEALED_KINDS = (SECRET, APISIX_CONSUMER, GATEWAY_CONSUMER)
-_SEALED: Mapping[str, Callable[[JsonObject, Sealer], JsonObject]] = {
-    SECRET.kind: seal_secret,
-    APISIX_CONSUMER.kind: seal_consumer,
-    GATEWAY_CONSUMER.kind: seal_consumer,
+_SEAL: Mapping[Sealing, Callable[[JsonObject, Sealer], JsonObject]] = {
+    Sealing.NOTHING: lambda manifest, _: manifest,
+    Sealing.SECRET: seal_secret,
+    Sealing.CREDENTIALS: seal_consumer,
 }
-"""What takes the secrets of an object, by its kind."""
-_OF_PODS = frozenset({"name", "namespace", "uid", "resourceVersion", "labels"})
-_STATUS_UNREAD = frozenset(kind.kind for kind in (INGRESS, INGRESS_CLASS, NAMESPACE, *GATEWAY_KINDS, *APISIX_KINDS))
+_LABELS = frozenset({"name", "namespace", "uid", "resourceVersion", "labels"})
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
@@ -51,28 +36,28 @@ def encode(value: Any) -> bytes:
     return _ENCODER.encode(value)
 
 
-def strip(manifest: JsonObject) -> JsonObject:
-    """Return the object without managedFields, the last-applied annotation and a status that nobody reads.
+def strip(kind: ResourceKind, manifest: JsonObject) -> JsonObject:
+    """Return the object without managedFields, the last-applied annotation and what the row of its kind drops.
 
     The status of Services stays (their load balancer's addresses are used); that of Ingresses and the like is ours to
-    write. Of Pods nothing stays but their names and labels. What is handed in is not changed.
+    write. Of Pods only names and labels stay. The given manifest is not changed.
     """
-    if manifest.get("kind") == POD.kind:
-        return _strip_pod(manifest)
-    dropped = {"status"} if manifest.get("kind") in _STATUS_UNREAD else set()
-    stripped = {name: value for name, value in manifest.items() if name not in dropped}
-    if manifest.get("kind") == GATEWAY_PROXY.kind:
-        stripped = hide_admin_key(stripped)
-    metadata = stripped.get("metadata")
-    if isinstance(metadata, dict):
-        stripped["metadata"] = _strip_metadata(metadata)
-    return stripped
+    if kind.keeps_labels_only:
+        return _keep_labels(kind, manifest)
+    kept = manifest if kind.keeps_status else {name: value for name, value in manifest.items() if name != "status"}
+    return strip_bookkeeping(hide_fields(kind, kept))
 
 
-def _strip_pod(manifest: JsonObject) -> JsonObject:
+def _keep_labels(kind: ResourceKind, manifest: JsonObject) -> JsonObject:
     metadata = manifest.get("metadata")
-    kept = {name: value for name, value in metadata.items() if name in _OF_PODS} if isinstance(metadata, dict) else {}
-    return {"apiVersion": manifest.get("apiVersion"), "kind": POD.kind, "metadata": kept}
+    kept = {name: value for name, value in metadata.items() if name in _LABELS} if isinstance(metadata, dict) else {}
+    return {"apiVersion": manifest.get("apiVersion"), "kind": kind.kind, "metadata": kept}
+
+
+def strip_bookkeeping(manifest: JsonObject) -> JsonObject:
+    """Return the object without managedFields and the last-applied annotation."""
+    metadata = manifest.get("metadata")
+    return {**manifest, "metadata": _strip_metadata(metadata)} if isinstance(metadata, dict) else dict(manifest)
 
 
 def _strip_metadata(metadata: JsonObject) -> JsonObject:
@@ -109,18 +94,24 @@ def _moment(text: Any) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def is_published(manifest: JsonObject) -> bool:
+def is_published(kind: ResourceKind, manifest: JsonObject) -> bool:
     """Whether the object goes to the log at all: of Secrets only those that hold a certificate or what people wrote.
 
     Which of these are read at all is the source's business: of a cluster, by default, those with certificates.
     """
-    return manifest.get("kind") != "Secret" or manifest.get("type") in PUBLISHED_TYPES
+    return kind.sealing is not Sealing.SECRET or manifest.get("type") in PUBLISHED_TYPES
 
 
-def prepare(manifest: JsonObject, sealer: Sealer) -> JsonObject | None:
+def is_sealed(kind: ResourceKind) -> bool:
+    """Whether objects of a kind hold values that are sealed."""
+    return kind.sealing is not Sealing.NOTHING
+
+
+def prepare(kind: ResourceKind, manifest: JsonObject, sealer: Sealer) -> JsonObject | None:
     """Return the object as it stands in a delta: stripped, a Secret's `data` replaced by `sealed`.
 
     Args:
+        kind: its row.
         manifest: complete object, from an API server or a file.
         sealer: seals for the gateways; offline, for `headgate.watcher.secrets.throwaway_recipients()`.
 
@@ -130,10 +121,9 @@ def prepare(manifest: JsonObject, sealer: Sealer) -> JsonObject | None:
     Raises:
         SealingError: there is a Secret to seal and no recipient.
     """
-    return prepare_stripped(strip(manifest), sealer) if is_published(manifest) else None
+    return prepare_stripped(kind, strip(kind, manifest), sealer) if is_published(kind, manifest) else None
 
 
-def prepare_stripped(stripped: JsonObject, sealer: Sealer) -> JsonObject:
+def prepare_stripped(kind: ResourceKind, stripped: JsonObject, sealer: Sealer) -> JsonObject:
     """Return a stripped object that is published as it stands in a delta; see `prepare`."""
-    seal = _SEALED.get(str(stripped.get("kind")))
-    return seal(stripped, sealer) if seal is not None else stripped
+    return _SEAL[kind.sealing](stripped, sealer)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from headgate.common.deltas import Author
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.watcher.ledger import content_digest
-from headgate.watcher.objects import MAX_AUTHOR, managing_author, strip
+from headgate.watcher.objects import MAX_AUTHOR, managing_author, strip_bookkeeping
 
 KEPT = 4096
 """Changes that are remembered; the oldest are forgotten first."""
@@ -54,7 +54,7 @@ class Requesters:
 
 
 def _change(group: str, resource: str, manifest: JsonObject) -> _Change:
-    stripped = strip(manifest)
+    stripped = strip_bookkeeping(manifest)
     metadata = {name: value for name in _SAID if (value := stripped["metadata"].get(name))}
     said = {name: value for name, value in stripped.items() if name not in ("apiVersion", "kind", "status")}
     place = group, resource, str(metadata.get("namespace", "")), str(metadata.get("name", ""))

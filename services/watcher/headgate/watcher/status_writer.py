@@ -24,16 +24,7 @@ from random import Random
 from prometheus_client import Gauge
 
 from headgate.common.leadership import Leadership, Sole, run_while_leading
-from headgate.common.resources import (
-    APISIX_KINDS,
-    INGRESS,
-    LEGACY_INGRESS,
-    POLICY_KINDS,
-    SERVICE,
-    JsonObject,
-    ObjectRef,
-    ResourceKind,
-)
+from headgate.common.resources import ALL_KINDS, JsonObject, Kinds, ObjectRef, ResourceKind, StatusShape
 from headgate.common.status import StatusUpdate
 from headgate.common.stores import StatusBoard
 from headgate.common.tasks import run_together
@@ -44,7 +35,7 @@ from headgate.watcher.sources.kubernetes.backoff import Backoff, slow_backoff
 from headgate.watcher.sources.kubernetes.kinds import group_path
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 from headgate.watcher.sources.kubernetes.trouble import TroubleLog
-from headgate.watcher.status.conditions import apisix_status, policy_status, service_status
+from headgate.watcher.status.conditions import ancestors_status, conditions_status, prefixed_conditions_status
 from headgate.watcher.status.event_writer import EventWriter
 from headgate.watcher.status.events import RecentNotes
 from headgate.watcher.status.load_balancer import ingress_status
@@ -65,19 +56,18 @@ REPAIR_S = (5.0, 3600.0)
 """Between two repairs of the same object: the first, and the longest that doubling leads to."""
 REPAIRS_FORGOTTEN_S = 2 * 3600.0
 _TOGETHER = 64
-_INGRESSES = frozenset((kind.group, kind.resource) for kind in (INGRESS, LEGACY_INGRESS))
 PENDING = Gauge(
     "headgate_watcher_status_pending", "Objects with a status, or Events, that are not written yet", ["what"]
 )
 
 Compare = Callable[[StatusUpdate, JsonObject], JsonObject | None]
-_COMPARE: Mapping[tuple[str, str], Compare] = {
-    **{(kind.group, kind.resource): ingress_status for kind in (INGRESS, LEGACY_INGRESS)},
-    **{(kind.group, kind.resource): apisix_status for kind in APISIX_KINDS},
-    **{(kind.group, kind.resource): policy_status for kind in POLICY_KINDS},
-    (SERVICE.group, SERVICE.resource): service_status,
+_COMPARE: Mapping[StatusShape, Compare] = {
+    StatusShape.INGRESS: ingress_status,
+    StatusShape.CONDITIONS: conditions_status,
+    StatusShape.PREFIXED_CONDITIONS: prefixed_conditions_status,
+    StatusShape.ANCESTORS: ancestors_status,
 }
-"""By group and plural: what of an object's status to write, if anything."""
+"""What of an object's status to write, if anything."""
 
 
 @dataclass(slots=True)
@@ -98,6 +88,7 @@ class StatusWriter:
         transport: KubernetesTransport,
         *,
         instance: str,
+        kinds: Kinds = ALL_KINDS,
         leadership: Leadership | None = None,
         writes_per_s: float = 20.0,
         burst: int = 50,
@@ -111,6 +102,7 @@ class StatusWriter:
             cluster: whose objects are written.
             transport: the cluster's API server.
             instance: name of this watcher, for `reportingInstance` of Events.
+            kinds: whose rows say which status is written.
             leadership: which one of several watchers writes; without it this one does.
             writes_per_s: most status writes in the long run; five times as many reads are made, and half as many
                 Events.
@@ -120,6 +112,7 @@ class StatusWriter:
         """
         self._board = board
         self._cluster = cluster
+        self._kinds = kinds
         self._requests = StatusRequests(transport, writes_per_s, burst)
         self._instance = instance
         self._leadership = leadership or Sole()
@@ -164,7 +157,7 @@ class StatusWriter:
         async for update in self._board.follow(self._cluster):
             is_urgent = self._now() - update.at < OLD
             self._events.want(update, is_urgent=is_urgent)
-            if (update.ref.group, update.ref.resource) in _COMPARE:
+            if self._compare(update.ref) is not None:
                 merged = self._parts.take(update)
                 self._wanted[update.ref] = _Wanted(merged, Backoff(self._rng), slow_backoff(self._rng))
                 if is_urgent:
@@ -175,7 +168,7 @@ class StatusWriter:
 
     async def observe(self, event: SourceEvent) -> None:
         """Take in what the cluster reports: addresses that another controller cleared are written again."""
-        if not self._leadership.is_leader or (event.kind.group, event.kind.resource) not in _INGRESSES:
+        if not self._leadership.is_leader or event.kind.status is not StatusShape.INGRESS:
             return
         match event:
             case Applied(_, manifest):
@@ -241,9 +234,15 @@ class StatusWriter:
                 log.warning("%s: the API server does not take its status: %s", update.ref, error)
                 return
 
+    def _compare(self, ref: ObjectRef) -> Compare | None:
+        kind = self._kinds.find(ref.group, ref.resource)
+        return _COMPARE.get(kind.status) if kind else None
+
     async def _write_once(self, update: StatusUpdate) -> None:
         path = _object_path(update)
-        compare = _COMPARE[update.ref.group, update.ref.resource]
+        compare = self._compare(update.ref)
+        if compare is None:
+            return
         current = await self._requests.read(path)
         if update.uid and current["metadata"].get("uid") != update.uid:
             return  # made anew: what is wanted of that one is said by another update

@@ -13,7 +13,7 @@ from fakes.kubernetes_rights import RoleHolder
 from fakes.nats import real_bus
 from fakes.service_process import running_service
 from fakes.waiting import until
-from headgate.common.resources import APISIX_KINDS, GATEWAY_KINDS, POLICY_KINDS, ObjectRef, ResourceKind
+from headgate.common.resources import APISIX_KINDS, GATEWAY_KINDS, ObjectRef, ResourceKind, StatusShape
 from headgate.common.sealing import load_or_create_key_pair
 from headgate.common.status import (
     AncestorRef,
@@ -32,7 +32,7 @@ NOW = datetime.now(UTC)
 OF_APISIX = [kind for kind in APISIX_KINDS if kind.namespaced]
 """What a Role can permit."""
 LEASE = "headgate-watcher-team-a"
-_POLICIES = frozenset(kind.kind for kind in POLICY_KINDS)
+_POLICIES = frozenset(kind.kind for kind in APISIX_KINDS if kind.status is StatusShape.ANCESTORS)
 
 
 class World(NamedTuple):

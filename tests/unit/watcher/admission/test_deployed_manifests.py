@@ -7,9 +7,10 @@ import pytest
 import yaml
 
 from fakes.admission_reviews import NAME
-from headgate.watcher.admission.question import ASKED_KINDS
+from headgate.common.resources import ALL_KINDS
 from headgate.watcher.admission.server import PATH
 
+ASKED = {(kind.group, kind.resource) for kind in ALL_KINDS if kind.is_asked}
 FOLDER = Path(__file__).parents[4] / "deploy" / "admission"
 DOCUMENTS = [each for file in sorted(FOLDER.glob("*.yaml")) for each in yaml.safe_load_all(file.read_text())]
 
@@ -32,7 +33,7 @@ def test_webhooks_lead_to_the_service_and_have_no_side_effects(webhook: Any) -> 
     assert webhook["failurePolicy"] == "Ignore"
     for rule in webhook["rules"]:
         assert rule["operations"] == ["CREATE", "UPDATE"]
-        assert {(group, each) for group in rule["apiGroups"] for each in rule["resources"]} <= ASKED_KINDS.keys()
+        assert {(group, each) for group in rule["apiGroups"] for each in rule["resources"]} <= ASKED
 
 
 def test_secrets_are_sent_only_if_they_hold_certificates() -> None:

@@ -5,12 +5,13 @@ function from an object to a `Fragment`. None imports another; what two need goe
 this folder.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.translator.fragments.fragment import Fragment
+from headgate.translator.manifests.verdicts import FieldVerdict
 from headgate.translator.world.graph import Lookups
 from headgate.translator.world.world import StoredKind
 
@@ -26,6 +27,11 @@ class Dialect(Protocol):
     @property
     def roots(self) -> Sequence[StoredKind[Any]]:
         """Kinds whose objects become fragments."""
+        ...
+
+    @property
+    def fields(self) -> Mapping[str, Sequence[FieldVerdict]]:
+        """What becomes of fields, for audits: by plural. Fields that no row is about are followed."""
         ...
 
     @property

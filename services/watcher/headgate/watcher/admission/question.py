@@ -11,24 +11,13 @@ from typing import NamedTuple
 
 from headgate.common.admission import MAX_PROPOSAL_BYTES, Basis, Finding, Opinion, Outcome, Proposal
 from headgate.common.problems import Problem, Severity
-from headgate.common.resources import (
-    APISIX_KINDS,
-    INGRESS,
-    LEGACY_INGRESS,
-    SECRET,
-    SERVICE,
-    JsonObject,
-    ObjectRef,
-    ResourceKind,
-)
+from headgate.common.resources import ALL_KINDS, JsonObject, Kinds, Narrowing, ObjectRef, ResourceKind
 from headgate.common.sealing import Sealer
 from headgate.watcher.admission.review import AdmissionRequest
 from headgate.watcher.admission.selector import Selector
-from headgate.watcher.objects import MAX_OBJECT_BYTES, encode, is_published, prepare_stripped, strip
+from headgate.watcher.objects import MAX_OBJECT_BYTES, encode, prepare_stripped, strip
 from headgate.watcher.secrets import TLS_TYPE
 
-ASKED_KINDS = {(kind.group, kind.resource): kind for kind in (INGRESS, LEGACY_INGRESS, SERVICE, SECRET, *APISIX_KINDS)}
-_INGRESSES = (INGRESS, LEGACY_INGRESS)
 OUR_PREFIX = "headgate.dev/"
 _WRITES = ("CREATE", "UPDATE")
 _ROOM = 4096
@@ -43,9 +32,10 @@ class Scope:
     namespaces: frozenset[str]
     """Empty for all."""
     selects: Selector
-    """Of the labels of Ingresses."""
+    """Whether objects with these labels are read, of kinds that a label selector narrows."""
     sealer: Sealer
     """Seals its Secrets."""
+    kinds: Kinds = ALL_KINDS
 
 
 class Question(NamedTuple):
@@ -69,16 +59,18 @@ def pose(request: AdmissionRequest, scope: Scope, now: datetime) -> Question | N
     Raises:
         SealingError: a Secret cannot be sealed.
     """
-    kind = ASKED_KINDS.get((request.resource.group, request.resource.resource))
+    kind = scope.kinds.find(request.resource.group, request.resource.resource)
     manifest = request.object
-    if kind is None or manifest is None or request.operation not in _WRITES or request.sub_resource:
+    if kind is None or not kind.is_asked:
+        return None
+    if manifest is None or request.operation not in _WRITES or request.sub_resource:
         return None
     if not _is_watched(kind, request, manifest, scope) or _metadata(manifest).get("deletionTimestamp"):
         return None
     before = request.old_object
     if before is not None and not _is_watched(kind, request, before, scope):
         before = None
-    if before is not None and _substance(manifest) == _substance(before):
+    if before is not None and _substance(kind, manifest) == _substance(kind, before):
         return None
     return _make_question(kind, request, _with_creation_time(manifest, now), before, scope)
 
@@ -86,15 +78,15 @@ def pose(request: AdmissionRequest, scope: Scope, now: datetime) -> Question | N
 def _is_watched(kind: ResourceKind, request: AdmissionRequest, manifest: JsonObject, scope: Scope) -> bool:
     if scope.namespaces and request.namespace not in scope.namespaces:
         return False
-    if kind in _INGRESSES and not scope.selects(_members(_metadata(manifest), "labels")):
+    if kind.narrowed_by is Narrowing.LABELS and not scope.selects(_members(_metadata(manifest), "labels")):
         return False
     # Whether other Secrets are watched is not known here, and none of them makes a route fail that is served.
-    return (kind != SECRET or manifest.get("type") == TLS_TYPE) and is_published(manifest | {"kind": kind.kind})
+    return kind.narrowed_by is not Narrowing.SECRET_TYPES or manifest.get("type") == TLS_TYPE
 
 
-def _substance(manifest: JsonObject) -> JsonObject:
+def _substance(kind: ResourceKind, manifest: JsonObject) -> JsonObject:
     """What of an object says something about traffic: all but bookkeeping."""
-    stripped = strip(manifest)
+    stripped = strip(kind, manifest)
     outside = {name: value for name, value in stripped.items() if name not in ("metadata", "status")}
     return {**outside, "annotations": _members(_metadata(stripped), "annotations")}
 
@@ -106,12 +98,12 @@ def _make_question(
     name = str(metadata.get("name") or request.name or metadata.get("generateName") or "")
     ref = ObjectRef(scope.cluster, kind.group, kind.resource, request.namespace or "", name)
     named = {"apiVersion": request.resource.api_version, "kind": kind.kind}
-    present = prepare_stripped(strip(manifest | named), scope.sealer)
-    past = None if before is None else prepare_stripped(strip(before | named), scope.sealer)
+    present = prepare_stripped(kind, strip(kind, manifest | named), scope.sealer)
+    past = None if before is None else prepare_stripped(kind, strip(kind, before | named), scope.sealer)
     proposal = Proposal(ref=ref, object=present, is_update=past is not None, before=past)
     size, further = len(encode(present)), len(encode(past))
     annotations = _members(metadata, "annotations")
-    speaks_to_us = kind in (*_INGRESSES, *APISIX_KINDS) or any(name.startswith(OUR_PREFIX) for name in annotations)
+    speaks_to_us = kind.is_routing or any(name.startswith(OUR_PREFIX) for name in annotations)
     if size > MAX_OBJECT_BYTES:
         return Question(proposal, kind.kind, speaks_to_us, _too_large(size))
     if size + further > MAX_PROPOSAL_BYTES - _ROOM:

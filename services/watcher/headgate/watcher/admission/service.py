@@ -9,6 +9,7 @@ from nacl.public import PublicKey
 from headgate.common.bus import Bus
 from headgate.common.bus_admission import ask
 from headgate.common.leadership import Leadership
+from headgate.common.resources import ALL_KINDS, Kinds
 from headgate.common.sealing import Sealer
 from headgate.watcher.admission.admit import Admission
 from headgate.watcher.admission.certificate import CertificateSource, FileCertificate, SecretCertificate
@@ -37,6 +38,7 @@ def make_admission_server(
     recipients: Sequence[PublicKey],
     kept: KeptSecret | None = None,
     requesters: Requesters | None = None,
+    kinds: Kinds = ALL_KINDS,
 ) -> AdmissionServer | None:
     """Return the webhook's server; None where none is wanted."""
     certificate = _certificate(settings, kept)
@@ -48,6 +50,7 @@ def make_admission_server(
         namespaces=frozenset(settings.namespaces),
         selects=parse_selector(settings.ingress_selector),
         sealer=Sealer(settings.cluster, recipients),
+        kinds=kinds,
     )
     return AdmissionServer(
         Admission(

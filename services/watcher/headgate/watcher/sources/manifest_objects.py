@@ -14,49 +14,17 @@ from typing import Any
 import msgspec
 
 from headgate.common.problems import Problem
-from headgate.common.resources import (
-    APISIX_KINDS,
-    ENDPOINT_SLICE,
-    ENDPOINTS,
-    GATEWAY_KINDS,
-    INGRESS,
-    INGRESS_CLASS,
-    LEGACY_INGRESS,
-    NAMESPACE,
-    POD,
-    SECRET,
-    SERVICE,
-    SERVICE_EXPORT,
-    JsonObject,
-    ResourceKind,
-)
-from headgate.watcher.objects import MAX_OBJECT_BYTES, SEALED_KINDS, encode, strip
+from headgate.common.resources import SECRET, JsonObject, Kinds, ResourceKind, Watch
+from headgate.watcher.objects import MAX_OBJECT_BYTES, encode, is_sealed, strip
 from headgate.watcher.secrets import decode_value
 
-MANIFEST_KINDS: tuple[ResourceKind, ...] = (
-    NAMESPACE,
-    INGRESS_CLASS,
-    SECRET,
-    SERVICE,
-    SERVICE_EXPORT,
-    ENDPOINT_SLICE,
-    ENDPOINTS,
-    POD,
-    INGRESS,
-    LEGACY_INGRESS,
-    *GATEWAY_KINDS,
-    *APISIX_KINDS,
-)
-"""What is read from manifests; an Ingress comes after what it refers to."""
 MAX_ANNOTATION_BYTES = 256 * 1024
 """Keys and values of all annotations together, as the API server allows."""
 
-_KINDS = {(kind.group, kind.kind): kind for kind in MANIFEST_KINDS}
 _UID_NAMESPACE = uuid.UUID("5c0c3a1e-6f0b-5d7e-9a55-6c9a7d8e4f21")
 _LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 _MAX_SUBDOMAIN = 253
-_LABEL_NAMED = frozenset({SERVICE, NAMESPACE})
 _SHOWN = 120
 
 
@@ -83,14 +51,14 @@ class Versioner:
         Raises:
             BadObject: it is too large, or is not text that can be sent.
         """
-        stripped = strip(manifest)
+        stripped = strip(kind, manifest)
         metadata: JsonObject = {
             name: value for name, value in stripped["metadata"].items() if name not in ("uid", "resourceVersion")
         }
         stripped["metadata"] = metadata
         content = _encode(stripped)
         name = "/".join((self.cluster, str(kind), metadata.get("namespace", ""), metadata["name"]))
-        key = self.key if kind in SEALED_KINDS else b""
+        key = self.key if is_sealed(kind) else b""
         metadata["uid"] = str(uuid.uuid5(_UID_NAMESPACE, name))
         metadata["resourceVersion"] = hashlib.blake2b(content, digest_size=10, key=key).hexdigest()
         return stripped
@@ -132,7 +100,7 @@ def list_items(value: JsonObject) -> list[Any] | None:
     return [{**inherited, **item} if isinstance(item, dict) else item for item in items or []]
 
 
-def read_object(value: object, versioner: Versioner) -> tuple[ResourceKind, JsonObject] | None:
+def read_object(value: object, versioner: Versioner, kinds: Kinds) -> tuple[ResourceKind, JsonObject] | None:
     """Return the object that a document describes, complete and with its defaults.
 
     Returns:
@@ -145,8 +113,8 @@ def read_object(value: object, versioner: Versioner) -> tuple[ResourceKind, Json
         raise BadObject("NotAnObject", "", f"is {_json_type(value)}, not a mapping with apiVersion and kind")
     api_version, kind_name = _text(value, "apiVersion"), _text(value, "kind")
     group, _, version = api_version.rpartition("/")
-    kind = _KINDS.get((group, kind_name))
-    if kind is None:
+    kind = kinds.named(group, kind_name)
+    if kind is None or kind.watch is Watch.NEVER:
         return None
     if version not in kind.versions:
         known = " or ".join(f"{group}/{one}".lstrip("/") for one in kind.versions)
@@ -173,7 +141,7 @@ def _metadata(kind: ResourceKind, metadata: object) -> JsonObject:
     if name is None or name == "":
         hint = " (generateName needs an API server)" if metadata.get("generateName") else ""
         raise BadObject("MissingField", "metadata.name", f"missing: every object needs a name{hint}")
-    _check_name("metadata.name", name, is_label=kind in _LABEL_NAMED)
+    _check_name("metadata.name", name, is_label=kind.has_label_name)
     for field in ("annotations", "labels"):
         _check_texts(f"metadata.{field}", metadata.get(field))
     _check_annotations_size(metadata.get("annotations") or {})

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.common.problems import Problem
-from headgate.common.resources import APISIX_GROUP, JsonObject, ObjectRef, ResourceKind
+from headgate.common.resources import ALL_KINDS, JsonObject, Kinds, ObjectRef, ResourceKind
 from headgate.watcher.sources.documents import Document, read_documents
 from headgate.watcher.sources.manifest_objects import BadObject, Versioner, describe, list_items, read_object
 
@@ -58,7 +58,7 @@ class FileProblem:
 
 @dataclass(frozen=True, slots=True)
 class PassedOver:
-    """An object of Apache APISIX of a kind that is not read."""
+    """An object of a kind that is not read, in a group that is about routing."""
 
     file: str
     line: int
@@ -81,7 +81,7 @@ def whole_file(file: str, reason: str, message: str) -> FileProblem:
     return FileProblem(file, 0, "", Problem(reason=reason, message=message))
 
 
-def read_manifest(data: bytes, file: str, versioner: Versioner) -> ManifestRead:
+def read_manifest(data: bytes, file: str, versioner: Versioner, kinds: Kinds = ALL_KINDS) -> ManifestRead:
     """Read a file's content: every good document gives objects, every bad one a problem."""
     if len(data) > MAX_FILE_BYTES:
         return ManifestRead((), (whole_file(file, "TooLarge", f"larger than {MAX_FILE_BYTES} bytes: split it"),))
@@ -92,7 +92,7 @@ def read_manifest(data: bytes, file: str, versioner: Versioner) -> ManifestRead:
         problem = Problem(reason="NotUtf8", message="is not UTF-8 text")
         return ManifestRead((), (FileProblem(file, line, "", problem),))
     documents, bad = read_documents(text)
-    reader = _FileReader(file, versioner)
+    reader = _FileReader(file, versioner, kinds)
     for one in bad:
         reader.complain(one.line, one.object, Problem(reason=one.reason, message=one.message))
     for document in documents:
@@ -116,25 +116,26 @@ def _flatten(document: Document) -> Iterator[tuple[Any, int]]:
 
 
 class _FileReader:
-    def __init__(self, file: str, versioner: Versioner) -> None:
+    def __init__(self, file: str, versioner: Versioner, kinds: Kinds) -> None:
         self.objects: dict[ObjectRef, FileObject] = {}
         self.problems: list[FileProblem] = []
         self.passed_over: list[PassedOver] = []
         self._file = file
         self._versioner = versioner
+        self._kinds = kinds
 
     def complain(self, line: int, what: str, problem: Problem) -> None:
         self.problems.append(FileProblem(self._file, line, what, problem))
 
     def read(self, value: object, line: int) -> None:
         try:
-            found = read_object(value, self._versioner)
+            found = read_object(value, self._versioner, self._kinds)
         except BadObject as bad:
             self.complain(line, describe(value), bad.problem)
             return
         if found is not None:
             self._add(*found, line)
-        elif isinstance(value, dict) and value["apiVersion"].startswith(f"{APISIX_GROUP}/"):
+        elif isinstance(value, dict) and self._kinds.has_whole_group(value["apiVersion"].rpartition("/")[0]):
             self.passed_over.append(PassedOver(self._file, line, describe(value), value["kind"]))
 
     def _add(self, kind: ResourceKind, manifest: JsonObject, line: int) -> None:

@@ -7,7 +7,7 @@ import errno
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
-from headgate.common.resources import ObjectRef
+from headgate.common.resources import ALL_KINDS, Kinds, ObjectRef
 from headgate.watcher.sources.manifest_files import unreadable
 from headgate.watcher.sources.manifest_folders import Scan, Signature, is_hidden, is_manifest, read_bytes, scan
 from headgate.watcher.sources.manifest_index import Change, ManifestIndex
@@ -26,9 +26,10 @@ _ABSENT = {errno.ENOENT, errno.ENOTDIR}
 class ManifestTree:
     """Folders of manifests, and files that were named by themselves, read as far as is known."""
 
-    def __init__(self, folders: Sequence[str], versioner: Versioner) -> None:
+    def __init__(self, folders: Sequence[str], versioner: Versioner, kinds: Kinds = ALL_KINDS) -> None:
         self._folders = tuple(folders)
         self._versioner = versioner
+        self._kinds = kinds
         self._index = ManifestIndex()
         self._signatures: dict[str, Signature] = {}
         self._unreadable: dict[str, OSError] = {}
@@ -157,7 +158,7 @@ class ManifestTree:
             return True
         self._unfinished.pop(file, None)
         self._signatures[file] = signature
-        return read_manifest(data, file, self._versioner)
+        return read_manifest(data, file, self._versioner, self._kinds)
 
     def _looks_unfinished(self, file: str, data: bytes) -> bool:
         """Whether a file that had objects may be in the middle of being written: empty, or without a last newline.

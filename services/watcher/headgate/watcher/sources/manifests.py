@@ -22,11 +22,11 @@ from watchfiles import awatch
 
 from headgate.common.deltas import Author
 from headgate.common.errors import SettingsError
-from headgate.common.resources import JsonObject, ObjectRef, ResourceKind
+from headgate.common.resources import ALL_KINDS, JsonObject, Kinds, ObjectRef, ResourceKind
 from headgate.watcher.metrics import MANIFEST_PROBLEMS
 from headgate.watcher.sources import Applied, Deleted, Listed, SourceEvent
 from headgate.watcher.sources.manifest_index import Change
-from headgate.watcher.sources.manifest_objects import MANIFEST_KINDS, Versioner
+from headgate.watcher.sources.manifest_objects import Versioner
 from headgate.watcher.sources.manifest_reader import FileProblem
 from headgate.watcher.sources.manifest_tree import ManifestTree
 
@@ -47,22 +47,31 @@ logging.getLogger("watchfiles").setLevel(logging.WARNING)
 class ManifestSource:
     """Objects from folders of YAML and JSON files."""
 
-    kinds: Sequence[ResourceKind] = MANIFEST_KINDS
-
-    def __init__(self, folders: Sequence[Path], cluster: str, data_dir: Path, *, rescan_s: float = RESCAN_S) -> None:
+    def __init__(
+        self,
+        folders: Sequence[Path],
+        cluster: str,
+        data_dir: Path,
+        *,
+        kinds: Kinds = ALL_KINDS,
+        rescan_s: float = RESCAN_S,
+    ) -> None:
         """Prepare to read.
 
         Args:
             folders: where manifests are, or files; they may appear later.
             cluster: name that the objects get.
             data_dir: keeps the key of the Secrets' versions.
+            kinds: what is read; an object comes after what it refers to.
             rescan_s: seconds between two walks through everything.
 
         Raises:
             SettingsError: the data directory cannot be used.
         """
         self._folders = [os.path.abspath(folder) for folder in folders]
-        self._tree = ManifestTree(self._folders, Versioner(cluster, load_or_create_version_key(data_dir)))
+        self.kinds: Sequence[ResourceKind] = kinds.readable
+        versioner = Versioner(cluster, load_or_create_version_key(data_dir))
+        self._tree = ManifestTree(self._folders, versioner, kinds)
         self._rescan_s = rescan_s
         self._problems: tuple[FileProblem, ...] = ()
 
@@ -114,8 +123,18 @@ class ManifestSource:
         async with aclosing(self._follow()) as batches:
             async for changes in batches:
                 self._report()
-                for event in _as_events(changes):
+                for event in self._as_events(changes):
                     yield event
+
+    def _as_events(self, changes: list[Change]) -> Iterator[SourceEvent]:
+        """What is new comes after what it refers to, what is gone before it."""
+        order = {kind: position for position, kind in enumerate(self.kinds)}
+        gone = [change.before for change in changes if change.before and not change.after]
+        present = [change.after for change in changes if change.after]
+        for one in sorted(present, key=lambda one: order[one.kind]):
+            yield Applied(one.kind, one.object)
+        for one in sorted(gone, key=lambda one: -order[one.kind]):
+            yield Deleted(one.kind, one.object)
 
     async def _follow(self) -> AsyncGenerator[list[Change]]:
         """Yield what changed, for ever; watching begins anew whenever it broke or a folder was replaced."""
@@ -177,17 +196,6 @@ class ManifestSource:
             _log.info("no longer wrong", extra={"problem": text})
         self._problems = problems
         MANIFEST_PROBLEMS.set(len(problems))
-
-
-def _as_events(changes: list[Change]) -> Iterator[SourceEvent]:
-    """What is new comes after what it refers to, what is gone before it."""
-    order = {kind: position for position, kind in enumerate(MANIFEST_KINDS)}
-    gone = [change.before for change in changes if change.before and not change.after]
-    present = [change.after for change in changes if change.after]
-    for one in sorted(present, key=lambda one: order[one.kind]):
-        yield Applied(one.kind, one.object)
-    for one in sorted(gone, key=lambda one: -order[one.kind]):
-        yield Deleted(one.kind, one.object)
 
 
 def load_or_create_version_key(data_dir: Path) -> bytes:

@@ -18,8 +18,8 @@ _INVALID = {"Invalid": "InvalidSpec"}
 """Reasons by the names that Apache APISIX has for them."""
 
 
-def service_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:
-    """Return the part of the present Service's status to write; None if there is nothing to write."""
+def prefixed_conditions_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:
+    """Return the part of a Service's present status to write; None if there is nothing to write."""
     present: list[JsonObject] = (current.get("status") or {}).get("conditions") or []
     others = [condition for condition in present if not str(condition.get("type")).startswith(PREFIX)]
     ours = {condition.get("type"): condition for condition in present if condition not in others}
@@ -27,7 +27,7 @@ def service_status(update: StatusUpdate, current: JsonObject) -> JsonObject | No
     return None if wanted == present else {"conditions": wanted or None}
 
 
-def apisix_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:
+def conditions_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:
     """Return the part of the status of a resource of Apache APISIX to write; None if there is nothing to write.
 
     Its types of conditions have no prefix there; those that somebody else made are repeated as they are. Of an object
@@ -47,7 +47,7 @@ def apisix_status(update: StatusUpdate, current: JsonObject) -> JsonObject | Non
     return None if wanted == present else {"conditions": wanted}
 
 
-def policy_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:
+def ancestors_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:
     """Return the part of a policy's status to write; None if there is nothing to write.
 
     In the shape of Gateway API's policies (GEP-713): an entry for each ancestor and controller, 16 at most. Those of

@@ -51,7 +51,7 @@ def _object(draw: st.DrawFn, schema: Any) -> Any:
 
 WEB_SERVICE = {"group": "", "kind": "Service", "name": "web"}
 WEB_INGRESS = {"group": "networking.k8s.io", "kind": "Ingress", "name": "web"}
-SCHEMAS = {definition.kind.kind: make_schema(definition.spec) for definition in DEFINITIONS}
+SCHEMAS = {kind.kind: make_schema(definition.spec) for kind, definition in DEFINITIONS.items()}
 LEGACY = make_schema(LegacyRouteSpec)
 
 

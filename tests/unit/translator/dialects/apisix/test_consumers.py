@@ -7,6 +7,7 @@ import pytest
 from nacl.public import PrivateKey
 
 from fakes.apisix import Translated, resource
+from headgate.common.resources import APISIX_CONSUMER
 from headgate.common.sealing import Purpose, Sealer, Unsealer
 from headgate.common.table import Consumer, ConsumerGroup, PluginUse
 from headgate.translator.sources.classes import ClassSettings
@@ -17,7 +18,9 @@ KEY = PrivateKey.generate()
 
 def consumer(parameters: Any = None, **fields: Any) -> Any:
     written = {} if parameters is None else {"authParameter": parameters}
-    manifest = prepare(resource("ApisixConsumer", "jack", {**written, **fields}), Sealer("a", [KEY.public_key]))
+    manifest = prepare(
+        APISIX_CONSUMER, resource("ApisixConsumer", "jack", {**written, **fields}), Sealer("a", [KEY.public_key])
+    )
     assert manifest is not None
     return manifest
 

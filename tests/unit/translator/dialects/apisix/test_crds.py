@@ -12,7 +12,7 @@ from fakes.apisix import BACKEND, one_backend, resource, route, rule
 from headgate.translator.dialects.apisix.crds import DEFINITIONS, main, make_definition
 
 FOLDER = Path(__file__).parents[5] / "crds"
-MADE = {definition.kind.kind: make_definition(definition) for definition in DEFINITIONS}
+MADE = {kind.kind: make_definition(kind) for kind in DEFINITIONS}
 
 
 def schemas(kind: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from nacl.public import PrivateKey
 from fakes.apisix import Translated, resource
 from fakes.deltas import applied, deleted
 from headgate.common.deltas import Delta
+from headgate.common.resources import APISIX_CONSUMER, GATEWAY_CONSUMER
 from headgate.common.sealing import Purpose, Sealer, Unsealer
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import Consumer, Credential
@@ -41,7 +42,7 @@ OURS = (gateway(), gateway_class())
 
 def consumer(*credentials: Any, name: str = "jack", gateway_ref: Any = GATEWAY_REF, **spec: Any) -> Any:
     written = {"gatewayRef": gateway_ref, "credentials": list(credentials), **spec}
-    manifest = prepare(resource("Consumer", name, written, "v1alpha1"), Sealer("a", [KEY.public_key]))
+    manifest = prepare(GATEWAY_CONSUMER, resource("Consumer", name, written, "v1alpha1"), Sealer("a", [KEY.public_key]))
     assert manifest is not None
     return manifest
 
@@ -127,7 +128,7 @@ def test_labels_are_the_consumers() -> None:
 
 def test_an_apisix_consumer_of_the_same_name_is_beside_it() -> None:
     other = {"authParameter": {"keyAuth": {"value": {"key": "other"}}}}
-    prepared = prepare(resource("ApisixConsumer", "jack", other), Sealer("a", [KEY.public_key]))
+    prepared = prepare(APISIX_CONSUMER, resource("ApisixConsumer", "jack", other), Sealer("a", [KEY.public_key]))
     assert prepared is not None
     table = Translated(consumer(KEY_AUTH), prepared, *OURS)
     assert {(one.key, one.provenance.kind) for one in consumers(table)} == {

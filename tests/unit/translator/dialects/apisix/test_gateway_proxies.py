@@ -8,6 +8,7 @@ import pytest
 from fakes.apisix import Translated, resource, route, rule
 from fakes.deltas import applied, deleted, ingress, ingress_class, ref_of, service
 from headgate.common.problems import Severity
+from headgate.common.resources import GATEWAY_PROXY
 from headgate.common.sealing import Sealer
 from headgate.common.status import LoadBalancerAddress
 from headgate.common.table import PluginUse
@@ -120,7 +121,7 @@ def test_a_provider_is_checked_as_its_schema_does(provider: Any, field: str, mes
 
 
 def test_the_admin_key_of_another_gateway_never_reaches_the_log() -> None:
-    prepared = prepare(gateway_proxy(), Sealer("a", []))
+    prepared = prepare(GATEWAY_PROXY, gateway_proxy(), Sealer("a", []))
     assert prepared is not None
     assert AUTH["adminKey"]["value"] not in json.dumps(prepared)  # type: ignore[index]
     assert told(Translated(prepared, class_with())) == []

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from headgate.common.resources import (
+    ALL_KINDS,
     APISIX_CLUSTER_CONFIG,
     APISIX_CONSUMER,
     APISIX_GLOBAL_RULE,
@@ -26,7 +27,9 @@ from headgate.common.resources import (
     HTTP_ROUTE_POLICY,
     L4_ROUTE_POLICY,
     ROUTE_PLUGIN_CONFIG,
+    Kinds,
     ResourceKind,
+    StatusShape,
 )
 from headgate.translator.dialects.apisix.models import (
     BackendTrafficPolicySpec,
@@ -147,21 +150,14 @@ _TARGETS: tuple[Column, ...] = (("Targets", ".spec.targetRefs[*].name"),)
 
 
 class Definition(NamedTuple):
-    """One kind."""
+    """What the definition of a kind says beside its row."""
 
-    kind: ResourceKind
-    short_name: str
-    """Empty for none."""
     spec: type[Model]
-    columns: tuple[Column, ...]
-    status: Schema = _STATUS
-    accepted: Column = _ACCEPTED
+    columns: tuple[Column, ...] = ()
 
 
-DEFINITIONS = (
-    Definition(
-        APISIX_ROUTE,
-        "ar",
+DEFINITIONS: Mapping[ResourceKind, Definition] = {
+    APISIX_ROUTE: Definition(
         RouteSpec,
         (
             ("Hosts", ".spec.http[*].match.hosts"),
@@ -169,10 +165,8 @@ DEFINITIONS = (
             ("Services", ".spec.http[*].backends[*].serviceName"),
         ),
     ),
-    Definition(APISIX_UPSTREAM, "au", UpstreamSpec, (("Scheme", ".spec.scheme"),)),
-    Definition(
-        APISIX_TLS,
-        "atls",
+    APISIX_UPSTREAM: Definition(UpstreamSpec, (("Scheme", ".spec.scheme"),)),
+    APISIX_TLS: Definition(
         TlsSpec,
         (
             ("SNIs", ".spec.hosts"),
@@ -181,22 +175,26 @@ DEFINITIONS = (
             ("Client CA", ".spec.client.caSecret.name"),
         ),
     ),
-    Definition(APISIX_CONSUMER, "ac", ConsumerSpec, ()),
-    Definition(APISIX_PLUGIN_CONFIG, "apc", PluginConfigSpec, (("Plugins", ".spec.plugins[*].name"),)),
-    Definition(APISIX_CLUSTER_CONFIG, "acc", ClusterConfigSpec, ()),
-    Definition(GATEWAY_PROXY, "gp", GatewayProxySpec, (("Plugins", ".spec.plugins[*].name"),)),
-    Definition(GATEWAY_CONSUMER, "", GatewayConsumerSpec, (("Gateway", ".spec.gatewayRef.name"),)),
-    Definition(ROUTE_PLUGIN_CONFIG, "", RoutePluginConfigSpec, (("Plugins", ".spec.plugins[*].name"),)),
-    Definition(APISIX_GLOBAL_RULE, "agr", GlobalRuleSpec, (("Plugins", ".spec.plugins[*].name"),)),
-    Definition(BACKEND_TRAFFIC_POLICY, "", BackendTrafficPolicySpec, _TARGETS, _ANCESTORS, _ACCEPTED_THERE),
-    Definition(HTTP_ROUTE_POLICY, "", HttpRoutePolicySpec, _TARGETS, _ANCESTORS, _ACCEPTED_THERE),
-    Definition(L4_ROUTE_POLICY, "", L4RoutePolicySpec, _TARGETS, _ANCESTORS, _ACCEPTED_THERE),
-)
+    APISIX_CONSUMER: Definition(ConsumerSpec),
+    APISIX_PLUGIN_CONFIG: Definition(PluginConfigSpec, (("Plugins", ".spec.plugins[*].name"),)),
+    APISIX_CLUSTER_CONFIG: Definition(ClusterConfigSpec),
+    GATEWAY_PROXY: Definition(GatewayProxySpec, (("Plugins", ".spec.plugins[*].name"),)),
+    GATEWAY_CONSUMER: Definition(GatewayConsumerSpec, (("Gateway", ".spec.gatewayRef.name"),)),
+    ROUTE_PLUGIN_CONFIG: Definition(RoutePluginConfigSpec, (("Plugins", ".spec.plugins[*].name"),)),
+    APISIX_GLOBAL_RULE: Definition(GlobalRuleSpec, (("Plugins", ".spec.plugins[*].name"),)),
+    BACKEND_TRAFFIC_POLICY: Definition(BackendTrafficPolicySpec, _TARGETS),
+    HTTP_ROUTE_POLICY: Definition(HttpRoutePolicySpec, _TARGETS),
+    L4_ROUTE_POLICY: Definition(L4RoutePolicySpec, _TARGETS),
+}
+_STATUSES: Mapping[StatusShape, tuple[Schema, Column]] = {
+    StatusShape.CONDITIONS: (_STATUS, _ACCEPTED),
+    StatusShape.ANCESTORS: (_ANCESTORS, _ACCEPTED_THERE),
+}
+"""Schema of the status and the column that shows it, by its shape."""
 
 
-def make_definition(definition: Definition) -> dict[str, Any]:
+def make_definition(kind: ResourceKind) -> dict[str, Any]:
     """Return the CustomResourceDefinition of a kind."""
-    kind = definition.kind
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -208,27 +206,28 @@ def make_definition(definition: Definition) -> dict[str, Any]:
                 "listKind": f"{kind.kind}List",
                 "plural": kind.resource,
                 "singular": kind.kind.lower(),
-                **({"shortNames": [definition.short_name]} if definition.short_name else {}),
+                **({"shortNames": [*kind.short_names]} if kind.short_names else {}),
             },
             "scope": "Namespaced" if kind.namespaced else "Cluster",
-            "versions": [_make_version(definition, version) for version in kind.versions],
+            "versions": [_make_version(kind, version) for version in kind.versions],
         },
     }
 
 
-def _make_version(definition: Definition, version: str) -> dict[str, Any]:
-    is_legacy = definition.kind is APISIX_ROUTE and version == "v1"
+def _make_version(kind: ResourceKind, version: str) -> dict[str, Any]:
+    definition, (status, accepted) = DEFINITIONS[kind], _STATUSES[kind.status]
+    is_legacy = kind is APISIX_ROUTE and version == "v1"
     spec = make_schema(LegacyRouteSpec if is_legacy else definition.spec) | _PRESERVED
-    schema = {"type": "object", "required": ["spec"], "properties": {"spec": spec, "status": definition.status}}
+    schema = {"type": "object", "required": ["spec"], "properties": {"spec": spec, "status": status}}
     columns = (("Hosts", ".spec.rules[*].host"),) if is_legacy else definition.columns
     return {
         "name": version,
         "served": True,
-        "storage": version == definition.kind.versions[0],
+        "storage": version == kind.versions[0],
         "schema": {"openAPIV3Schema": schema},
         "subresources": {"status": {}},
         "additionalPrinterColumns": [
-            *({"name": name, "type": "string", "jsonPath": path} for name, path in (*columns, definition.accepted)),
+            *({"name": name, "type": "string", "jsonPath": path} for name, path in (*columns, accepted)),
             {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
         ],
     }
@@ -271,11 +270,12 @@ class _PlainDumper(yaml.SafeDumper):
         return True
 
 
-def make_files() -> Iterator[tuple[str, str]]:
-    """Yield the names of the files and what is in them."""
-    for definition in DEFINITIONS:
-        text = yaml.dump(make_definition(definition), Dumper=_PlainDumper, sort_keys=False, width=120)
-        yield f"{definition.kind.group}_{definition.kind.resource}.yaml", text
+def make_files(kinds: Kinds = ALL_KINDS) -> Iterator[tuple[str, str]]:
+    """Yield the names of the files and what is in them, of the kinds whose row says that they have a definition."""
+    for kind in kinds:
+        if kind.has_definition:
+            text = yaml.dump(make_definition(kind), Dumper=_PlainDumper, sort_keys=False, width=120)
+            yield f"{kind.group}_{kind.resource}.yaml", text
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -39,6 +39,7 @@ from headgate.translator.dialects.apisix.document import (
     UPSTREAMS,
     ApisixDocument,
 )
+from headgate.translator.dialects.apisix.fields import APISIX_FIELDS
 from headgate.translator.dialects.apisix.gateway_consumer import is_of_our_gateway, translate_gateway_consumer
 from headgate.translator.dialects.apisix.gateway_proxy import is_referred_to, translate_gateway_proxy
 from headgate.translator.dialects.apisix.l4_policy import translate_l4_policy
@@ -118,6 +119,7 @@ class ApisixDialect:
         REFERENCE_GRANTS,
         BACKEND_POLICIES,
     )
+    fields = APISIX_FIELDS
 
     def __init__(self, settings: ClassSettings, find_ingress: FindIngress = no_ingress) -> None:
         """Take the settings, and who knows the Ingresses that policies are about."""

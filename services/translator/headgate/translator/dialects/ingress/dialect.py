@@ -11,6 +11,7 @@ from headgate.translator.dialects.ingress.document import (
     IngressDocument,
     class_name,
 )
+from headgate.translator.dialects.ingress.fields import INGRESS_FIELDS
 from headgate.translator.dialects.ingress.in_place import ALL_IN_PLACE
 from headgate.translator.dialects.ingress.policy import Extensions
 from headgate.translator.dialects.ingress.translate import identify, translate_ingress
@@ -49,6 +50,7 @@ class IngressDialect:
     name = "ingress"
     roots = (INGRESSES, LEGACY_INGRESSES)
     reads = (INGRESS_CLASSES, SECRETS)
+    fields = INGRESS_FIELDS
 
     def __init__(
         self,

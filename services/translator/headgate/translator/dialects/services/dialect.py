@@ -3,7 +3,7 @@
 What annotations say of the Service's endpoints goes into its upstreams, wherever those are referred to.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from headgate.common.problems import Problem
@@ -19,6 +19,7 @@ from headgate.translator.fragments.fragment import (
     StreamClaim,
     with_standing,
 )
+from headgate.translator.manifests.verdicts import FieldVerdict
 from headgate.translator.sources.services import SERVICES, Service, port_names
 from headgate.translator.world.graph import Lookups
 
@@ -33,6 +34,7 @@ class ServicesDialect:
     name = "services"
     roots = (SERVICES,)
     reads = ()
+    fields: Mapping[str, Sequence[FieldVerdict]] = {}
 
     def check(self, ref: ObjectRef, manifest: JsonObject, service: Service) -> Iterable[Problem]:
         """Return what is wrong with a Service's annotations, beside what every Service is checked for."""

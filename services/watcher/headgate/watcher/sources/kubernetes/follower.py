@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from headgate.common.deltas import SyncState
-from headgate.common.resources import ResourceKind
+from headgate.common.resources import KindChoice, ResourceKind
 from headgate.common.tasks import run_together
 from headgate.watcher.errors import Absent, WatcherError
 from headgate.watcher.sources import Listed, SourceEvent, Unavailable
 from headgate.watcher.sources.kubernetes.backoff import slow_backoff
-from headgate.watcher.sources.kubernetes.kinds import Discovery, KindChoice, Target
+from headgate.watcher.sources.kubernetes.kinds import Discovery, Target
 from headgate.watcher.sources.kubernetes.merge import NamespaceMerge
 from headgate.watcher.sources.kubernetes.outages import Outages
 from headgate.watcher.sources.kubernetes.patience import Patience

@@ -1,51 +1,18 @@
-"""Which kinds are read, where they are on a server, and which versions of them it has.
+"""Where kinds are on a server, and which versions of them it has.
 
 Discovery asks only for the group versions that we understand: a whole discovery document is a hundred times larger,
 and one broken aggregated API makes it fail.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from headgate.common.resources import (
-    APISIX_KINDS,
-    ENDPOINT_SLICE,
-    ENDPOINTS,
-    GATEWAY_KINDS,
-    INGRESS,
-    INGRESS_CLASS,
-    LEGACY_INGRESS,
-    NAMESPACE,
-    POD,
-    SECRET,
-    SERVICE,
-    SERVICE_EXPORT,
-    JsonObject,
-    ResourceKind,
-)
+from headgate.common.resources import JsonObject, KindChoice, ResourceKind
 from headgate.watcher.errors import Absent, Forbidden
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 from headgate.watcher.sources.kubernetes.wire import decode_resources
 
-KindChoice = tuple[ResourceKind, ...]
-"""Kinds that say the same, preferred first: the first that the server has is read, the others are not."""
-
-KIND_CHOICES: Sequence[KindChoice] = (
-    (INGRESS, LEGACY_INGRESS),
-    (INGRESS_CLASS,),
-    (SERVICE,),
-    (ENDPOINT_SLICE, ENDPOINTS),
-    (NAMESPACE,),
-    (SECRET,),
-    (SERVICE_EXPORT,),
-    *((kind,) for kind in (*GATEWAY_KINDS, *APISIX_KINDS)),
-)
-POD_CHOICE: KindChoice = (POD,)
-"""Read only where that is asked for: a cluster has many."""
-TLS_SELECTOR = "type=kubernetes.io/tls"
-"""Secrets of other types are none of our business unless that is asked for, and never reach us."""
-OTHER_SECRETS_SELECTOR = "type!=kubernetes.io/service-account-token,type!=helm.sh/release.v1"
 _KNOWN_FOR_S = 5.0
 
 

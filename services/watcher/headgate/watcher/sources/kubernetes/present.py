@@ -10,10 +10,10 @@ from functools import partial
 from typing import TypeVar
 
 from headgate.common.deltas import SyncState
-from headgate.common.resources import ResourceKind
+from headgate.common.resources import KindChoice, ResourceKind
 from headgate.watcher.errors import Absent, Forbidden, Throttled
 from headgate.watcher.sources import Listed, Unavailable
-from headgate.watcher.sources.kubernetes.kinds import Discovery, KindChoice, Target
+from headgate.watcher.sources.kubernetes.kinds import Discovery, Target
 from headgate.watcher.sources.kubernetes.listing import list_target
 from headgate.watcher.sources.kubernetes.source import KubernetesScope
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport

@@ -7,25 +7,20 @@ from datetime import datetime
 from pathlib import Path
 from random import Random
 
-from headgate.common.resources import INGRESS, LEGACY_INGRESS, SECRET, ResourceKind
+from headgate.common.resources import ALL_KINDS, KindChoice, Narrowing, ResourceKind, Watch
 from headgate.common.tasks import cancel, run_together
 from headgate.watcher.sources import SourceEvent
 from headgate.watcher.sources.kubernetes.follower import KindFollower
-from headgate.watcher.sources.kubernetes.kinds import (
-    KIND_CHOICES,
-    OTHER_SECRETS_SELECTOR,
-    POD_CHOICE,
-    TLS_SELECTOR,
-    Discovery,
-    KindChoice,
-    Target,
-)
+from headgate.watcher.sources.kubernetes.kinds import Discovery, Target
 from headgate.watcher.sources.kubernetes.outages import Outages
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 from headgate.watcher.sources.kubernetes.trouble import TroubleLog
 
 QUEUE = 256
 """Events that wait for the publisher; when there are more nothing is read from the API server."""
+TLS_SELECTOR = "type=kubernetes.io/tls"
+"""Secrets of other types are none of our business unless that is asked for, and never reach us."""
+OTHER_SECRETS_SELECTOR = "type!=kubernetes.io/service-account-token,type!=helm.sh/release.v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +39,19 @@ class KubernetesScope:
     list and no watch goes beyond these."""
 
     def select(self, choices: Sequence[KindChoice]) -> Sequence[KindChoice]:
-        """Return the choices that are read, Pods included where they are."""
-        wanted = [*choices, POD_CHOICE] if self.reads_pods else choices
-        return [choice for choice in wanted if self.reads_cluster_scoped or choice[0].namespaced]
+        """Return the choices that are read."""
+        return [choice for choice in choices if self._reads(choice[0])]
+
+    def _reads(self, kind: ResourceKind) -> bool:
+        is_wanted = self.reads_pods or kind.watch is not Watch.PODS
+        return is_wanted and (self.reads_cluster_scoped or kind.namespaced)
 
     def targets_of(self, kind: ResourceKind, version: str) -> list[Target]:
         """Return the collections that a kind is read from."""
-        labels = self.ingress_selector if kind in (INGRESS, LEGACY_INGRESS) else ""
+        labels = self.ingress_selector if kind.narrowed_by is Narrowing.LABELS else ""
         namespaces = self.namespaces if kind.namespaced and self.namespaces else ("",)
         secrets = OTHER_SECRETS_SELECTOR if self.reads_all_secrets else TLS_SELECTOR
-        fields = secrets if kind == SECRET else ""
+        fields = secrets if kind.narrowed_by is Narrowing.SECRET_TYPES else ""
         return [Target(kind, version, namespace, labels, fields) for namespace in namespaces]
 
 
@@ -67,7 +65,7 @@ class KubernetesSource:
         context: str | None = None,
         *,
         transport: KubernetesTransport | None = None,
-        choices: Sequence[KindChoice] = KIND_CHOICES,
+        choices: Sequence[KindChoice] = ALL_KINDS.choices,
         rng: Random | None = None,
     ) -> None:
         """Choose what is read; nothing is asked for before `events` is iterated.

@@ -1,0 +1,103 @@
+"""Resources of Kubernetes that Headgate reads: a row for each kind, and how one object is referred to.
+
+A kind is added by a row in the file of its family and a dialect, or a core part, that reads it. What derives from rows
+(`headgate.common.resources.kind`) follows by itself; `make manifests` writes the rights.
+"""
+
+from headgate.common.resources.apisix import (
+    APISIX_CLUSTER_CONFIG,
+    APISIX_CONSUMER,
+    APISIX_GLOBAL_RULE,
+    APISIX_GROUP,
+    APISIX_KINDS,
+    APISIX_PLUGIN_CONFIG,
+    APISIX_ROUTE,
+    APISIX_TLS,
+    APISIX_UPSTREAM,
+    BACKEND_TRAFFIC_POLICY,
+    GATEWAY_CONSUMER,
+    GATEWAY_PROXY,
+    HTTP_ROUTE_POLICY,
+    L4_ROUTE_POLICY,
+    ROUTE_PLUGIN_CONFIG,
+)
+from headgate.common.resources.core import (
+    CORE_KINDS,
+    ENDPOINT_SLICE,
+    ENDPOINTS,
+    NAMESPACE,
+    POD,
+    SECRET,
+    SERVICE,
+    SERVICE_EXPORT,
+)
+from headgate.common.resources.gateway_api import (
+    GATEWAY,
+    GATEWAY_CLASS,
+    GATEWAY_GROUP,
+    GATEWAY_KINDS,
+    REFERENCE_GRANT,
+)
+from headgate.common.resources.ingress import INGRESS, INGRESS_CLASS, INGRESS_KINDS, LEGACY_INGRESS
+from headgate.common.resources.kind import (
+    Narrowing,
+    Ownership,
+    ResourceKind,
+    Sealing,
+    StatusShape,
+    Watch,
+)
+from headgate.common.resources.kinds import KindChoice, Kinds
+from headgate.common.resources.ours import CLUSTER, OUR_KINDS
+from headgate.common.resources.reference import JsonObject, ObjectRef
+
+ALL_KINDS = Kinds((*CORE_KINDS, *INGRESS_KINDS, *GATEWAY_KINDS, *APISIX_KINDS, *OUR_KINDS))
+"""What this release reads."""
+
+__all__ = [
+    "ALL_KINDS",
+    "APISIX_CLUSTER_CONFIG",
+    "APISIX_CONSUMER",
+    "APISIX_GLOBAL_RULE",
+    "APISIX_GROUP",
+    "APISIX_KINDS",
+    "APISIX_PLUGIN_CONFIG",
+    "APISIX_ROUTE",
+    "APISIX_TLS",
+    "APISIX_UPSTREAM",
+    "BACKEND_TRAFFIC_POLICY",
+    "CLUSTER",
+    "CORE_KINDS",
+    "ENDPOINTS",
+    "ENDPOINT_SLICE",
+    "GATEWAY",
+    "GATEWAY_CLASS",
+    "GATEWAY_CONSUMER",
+    "GATEWAY_GROUP",
+    "GATEWAY_KINDS",
+    "GATEWAY_PROXY",
+    "HTTP_ROUTE_POLICY",
+    "INGRESS",
+    "INGRESS_CLASS",
+    "INGRESS_KINDS",
+    "L4_ROUTE_POLICY",
+    "LEGACY_INGRESS",
+    "NAMESPACE",
+    "OUR_KINDS",
+    "POD",
+    "REFERENCE_GRANT",
+    "ROUTE_PLUGIN_CONFIG",
+    "SECRET",
+    "SERVICE",
+    "SERVICE_EXPORT",
+    "JsonObject",
+    "KindChoice",
+    "Kinds",
+    "Narrowing",
+    "ObjectRef",
+    "Ownership",
+    "ResourceKind",
+    "Sealing",
+    "StatusShape",
+    "Watch",
+]

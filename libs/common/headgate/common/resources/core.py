@@ -1,0 +1,39 @@
+"""Kinds that every dialect looks up: Services, their endpoints, Secrets, Namespaces."""
+
+from headgate.common.resources.kind import Narrowing, ResourceKind, Sealing, StatusShape, Watch
+
+NAMESPACE = ResourceKind("", "namespaces", "Namespace", ("v1",), namespaced=False, has_label_name=True)
+SECRET = ResourceKind(
+    "",
+    "secrets",
+    "Secret",
+    ("v1",),
+    narrowed_by=Narrowing.SECRET_TYPES,
+    sealing=Sealing.SECRET,
+    is_asked=True,
+)
+SERVICE = ResourceKind(
+    "",
+    "services",
+    "Service",
+    ("v1",),
+    short_names=("svc",),
+    has_label_name=True,
+    dialect="services",
+    keeps_status=True,
+    status=StatusShape.PREFIXED_CONDITIONS,
+    is_asked=True,
+)
+SERVICE_EXPORT = ResourceKind(
+    "multicluster.x-k8s.io",
+    "serviceexports",
+    "ServiceExport",
+    ("v1beta1", "v1alpha1"),
+    is_for_tenants=False,
+    keeps_status=True,
+)
+ENDPOINT_SLICE = ResourceKind("discovery.k8s.io", "endpointslices", "EndpointSlice", ("v1", "v1beta1"))
+ENDPOINTS = ResourceKind("", "endpoints", "Endpoints", ("v1",), stands_in_for=ENDPOINT_SLICE)
+POD = ResourceKind("", "pods", "Pod", ("v1",), watch=Watch.PODS, keeps_labels_only=True)
+
+CORE_KINDS = (NAMESPACE, SECRET, SERVICE, SERVICE_EXPORT, ENDPOINT_SLICE, ENDPOINTS, POD)

@@ -1,0 +1,34 @@
+"""Ingress, and the classes that say whose an object is."""
+
+from headgate.common.resources.kind import Narrowing, Ownership, ResourceKind, StatusShape
+
+INGRESS_CLASS = ResourceKind(
+    "networking.k8s.io", "ingressclasses", "IngressClass", ("v1", "v1beta1"), namespaced=False, is_fetched=True
+)
+INGRESS = ResourceKind(
+    "networking.k8s.io",
+    "ingresses",
+    "Ingress",
+    ("v1", "v1beta1"),
+    short_names=("ing",),
+    dialect="ingress",
+    ownership=Ownership.CLASS,
+    narrowed_by=Narrowing.LABELS,
+    status=StatusShape.INGRESS,
+    is_asked=True,
+)
+LEGACY_INGRESS = ResourceKind(
+    "extensions",
+    "ingresses",
+    "Ingress",
+    ("v1beta1",),
+    short_names=("ing",),
+    stands_in_for=INGRESS,
+    dialect="ingress",
+    ownership=Ownership.CLASS,
+    narrowed_by=Narrowing.LABELS,
+    status=StatusShape.INGRESS,
+    is_asked=True,
+)
+
+INGRESS_KINDS = (INGRESS_CLASS, INGRESS, LEGACY_INGRESS)
