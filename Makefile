@@ -77,6 +77,7 @@ check: $(TOOLS) ## Everything that is checked without running: format, lint, typ
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 	$(BIN)/python -m headgate.translator.dialects.apisix.crds --check crds
+	$(BIN)/python -m deploy.manifests.rights --check
 	$(BIN)/python deploy/manifests/render.py --check
 	$(BIN)/python -m deploy.manifests.setting_names --check
 	$(BIN)/python .ci/licences.py
@@ -84,7 +85,8 @@ check: $(TOOLS) ## Everything that is checked without running: format, lint, typ
 crds: $(STAMP) ## Write crds/ as the models of the resources have it
 	$(BIN)/python -m headgate.translator.dialects.apisix.crds crds
 
-manifests: $(STAMP) ## Write deploy/manifests/ as the chart has it, with helm or what HELM names
+manifests: $(STAMP) ## Write the rights to all kinds that are read, and deploy/manifests/ as the chart has it, with helm or what HELM names
+	$(BIN)/python -m deploy.manifests.rights
 	$(BIN)/python deploy/manifests/render.py
 
 validate: $(STAMP) ## Validate what the chart renders with all its options: with kubeconform, helm or what KUBECONFORM and HELM name
