@@ -10,26 +10,23 @@ from typing import Any
 import aiohttp
 
 from fakes.tls import Authority
-from headgate.common.resources import APISIX_KINDS
+from headgate.common.resources import ALL_KINDS, Kinds
 
 NAME = "headgate-admission.headgate.svc"
 """Of the webhook's Service, which its certificate must be for."""
 JsonObject = dict[str, Any]
-_RESOURCES = {
-    "Ingress": "ingresses",
-    "Service": "services",
-    "Secret": "secrets",
-    "Namespace": "namespaces",
-    "IngressClass": "ingressclasses",
-} | {kind.kind: kind.resource for kind in APISIX_KINDS}
 
 
-def review(manifest: JsonObject | None, before: JsonObject | None = None, **request: Any) -> JsonObject:
+def review(
+    manifest: JsonObject | None, before: JsonObject | None = None, kinds: Kinds = ALL_KINDS, **request: Any
+) -> JsonObject:
     """The review of a creation, or of an update where `before` is given; `request` replaces fields of the request."""
     present = manifest or before or {}
     group, _, version = present.get("apiVersion", "networking.k8s.io/v1").rpartition("/")
     kind, metadata = present.get("kind", "Ingress"), present.get("metadata", {})
-    resource = {"group": group, "version": version, "resource": _RESOURCES[kind]}
+    row = kinds.named(group, kind)
+    assert row is not None, kind
+    resource = {"group": group, "version": version, "resource": row.resource}
     made = {
         "uid": "0df28fbd-5f5f-11e8-bc74-36e6bb280816",
         "kind": {"group": group, "version": version, "kind": kind},

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from headgate.common.resources import APISIX_KINDS, GATEWAY_KINDS
+from headgate.common.resources import ALL_KINDS
 from headgate.watcher.errors import Absent
 from headgate.watcher.sources.kubernetes.kinds import group_path
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
@@ -33,10 +33,6 @@ MANAGER = "cluster-test"
 PREFIX = "headgate-test-"
 BOUND_S = 90.0
 _KINDS: dict[str, tuple[str, str, bool]] = {
-    "Namespace": ("v1", "namespaces", False),
-    "Service": ("v1", "services", True),
-    "Secret": ("v1", "secrets", True),
-    "Pod": ("v1", "pods", True),
     "ServiceAccount": ("v1", "serviceaccounts", True),
     "ConfigMap": ("v1", "configmaps", True),
     "PersistentVolumeClaim": ("v1", "persistentvolumeclaims", True),
@@ -46,10 +42,7 @@ _KINDS: dict[str, tuple[str, str, bool]] = {
     "Job": ("batch/v1", "jobs", True),
     "PodDisruptionBudget": ("policy/v1", "poddisruptionbudgets", True),
     "StorageClass": ("storage.k8s.io/v1", "storageclasses", False),
-    "Ingress": ("networking.k8s.io/v1", "ingresses", True),
-    "IngressClass": ("networking.k8s.io/v1", "ingressclasses", False),
     "NetworkPolicy": ("networking.k8s.io/v1", "networkpolicies", True),
-    "EndpointSlice": ("discovery.k8s.io/v1", "endpointslices", True),
     "Event": ("events.k8s.io/v1", "events", True),
     "Lease": ("coordination.k8s.io/v1", "leases", True),
     "Role": ("rbac.authorization.k8s.io/v1", "roles", True),
@@ -63,8 +56,9 @@ _KINDS: dict[str, tuple[str, str, bool]] = {
         False,
     ),
 } | {
-    kind.kind: (f"{kind.group}/{kind.versions[0]}", kind.resource, kind.namespaced)
-    for kind in (*APISIX_KINDS, *GATEWAY_KINDS)
+    kind.kind: (f"{kind.group}/{kind.versions[0]}".lstrip("/"), kind.resource, kind.namespaced)
+    for kind in ALL_KINDS.readable
+    if kind.stands_in_for is None
 }
 _BY_PLURAL = {plural: (version, namespaced) for version, plural, namespaced in _KINDS.values()}
 

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from headgate.cli.offline import CLUSTER, Finding, delta_of, object_name, translator_settings
 from headgate.common.deltas import SyncState
-from headgate.common.resources import ALL_KINDS, SERVICE, JsonObject
+from headgate.common.resources import ALL_KINDS, SERVICE, JsonObject, Kinds
 from headgate.common.sealing import Sealer
 from headgate.translator.audit import Audit, Said, unread_kind
+from headgate.translator.dialects import Dialect
 from headgate.translator.manifests.verdicts import Verdict
 from headgate.watcher.secrets import throwaway_recipients
 from headgate.watcher.sources import Unavailable
@@ -70,14 +71,16 @@ class AuditReport(NamedTuple):
         return not self.unreadable and not self.forbidden
 
 
-def audit_paths(paths: Sequence[Path]) -> AuditReport:
+def audit_paths(
+    paths: Sequence[Path], *, kinds: Kinds = ALL_KINDS, dialects: Sequence[Dialect] | None = None
+) -> AuditReport:
     """Read files and folders and say what becomes of all that is written in them.
 
     Raises:
         SettingsError: the translator's variables cannot be used.
     """
-    read = read_paths(paths, cluster=CLUSTER)
-    found = _audited(read.objects)
+    read = read_paths(paths, cluster=CLUSTER, kinds=kinds)
+    found = _audited(read.objects, dialects)
     found += [Audited(one.file, one.line, one.object, (unread_kind(one.kind),)) for one in read.passed_over]
     problems = [Finding(one.file, one.line, one.object, one.problem) for one in read.problems]
     return AuditReport(sorted(found, key=_place), problems)
@@ -97,8 +100,8 @@ def audit_cluster(kubeconfig: Path | None, context: str | None, namespaces: Sequ
     return AuditReport(sorted(_audited(read.objects), key=_place), [], read.unavailable, read.server)
 
 
-def _audited(objects: Iterable[FileObject]) -> list[Audited]:
-    auditor, sealer = Audit(translator_settings().classes), Sealer(CLUSTER, throwaway_recipients())
+def _audited(objects: Iterable[FileObject], dialects: Sequence[Dialect] | None = None) -> list[Audited]:
+    auditor, sealer = Audit(translator_settings().classes, dialects), Sealer(CLUSTER, throwaway_recipients())
     audited = []
     for one in objects:
         delta = delta_of(one, sealer)

@@ -4,7 +4,7 @@ What was written about it is on the status board; which replicas serve it is ask
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import click
@@ -13,12 +13,10 @@ from headgate.cli.errors import UsageMistake
 from headgate.cli.rendering import age, print_table
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
-from headgate.common.resources import ALL_KINDS, StatusShape
+from headgate.common.resources import ALL_KINDS, Kinds, StatusShape
 from headgate.common.snapshot import Version
 from headgate.common.status import EventNote, StatusCondition, StatusUpdate
 from headgate.common.table import DEFAULT_TABLE
-
-_KINDS = [kind for kind in ALL_KINDS if kind.status is not StatusShape.NONE]
 
 
 @dataclass(frozen=True)
@@ -29,11 +27,12 @@ class ObjectName:
     """In lower case: `ingress`."""
     namespace: str
     name: str
+    kinds: Kinds = field(default=ALL_KINDS, compare=False)
 
     def is_meant(self, update: StatusUpdate) -> bool:
         """Whether a status is this object's, in whatever cluster."""
         ref = update.ref
-        kind = ALL_KINDS.find(ref.group, ref.resource)
+        kind = self.kinds.find(ref.group, ref.resource)
         is_of_kind = kind is not None and kind.kind.lower() == self.kind
         return is_of_kind and (ref.namespace, ref.name) == (self.namespace, self.name)
 
@@ -41,21 +40,22 @@ class ObjectName:
         return f"{self.kind}/{self.namespace}/{self.name}"
 
 
-def parse_object(text: str) -> ObjectName:
+def parse_object(text: str, kinds: Kinds = ALL_KINDS) -> ObjectName:
     """Read `ingress/NAMESPACE/NAME`, or `ingress/NAME` in the namespace `default`.
 
     Raises:
         UsageMistake: says what would be right.
     """
     called, *rest = text.split("/")
-    kind = next((kind.kind.lower() for kind in _KINDS if kind.is_called(called)), None)
+    known = [kind for kind in kinds if kind.status is not StatusShape.NONE]
+    kind = next((kind.kind.lower() for kind in known if kind.is_called(called)), None)
     if kind is None or len(rest) not in (1, 2) or not all(rest):
         raise UsageMistake(
             f"{text!r} names no object: write KIND/NAMESPACE/NAME, such as ingress/default/web; "
-            f"KIND is one of {', '.join(sorted({kind.kind.lower() for kind in _KINDS}))}"
+            f"KIND is one of {', '.join(sorted({kind.kind.lower() for kind in known}))}"
         )
     namespace, name = rest if len(rest) == 2 else ("default", rest[0])
-    return ObjectName(kind, namespace, name)
+    return ObjectName(kind, namespace, name, kinds)
 
 
 @dataclass(frozen=True)

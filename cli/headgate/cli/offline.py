@@ -10,10 +10,11 @@ from headgate.cli.expiry import expiry_problems
 from headgate.cli.progress import long_work
 from headgate.common.deltas import Delta, Operation
 from headgate.common.problems import Problem, Severity
-from headgate.common.resources import SECRET, JsonObject
+from headgate.common.resources import ALL_KINDS, SECRET, JsonObject, Kinds
 from headgate.common.sealing import Sealer
 from headgate.common.settings import load_settings
 from headgate.common.table import TableEntry
+from headgate.translator.dialects import Dialect
 from headgate.translator.offline import Offline, translate_all
 from headgate.translator.settings import TranslatorSettings
 from headgate.watcher.objects import prepare
@@ -86,12 +87,20 @@ class OfflineTable(NamedTuple):
         return self.translated.entries
 
 
-def translate_paths(paths: Sequence[Path], translator_flags: Sequence[str] = ()) -> OfflineTable:
+def translate_paths(
+    paths: Sequence[Path],
+    translator_flags: Sequence[str] = (),
+    *,
+    kinds: Kinds = ALL_KINDS,
+    dialects: Sequence[Dialect] | None = None,
+) -> OfflineTable:
     """Read files and folders and translate what is in them.
 
     Args:
         paths: files and folders of manifests.
         translator_flags: as `headgate translator` takes them; its environment variables count too.
+        kinds: what is read.
+        dialects: what is translated; by default all dialects.
 
     Raises:
         SettingsError: the flags or variables cannot be used.
@@ -99,11 +108,11 @@ def translate_paths(paths: Sequence[Path], translator_flags: Sequence[str] = ())
     settings = translator_settings(translator_flags)
     with long_work() as progress:
         progress.begin("reading manifests")
-        read = read_paths(paths, cluster=CLUSTER)
+        read = read_paths(paths, cluster=CLUSTER, kinds=kinds)
         progress.begin(f"translating {len(read.objects):,} objects")
         sealer = Sealer(CLUSTER, throwaway_recipients())
         made = [delta for one in read.objects if (delta := delta_of(one, sealer))]
-        offline = translate_all(made, settings.classes, settings.boundaries)
+        offline = translate_all(made, settings.classes, settings.boundaries, dialects=dialects, kinds=kinds)
     findings = [Finding(one.file, one.line, one.object, one.problem) for one in read.problems]
     findings += _located(offline, read.objects)
     findings += _expiring(offline, read.objects)

@@ -21,6 +21,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, TypeAdapter
 from headgate.common.clusters import Decision
 from headgate.common.deltas import LogPlace
 from headgate.common.errors import DecodeError
+from headgate.common.resources import ENDPOINT_SLICE, ENDPOINTS
 from headgate.common.selection import EVERYTHING, Selection
 from headgate.common.table import (
     ENTRY_KINDS,
@@ -98,7 +99,7 @@ class Cause(BaseModel):
 
 
 TABLE_KIND = "Table"
-_ENDPOINT_KINDS = frozenset({"EndpointSlice", "Endpoints"})
+_ENDPOINT_KINDS = frozenset({ENDPOINT_SLICE.kind, ENDPOINTS.kind})
 
 
 class ChangedEntries(BaseModel):
