@@ -24,7 +24,7 @@ from headgate.gateway.plugins.interface.consumers import ConsumerDirectory
 from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.plugins.runtime.registry import PluginRegistry
 from headgate.gateway.proxy.config import ProxyConfig
-from headgate.gateway.proxy.pool import PoolRegistry
+from headgate.gateway.proxy.pools import PoolRegistry
 from headgate.gateway.table.compiler import TableCompiler, TableUpdate
 
 ROUNDS = 9

@@ -27,12 +27,15 @@ from headgate.gateway.observability.access_log import AccessLog
 from headgate.gateway.plugins.interface import PluginServices
 from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.plugins.runtime.registry import PluginRegistry
+from headgate.gateway.plugins.runtime.run import RoutePlugins
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.downstream import ClientConnection
+from headgate.gateway.proxy.endpoint_pool import EndpointPool
+from headgate.gateway.proxy.http1_pool import Http1Pool
 from headgate.gateway.proxy.policies import RoutePolicies
-from headgate.gateway.proxy.pool import EndpointPool, PoolRegistry
+from headgate.gateway.proxy.pools import PoolRegistry
 from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.proxy.upstream import UpstreamConnection
@@ -130,6 +133,7 @@ async def _measure(turns: int, rounds: int, chains: Sequence[PluginChain | None]
     config = ProxyConfig()
     pools = PoolRegistry(config)
     pool = pools.get("127.0.0.1", 80)
+    assert isinstance(pool, Http1Pool)
     route = OneRoute(pool)
     holder = RouterHolder(cast(Any, route))
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -154,7 +158,7 @@ def _policies(chain: PluginChain | None) -> RoutePolicies | None:
     if chain is None:
         return None
     policies = RoutePolicies()
-    policies.chain = chain
+    policies.hooks = RoutePlugins(chain)
     return policies
 
 

@@ -29,8 +29,12 @@ PLUGINS = (
     "interface/headers",
     "interface/messages",
     "interface/variables",
+    "runtime/answer_run",
     "runtime/chain",
+    "runtime/chosen_upstream",
     "runtime/consumer_chain",
+    "runtime/hook_wait",
+    "runtime/requests",
     "runtime/run",
     "runtime/upstream_calls",
 )

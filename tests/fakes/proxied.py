@@ -9,12 +9,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequ
 from dataclasses import dataclass, field, replace
 
 from headgate.gateway.listeners.server import ProxyServer
-from headgate.gateway.observability.access_log import LogRecord
 from headgate.gateway.proxy.config import ProxyConfig
+from headgate.gateway.proxy.endpoint_pool import EndpointPool
 from headgate.gateway.proxy.policies import RoutePolicies
-from headgate.gateway.proxy.pool import EndpointPool, PoolRegistry
-from headgate.gateway.proxy.seam import RequestSource, RouterHolder
-from headgate.gateway.proxy.stats import ProxyStats, RouteTraffic
+from headgate.gateway.proxy.pools import PoolRegistry
+from headgate.gateway.proxy.reports import LogRecord
+from headgate.gateway.proxy.request_source import RequestSource
+from headgate.gateway.proxy.seam import RouterHolder
+from headgate.gateway.proxy.stats import ProxyStats
+from headgate.gateway.proxy.traffic import RouteTraffic
 
 PATIENCE_S = 30.0
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

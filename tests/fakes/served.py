@@ -39,7 +39,7 @@ from headgate.gateway.plugins.interface.consumers import ConsumerDirectory
 from headgate.gateway.plugins.interface.messages import Request, Response
 from headgate.gateway.plugins.runtime.host import PluginHost
 from headgate.gateway.proxy.config import ProxyConfig
-from headgate.gateway.proxy.pool import PoolRegistry
+from headgate.gateway.proxy.pools import PoolRegistry
 from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.table.compiler import TableCompiler
@@ -164,7 +164,7 @@ class Served:
             self.directory,
             _unseal,
             health=self.health,
-            make_chain=self.plugins.make_chain,
+            make_hooks=self.plugins.make_plugins,
             resolver=self.resolver,
             place=Place(cluster=cluster),
             consumers=self.consumers,

@@ -21,7 +21,7 @@ from headgate.common.table import (
 )
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.health.upstreams import UpstreamHealth
-from headgate.gateway.proxy.pool import PoolRegistry
+from headgate.gateway.proxy.pools import PoolRegistry
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.listeners import SharesHttps, StreamListeners
 from headgate.gateway.streams.log import StreamRecord

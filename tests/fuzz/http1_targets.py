@@ -18,14 +18,14 @@ import httptools
 import uvloop
 
 from fakes.proxied import OK, AnyRouter, Target
-from headgate.gateway.observability.access_log import LogRecord
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.downstream import ClientConnection
 from headgate.gateway.proxy.head import split_target
 from headgate.gateway.proxy.paths import normalize
-from headgate.gateway.proxy.pool import PoolRegistry
+from headgate.gateway.proxy.pools import PoolRegistry
+from headgate.gateway.proxy.reports import LogRecord
 from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.proxy.upstream import UpstreamConnection

@@ -10,12 +10,13 @@ from fakes.proxied import AnyRouter, RecordedLog, Target
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.context import ProxyContext
-from headgate.gateway.proxy.forward import Peer
+from headgate.gateway.proxy.endpoint_pool import EndpointPool
 from headgate.gateway.proxy.http2.server import Http2Connection
 from headgate.gateway.proxy.outbox import Outbox
+from headgate.gateway.proxy.peer import Peer
 from headgate.gateway.proxy.policies import RoutePolicies
-from headgate.gateway.proxy.pool import EndpointPool
-from headgate.gateway.proxy.seam import RequestSource, RouterHolder
+from headgate.gateway.proxy.request_source import RequestSource
+from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.proxy.stats import ProxyStats
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"

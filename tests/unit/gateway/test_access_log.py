@@ -10,6 +10,7 @@ from headgate.gateway.observability.log_format import LogFormat
 from headgate.gateway.observability.tracing import Tracing
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
 from headgate.gateway.plugins.runtime.chain import PluginChain
+from headgate.gateway.plugins.runtime.run import RoutePlugins
 from headgate.gateway.proxy.policies import RoutePolicies
 
 CLOSE = b"Connection: close\r\n\r\n"
@@ -28,7 +29,7 @@ async def logged(
     async with proxied(answering(OK)) as proxy:
         if plugins is not None:
             proxy.target.policies = RoutePolicies()
-            proxy.target.policies.chain = plugins
+            proxy.target.policies.hooks = RoutePlugins(plugins)
         proxy.server._context.access_log = log
         proxy.server._context.times_endpoints = log.is_detailed
         await proxy.talk(request)

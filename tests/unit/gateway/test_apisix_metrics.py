@@ -10,7 +10,7 @@ from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.observability.apisix_metrics import ApisixFamilies
 from headgate.gateway.observability.traffic_metrics import EndpointFamilies
 from headgate.gateway.proxy.consumer_traffic import ConsumerTraffic
-from headgate.gateway.proxy.pool import PoolRegistry
+from headgate.gateway.proxy.pools import PoolRegistry
 from headgate.gateway.proxy.stats import ProxyStats
 from unit.gateway.test_traffic_metrics import counted, scrape
 

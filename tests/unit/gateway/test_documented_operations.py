@@ -19,7 +19,7 @@ from headgate.gateway.observability.access_log import AccessLog
 from headgate.gateway.observability.metrics import TableMetrics
 from headgate.gateway.observability.tracing import Tracing
 from headgate.gateway.observability.traffic_metrics import EndpointFamilies, RouteFamilies
-from headgate.gateway.proxy.pool import PoolRegistry
+from headgate.gateway.proxy.pools import PoolRegistry
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.streams.stats import StreamStats
 from headgate.gateway.tls import CertificateStore

@@ -9,8 +9,9 @@ from headgate.gateway.balancing.compile import compile_upstream
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.model.connection import PLAIN
 from headgate.gateway.observability.traffic_metrics import EndpointFamilies, RouteFamilies, gone_routes
-from headgate.gateway.proxy.pool import PoolRegistry
-from headgate.gateway.proxy.stats import ProxyStats, RouteTraffic
+from headgate.gateway.proxy.pools import PoolRegistry
+from headgate.gateway.proxy.stats import ProxyStats
+from headgate.gateway.proxy.traffic import RouteTraffic
 
 
 class Of:

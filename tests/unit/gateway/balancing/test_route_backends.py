@@ -23,7 +23,7 @@ from headgate.gateway.balancing.compile import compile_upstream
 from headgate.gateway.balancing.sessions import parse_session
 from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.errors import BadMatch
-from headgate.gateway.proxy.pool import EndpointPool
+from headgate.gateway.proxy.endpoint_pool import EndpointPool
 from headgate.gateway.table.route import CompiledRoute
 
 STICKY = Stickiness(cookie="ROUTE")

@@ -10,6 +10,7 @@ from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.interface import Headers, Request, Response
+from headgate.gateway.plugins.runtime.run import RoutePlugins
 from headgate.gateway.proxy.policies import RoutePolicies
 from unit.gateway.plugins.running import answered, asked, chain, exchanged, request
 
@@ -213,7 +214,7 @@ async def test_other_plugins_see_the_transformed_answer() -> None:
 
 async def proxied_with(config: dict[str, Any], proxy: Proxied, *others: tuple[str, dict[str, Any]]) -> None:
     proxy.target.policies = RoutePolicies()
-    proxy.target.policies.chain = chain(("body-transformer", config), *others)
+    proxy.target.policies.hooks = RoutePlugins(chain(("body-transformer", config), *others))
 
 
 @pytest.mark.parametrize(

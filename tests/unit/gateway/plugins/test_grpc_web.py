@@ -15,6 +15,7 @@ from fakes.proxied import OK, Proxied, answering, proxied
 from headgate.common.table import PathMatch, PathType
 from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.plugins.interface import PluginServices
+from headgate.gateway.plugins.runtime.run import RoutePlugins
 from headgate.gateway.proxy.policies import RoutePolicies
 from unit.gateway.plugins import running
 from unit.gateway.plugins.running import chain
@@ -56,7 +57,7 @@ async def before(
     async with proxied() as proxy:
         proxy.target.pools = [proxy.pools.get("127.0.0.1", port, ConnectionSpec("h2c"))]
         proxy.target.policies = RoutePolicies()
-        proxy.target.policies.chain = chain(("grpc-web", {}), *others, services=PluginServices(path=path))
+        proxy.target.policies.hooks = RoutePlugins(chain(("grpc-web", {}), *others, services=PluginServices(path=path)))
         yield proxy
 
 
@@ -293,7 +294,7 @@ async def test_a_failure_of_the_gateways_own_keeps_its_form() -> None:
     async with proxied(answering(OK)) as proxy:
         proxy.target.pools = []
         proxy.target.policies = RoutePolicies()
-        proxy.target.policies.chain = chain(("grpc-web", {}))
+        proxy.target.policies.hooks = RoutePlugins(chain(("grpc-web", {})))
         answer, body = await ask(proxy, frame(b""))
         assert answer.status == 503
         assert answer.headers["Content-Type"].startswith("text/plain")

@@ -80,6 +80,6 @@ async def test_a_consumer_that_goes_is_forgotten() -> None:
 def test_routes_of_two_namespaces_share_no_plugin_that_asks_for_consumers() -> None:
     host = PluginHost(unsealed, PluginServices().send_to)
     uses = [PluginUse(name="key-auth")]
-    first, again, other = (finish(host.make_chain(uses, "a|r", PATH, one)) for one in (HERE, HERE, ELSEWHERE))
+    first, again, other = (finish(host.make_plugins(uses, "a|r", PATH, one)) for one in (HERE, HERE, ELSEWHERE))
     assert first is again
     assert first is not other

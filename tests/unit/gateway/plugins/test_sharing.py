@@ -23,9 +23,9 @@ def host() -> PluginHost:
 
 
 def made(host: PluginHost, *uses: PluginUse, scope: str = "a|r", owner: str = "c/team-a") -> PluginChain:
-    chain = finish(host.make_chain(uses, scope, PATH, owner))
-    assert chain is not None
-    return chain
+    plugins = finish(host.make_plugins(uses, scope, PATH, owner))
+    assert plugins is not None
+    return plugins.chain
 
 
 def test_routes_with_equal_plugins_share_a_chain(host) -> None:
@@ -76,7 +76,7 @@ def test_fault_is_told_of_every_route(host) -> None:
     fault = PluginUse(name="cors", fault="the Secret is gone")
     for scope in ("a|r", "b|r"):
         with pytest.raises(PluginRefused, match="the Secret is gone"):
-            finish(host.make_chain((CORS, fault), scope, PATH, "c/team-a"))
+            finish(host.make_plugins((CORS, fault), scope, PATH, "c/team-a"))
 
 
 def test_equal_configurations_are_read_once() -> None:

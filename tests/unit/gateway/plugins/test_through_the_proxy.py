@@ -13,7 +13,7 @@ from fakes.proxied import OK, Conversation, Proxied, Script, Target, answering, 
 from fakes.waiting import until
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.interface import PluginServices
-from headgate.gateway.plugins.runtime.run import PluginRun
+from headgate.gateway.plugins.runtime.run import PluginRun, RoutePlugins
 from headgate.gateway.proxy.body_fields import MAX_PARSED_BODY
 from headgate.gateway.proxy.policies import RoutePolicies
 from unit.gateway.plugins.people import chain_for, consumer, directory
@@ -29,7 +29,7 @@ async def plugged(script: Script, *uses: tuple[str, dict[str, Any]]) -> AsyncIte
     """Run a proxy whose only route has these plugins."""
     async with proxied(script) as proxy:
         policies = RoutePolicies()
-        policies.chain = chain(*uses)
+        policies.hooks = RoutePlugins(chain(*uses))
         proxy.target.policies = policies
         yield proxy
 
@@ -142,7 +142,7 @@ async def test_client_that_leaves_while_a_plugin_waits_gives_its_place_back() ->
         plugins = REGISTRY.chain(uses, PluginServices(), unsealed)
         assert plugins is not None
         assert proxy.target.policies is not None
-        proxy.target.policies.chain = plugins
+        proxy.target.policies.hooks = RoutePlugins(plugins)
         counts = plugins._parts[0][1]._rules[0].counts
         client = await proxy.connect()
         await client.send(GET)
@@ -187,7 +187,7 @@ async def test_upstream_that_a_plugin_chose_gets_the_request(waits) -> None:
         split = ("traffic-split", {"rules": [{"weighted_upstreams": [{"upstream_id": "other"}]}]})
         delay = ("fault-injection", {"delay": {"duration": 0.01}})
         policies = RoutePolicies()
-        policies.chain = chain(split, *([delay] if waits else []), services=services)
+        policies.hooks = RoutePlugins(chain(split, *([delay] if waits else []), services=services))
         proxy.target.policies = policies
         client = await proxy.connect()
         await client.send(GET)
@@ -233,7 +233,9 @@ async def test_the_choice_of_an_endpoint_knows_who_the_plugins_recognised() -> N
 
     async with proxied(answering(OK)) as proxy:
         policies = RoutePolicies()
-        policies.chain = chain_for(directory(consumer("jack", ("key-auth", {"key": "one"}))), ("key-auth", {}))
+        policies.hooks = RoutePlugins(
+            chain_for(directory(consumer("jack", ("key-auth", {"key": "one"}))), ("key-auth", {}))
+        )
         proxy.router.target = Noting(proxy.target.pools, policies=policies)
         client = await proxy.connect()
         await client.send(GET.replace(b"X-Old: 1", b"apikey: one"))

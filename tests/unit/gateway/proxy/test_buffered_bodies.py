@@ -11,6 +11,7 @@ from fakes.proxied import OK, Client, Conversation, Proxied, Script, answering, 
 from fakes.waiting import until
 from headgate.gateway.plugins.interface import BodyTooLarge, Plugin, PluginConfig, PluginServices, Request, Response
 from headgate.gateway.plugins.runtime.chain import PluginChain
+from headgate.gateway.plugins.runtime.run import RoutePlugins
 from headgate.gateway.proxy.buffers import BufferBudget
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.policies import RoutePolicies
@@ -55,7 +56,7 @@ async def holding(*scripts: Script, config: ProxyConfig = CONFIG) -> AsyncIterat
     async with proxied(*scripts, config=config) as proxy:
         plugin = Reading()
         proxy.target.policies = RoutePolicies()
-        proxy.target.policies.chain = PluginChain([(0, plugin)], plugin.services)
+        proxy.target.policies.hooks = RoutePlugins(PluginChain([(0, plugin)], plugin.services))
         yield proxy, plugin
         await until(lambda: proxy.stats.buffers.used == 0)
 
@@ -242,7 +243,7 @@ async def test_answers_that_a_plugin_reads_count_too() -> None:
     async with proxied(answering(OK.replace(b"2\r\n\r\nok", b"%d\r\n\r\n" % len(body) + body)), config=CONFIG) as proxy:
         plugin = ReadingAnswers(PluginConfig(), PluginServices())
         proxy.target.policies = RoutePolicies()
-        proxy.target.policies.chain = PluginChain([(0, plugin)], plugin.services)
+        proxy.target.policies.hooks = RoutePlugins(PluginChain([(0, plugin)], plugin.services))
         client = await proxy.connect()
         await client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         head, _ = await client.answer()

@@ -10,8 +10,8 @@ from fakes.waiting import until
 from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.downstream import ClientConnection
-from headgate.gateway.proxy.forward import Peer
-from headgate.gateway.proxy.pool import PoolRegistry
+from headgate.gateway.proxy.peer import Peer
+from headgate.gateway.proxy.pools import PoolRegistry
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: a\r\n"

@@ -1,7 +1,8 @@
 """Requests counted by consumer beside their routes."""
 
 from headgate.gateway.proxy.consumer_traffic import ConsumerTraffic
-from headgate.gateway.proxy.stats import ProxyStats, RouteTraffic
+from headgate.gateway.proxy.stats import ProxyStats
+from headgate.gateway.proxy.traffic import RouteTraffic
 
 
 def asked(stats: ProxyStats, consumer: str, times: int = 1, *, route: str = "h|r", seconds: float = 0.001) -> None:

@@ -26,10 +26,11 @@ from headgate.gateway.plugins.interface import (
     Response,
 )
 from headgate.gateway.plugins.runtime.chain import PluginChain
+from headgate.gateway.plugins.runtime.run import RoutePlugins
 from headgate.gateway.proxy.config import ProxyConfig
+from headgate.gateway.proxy.endpoint_pool import EndpointPool
 from headgate.gateway.proxy.policies import RoutePolicies
-from headgate.gateway.proxy.pool import EndpointPool
-from headgate.gateway.proxy.seam import RequestSource
+from headgate.gateway.proxy.request_source import RequestSource
 from unit.gateway.plugins.running import chain
 
 GET = b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -47,7 +48,7 @@ WEBSOCKET = [
 def plugged(*plugins: type[Plugin[PluginConfig]]) -> RoutePolicies:
     policies = RoutePolicies()
     parts = [(0, plugin(PluginConfig(), PluginServices())) for plugin in plugins]
-    policies.chain = PluginChain(parts, PluginServices())
+    policies.hooks = RoutePlugins(PluginChain(parts, PluginServices()))
     return policies
 
 
@@ -150,7 +151,7 @@ async def test_a_head_request_that_a_plugin_turns_into_a_get_leaves_no_body_behi
 
     async with proxied(slow_body) as proxy:
         policies = RoutePolicies()
-        policies.chain = chain(("proxy-rewrite", {"method": "GET"}))
+        policies.hooks = RoutePlugins(chain(("proxy-rewrite", {"method": "GET"})))
         proxy.target.policies = policies
         first = await proxy.connect()
         await first.send(b"HEAD /object HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -284,7 +285,7 @@ async def test_a_hook_of_an_earlier_request_never_answers_a_later_one() -> None:
         head, _ = await client.answer()
         assert head.startswith(b"HTTP/1.1 504 ")
         proxy.target.policies = RoutePolicies()
-        proxy.target.policies.chain = policies.chain
+        proxy.target.policies.hooks = policies.hooks
         await client.send(GET.replace(b"/x", b"/second"))
         head, _ = await client.answer()
         assert head.startswith(b"HTTP/1.1 200 "), "the second request got the first one's answer"

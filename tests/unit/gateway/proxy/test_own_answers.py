@@ -7,6 +7,7 @@ from fakes.proxied import Proxied, answering, proxied
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices
 from headgate.gateway.plugins.interface.messages import Request, Response
 from headgate.gateway.plugins.runtime.chain import PluginChain
+from headgate.gateway.plugins.runtime.run import RoutePlugins
 from headgate.gateway.proxy.policies import RoutePolicies
 
 CLOSE = b"Connection: close\r\n\r\n"
@@ -99,7 +100,7 @@ class Answering(Plugin[PluginConfig]):
 async def answered_by_plugin(response: Response, *, detailed: bool) -> tuple[bytes, Proxied]:
     async with proxied(detailed=detailed) as proxy:
         proxy.target.policies = RoutePolicies()
-        proxy.target.policies.chain = PluginChain([(1, Answering(response))], PluginServices())
+        proxy.target.policies.hooks = RoutePlugins(PluginChain([(1, Answering(response))], PluginServices()))
         return await proxy.talk(GET + CLOSE), proxy
 
 

@@ -1,5 +1,6 @@
 from fakes.proxied import OK, answering, proxied
-from headgate.gateway.proxy.stats import LATENCY_BOUNDS_S, ProxyStats, Traffic, latency_bucket
+from headgate.gateway.proxy.stats import ProxyStats
+from headgate.gateway.proxy.traffic import LATENCY_BOUNDS_S, Traffic, latency_bucket
 
 CLOSE = b"Connection: close\r\n\r\n"
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n" + CLOSE

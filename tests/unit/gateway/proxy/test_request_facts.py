@@ -6,7 +6,7 @@ from fakes.proxied import proxied
 from fakes.requests import request_facts
 from headgate.gateway.proxy.body_fields import MAX_FIELDS, MAX_PARSED_BODY
 from headgate.gateway.proxy.facts import RequestFacts
-from headgate.gateway.proxy.seam import RequestSource
+from headgate.gateway.proxy.request_source import RequestSource
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 JSON = {"Content-Type": "application/json"}

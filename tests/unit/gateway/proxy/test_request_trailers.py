@@ -7,6 +7,7 @@ from fakes.proxied import OK, Conversation, Proxied, Script, proxied
 from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.plugins.interface import PluginServices
 from headgate.gateway.plugins.runtime.chain import PluginChain
+from headgate.gateway.plugins.runtime.run import RoutePlugins
 from headgate.gateway.proxy.policies import RoutePolicies
 
 CHUNKED = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n2\r\nok\r\n0\r\n"
@@ -78,5 +79,5 @@ async def test_trailers_of_grpc_pass_but_no_identity() -> None:
 
 async def test_trailers_of_grpc_do_not_pass_where_plugins_may_say_who_the_client_is() -> None:
     policies = RoutePolicies()
-    policies.chain = PluginChain([], PluginServices())
+    policies.hooks = RoutePlugins(PluginChain([], PluginServices()))
     assert await seen_by_a_grpc_service(policies) == {}

@@ -13,6 +13,7 @@ from headgate.common.table import PluginUse
 from headgate.gateway.model.steps import finish
 from headgate.gateway.plugins.interface import BodyTooLarge, Plugin, PluginConfig, PluginServices, Request, Response
 from headgate.gateway.plugins.runtime.chain import PluginChain
+from headgate.gateway.plugins.runtime.run import RoutePlugins
 from headgate.gateway.proxy.policies import RoutePolicies
 from unit.gateway.plugins.running import REGISTRY, unsealed
 
@@ -41,7 +42,9 @@ async def turning(script: Script, *others: tuple[str, dict[str, Any]]) -> AsyncI
         services = PluginServices()
         uses = [PluginUse(name=name, config=config) for name, config in others]
         parts = finish(REGISTRY.parts(uses, services, unsealed))
-        proxy.target.policies.chain = PluginChain([(0, Turned(PluginConfig(), services)), *parts], services)
+        proxy.target.policies.hooks = RoutePlugins(
+            PluginChain([(0, Turned(PluginConfig(), services)), *parts], services)
+        )
         yield proxy
 
 
@@ -144,7 +147,7 @@ async def test_a_hook_that_does_not_care_for_the_length_is_a_502() -> None:
     async with proxied(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc")) as proxy:
         services = PluginServices()
         proxy.target.policies = RoutePolicies()
-        proxy.target.policies.chain = PluginChain([(0, Careless(PluginConfig(), services))], services)
+        proxy.target.policies.hooks = RoutePlugins(PluginChain([(0, Careless(PluginConfig(), services))], services))
         assert (await fetch(await proxy.connect()))[0].startswith(b"HTTP/1.1 502 ")
 
 

@@ -165,7 +165,7 @@ def test_routes_with_plugins_are_compiled_in_more_steps_than_plain_ones() -> Non
 def test_one_route_with_large_plugins_is_compiled_in_a_step_for_each_of_them() -> None:
     def steps(*uses: PluginUse) -> int:
         plugins = PluginHost(unsealed, PluginServices().send_to)
-        compiler = TableCompiler(EndpointDirectory(FakePools()), Unsealer([]).open, make_chain=plugins.make_chain)
+        compiler = TableCompiler(EndpointDirectory(FakePools()), Unsealer([]).open, make_hooks=plugins.make_plugins)
         image = TableImage([host("h1.com", route("/a").model_copy(update={"plugins": uses}))])
         manifest, chunks = publish(image, (1, 1))
         update = compiler.stage(manifest.version, manifest.chunks)

@@ -15,7 +15,7 @@ from headgate.gateway.balancing.latency import PeakLatency
 from headgate.gateway.model.connection import ConnectionSpec
 
 if TYPE_CHECKING:
-    from headgate.gateway.proxy.pool import EndpointPool
+    from headgate.gateway.proxy.endpoint_pool import EndpointPool
 
 
 EndpointKey = tuple[str, int, ConnectionSpec]

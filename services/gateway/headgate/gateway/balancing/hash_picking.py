@@ -16,7 +16,7 @@ from headgate.gateway.balancing.picking import Member, Picker
 from headgate.gateway.model.steps import Steps
 
 if TYPE_CHECKING:
-    from headgate.gateway.proxy.seam import RequestSource
+    from headgate.gateway.proxy.request_source import RequestSource
 
 Groups = tuple[tuple[Member, ...], ...]
 NAMED_AT_ONCE = 1024

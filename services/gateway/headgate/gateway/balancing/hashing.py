@@ -17,7 +17,7 @@ from headgate.gateway.model.steps import Steps
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.facts import RequestFacts
-    from headgate.gateway.proxy.seam import RequestSource
+    from headgate.gateway.proxy.request_source import RequestSource
 
 POINTS_PER_WEIGHT = 160
 """As nginx's `hash ... consistent`."""

@@ -12,7 +12,7 @@ from headgate.gateway.balancing.round_robin import Turns
 from headgate.gateway.model.steps import Steps
 
 if TYPE_CHECKING:
-    from headgate.gateway.proxy.seam import RequestSource
+    from headgate.gateway.proxy.request_source import RequestSource
 
 BEGUN_AT_ONCE = 1024
 """Endpoints that latency is begun for between two turns of the event loop: about half a millisecond."""

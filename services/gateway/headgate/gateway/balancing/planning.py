@@ -29,7 +29,7 @@ from headgate.gateway.balancing.slow_start import SlowStart
 from headgate.gateway.model.steps import Steps
 
 if TYPE_CHECKING:
-    from headgate.gateway.proxy.seam import RequestSource
+    from headgate.gateway.proxy.request_source import RequestSource
 
 MEMBERS_AT_ONCE = 1024
 """Endpoints that are given their level between two turns of the event loop: about half a millisecond."""

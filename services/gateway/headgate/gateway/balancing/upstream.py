@@ -28,8 +28,8 @@ from headgate.gateway.model.steps import Steps, finish
 
 if TYPE_CHECKING:
     from headgate.gateway.health.ejection import Outcome
-    from headgate.gateway.proxy.pool import EndpointPool
-    from headgate.gateway.proxy.seam import RequestSource, UpstreamState
+    from headgate.gateway.proxy.endpoint_pool import EndpointPool
+    from headgate.gateway.proxy.request_source import RequestSource, UpstreamState
 
 HEARD_AT_ONCE = 2048
 """Endpoints that a balancer begins to hear of between two turns of the event loop: about a millisecond."""

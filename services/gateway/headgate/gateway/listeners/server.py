@@ -14,9 +14,9 @@ from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.downstream import ClientConnection
-from headgate.gateway.proxy.http2.server import Http2Connection
-from headgate.gateway.proxy.pool import PoolRegistry
-from headgate.gateway.proxy.seam import Endpoints, RequestLog, RouterHolder, Tracing
+from headgate.gateway.proxy.pools import PoolRegistry
+from headgate.gateway.proxy.reports import RequestLog, Tracing
+from headgate.gateway.proxy.seam import Endpoints, RouterHolder
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.ports import PortPlan
@@ -164,8 +164,7 @@ class ProxyServer:
         """From now on tell clients with every answer that their connection closes; accepting goes on."""
         self._context.draining = True
         for connection in list(self._context.connections):
-            if isinstance(connection, Http2Connection):
-                connection.announce_drain()
+            connection.announce_drain()
 
     async def drain(self, grace_s: float) -> None:
         """Stop accepting, let what is under way finish with `Connection: close`, and abort what is left at the end.

@@ -17,16 +17,12 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
-from headgate.gateway.proxy.head import RequestFields, logged_fields
+from headgate.gateway.proxy.head import logged_fields
+from headgate.gateway.proxy.reports import LogRecord
 from headgate.gateway.streams.log import StreamRecord, combined_line, json_line
 
 if TYPE_CHECKING:
     from headgate.gateway.observability.log_format import LogFormat
-    from headgate.gateway.proxy.books import Books
-
-LogRecord = tuple[bytes, bytes, bytes, bytes, bytes, int, int, float, RequestFields, bytes, str, str, str, "Books", str]
-"""Time, client address, method, target, version, status, body bytes, seconds, fields, request id, route name,
-upstream, endpoint, what can tell more until the next request, reason."""
 
 _QUOTE: Final = 0x22
 _CONTROLS: Final = re.compile("[\x00-\x1f\x7f]")

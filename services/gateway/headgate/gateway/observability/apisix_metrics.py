@@ -14,7 +14,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.samples import Sample
 
 from headgate.gateway.observability.traffic_metrics import EndpointFamilies, Labels, family
-from headgate.gateway.proxy.stats import LATENCY_BOUNDS_S, ProxyStats, RouteTraffic, Traffic
+from headgate.gateway.proxy.stats import ProxyStats
+from headgate.gateway.proxy.traffic import LATENCY_BOUNDS_S, RouteTraffic, Traffic
 
 if TYPE_CHECKING:
     from headgate.gateway.table.compile import CompiledHost

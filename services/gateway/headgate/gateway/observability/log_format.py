@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from headgate.gateway.plugins.interface.variables import cookie_value, query_value
 
 if TYPE_CHECKING:
-    from headgate.gateway.observability.access_log import LogRecord
+    from headgate.gateway.proxy.reports import LogRecord
 
 Value = str | int | float | None
 Read = Callable[["Entry"], Value]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headgate.common.heartbeats import RolloutReport, TrafficCounts
 from headgate.common.snapshot import Manifest, RolloutPhase, Version
-from headgate.gateway.proxy.stats import LATENCY_BOUNDS_S, ProxyStats, Tally
+from headgate.gateway.proxy.stats import ProxyStats, Tally
+from headgate.gateway.proxy.traffic import LATENCY_BOUNDS_S
 
 if TYPE_CHECKING:
     from headgate.gateway.table.compile import CompiledHost

@@ -24,12 +24,12 @@ from opentelemetry.util.types import AttributeValue
 from headgate.common.telemetry import tracer
 from headgate.gateway.plugins.interface.messages import Request
 from headgate.gateway.plugins.interface.variables import variable
-from headgate.gateway.plugins.runtime.run import request_of
+from headgate.gateway.plugins.runtime.requests import request_of
 
 if TYPE_CHECKING:
-    from headgate.gateway.proxy.exchange import Exchange
+    from headgate.gateway.proxy.active_request import ActiveRequest
+    from headgate.gateway.proxy.endpoint_pool import EndpointPool
     from headgate.gateway.proxy.policies import RoutePolicies
-    from headgate.gateway.proxy.pool import EndpointPool
     from headgate.gateway.proxy.seam import RouteTarget
 
 _PARENTS = re.compile(rb"(?im)^traceparent:[ \t]*([^\r\n]*?)[ \t]*\r\n")
@@ -57,7 +57,7 @@ def read_parent(lines: bytes) -> SpanContext | None:
 class RequestTrace:
     """The spans of one request; the proxy's `RequestTrace`."""
 
-    def __init__(self, exchange: "Exchange", route: "RouteTarget | None", parent: SpanContext | None) -> None:
+    def __init__(self, exchange: "ActiveRequest", route: "RouteTarget | None", parent: SpanContext | None) -> None:
         self._tracer = tracer(__name__)
         self._keeps_state = parent is not None
         context = trace.set_span_in_context(NonRecordingSpan(_sampled(parent)), Context()) if parent else Context()
@@ -79,7 +79,7 @@ class RequestTrace:
         """In hex."""
         return format(self._server.get_span_context().trace_id, "032x")
 
-    def attempt(self, exchange: "Exchange", pool: "EndpointPool") -> None:
+    def attempt(self, exchange: "ActiveRequest", pool: "EndpointPool") -> None:
         """Begin an attempt, unless one is under way."""
         if self._attempt is not None:
             return
@@ -116,7 +116,7 @@ class RequestTrace:
         if span is not None:
             _end(span, status, error, is_failure=status >= 400)
 
-    def finish(self, exchange: "Exchange", received: int, upstream: str) -> None:
+    def finish(self, exchange: "ActiveRequest", received: int, upstream: str) -> None:
         """End the trace of a request that is counted."""
         span = self._server
         if upstream:
@@ -128,7 +128,9 @@ class RequestTrace:
         _end(span, exchange.status, "" if exchange.status else "cut off", is_failure=exchange.status >= 500)
 
 
-def _server_attributes(exchange: "Exchange", route: "RouteTarget | None", method: str) -> dict[str, AttributeValue]:
+def _server_attributes(
+    exchange: "ActiveRequest", route: "RouteTarget | None", method: str
+) -> dict[str, AttributeValue]:
     fields, origin = exchange.fields, exchange.origin
     path, _, query = exchange.target.decode("latin-1").partition("?")
     attributes: dict[str, AttributeValue] = {
@@ -198,7 +200,7 @@ class Tracing:
         self._share = share
         self._chance = chance
 
-    def begin(self, exchange: "Exchange", route: "RouteTarget | None") -> RequestTrace | None:
+    def begin(self, exchange: "ActiveRequest", route: "RouteTarget | None") -> RequestTrace | None:
         """Begin to trace a request; None: it is not traced."""
         parent = read_parent(exchange.fields.lines)
         policies = route.policies if route is not None else None

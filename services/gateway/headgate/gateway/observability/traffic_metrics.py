@@ -14,8 +14,10 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.samples import Sample
 
 from headgate.gateway.balancing.endpoints import EndpointDirectory
-from headgate.gateway.proxy.pool import EndpointPool, PoolRegistry
-from headgate.gateway.proxy.stats import LATENCY_BOUNDS_S, MAX_SERIES, OTHER_ROUTES, ProxyStats, Traffic
+from headgate.gateway.proxy.endpoint_pool import EndpointPool
+from headgate.gateway.proxy.pools import PoolRegistry
+from headgate.gateway.proxy.stats import MAX_SERIES, OTHER_ROUTES, ProxyStats
+from headgate.gateway.proxy.traffic import LATENCY_BOUNDS_S, Traffic
 
 if TYPE_CHECKING:
     from headgate.gateway.table.compile import CompiledHost

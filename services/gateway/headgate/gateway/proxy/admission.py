@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from headgate.gateway.plugins.runtime.run import PluginRun
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.paths import is_plain, normalize
 from headgate.gateway.proxy.policies import RoutePolicies
@@ -39,7 +38,7 @@ def admit_with_body(exchange: "Exchange", context: ProxyContext) -> None:
         _find_route(exchange, context)
     elif run is not None:
         run.body_read(body.at_hand())
-    elif route.policies is None or _start_plugins(exchange, route.policies):
+    elif route.policies is None or _start_hooks(exchange, route.policies):
         exchange.attempts.choose(route)
 
 
@@ -80,7 +79,7 @@ def _hold_body(exchange: "Exchange", context: ProxyContext) -> None:
     if exchange.request_done:
         admit_with_body(exchange, context)
     else:
-        exchange.hold_body(context.config.max_buffered)
+        exchange.intake.hold(context.config.max_buffered)
 
 
 def _apply(exchange: "Exchange", context: ProxyContext, policies: RoutePolicies) -> bool:
@@ -90,7 +89,7 @@ def _apply(exchange: "Exchange", context: ProxyContext, policies: RoutePolicies)
         return False
     if policies.guard is not None and not _check_client(exchange, policies.guard):
         return False
-    if policies.max_body is not None and not exchange.limit_body(policies.max_body):
+    if policies.max_body is not None and not exchange.intake.limit(policies.max_body):
         return False
     if policies.request_s is not None:
         exchange.deadlines.allow(policies.request_s)
@@ -99,7 +98,7 @@ def _apply(exchange: "Exchange", context: ProxyContext, policies: RoutePolicies)
     if policies.buffer_request and not exchange.request_done:
         _hold_body(exchange, context)
         return False
-    return _start_plugins(exchange, policies)
+    return _start_hooks(exchange, policies)
 
 
 def _check_client(exchange: "Exchange", guard: ClientGuard) -> bool:
@@ -113,9 +112,9 @@ def _check_client(exchange: "Exchange", guard: ClientGuard) -> bool:
     return True
 
 
-def _start_plugins(exchange: "Exchange", policies: RoutePolicies) -> bool:
-    """Run the route's plugins, if it has any; False: the request is answered, or waits for one."""
-    if policies.chain is None:
+def _start_hooks(exchange: "Exchange", policies: RoutePolicies) -> bool:
+    """Run the route's hooks, if it has any; False: the request is answered, or waits for one."""
+    if policies.hooks is None:
         return True
-    exchange.run = PluginRun(policies.chain, exchange)
+    exchange.run = policies.hooks.begin(exchange)
     return exchange.run.start()

@@ -13,20 +13,21 @@ import asyncio
 import errno
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headgate.gateway.health.circuit import Circuit
 from headgate.gateway.health.ejection import LocalError
 from headgate.gateway.net.destinations import DestinationDenied
+from headgate.gateway.proxy.active_request import ActiveRequest
+from headgate.gateway.proxy.books import Books
 from headgate.gateway.proxy.context import ProxyContext
+from headgate.gateway.proxy.deadlines import Deadlines
+from headgate.gateway.proxy.endpoint_pool import EndpointPool
 from headgate.gateway.proxy.forward import came_by_hop
 from headgate.gateway.proxy.policies import RetryPolicy
-from headgate.gateway.proxy.pool import EndpointPool
-from headgate.gateway.proxy.seam import RouteTarget, UpstreamState
+from headgate.gateway.proxy.request_source import UpstreamState
+from headgate.gateway.proxy.seam import RouteTarget
 from headgate.gateway.proxy.sides import UpstreamSide
-
-if TYPE_CHECKING:
-    from headgate.gateway.proxy.exchange import Exchange
 
 _IDEMPOTENT: Final = frozenset({b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE"})
 _DEFAULT_RETRIES: Final = RetryPolicy()
@@ -43,28 +44,28 @@ class Attempts:
     """All that was tried, and is being tried, to have the request of an exchange answered."""
 
     __slots__ = (
+        "_books",
         "_budgeted",
         "_circuit",
         "_connecting",
         "_context",
         "_count",
+        "_deadlines",
         "_exchange",
         "_is_counted",
         "_is_repeated",
         "_tried",
         "_waiting",
-        "pool",
-        "state",
     )
 
-    def __init__(self, exchange: "Exchange", context: ProxyContext) -> None:
+    def __init__(self, exchange: ActiveRequest, context: ProxyContext, books: Books, deadlines: Deadlines) -> None:
         self._exchange = exchange
         self._context = context
-        self.pool: EndpointPool | None = None
-        """Of the endpoint that was tried last."""
+        self._books = books
+        self._deadlines = deadlines
+        exchange.pool = None
+        exchange.upstream_state = None
         self._tried: tuple[EndpointPool, ...] = _NO_POOLS
-        self.state: UpstreamState | None = None
-        """What the upstream's health and load are told to."""
         self._is_counted = False
         """The upstream's bounds count this request."""
         self._budgeted = 0
@@ -82,11 +83,7 @@ class Attempts:
         """Besides the first."""
         self._is_repeated = False
         """The request was sent once more without counting as an attempt."""
-
-    @property
-    def retries(self) -> int:
-        """How often the request was sent again."""
-        return self._count + (1 if self._is_repeated else 0)
+        self._exchange.retries = 0
 
     @property
     def is_waiting(self) -> bool:
@@ -98,7 +95,7 @@ class Attempts:
         pool = self._choose(route)
         if pool is None:
             self._exchange.refuse(503, route.unavailable or _NO_SECOND_HOP)
-        elif self.state is None or self._is_within_bounds(self.state):
+        elif self._exchange.upstream_state is None or self._is_within_bounds(self._exchange.upstream_state):
             self._send_to(pool)
 
     def _choose(self, route: RouteTarget) -> EndpointPool | None:
@@ -115,26 +112,26 @@ class Attempts:
 
     def note_upstream(self, state: UpstreamState | None) -> None:
         """Hear of the upstream that is about to be chosen from."""
-        if state is not self.state:
+        if state is not self._exchange.upstream_state:
             self._part_with_state()
-            self.state = state
+            self._exchange.upstream_state = state
 
     def _part_with_state(self) -> None:
-        state = self.state
+        state = self._exchange.upstream_state
         if state is not None and self._is_counted:
             for _ in range(self._budgeted):
                 state.retry_ended()
             state.ended()
         self._is_counted = False
         self._budgeted = 0
-        self.state = None
+        self._exchange.upstream_state = None
 
     def _is_within_bounds(self, state: UpstreamState) -> bool:
         if self._is_counted:
             return True
         reason = state.may_begin()
         if reason is not None:
-            self.state = None
+            self._exchange.upstream_state = None
             self._exchange.refuse(503, reason)
             return False
         self._is_counted = True
@@ -161,19 +158,19 @@ class Attempts:
         if upstream is None:
             self._connect(pool)
         else:
-            self.pool = pool
+            self._exchange.pool = pool
             exchange.send(upstream)
 
     def _connect(self, pool: EndpointPool) -> None:
-        self.pool = pool
+        self._exchange.pool = pool
         exchange = self._exchange
-        exchange.books.connecting(pool)
-        circuit = self.state.circuit if self.state is not None else None
+        self._books.connecting(pool)
+        circuit = self._exchange.upstream_state.circuit if self._exchange.upstream_state is not None else None
         if circuit is not None and not circuit.acquire_connection():
             self._wait_for_connection(pool)
             return
         self._circuit = circuit
-        exchange.deadlines.lift()
+        self._deadlines.lift()
         self._connecting = asyncio.get_running_loop().create_task(self._open(pool), name=f"connect {pool.label}")
         exchange.client.update_reading()
 
@@ -186,21 +183,21 @@ class Attempts:
                 self._waiting = None
                 self._send_to(pool)
 
-        state = self.state
+        state = self._exchange.upstream_state
         assert state is not None
         reason = state.wait(resume)
         if reason is not None:
             exchange.refuse(503, reason)
             return
         self._waiting = resume
-        exchange.deadlines.wait(self._context.config.read_timeout_s)
+        self._deadlines.wait(self._context.config.read_timeout_s)
         exchange.client.update_reading()
 
     async def _open(self, pool: EndpointPool) -> None:
         exchange, circuit = self._exchange, self._circuit
         route = exchange.route
         timeout_s = (route.connect_timeout_s if route is not None else None) or self._context.config.connect_timeout_s
-        remaining_s = exchange.deadlines.remaining_s()
+        remaining_s = self._deadlines.remaining_s()
         try:
             async with asyncio.timeout(min(timeout_s, remaining_s)):
                 upstream = await pool.connect(exchange.client.peer)
@@ -242,8 +239,8 @@ class Attempts:
             # Not the task's business, which may not have begun.
             _release(self._circuit)
         if self._waiting is not None:
-            if self.state is not None and self.state.circuit is not None:
-                self.state.circuit.cancel(self._waiting)
+            if self._exchange.upstream_state is not None and self._exchange.upstream_state.circuit is not None:
+                self._exchange.upstream_state.circuit.cancel(self._waiting)
             self._waiting = None
         upstream, self._exchange.upstream = self._exchange.upstream, None
         if upstream is not None:
@@ -260,9 +257,9 @@ class Attempts:
         connection, and no waiting for one.
         """
         exchange = self._exchange
-        exchange.books.failed("closed" if kind == "reset" else kind)
-        if self.state is not None and self.pool is not None:
-            self.state.report_pool(self.pool, kind)
+        self._books.failed("closed" if kind == "reset" else kind)
+        if self._exchange.upstream_state is not None and self._exchange.pool is not None:
+            self._exchange.upstream_state.report_pool(self._exchange.pool, kind)
         must_have_other = exchange.route is None or exchange.route.policies is None
         if not self._retry(condition or kind, must_have_other=must_have_other, is_refused=is_refused):
             exchange.refuse(status, reason)
@@ -294,11 +291,12 @@ class Attempts:
     def _repeat(self, pool: EndpointPool) -> None:
         """Send the request once more to the same endpoint, on a new connection."""
         self._is_repeated = True
-        self._exchange.books.retrying()
+        self._exchange.retries += 1
+        self._books.retrying()
         self._connect(pool)
 
     def _retry(self, kind: str, *, must_have_other: bool, is_refused: bool = False) -> bool:
-        exchange, pool = self._exchange, self.pool
+        exchange, pool = self._exchange, self._exchange.pool
         route, run = exchange.route, exchange.run
         if route is None or pool is None or exchange.answer_begun or (run is not None and run.has_answer):
             return False
@@ -314,10 +312,13 @@ class Attempts:
         other = self._choose(route)
         if other is None or (other in self._tried and (must_have_other or never_began)):
             return False
-        if self.state is not None and not self._is_within_budget(self.state, retries.budget, is_refused):
+        if self._exchange.upstream_state is not None and not self._is_within_budget(
+            self._exchange.upstream_state, retries.budget, is_refused
+        ):
             return False
         self._count += 1
-        exchange.books.retrying()
+        exchange.retries += 1
+        self._books.retrying()
         self.drop()
         self._send_to(other)
         return True
@@ -331,9 +332,9 @@ class Attempts:
 
     def close(self) -> None:
         """Let go of everything, as the request is over."""
-        if self.state is not None:
+        if self._exchange.upstream_state is not None:
             self._part_with_state()
-        self.pool = None
+        self._exchange.pool = None
         self._tried = _NO_POOLS
 
 

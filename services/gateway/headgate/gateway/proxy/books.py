@@ -4,26 +4,24 @@ the access log.
 
 import random
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from headgate.gateway.proxy.active_request import ActiveRequest
 from headgate.gateway.proxy.context import ProxyContext
-from headgate.gateway.proxy.pool import EndpointPool
-from headgate.gateway.proxy.seam import RequestTrace, RouteTarget
-from headgate.gateway.proxy.stats import RouteTraffic, latency_bucket
-
-if TYPE_CHECKING:
-    from headgate.gateway.proxy.exchange import Exchange
-
+from headgate.gateway.proxy.endpoint_pool import EndpointPool
+from headgate.gateway.proxy.reports import RequestNotes, RequestTrace
+from headgate.gateway.proxy.seam import RouteTarget
+from headgate.gateway.proxy.traffic import RouteTraffic, latency_bucket
 
 NOBODY: Final = b"-"
 
 
-class Books:
+class Books(RequestNotes):
     """The notes of one exchange. They decide nothing."""
 
-    __slots__ = ("_context", "_exchange", "_from_endpoint", "_sent_at", "_status", "_trace", "_waited_s", "user")
+    __slots__ = ("_context", "_exchange", "_from_endpoint", "_sent_at", "_status", "_trace", "_waited_s")
 
-    def __init__(self, exchange: "Exchange", context: ProxyContext) -> None:
+    def __init__(self, exchange: ActiveRequest, context: ProxyContext) -> None:
         self._exchange = exchange
         self._context = context
         self._trace: RequestTrace | None = None
@@ -37,7 +35,6 @@ class Books:
         self._status = 0
         """What the endpoint answered, whatever plugins made of it; 0: nothing."""
         self.user = NOBODY
-        """Whose request it is, as far as plugins have found that out; visible ASCII without spaces."""
         self._from_endpoint = 0
         """Bytes that came of answers' bodies."""
         self._waited_s = 0.0
@@ -70,7 +67,7 @@ class Books:
         self._from_endpoint += size
         if self._context.times_endpoints:
             self._waited_s = time.monotonic() - self._sent_at
-        state = self._exchange.attempts.state
+        state = self._exchange.upstream_state
         if state is not None:
             state.report_pool(pool, status)
         if pool.latency is not None:
@@ -89,7 +86,7 @@ class Books:
         """Note that an attempt failed: `connect`, `closed`, `invalid` or `timeout`."""
         self._context.stats.upstream_error(kind)
         self._traffic().count_error(kind)
-        pool = self._exchange.attempts.pool
+        pool = self._exchange.pool
         if pool is not None:
             pool.traffic.count_error(kind)
         if self._trace is not None:
@@ -99,7 +96,7 @@ class Books:
         """Note that the request is sent again, and the answer that is not passed on, if there was one."""
         self._context.stats.retries += 1
         self._traffic().count_retry()
-        pool = self._exchange.attempts.pool
+        pool = self._exchange.pool
         if pool is not None:
             pool.traffic.count_retry()
             if self._status:
@@ -131,7 +128,7 @@ class Books:
     def close(self, duration_s: float) -> None:
         """Count and log the request, which is over."""
         exchange, context = self._exchange, self._context
-        route, pool, received = exchange.route, exchange.attempts.pool, exchange.body.received
+        route, pool, received = exchange.route, exchange.pool, exchange.body.received
         traffic, bucket = self._traffic(), latency_bucket(duration_s)
         context.stats.requests += 1
         traffic.count(exchange.status, bucket, duration_s, received, exchange.bytes_sent)
@@ -196,7 +193,7 @@ class Books:
             details["upstream_status"] = self._status
             details["upstream_bytes"] = self._from_endpoint
             details["upstream_seconds"] = round(self._waited_s, 6)
-        retries = exchange.attempts.retries
+        retries = exchange.retries
         if retries:
             details["retries"] = retries
         tls = exchange.client.peer.tls

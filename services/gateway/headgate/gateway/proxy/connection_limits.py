@@ -1,6 +1,6 @@
 """How many connections clients may have open at once, counted per worker."""
 
-from headgate.gateway.proxy.forward import Peer
+from headgate.gateway.proxy.peer import Peer
 
 
 class ConnectionLimits:

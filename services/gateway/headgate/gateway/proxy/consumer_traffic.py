@@ -7,7 +7,7 @@ request's plugins counts, not the end of every request: a route without plugins 
 from collections.abc import Collection
 from typing import Final
 
-from headgate.gateway.proxy.stats import RouteTraffic, Traffic
+from headgate.gateway.proxy.traffic import RouteTraffic, Traffic
 
 OTHER_CONSUMERS: Final = "other"
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from headgate.gateway.proxy.buffers import BufferBudget
 from headgate.gateway.proxy.clock import Clock
@@ -10,13 +10,29 @@ from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.connection_limits import ConnectionLimits
 from headgate.gateway.proxy.head import RequestRules
 from headgate.gateway.proxy.origin import TrustedPeers
-from headgate.gateway.proxy.outbox import Outbox
-from headgate.gateway.proxy.seam import RequestLog, RouterHolder, Tracing
+from headgate.gateway.proxy.outbox import Outbox, OutboxTransport
+from headgate.gateway.proxy.peer import Peer
+from headgate.gateway.proxy.reports import RequestLog, Tracing
+from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.proxy.stats import ProxyStats
 
-if TYPE_CHECKING:
-    from headgate.gateway.proxy.downstream import ClientConnection
-    from headgate.gateway.proxy.http2.server import Http2Connection
+
+class Connection(Protocol):
+    """A client's connection: of HTTP/1.1 or HTTP/2."""
+
+    deadline: float
+    """Coarse monotonic time at which `timed_out` is called."""
+    transport: OutboxTransport
+    peer: Peer
+
+    def timed_out(self) -> None:
+        """Look what is late."""
+
+    def announce_drain(self) -> None:
+        """Tell the client that requests should go elsewhere, where its protocol has a word for that."""
+
+    def drain(self) -> None:
+        """Close, if it rests."""
 
 
 @dataclass(slots=True)
@@ -29,7 +45,7 @@ class ProxyContext:
     access_log: RequestLog | None
     clock: Clock
     outbox: Outbox
-    connections: "set[ClientConnection | Http2Connection]" = field(default_factory=set)
+    connections: set[Connection] = field(default_factory=set)
     tracing: Tracing | None = None
     """None: no request is traced."""
     times_endpoints: bool = False
@@ -59,7 +75,7 @@ class ProxyContext:
         if config.max_connections is not None or config.max_connections_per_client is not None:
             self.limits = ConnectionLimits(config.max_connections, config.max_connections_per_client)
 
-    def forget(self, connection: "ClientConnection | Http2Connection") -> None:
+    def forget(self, connection: Connection) -> None:
         """Take a connection off the list, as it closed."""
         if self.limits is not None and connection in self.connections:
             self.limits.leave(connection.peer)

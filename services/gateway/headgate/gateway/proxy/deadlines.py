@@ -1,13 +1,10 @@
-"""How long whoever has to move next may take, and what becomes of a request when they take longer."""
+"""How long the side that has to move next may take; `expiry` says what becomes of a request when it takes longer."""
 
 import math
-from typing import TYPE_CHECKING
 
+from headgate.gateway.proxy.active_request import ActiveRequest
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.pace import Pace
-
-if TYPE_CHECKING:
-    from headgate.gateway.proxy.exchange import Exchange
 
 
 class Deadlines:
@@ -15,7 +12,7 @@ class Deadlines:
 
     __slots__ = ("_answer_pace", "_body_pace", "_clock", "_config", "_exchange", "expires")
 
-    def __init__(self, exchange: "Exchange", context: ProxyContext) -> None:
+    def __init__(self, exchange: ActiveRequest, context: ProxyContext) -> None:
         self._exchange = exchange
         self._clock = context.clock
         self._config = context.config
@@ -66,6 +63,16 @@ class Deadlines:
                 timeout_s = min(timeout_s, policies.retries.per_try_s)
         client.deadline = min(self._clock.now + timeout_s, self.expires)
 
+    @property
+    def is_expired(self) -> bool:
+        """The whole request has taken longer than it may."""
+        return self._clock.now >= self.expires
+
+    @property
+    def is_client_in_time(self) -> bool:
+        """A client that takes the answer slowly has taken enough of it."""
+        return self._answer_timeout_s() > 0.0
+
     def restart_pace(self) -> None:
         """Begin a period in which enough of the body has to come."""
         self._body_pace = Pace(self._exchange.body.received, self._clock.now)
@@ -96,28 +103,3 @@ class Deadlines:
         policies = route.policies if route is not None else None
         idle_s = policies.idle_s if policies is not None else None
         return self._config.tunnel_idle_timeout_s if idle_s is None else idle_s
-
-    def passed(self) -> None:
-        """Nothing moved for too long: tell apart on whom we waited."""
-        exchange = self._exchange
-        upstream, run = exchange.upstream, exchange.run
-        if exchange.tunnel:
-            exchange.refuse(0, "nothing passed through the tunnel for too long")
-        elif self._clock.now >= self.expires:
-            exchange.books.failed("timeout")
-            exchange.refuse(504, "the request took longer than its route allows")
-        elif run is not None and run.is_waiting and not exchange.body.is_held:
-            exchange.refuse(504, "a plugin of the route took too long")
-        elif exchange.attempts.is_waiting:
-            exchange.refuse(503, "no connection to the upstream was free in time")
-        elif exchange.client.write_paused and self._answer_timeout_s() > 0.0:
-            self.set()
-        elif exchange.client.write_paused:
-            exchange.reason = "client took too little of the answer in time"
-            exchange.client.abort()
-        elif not exchange.request_done and not (upstream is not None and upstream.write_paused):
-            exchange.refuse(408, "the rest of the body did not come in time")
-        elif upstream is not None and upstream.write_paused:
-            exchange.attempts.failed("timeout", 504, "upstream took nothing of the request in time")
-        else:
-            exchange.attempts.failed("timeout", 504, "upstream did not answer in time")

@@ -11,11 +11,12 @@ from headgate.gateway.proxy.connection_limits import ConnectionLimits
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.errors import BadMessage, LimitExceeded
 from headgate.gateway.proxy.exchange import Exchange
-from headgate.gateway.proxy.forward import Peer, answer_framing, answer_head
+from headgate.gateway.proxy.forward import answer_framing, answer_head
 from headgate.gateway.proxy.framing import encode_chunk, last_chunk
 from headgate.gateway.proxy.head import AnswerHead, RequestFields
 from headgate.gateway.proxy.http2.server import Http2Connection
 from headgate.gateway.proxy.outbox import OutboxTransport
+from headgate.gateway.proxy.peer import Peer
 from headgate.gateway.proxy.request_reader import HAS_BEGUN, HTTP2, REQUEST, RequestReader
 from headgate.gateway.proxy.sides import ClientSide
 
@@ -409,6 +410,9 @@ class ClientConnection(ClientSide):
     def unsent(self) -> int:
         """Count what waits for the client to read."""
         return self.transport.get_write_buffer_size()
+
+    def announce_drain(self) -> None:
+        """Say nothing: HTTP/1.1 has no word for it but that of the next answer."""
 
     def abort(self) -> None:
         """Close at once; the kernel would go on with what the client does not take, for as long as it pleases."""

@@ -4,6 +4,9 @@
         FramingError       the grammar or the framing is wrong: 400 from a client, 502 from an upstream
         LimitExceeded      within the grammar but over a limit: 413, 414, 417, 431
 
+    BodyTooLarge           a body is longer than what wants to hold it can take
+        BuffersFull        the worker has no room for it
+
 Refused is refused: nothing of a bad message is repaired or forwarded, and its connection is closed.
 """
 
@@ -26,6 +29,14 @@ class FramingError(BadMessage):
 
 class LimitExceeded(BadMessage):
     """The message is longer than we are willing to take, or asks for what we do not do."""
+
+
+class BodyTooLarge(Exception):
+    """A body is longer than the plugin that asked for it can take; the client gets a 413, of an answer a 502."""
+
+
+class BuffersFull(BodyTooLarge):
+    """The worker holds as many bytes of bodies as it may; the client gets a 503."""
 
 
 def phrase(status: int) -> str:

@@ -4,83 +4,55 @@ An exchange belongs to a client's side and may serve one request after the other
 sides; it parses nothing and knows no version of HTTP. All its methods are called from callbacks of the event loop, none
 awaits; only opening a connection is a task.
 
-`admission` leads a request to its route. An exchange has a `RequestBody`, which keeps what came of the body,
-`Attempts`, which find an endpoint and decide about retries, `Deadlines`, which bound every wait, and `Books`.
+`admission` leads a request to its route. An exchange has a `RequestBody`, which keeps what came of the body, with a
+`BodyIntake` that bounds it, `Attempts`, which find an endpoint and decide about retries, `Deadlines`, which bound every
+wait, and `Books`. These know the exchange as the `ActiveRequest` that it is.
 """
 
 import math
 import time
 from typing import Final
 
-from headgate.gateway.plugins.interface.messages import BodyTooLarge, BuffersFull
-from headgate.gateway.plugins.runtime.run import PluginRun
+from headgate.gateway.proxy.active_request import ActiveRequest
 from headgate.gateway.proxy.admission import admit, admit_with_body
 from headgate.gateway.proxy.attempts import Attempts
+from headgate.gateway.proxy.body_intake import BodyIntake
 from headgate.gateway.proxy.books import Books
-from headgate.gateway.proxy.buffers import BUFFERS_FULL, RETRY_AFTER, BufferBudget
+from headgate.gateway.proxy.buffers import BufferBudget
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.deadlines import Deadlines
+from headgate.gateway.proxy.expiry import expire
 from headgate.gateway.proxy.facts import RequestFacts
-from headgate.gateway.proxy.forward import Peer, forwarded_lines, forwarded_trailers, new_request_id
+from headgate.gateway.proxy.forward import forwarded_lines, new_request_id
 from headgate.gateway.proxy.head import AnswerHead, RequestFields
 from headgate.gateway.proxy.own import id_line, own_answer, shown_reason
+from headgate.gateway.proxy.peer import Peer
 from headgate.gateway.proxy.request_body import RequestBody
-from headgate.gateway.proxy.seam import RouteTarget, UpstreamState
+from headgate.gateway.proxy.request_source import UpstreamState
+from headgate.gateway.proxy.seam import RouteTarget
 from headgate.gateway.proxy.sides import ClientSide, UpstreamSide
 
 _CLIENT_GONE: Final = 499
 """What logs and metrics say of a client that left before its answer; nginx's number."""
 
 
-class Exchange:
+class Exchange(ActiveRequest):
     """The request under way on one client's side."""
 
-    __slots__ = (
-        "_context",
-        "_continued",
-        "_early",
-        "_early_end",
-        "_facts",
-        "active",
-        "answer_begun",
-        "attempts",
-        "began",
-        "body",
-        "books",
-        "bytes_sent",
-        "client",
-        "deadlines",
-        "fields",
-        "has_other_host",
-        "head_only",
-        "lines",
-        "method",
-        "origin",
-        "path",
-        "reason",
-        "request_done",
-        "request_id",
-        "route",
-        "run",
-        "status",
-        "target",
-        "tunnel",
-        "upgrade",
-        "upstream",
-    )
+    __slots__ = ("_context", "_early", "_early_end", "attempts", "books", "deadlines", "intake")
 
     def __init__(self, client: ClientSide, context: ProxyContext) -> None:
         self.client = client
         self._context = context
         self.active = False
-        self.upstream: UpstreamSide | None = None
-        self.route: RouteTarget | None = None
+        self.upstream = None
+        self.route = None
         self.body = RequestBody(context.buffers)
-        self.attempts = Attempts(self, context)
-        self.deadlines = Deadlines(self, context)
         self.books = Books(self, context)
+        self.deadlines = Deadlines(self, context)
+        self.attempts = Attempts(self, context, self.books, self.deadlines)
+        self.intake = BodyIntake(self, context, self.deadlines)
         self.path = b""
-        """That routes are asked for; empty for the gateway's own requests."""
         self._early: list[bytes] | None = None
         """What the client said to an upstream that has not switched to its protocol yet; None: nothing."""
         self._early_end = False
@@ -94,12 +66,9 @@ class Exchange:
         self.fields = fields
         peer = self.client.peer
         self.origin = peer if not peer.is_trusted else self._find_origin(peer, fields)
-        """Who the request is from: the peer, or whom a trusted one names."""
         self.lines = b""
-        """Header lines for the upstream; empty until they are needed."""
         self.head_only = method == b"HEAD"
         self.upgrade = b""
-        """Protocol that the upstream may switch to."""
         self.tunnel = False
         self.request_id = fields.request_id or new_request_id()
         self.request_done = False
@@ -109,12 +78,10 @@ class Exchange:
         self.reason = ""
         self.route = None
         self.has_other_host = False
-        """A plugin has chosen the Host that is sent."""
-        self._continued = False
-        self._facts: RequestFacts | None = None
-        self.run: PluginRun | None = None
-        """The request on its way through plugins; None: its route has none."""
+        self._facts = None
+        self.run = None
         self.body.begin()
+        self.intake.begin()
         self.attempts.begin()
         self.books.begin()
         self.deadlines.begin()
@@ -150,11 +117,6 @@ class Exchange:
         """Whether clients may read why a request failed behind the gateway."""
         return self._context.config.detailed_errors
 
-    @property
-    def backend(self) -> str:
-        """Key of the upstream that a route with several chose; empty: none, or the route's only one."""
-        return self._facts.backend if self._facts is not None else ""
-
     # From the client
 
     def dispatch(self, path: bytes, payload: bytes, *, done: bool, trailers: bytes = b"") -> None:
@@ -171,25 +133,6 @@ class Exchange:
         """Bound the time for the whole request, if it is not shorter already."""
         self.deadlines.allow(seconds)
 
-    def limit_body(self, limit: int) -> bool:
-        """Take no more than so many bytes of body; False: there are more, and the request was refused."""
-        body = self.body
-        body.limit = limit if body.limit < 0 else min(limit, body.limit)
-        if max(self.fields.content_length, body.received) <= limit:
-            return True
-        self.refuse(413, f"body longer than {limit} bytes")
-        return False
-
-    def hold_body(self, limit: int) -> None:
-        """Keep what comes of the body until all of it is there, at most so many bytes."""
-        self.body.hold(limit)
-        if not self.count_body():
-            return
-        self._ask_for_body()
-        self.deadlines.restart_pace()
-        self.deadlines.set()
-        self.client.update_reading()
-
     def request_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
         """Take more of the request's body."""
         if self.upgrade and not self.tunnel:
@@ -202,7 +145,7 @@ class Exchange:
         self.request_done = done
         body = self.body
         body.received += len(payload)
-        if not self.tunnel and self._is_too_long(payload):
+        if not self.tunnel and self.intake.is_too_long(payload):
             return
         if body.is_replaced:
             self.deadlines.set()
@@ -214,7 +157,8 @@ class Exchange:
                 return
             payload = filtered
         if body.is_held:
-            self._hold_data(payload, done, trailers)
+            if self.intake.keep(payload, done, trailers):
+                admit_with_body(self, self._context)
         elif self.upstream is None:
             # Still connecting; the client is not read meanwhile, so this is at most one more read. Or a plugin thinks.
             body.keep(payload)
@@ -224,70 +168,9 @@ class Exchange:
             if payload:
                 body.is_kept = False
                 body.drop()
-            passed = self._passed_trailers(trailers) if trailers else b""
+            passed = self.intake.passed_trailers(trailers) if trailers else b""
             self.upstream.send_data(payload, done=done, trailers=passed)
             self.deadlines.set()
-
-    def _hold_data(self, payload: bytes, done: bool, trailers: bytes) -> None:
-        """Keep more of a body that is held, as long as there is room for it."""
-        body = self.body
-        body.keep(payload)
-        body.trailers = trailers
-        if not self.count_body():
-            return
-        if done:
-            admit_with_body(self, self._context)
-        else:
-            self.deadlines.set()
-
-    def _passed_trailers(self, trailers: bytes) -> bytes:
-        """Return the client's trailers that the upstream gets.
-
-        Only a route that asks for them has them passed on, and gRPC where neither plugins nor client certificates say
-        who the client is: an upstream that merges trailers into its headers would believe the client instead.
-        """
-        policies = self.route.policies if self.route is not None else None
-        if policies is None:
-            is_passed = self.client.is_grpc
-        else:
-            is_plain = policies.chain is None and policies.guard is None
-            is_passed = policies.request_trailers or (self.client.is_grpc and is_plain)
-        return forwarded_trailers(trailers, self.lines) if is_passed else b""
-
-    def _is_too_long(self, payload: bytes) -> bool:
-        """Refuse a body with which more came than is taken, or than can be held back."""
-        body = self.body
-        if body.limit >= 0 and body.received > body.limit:
-            self.refuse(413, f"body longer than {body.limit} bytes")
-            return True
-        limit = body.held_limit
-        if not body.is_held or body.received <= limit:
-            return False
-        body.keep(payload)
-        self._hold_no_longer(BodyTooLarge(f"body longer than the {limit} bytes that can be held back"))
-        return True
-
-    def count_body(self) -> bool:
-        """Count what is at hand of the body among all that are held; False: there is no room for it."""
-        body = self.body
-        if body.count(self.route.name if self.route is not None else ""):
-            return True
-        limit = self._context.buffers.longest
-        if body.size > limit:
-            self._hold_no_longer(BodyTooLarge(f"body longer than {limit} bytes, half of max_buffered_bytes"))
-        else:
-            self._hold_no_longer(BuffersFull(BUFFERS_FULL))
-        return False
-
-    def _hold_no_longer(self, fault: BodyTooLarge) -> None:
-        """Refuse a request whose body cannot be held, unless it is held for a plugin that can do without."""
-        self.body.is_held = False
-        if self.run is not None and self.run.body_refused(fault):
-            return
-        if isinstance(fault, BuffersFull):
-            self.refuse(503, str(fault), RETRY_AFTER)
-        else:
-            self.refuse(413, str(fault))
 
     def end_tunnel(self) -> None:
         """Tell the upstream that the client has nothing more to say."""
@@ -332,7 +215,7 @@ class Exchange:
 
     def timed_out(self) -> None:
         """Nothing moved for too long."""
-        self.deadlines.passed()
+        expire(self, self.attempts, self.deadlines, self.books)
 
     # To the endpoint
 
@@ -358,20 +241,15 @@ class Exchange:
             self.lines = forwarded_lines(self.fields, self.origin, client.peer)
         self.books.sending(upstream.pool)
         is_whole = self.request_done or body.is_replaced
-        trailers = self._passed_trailers(body.trailers) if body.trailers else b""
+        trailers = self.intake.passed_trailers(body.trailers) if body.trailers else b""
         upstream.begin(self, body.at_hand(), done=is_whole, trailers=trailers)
         if not self.request_done:
-            self._ask_for_body()
+            self.intake.ask()
             self.deadlines.restart_pace()
             client.update_reading()
         if client.write_paused:
             upstream.pause_reading()
         self.deadlines.set()
-
-    def _ask_for_body(self) -> None:
-        if self.fields.expects_continue and not self._continued and not self.body.received:
-            self._continued = True
-            self.client.send_continue()
 
     # From the upstream
 
@@ -383,7 +261,7 @@ class Exchange:
 
     def answer(self, answer: AnswerHead, payload: bytes, *, bodiless: bool, done: bool, trailers: bytes) -> None:
         """Pass the head of the answer on, with what is there of its body."""
-        pool, route = self.attempts.pool, self.route
+        pool, route = self.pool, self.route
         if pool is not None:
             self.books.answered(pool, answer.status, len(payload))
         policies = route.policies if route is not None else None
@@ -491,7 +369,7 @@ class Exchange:
         policies = self.route.policies if self.route is not None else None
         return policies.buffer_response if policies is not None and not self.tunnel else 0
 
-    # For plugins
+    # For hooks
 
     def call(self, route: RouteTarget, body: bytes) -> None:
         """Send a request of the gateway's own, that was begun and has its lines, on a route of its own."""
@@ -500,25 +378,15 @@ class Exchange:
         self.request_done = True
         self.attempts.choose(route)
 
-    def replace_body(self, body: bytes) -> None:
-        """Send this body, as a whole, instead of what the client sends."""
-        self.body.replace(body)
-        self.body.is_replaced = not self.request_done
-        if self.body.trailers:
-            return
-        if body or self.fields.chunked or self.fields.content_length >= 0:
-            self.fields.chunked = False
-            self.fields.content_length = len(body)
-
     def go_on(self) -> None:
         """Choose an endpoint for a request that waited for its plugins."""
         route = self.route
         assert route is not None
         self.attempts.choose(route)
 
-    def wait_for_plugins(self) -> None:
+    def wait_for_hooks(self) -> None:
         """Give an awaited hook as long as an upstream would get."""
-        if self.run is not None and not self.run.has_answer and self.body.size and not self.count_body():
+        if self.run is not None and not self.run.has_answer and self.body.size and not self.intake.count():
             return
         is_late = self.run is not None and self.run.is_refused
         self.deadlines.wait(self._context.config.read_timeout_s, is_late=is_late)

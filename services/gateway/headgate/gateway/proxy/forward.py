@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final
 from headgate.gateway.proxy.head import AnswerHead, RequestFields
 
 if TYPE_CHECKING:
-    from headgate.gateway.net.proxy_protocol import Addresses
-    from headgate.gateway.proxy.exchange import Exchange
-    from headgate.gateway.proxy.pool import EndpointPool
-    from headgate.gateway.tls.identity import TlsConnection
+    from headgate.gateway.proxy.endpoint_pool import EndpointPool
+    from headgate.gateway.proxy.peer import Peer
+    from headgate.gateway.proxy.sides import SentRequest
 
 SERVER_LINE: Final = b"Server: headgate\r\n"
 CHUNKED_LINE: Final = b"Transfer-Encoding: chunked\r\n"
@@ -54,45 +53,11 @@ def new_request_id() -> bytes:
     return _IDS.make()
 
 
-class Peer:
-    """The client's side of one connection, as upstreams are told of it."""
-
-    __slots__ = ("address", "addresses", "is_trusted", "lines", "port", "scheme", "tls")
-
-    def __init__(
-        self,
-        address: bytes,
-        scheme: bytes,
-        port: bytes,
-        addresses: "Addresses | None" = None,
-        tls: "TlsConnection | None" = None,
-        *,
-        is_trusted: bool = False,
-    ) -> None:
-        self.is_trusted = is_trusted
-        """What it says of a request's origin is believed."""
-        self.addresses = addresses
-        """Of both ends, for upstreams that want a PROXY protocol header; None: unknown."""
-        self.tls = tls
-        """What the handshake showed; None: plain."""
-        self.address = address
-        self.scheme = scheme
-        self.port = port
-        """Port that the client connected to."""
-        self.lines = b"X-Forwarded-For: %b\r\nX-Forwarded-Proto: %b\r\nX-Forwarded-Port: %b\r\nX-Real-IP: %b\r\n" % (
-            address,
-            scheme,
-            port,
-            address,
-        )
-        """What every request of the connection says of it, unless a trusted client has said it before."""
-
-
 HOP_LINE: Final = b"Headgate-Hop: 1\r\n"
 """Tells a gateway of another cluster that it must send the request no further than to its own cluster."""
 
 
-def forwarded_lines(fields: RequestFields, origin: Peer, peer: Peer) -> bytes:
+def forwarded_lines(fields: RequestFields, origin: "Peer", peer: "Peer") -> bytes:
     """Build the header lines towards an upstream, but for Host, X-Request-ID and framing.
 
     `origin` is the client, `peer` who is connected: the same unless a trusted proxy is.
@@ -123,7 +88,7 @@ def forwarded_trailers(trailers: bytes, head: bytes) -> bytes:
     return b"".join(passed)
 
 
-def request_head(exchange: "Exchange", pool: "EndpointPool") -> bytes:
+def request_head(exchange: "SentRequest", pool: "EndpointPool") -> bytes:
     """Build the head of a request in HTTP/1.1, empty line included."""
     fields = exchange.fields
     method, target, lines = exchange.method, exchange.target, exchange.lines
@@ -152,7 +117,7 @@ def request_head(exchange: "Exchange", pool: "EndpointPool") -> bytes:
     )
 
 
-def _as_it_came(exchange: "Exchange") -> tuple[bytes, bytes, bytes]:
+def _as_it_came(exchange: "SentRequest") -> tuple[bytes, bytes, bytes]:
     """Return method, target and host for a gateway that has the same routes and will change them as we did."""
     if exchange.run is None:
         return exchange.method, exchange.target, exchange.fields.host_line
@@ -164,7 +129,7 @@ def came_by_hop(fields: RequestFields) -> bool:
     return b"\nheadgate-hop:" in b"\n" + fields.lines.lower()
 
 
-def authority(exchange: "Exchange", pool: "EndpointPool") -> bytes:
+def authority(exchange: "SentRequest", pool: "EndpointPool") -> bytes:
     """Give the Host of a request: what a plugin or the upstream wants, or the client's own.
 
     An HTTP/1.0 client may leave Host out, an HTTP/1.1 request may not.
@@ -175,7 +140,7 @@ def authority(exchange: "Exchange", pool: "EndpointPool") -> bytes:
     return host.encode() or pool.label.encode()
 
 
-def _trusted_lines(fields: RequestFields, origin: Peer, peer: Peer) -> bytes:
+def _trusted_lines(fields: RequestFields, origin: "Peer", peer: "Peer") -> bytes:
     """Keep what a trusted proxy claims, fill in what it does not, and add it to the chain of addresses."""
     lines = {
         b"x-forwarded-for": (b"X-Forwarded-For", peer.address),

@@ -11,9 +11,9 @@ from typing import Final
 
 from headgate.gateway.model.addresses import NetworkSet, is_address
 from headgate.gateway.proxy.config import ProxyConfig
-from headgate.gateway.proxy.forward import Peer
 from headgate.gateway.proxy.grammar import TOKEN
 from headgate.gateway.proxy.head import RequestFields
+from headgate.gateway.proxy.peer import Peer
 
 _NODE: Final = re.compile(rb"\[([0-9A-Fa-f:.]++)\](?::[0-9]{1,5})?+|([0-9]++(?:\.[0-9]++){3})(?::[0-9]{1,5})?+")
 """An address that may have a port behind it, so that IPv6 is in brackets."""

@@ -2,9 +2,10 @@
 for those that do.
 """
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from headgate.gateway.plugins.runtime.chain import PluginChain
+from headgate.gateway.proxy.hooks import RequestHooks
 
 if TYPE_CHECKING:
     from headgate.gateway.tls.policy import ClientGuard
@@ -39,59 +40,40 @@ class RetryPolicy:
         """Retries under way as a share of the upstream's requests; None: no bound."""
 
 
+@dataclass(slots=True)
 class RoutePolicies:
-    """Everything about a route that costs something per request."""
+    """Everything about a route that costs something per request. The proxy changes nothing of it."""
 
-    __slots__ = (
-        "buffer_request",
-        "buffer_response",
-        "chain",
-        "fault",
-        "guard",
-        "idle_s",
-        "log_share",
-        "max_body",
-        "request_s",
-        "request_trailers",
-        "retries",
-        "sets_cookie",
-        "trace_attributes",
-        "trace_headers",
-        "trace_heeds_parent",
-        "trace_share",
-        "websocket",
-    )
-
-    def __init__(self) -> None:
-        self.fault = ""
-        """Why the route cannot be served as written: every request is answered with 500 and this."""
-        self.retries = RetryPolicy()
-        self.chain: PluginChain | None = None
-        self.guard: ClientGuard | None = None
-        """What the host asks of clients' certificates."""
-        self.sets_cookie = False
-        """Answers may need a cookie that keeps the client with its endpoint."""
-        self.max_body: int | None = None
-        """Bytes of a request's body; None: the proxy's own limit."""
-        self.buffer_request = False
-        """Read the whole body before an endpoint is chosen."""
-        self.buffer_response = 0
-        """Bytes of an answer that are kept for a client slower than its upstream."""
-        self.log_share: float | None = None
-        """Of the requests that went well, how many are logged; None: the proxy's own share."""
-        self.trace_share: float | None = None
-        """Of the requests that begin a trace of their own; None: the gateway's own share."""
-        self.trace_heeds_parent = True
-        """Whether a request is traced that comes with trace context is said there, not by the share."""
-        self.trace_attributes: tuple[str, ...] = ()
-        """Variables that a traced request's span has as attributes."""
-        self.trace_headers: tuple[str, ...] = ()
-        """Names of headers that it has, in lower case; with a star at the end all that begin so."""
-        self.websocket = True
-        """Let upgrades through."""
-        self.request_trailers = False
-        """Pass on trailers of requests that are not gRPC."""
-        self.request_s: float | None = None
-        """Seconds from the head of the request to the last byte of the answer."""
-        self.idle_s: float | None = None
-        """Seconds without a byte after which a tunnel is closed; None: the proxy's own."""
+    fault: str = ""
+    """Why the route cannot be served as written: every request is answered with 500 and this."""
+    retries: RetryPolicy = field(default_factory=RetryPolicy)
+    hooks: RequestHooks | None = None
+    """Its plugins."""
+    guard: "ClientGuard | None" = None
+    """What the host asks of clients' certificates."""
+    sets_cookie: bool = False
+    """Answers may need a cookie that keeps the client with its endpoint."""
+    max_body: int | None = None
+    """Bytes of a request's body; None: the proxy's own limit."""
+    buffer_request: bool = False
+    """Read the whole body before an endpoint is chosen."""
+    buffer_response: int = 0
+    """Bytes of an answer that are kept for a client slower than its upstream."""
+    log_share: float | None = None
+    """Of the requests that went well, how many are logged; None: the proxy's own share."""
+    trace_share: float | None = None
+    """Of the requests that begin a trace of their own; None: the gateway's own share."""
+    trace_heeds_parent: bool = True
+    """Whether a request is traced that comes with trace context is said there, not by the share."""
+    trace_attributes: tuple[str, ...] = ()
+    """Variables that a traced request's span has as attributes."""
+    trace_headers: tuple[str, ...] = ()
+    """Names of headers that it has, in lower case; with a star at the end all that begin so."""
+    websocket: bool = True
+    """Let upgrades through."""
+    request_trailers: bool = False
+    """Pass on trailers of requests that are not gRPC."""
+    request_s: float | None = None
+    """Seconds from the head of the request to the last byte of the answer."""
+    idle_s: float | None = None
+    """Seconds without a byte after which a tunnel is closed; None: the proxy's own."""

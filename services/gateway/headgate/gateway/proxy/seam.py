@@ -5,54 +5,15 @@ the target for an `EndpointPool`. The table's compiler implements these protocol
 Everything here is called on the event loop for every request, so implementations must neither block nor await.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final, Protocol
 
+from headgate.gateway.proxy.request_source import RequestSource
+
 if TYPE_CHECKING:
-    from headgate.gateway.health.circuit import Circuit
-    from headgate.gateway.health.ejection import Outcome
-    from headgate.gateway.observability.access_log import LogRecord
-    from headgate.gateway.proxy.exchange import Exchange
-    from headgate.gateway.proxy.facts import RequestFacts
+    from headgate.gateway.proxy.endpoint_pool import EndpointPool
     from headgate.gateway.proxy.policies import RoutePolicies
-    from headgate.gateway.proxy.pool import EndpointPool
-    from headgate.gateway.proxy.stats import RouteTraffic
-
-
-class RequestSource(Protocol):
-    """A request that can be looked at beyond its host and path; most never are."""
-
-    def facts(self) -> "RequestFacts":
-        """Give what is known of the request, the same object for as long as the request lasts."""
-
-    def note_upstream(self, state: "UpstreamState | None") -> None:
-        """Hear of the upstream that is about to be chosen from, if anything is to be told to it."""
-
-
-class UpstreamState(Protocol):
-    """What is remembered of one upstream's load and failures: `health.state.UpstreamState`."""
-
-    @property
-    def circuit(self) -> "Circuit | None":
-        """Bounds of its connections; None: there are none."""
-
-    def report_pool(self, pool: object, outcome: "Outcome") -> None:
-        """Learn how a request to an endpoint went: the answer's status, or `connect`, `reset` or `timeout`."""
-
-    def may_begin(self) -> str | None:
-        """Count a request that begins; why it must not, if so."""
-
-    def ended(self) -> None:
-        """Count the end of one that began."""
-
-    def wait(self, resume: Callable[[], None]) -> str | None:
-        """Have `resume` called when a connection may be had; why that is not possible, if so."""
-
-    def may_retry(self, share: float | None) -> bool:
-        """Count a retry that begins; False: it would be more than this share of the requests under way."""
-
-    def retry_ended(self) -> None:
-        """Count the end of a retry."""
+    from headgate.gateway.proxy.traffic import RouteTraffic
 
 
 class NeedsBody:
@@ -140,41 +101,3 @@ class RouterHolder:
     def __init__(self, router: Router | None = None) -> None:
         self.router: Router | None = router
         """None: no table yet, every request is answered with 503."""
-
-
-class RequestTrace(Protocol):
-    """The spans of one request that is traced: `tracing.RequestTrace`."""
-
-    @property
-    def trace_id(self) -> str:
-        """In hex, for logs."""
-
-    def attempt(self, exchange: "Exchange", pool: "EndpointPool") -> None:
-        """Begin an attempt to have an endpoint answer, unless one is under way."""
-
-    def headed(self, lines: bytes) -> bytes:
-        """Return header lines for an endpoint, with the attempt as the parent of what it does."""
-
-    def end_attempt(self, status: int, error: str) -> None:
-        """End the attempt under way, if any, with the status of its answer, or 0 and what went wrong."""
-
-    def finish(self, exchange: "Exchange", received: int, upstream: str) -> None:
-        """End the trace of a request that is over; `received` are bytes of its body."""
-
-
-class Tracing(Protocol):
-    """Decides which requests are traced: `tracing.Tracing`."""
-
-    def begin(self, exchange: "Exchange", route: RouteTarget | None) -> RequestTrace | None:
-        """Begin to trace a request that was matched to a route, or to none; None: it is not traced."""
-
-
-class RequestLog(Protocol):
-    """Takes a record per finished request: the access log."""
-
-    @property
-    def is_detailed(self) -> bool:
-        """Whether it asks for the `details` of requests."""
-
-    def append(self, record: "LogRecord") -> None:
-        """Note one finished request."""

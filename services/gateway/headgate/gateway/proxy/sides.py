@@ -7,13 +7,13 @@ as calls through a known class cost the compiled engine a tenth of calls by name
 
 from typing import TYPE_CHECKING
 
-from headgate.gateway.proxy.forward import Peer
-from headgate.gateway.proxy.head import AnswerHead
+from headgate.gateway.proxy.head import AnswerHead, RequestFields
+from headgate.gateway.proxy.hooks import HookRun
+from headgate.gateway.proxy.peer import Peer
 
 if TYPE_CHECKING:
     from headgate.gateway.health.circuit import Circuit
-    from headgate.gateway.proxy.exchange import Exchange
-    from headgate.gateway.proxy.pool import EndpointPool
+    from headgate.gateway.proxy.endpoint_pool import EndpointPool
 
 
 class ClientSide:
@@ -91,7 +91,7 @@ class UpstreamSide:
 
     def __init__(self, pool: "EndpointPool") -> None:
         self.pool = pool
-        self.exchange: Exchange | None = None
+        self.exchange: SentRequest | None = None
         """Whose request it serves."""
         self.reused = False
         """The connection has answered before, so that it may have died of old age."""
@@ -100,7 +100,7 @@ class UpstreamSide:
         self.write_paused = False
         """The upstream takes the body more slowly than it comes."""
 
-    def begin(self, exchange: "Exchange", payload: bytes, *, done: bool, trailers: bytes) -> None:
+    def begin(self, exchange: "SentRequest", payload: bytes, *, done: bool, trailers: bytes) -> None:
         """Send the head of an exchange's request and the first bytes of its body."""
         raise NotImplementedError
 
@@ -125,4 +125,72 @@ class UpstreamSide:
 
     def resume_reading(self) -> None:
         """Go on taking the answer."""
+        raise NotImplementedError
+
+
+class SentRequest:
+    """A request as the upstream's side that serves it knows it, and what that side reports; an `Exchange` is one."""
+
+    __slots__ = (
+        "client",
+        "fields",
+        "has_other_host",
+        "lines",
+        "method",
+        "request_done",
+        "request_id",
+        "run",
+        "target",
+        "upgrade",
+        "upstream",
+    )
+
+    client: ClientSide
+    upstream: UpstreamSide | None
+    """That serves it; None: none yet, or no more."""
+    method: bytes
+    target: bytes
+    fields: RequestFields
+    lines: bytes
+    """Header lines for the upstream; empty until they are needed."""
+    request_id: bytes
+    request_done: bool
+    """All of its body has come."""
+    upgrade: bytes
+    """Protocol that the upstream may switch to."""
+    has_other_host: bool
+    """A plugin has chosen the Host that is sent."""
+    run: HookRun | None
+    """The request on its way through the hooks of its route; None: it has none."""
+
+    def informational(self, answer: AnswerHead) -> None:
+        """Pass a 1xx on."""
+        raise NotImplementedError
+
+    def answer(self, answer: AnswerHead, payload: bytes, *, bodiless: bool, done: bool, trailers: bytes) -> None:
+        """Pass the head of the answer on, with what is there of its body."""
+        raise NotImplementedError
+
+    def answer_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
+        """Pass more of the answer's body on."""
+        raise NotImplementedError
+
+    def switch(self, answer: AnswerHead, payload: bytes) -> None:
+        """Open the tunnel: the upstream has switched to the protocol that the client asked for."""
+        raise NotImplementedError
+
+    def upstream_failed(self, reason: str) -> None:
+        """The upstream's answer is not one; its connection is closed already."""
+        raise NotImplementedError
+
+    def upstream_lost(self, upstream: UpstreamSide) -> None:
+        """The upstream's connection ended before its answer did."""
+        raise NotImplementedError
+
+    def upstream_refused(self, upstream: UpstreamSide) -> None:
+        """The upstream has not begun with the request, so that any may be sent again that is still at hand."""
+        raise NotImplementedError
+
+    def upstream_resumed(self) -> None:
+        """The upstream takes more of the body again."""
         raise NotImplementedError

@@ -21,12 +21,11 @@ from headgate.gateway.proxy.grammar import PARTIAL_HEAD_FAULT
 from headgate.gateway.proxy.head import AnswerHead, read_answer_head
 from headgate.gateway.proxy.outbox import OutboxTransport
 from headgate.gateway.proxy.parser import AnswerParser
-from headgate.gateway.proxy.sides import UpstreamSide
+from headgate.gateway.proxy.sides import SentRequest, UpstreamSide
 
 if TYPE_CHECKING:
     from headgate.gateway.health.circuit import Circuit
-    from headgate.gateway.proxy.exchange import Exchange
-    from headgate.gateway.proxy.pool import EndpointPool
+    from headgate.gateway.proxy.http1_pool import Http1Pool
 
 _MAX_INFORMATIONAL: Final = 16
 
@@ -38,6 +37,7 @@ class UpstreamConnection(UpstreamSide):
         "_buffer",
         "_chunking",
         "_connected",
+        "_home",
         "_informational",
         "_parser",
         "_reader",
@@ -51,8 +51,10 @@ class UpstreamConnection(UpstreamSide):
         "transport",
     )
 
-    def __init__(self, pool: "EndpointPool") -> None:
+    def __init__(self, pool: "Http1Pool") -> None:
         super().__init__(pool)
+        self._home = pool
+        """Where it rests."""
         self.transport: OutboxTransport
         self._connected = False
         self.idle_since = 0.0
@@ -78,7 +80,7 @@ class UpstreamConnection(UpstreamSide):
         self.transport = OutboxTransport(cast(asyncio.Transport, transport), pool.outbox, pool.config.buffer_high)
         self._connected = True
 
-    def begin(self, exchange: "Exchange", payload: bytes, *, done: bool, trailers: bytes) -> None:
+    def begin(self, exchange: SentRequest, payload: bytes, *, done: bool, trailers: bytes) -> None:
         """Send head and first bytes in one piece."""
         self.exchange = exchange
         self._turn = self.pool.outbox.turn
@@ -132,7 +134,7 @@ class UpstreamConnection(UpstreamSide):
     def make_room(self) -> None:
         """Close, at rest, for a connection to another endpoint that is counted instead."""
         self.circuit = None
-        self.pool.forget(self)
+        self._home.forget(self)
         self.transport.close()
 
     def pause_reading(self) -> None:
@@ -155,7 +157,7 @@ class UpstreamConnection(UpstreamSide):
         exchange = self.exchange
         if exchange is None:
             # Nobody asked: whatever it is must not become the answer to the next request.
-            self.pool.forget(self)
+            self._home.forget(self)
             self.transport.abort()
             return
         if not self.seen and self._turn == self.pool.outbox.turn:
@@ -184,7 +186,7 @@ class UpstreamConnection(UpstreamSide):
             self.circuit.unrest(self)
             self.circuit.release_connection()
         if exchange is None:
-            self.pool.forget(self)
+            self._home.forget(self)
             return
         self.pool.in_flight -= 1
         if isinstance(self._reader, EndReader) and exc is None:
@@ -207,7 +209,7 @@ class UpstreamConnection(UpstreamSide):
 
     # Reading
 
-    def _read_head(self, exchange: "Exchange", data: bytes) -> None:
+    def _read_head(self, exchange: SentRequest, data: bytes) -> None:
         if self._buffer:
             data, self._buffer = self._buffer + data, b""
         end = data.find(b"\r\n\r\n")
@@ -229,7 +231,7 @@ class UpstreamConnection(UpstreamSide):
             raise BadMessage("malformed head", 502)
         self._buffer = data
 
-    def _read_informational(self, exchange: "Exchange", answer: AnswerHead, rest: bytes) -> None:
+    def _read_informational(self, exchange: SentRequest, answer: AnswerHead, rest: bytes) -> None:
         """Pass 1xx on, except what the client never asked for: 100 is dropped, 101 refused."""
         self._informational += 1
         if answer.status == 101 and exchange.upgrade and answer.upgrade == exchange.upgrade:
@@ -247,7 +249,7 @@ class UpstreamConnection(UpstreamSide):
         if rest and self.exchange is exchange:
             self._read_head(exchange, rest)
 
-    def _begin_answer(self, exchange: "Exchange", answer: AnswerHead, rest: bytes) -> None:
+    def _begin_answer(self, exchange: SentRequest, answer: AnswerHead, rest: bytes) -> None:
         length = answer.content_length
         bodiless = exchange.method == b"HEAD" or answer.status == 204 or answer.status == 304
         if bodiless:
@@ -279,13 +281,13 @@ class UpstreamConnection(UpstreamSide):
             self._end(exchange, reusable=not reader.rest)
         exchange.answer(answer, payload, bodiless=False, done=reader.done, trailers=reader.trailers)
 
-    def _read_body(self, exchange: "Exchange", reader: BodyReader, data: bytes) -> None:
+    def _read_body(self, exchange: SentRequest, reader: BodyReader, data: bytes) -> None:
         payload = reader.feed(data)
         if reader.done:
             self._end(exchange, reusable=not reader.rest)
         exchange.answer_data(payload, done=reader.done, trailers=reader.trailers)
 
-    def _end(self, exchange: "Exchange", *, reusable: bool) -> None:
+    def _end(self, exchange: SentRequest, *, reusable: bool) -> None:
         """Part with the exchange before its answer is passed on, as that may start the client's next request."""
         self.exchange = None
         exchange.upstream = None
@@ -295,7 +297,7 @@ class UpstreamConnection(UpstreamSide):
             self.reused = True
             self.resume_reading()
             circuit = self.circuit
-            self.pool.release(self)
+            self._home.release(self)
             if circuit is not None and not self.transport.is_closing():
                 circuit.rest(self)
         else:

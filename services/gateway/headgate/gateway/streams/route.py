@@ -15,8 +15,8 @@ from headgate.gateway.model.networks import Network, is_within, parse_networks
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headgate.gateway.proxy.pool import EndpointPool
-    from headgate.gateway.proxy.seam import RequestSource
+    from headgate.gateway.proxy.endpoint_pool import EndpointPool
+    from headgate.gateway.proxy.request_source import RequestSource
 
 
 NO_HEADERS_IN_UDP = "the PROXY protocol is for TCP, datagrams have no header"

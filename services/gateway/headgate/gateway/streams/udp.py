@@ -20,7 +20,7 @@ from headgate.gateway.net.destinations import DestinationDenied
 from headgate.gateway.net.dialling import AddressInfo, address_info, is_ip_address
 from headgate.gateway.net.proxy_protocol import SocketAddress
 from headgate.gateway.net.sockets import plain_address
-from headgate.gateway.proxy.pool import EndpointPool
+from headgate.gateway.proxy.endpoint_pool import EndpointPool
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.log import Status, StreamRecord
 from headgate.gateway.streams.route import CompiledStream, choose_endpoint

@@ -34,13 +34,14 @@ from headgate.gateway.table.match import (
 from headgate.gateway.table.route import CompiledRoute
 
 if TYPE_CHECKING:
-    from headgate.gateway.plugins.runtime.chain import PluginChain
-    from headgate.gateway.proxy.seam import NeedsBody, RequestSource
+    from headgate.gateway.proxy.hooks import RequestHooks
+    from headgate.gateway.proxy.request_source import RequestSource
+    from headgate.gateway.proxy.seam import NeedsBody
     from headgate.gateway.tls.policy import ClientGuard, HostTls, TlsPolicies
 
 _log = logging.getLogger(__name__)
 
-MakeChain = Callable[[Sequence[PluginUse], str, PathMatch, str], "Steps[PluginChain | None]"]
+MakeHooks = Callable[[Sequence[PluginUse], str, PathMatch, str], "Steps[RequestHooks | None]"]
 """Takes plugins, `host|route name`, paths and `Provenance.owner` of a route."""
 """Makes the plugins of a route, known as `host|route name`, for its paths, in steps; raises PluginRefused."""
 
@@ -50,7 +51,7 @@ _KNOWN_BYTES = 50
 """What a route that did not change costs."""
 
 
-def no_plugins(uses: Sequence[PluginUse], scope: str, path: PathMatch, owner: str) -> "Steps[PluginChain | None]":
+def no_plugins(uses: Sequence[PluginUse], scope: str, path: PathMatch, owner: str) -> "Steps[RequestHooks | None]":
     """Stand in where routes are compiled without plugins."""
     yield from ()
     return None
@@ -119,7 +120,7 @@ def compile_host(
     find_previous: FindPrevious[CompiledHost],
     holders: UpstreamHolders,
     policies: "TlsPolicies",
-    make_chain: "MakeChain",
+    make_hooks: "MakeHooks",
 ) -> Steps[tuple[str, CompiledHost]]:
     """Compile an encoded virtual host in steps; a host may have thousands of routes, of which one changed.
 
@@ -141,7 +142,7 @@ def compile_host(
         bound = known.get(raw_route)
         if bound is None:
             decoded = decode_route(raw_route)
-            bound = yield from compile_route(host, decoded, holders, guard, make_chain)
+            bound = yield from compile_route(host, decoded, holders, guard, make_hooks)
             size += len(raw_route) * (_PLUGINS_COST if decoded.plugins else 1)
         else:
             size += _KNOWN_BYTES
@@ -182,7 +183,7 @@ def decode_route(raw: bytes) -> Route:
 
 
 def compile_route(
-    host: str, route: Route, holders: UpstreamHolders, guard: "ClientGuard | None", make_chain: "MakeChain"
+    host: str, route: Route, holders: UpstreamHolders, guard: "ClientGuard | None", make_hooks: "MakeHooks"
 ) -> Steps[tuple[PathRule, CompiledRoute]]:
     """Bind a route to the holders of its upstreams, in steps if it has large plugins; return it with how it matches."""
     rule = compile_rule(route)
@@ -193,7 +194,7 @@ def compile_route(
         try:
             chain = None
             if route.plugins:
-                chain = yield from make_chain(route.plugins, f"{host}|{route.name}", route.path, route.provenance.owner)
+                chain = yield from make_hooks(route.plugins, f"{host}|{route.name}", route.path, route.provenance.owner)
             compiled = CompiledRoute(host, route, backends, guard, canaries, chain)
         except (BadMatch, PluginRefused, PluginFault) as bad:
             # Which requests it takes is certain, so that it keeps its rank.

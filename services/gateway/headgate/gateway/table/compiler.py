@@ -33,7 +33,7 @@ from headgate.gateway.table.chunks import ChunkSet, ChunkStage, FindPrevious, de
 from headgate.gateway.table.compile import (
     CompiledHost,
     CompiledTable,
-    MakeChain,
+    MakeHooks,
     UpstreamHolders,
     compile_host,
     no_plugins,
@@ -61,7 +61,7 @@ class TableCompiler:
         next_offset: how many turns a new upstream begins with, for workers not to march in step.
         place: where this gateway is, for upstreams that prefer what is near.
         health: watches the endpoints of what is made current.
-        make_chain: makes the plugins of routes.
+        make_hooks: makes the plugins of routes.
         resolver: knows the addresses of endpoints that are names; without one they are looked up by each connection.
         consumers: where plugins find consumers.
     """
@@ -73,7 +73,7 @@ class TableCompiler:
         next_offset: Callable[[], int] = lambda: 0,
         place: Place = NOWHERE,
         health: WatchesUpstreams | None = None,
-        make_chain: MakeChain = no_plugins,
+        make_hooks: MakeHooks = no_plugins,
         resolver: FollowsNames | None = None,
         consumers: ConsumerDirectory | None = None,
     ) -> None:
@@ -82,7 +82,7 @@ class TableCompiler:
         self._unseal = unseal
         self._next_offset = next_offset
         self._health: WatchesUpstreams = WatchesNothing() if health is None else health
-        self._make_chain = make_chain
+        self._make_hooks = make_hooks
         self._names = NameFollower(resolver, self._renew_upstream) if resolver is not None else None
         self._named: dict[str, BoundUpstream] = {}
         """Current upstreams that have names, by key."""
@@ -100,7 +100,7 @@ class TableCompiler:
         self.table: CompiledTable | None = None
 
     def _compile_host(self, raw: bytes, find_previous: FindPrevious[CompiledHost]) -> Steps[tuple[str, CompiledHost]]:
-        return compile_host(raw, find_previous, self._holders, self._tls_policies, self._make_chain)
+        return compile_host(raw, find_previous, self._holders, self._tls_policies, self._make_hooks)
 
     def _renew_upstream(self, key: str) -> None:
         """Send requests to the addresses that the names of an upstream have now."""

@@ -24,7 +24,7 @@ from headgate.gateway.proxy.seam import NEEDS_BODY, NeedsBody
 from headgate.gateway.table.conditions import CompiledCondition, Decide, compile_condition
 
 if TYPE_CHECKING:
-    from headgate.gateway.proxy.seam import RequestSource
+    from headgate.gateway.proxy.request_source import RequestSource
 
 T = TypeVar("T")
 SLASH = ord("/")

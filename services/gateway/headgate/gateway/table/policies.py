@@ -1,5 +1,6 @@
 """What a route asks of the proxy beyond the plain way, compiled."""
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from headgate.common.table import Retries, Route
 from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
 
 if TYPE_CHECKING:
-    from headgate.gateway.plugins.runtime.chain import PluginChain
+    from headgate.gateway.proxy.hooks import RequestHooks
     from headgate.gateway.tls.policy import ClientGuard
 
 _GATEWAY_ERRORS = frozenset({502, 503, 504})
@@ -17,7 +18,7 @@ _DEFAULT_RETRIES = Retries()
 
 
 def compile_policies(
-    route: Route, guard: "ClientGuard | None" = None, chain: "PluginChain | None" = None
+    route: Route, guard: "ClientGuard | None" = None, hooks: "RequestHooks | None" = None
 ) -> RoutePolicies | None:
     """Return a route's policies; None if it has none, as nearly all."""
     timeouts = route.timeouts
@@ -37,29 +38,33 @@ def compile_policies(
         not route.backends,
         route.stickiness is not None,
         guard is not None,
-        chain is not None,
+        hooks is not None,
     )
     if not any(asks):
         return None
-    policies = RoutePolicies()
-    policies.retries = compile_retries(route.retries)
-    policies.chain = chain
-    policies.guard = guard
-    policies.sets_cookie = route.stickiness is not None
-    policies.max_body = route.max_body
-    policies.buffer_request = route.buffer_request
-    policies.buffer_response = route.buffer_response
-    policies.websocket = route.websocket
-    policies.request_trailers = route.request_trailers
-    policies.request_s = timeouts.request_s
-    policies.trace_share = share
-    policies.log_share = route.access_log_share
-    if traced is not None:
-        policies.trace_heeds_parent = heeds_parent(traced)
-        policies.trace_attributes = traced.additional_attributes
-        policies.trace_headers = tuple(name.lower() for name in traced.additional_header_prefix_attributes)
-    policies.idle_s = timeouts.idle_s
-    return policies
+    policies = RoutePolicies(
+        retries=compile_retries(route.retries),
+        hooks=hooks,
+        guard=guard,
+        sets_cookie=route.stickiness is not None,
+        max_body=route.max_body,
+        buffer_request=route.buffer_request,
+        buffer_response=route.buffer_response,
+        websocket=route.websocket,
+        request_trailers=route.request_trailers,
+        request_s=timeouts.request_s,
+        idle_s=timeouts.idle_s,
+        trace_share=share,
+        log_share=route.access_log_share,
+    )
+    if traced is None:
+        return policies
+    return replace(
+        policies,
+        trace_heeds_parent=heeds_parent(traced),
+        trace_attributes=traced.additional_attributes,
+        trace_headers=tuple(name.lower() for name in traced.additional_header_prefix_attributes),
+    )
 
 
 def _find_opentelemetry(route: Route) -> OpentelemetryConfig | None:
@@ -70,34 +75,9 @@ def _find_opentelemetry(route: Route) -> OpentelemetryConfig | None:
     return None
 
 
-_FIELDS = (
-    "buffer_request",
-    "buffer_response",
-    "chain",
-    "fault",
-    "idle_s",
-    "log_share",
-    "max_body",
-    "request_s",
-    "request_trailers",
-    "retries",
-    "sets_cookie",
-    "trace_attributes",
-    "trace_headers",
-    "trace_heeds_parent",
-    "trace_share",
-    "websocket",
-)
-"""All of `RoutePolicies` but the guard."""
-
-
 def guard_policies(policies: RoutePolicies | None, guard: "ClientGuard") -> RoutePolicies:
     """Return a route's policies for requests of another host, whose clients have to show what that host asks for."""
-    guarded = RoutePolicies()
-    for name in _FIELDS if policies is not None else ():
-        setattr(guarded, name, getattr(policies, name))
-    guarded.guard = guard
-    return guarded
+    return replace(policies or RoutePolicies(), guard=guard)
 
 
 @lru_cache(256)

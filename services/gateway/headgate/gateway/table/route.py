@@ -13,10 +13,10 @@ from headgate.gateway.table.conditions import compile_condition
 from headgate.gateway.table.policies import compile_policies, guard_policies
 
 if TYPE_CHECKING:
-    from headgate.gateway.plugins.runtime.chain import PluginChain
-    from headgate.gateway.proxy.pool import EndpointPool
-    from headgate.gateway.proxy.seam import RequestSource
-    from headgate.gateway.proxy.stats import RouteTraffic
+    from headgate.gateway.proxy.endpoint_pool import EndpointPool
+    from headgate.gateway.proxy.hooks import RequestHooks
+    from headgate.gateway.proxy.request_source import RequestSource
+    from headgate.gateway.proxy.traffic import RouteTraffic
     from headgate.gateway.tls.policy import ClientGuard
 
 _CHANCE = Random()  # noqa: S311 - shares load, guards nothing
@@ -59,13 +59,13 @@ class CompiledRoute:
         backends: Sequence[tuple[UpstreamHolder, int]],
         client_guard: "ClientGuard | None" = None,
         canaries: Sequence[UpstreamHolder] = (),
-        chain: "PluginChain | None" = None,
+        hooks: "RequestHooks | None" = None,
         chance: Random = _CHANCE,
     ) -> None:
         self.name = f"{host}|{route.name}"
         self.traffic: RouteTraffic | None = None
         """Where its requests are counted: by the name, so that counts go on over swaps."""
-        self.policies = compile_policies(route, client_guard, chain)
+        self.policies = compile_policies(route, client_guard, hooks)
         self.connect_timeout_s = route.timeouts.connect_s
         self.send_timeout_s = route.timeouts.send_s
         self.read_timeout_s = route.timeouts.read_s

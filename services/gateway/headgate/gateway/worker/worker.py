@@ -51,7 +51,7 @@ from headgate.gateway.plugins.interface.messages import Request, Response
 from headgate.gateway.plugins.runtime.host import PluginHost
 from headgate.gateway.plugins.runtime.preview import preview_plugins
 from headgate.gateway.proxy.consumer_traffic import ConsumerTraffic
-from headgate.gateway.proxy.pool import PoolRegistry
+from headgate.gateway.proxy.pools import PoolRegistry
 from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.role import WorkerRole
@@ -118,7 +118,7 @@ class Worker:
             _random_offset,
             place,
             self._health,
-            self._plugins.make_chain,
+            self._plugins.make_plugins,
             self._resolver,
             consumers,
         )

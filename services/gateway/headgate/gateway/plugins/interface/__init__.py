@@ -17,7 +17,7 @@ from headgate.common.table import PathMatch
 from headgate.gateway.plugins.interface.consumers import ConsumerDirectory, KnownConsumer, KnownCredential, attach
 from headgate.gateway.plugins.interface.errors import Unforeseeable
 from headgate.gateway.plugins.interface.headers import Headers
-from headgate.gateway.plugins.interface.messages import BodySource, BodyTooLarge, BuffersFull, Pacing, Request, Response
+from headgate.gateway.plugins.interface.messages import BodySource, Pacing, Request, Response
 from headgate.gateway.plugins.interface.plugin import BodyFilter, Foreseen, Passes, Plugin
 from headgate.gateway.plugins.interface.services import (
     Closing,
@@ -32,6 +32,7 @@ from headgate.gateway.plugins.interface.services import (
     no_upstreams,
 )
 from headgate.gateway.plugins.interface.targets import Endpoints, NoEndpoints
+from headgate.gateway.proxy.errors import BodyTooLarge, BuffersFull
 
 __all__ = [
     "BadHeader",

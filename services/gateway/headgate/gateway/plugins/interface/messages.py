@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from pydantic import JsonValue
 
 from headgate.gateway.plugins.interface.headers import Headers
+from headgate.gateway.proxy.errors import BodyTooLarge
 from headgate.gateway.proxy.grammar import HOST, TOKEN
 from headgate.gateway.proxy.own import error_text, printable
 from headgate.gateway.proxy.paths import has_dot_segments
@@ -20,7 +21,6 @@ from headgate.gateway.proxy.paths import has_dot_segments
 if TYPE_CHECKING:
     from headgate.gateway.plugins.interface.consumers import KnownConsumer
     from headgate.gateway.plugins.interface.targets import Endpoints
-    from headgate.gateway.plugins.runtime.chain import PluginChain
 
 _NO_CLAIMS: Mapping[bytes, bytes] = MappingProxyType({})
 
@@ -29,14 +29,6 @@ _METHOD = re.compile(TOKEN.decode() + "++")
 _ID = re.compile("[!-~]++")
 _BAD_ID = "the request id is empty, or has characters that are no visible ASCII"
 _TARGET = re.compile(r"\*|/[\x21\x22\x24-\x7e]*+")
-
-
-class BodyTooLarge(Exception):
-    """A body is longer than the plugin that asked for it can take; the client gets a 413, of an answer a 502."""
-
-
-class BuffersFull(BodyTooLarge):
-    """The worker holds as many bytes of bodies as it may; the client gets a 503."""
 
 
 class BodySource(Protocol):
@@ -195,8 +187,8 @@ class Request:
         """What plugins tell each other about this request; text values can be used as `$name` in templates."""
         self.consumer: KnownConsumer | None = None
         """Whose request it is, as far as a plugin has found that out."""
-        self.chain: PluginChain | None = None
-        """The plugins that its consumer leads to, if these are not the route's."""
+        self.chain: object = None
+        """The `PluginChain` that its consumer leads to, if that is not the route's."""
         self.upstream_host: str | None = None
         """Host that is sent instead of the client's."""
         self.endpoints: Endpoints | None = None

@@ -8,9 +8,10 @@ from pydantic import JsonValue
 from headgate.common.patterns import compile_pattern
 from headgate.common.plugins.expressions import Comparison, Expression, body_field, parse_expressions
 from headgate.gateway.model.addresses import NetworkSet
-from headgate.gateway.plugins.interface.messages import BodyTooLarge, Request, Response
+from headgate.gateway.plugins.interface.messages import Request, Response
 from headgate.gateway.plugins.interface.variables import body_fields, body_type, variable
 from headgate.gateway.proxy.body_fields import MAX_PARSED_BODY, has_fields
+from headgate.gateway.proxy.errors import BodyTooLarge
 
 Takes = Callable[[Request, Response | None], bool]
 R = TypeVar("R")

@@ -115,23 +115,29 @@ class ConsumerChain(PluginChain):
 
     def on_response(self, request: Request, response: Response) -> Coroutine[Any, Any, None] | None:
         """Run the response hooks."""
-        chain = request.chain
+        chain = _chosen(request)
         return super().on_response(request, response) if chain is None else chain.on_response(request, response)
 
     def request_filter(self, request: Request) -> BodyFilter | None:
         """Join the filters for the request's body."""
-        chain = request.chain
+        chain = _chosen(request)
         return super().request_filter(request) if chain is None else chain.request_filter(request)
 
     def response_filter(self, request: Request, response: Response) -> BodyFilter | None:
         """Join the filters for the answer's body."""
-        chain = request.chain
+        chain = _chosen(request)
         return super().response_filter(request, response) if chain is None else chain.response_filter(request, response)
 
     def on_finish(self, request: Request, status: int, seconds: float) -> None:
         """Tell the plugins that the request has ended."""
-        chain = request.chain
+        chain = _chosen(request)
         if chain is None:
             super().on_finish(request, status, seconds)
         else:
             chain.on_finish(request, status, seconds)
+
+
+def _chosen(request: Request) -> PluginChain | None:
+    """Return the plugins that a request's consumer leads to, if these are not the route's."""
+    chain = request.chain
+    return chain if isinstance(chain, PluginChain) else None

@@ -27,8 +27,8 @@ from headgate.gateway.plugins.kit.calls import CallFailed, call_url, make_client
 from headgate.gateway.plugins.kit.keyed import Keyed
 from headgate.gateway.plugins.redis.counters import CountersDirectory
 from headgate.gateway.plugins.redis.sessions import SessionsDirectory
-from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.plugins.runtime.registry import PluginRegistry
+from headgate.gateway.plugins.runtime.run import RoutePlugins
 
 _FETCH_S = 5.0
 _MAX_PAGE = 64 << 20
@@ -63,7 +63,7 @@ class PluginHost:
     ) -> None:
         self._unseal = unseal
         self._registry = PluginRegistry()
-        self._chains: Keyed[tuple[PluginChain | None]] = Keyed(_SHARED_CHAINS)
+        self._chains: Keyed[tuple[RoutePlugins | None]] = Keyed(_SHARED_CHAINS)
         """Chains of several routes, by what their plugins are told."""
         self._session: aiohttp.ClientSession | None = None
         self._counters = CountersDirectory(dialler)
@@ -84,9 +84,9 @@ class PluginHost:
             logger=logging.getLogger("headgate.gateway.plugins"),
         )
 
-    def make_chain(
+    def make_plugins(
         self, uses: Sequence[PluginUse], scope: str, path: PathMatch, owner: str
-    ) -> Steps[PluginChain | None]:
+    ) -> Steps[RoutePlugins | None]:
         """Make the plugins of a route, known as `host|route name`, for its paths, in steps; raises PluginRefused.
 
         `owner` is the cluster and namespace that the route comes from.
@@ -95,14 +95,15 @@ class PluginHost:
         """
         if not self._registry.are_shareable(uses):
             services = replace(self._services, path=path, owner=owner)
-            return (yield from self._registry.chain_in_steps(uses, services, self._unseal, scope=scope))
+            chain = yield from self._registry.chain_in_steps(uses, services, self._unseal, scope=scope)
+            return RoutePlugins(chain) if chain is not None else None
         shared_by = owner if self._registry.are_of_owner(uses) else ""
         told = shared_by + "".join(use.model_dump_json() for use in uses)
         shared = self._chains.get(told)
         if shared is None:
             services = replace(self._services, owner=shared_by)
             chain = yield from self._registry.chain_in_steps(uses, services, self._unseal)
-            shared = self._chains.put(told, (chain,))
+            shared = self._chains.put(told, (RoutePlugins(chain) if chain is not None else None,))
         return shared[0]
 
     async def fetch_own(self, url: str) -> Response:

@@ -11,16 +11,18 @@ from dataclasses import replace
 from typing import Final
 
 from headgate.gateway.plugins.interface.headers import Headers
-from headgate.gateway.plugins.interface.messages import BodyTooLarge, Request, Response
+from headgate.gateway.plugins.interface.messages import Request, Response
 from headgate.gateway.proxy.context import ProxyContext
+from headgate.gateway.proxy.endpoint_pool import EndpointPool
+from headgate.gateway.proxy.errors import BodyTooLarge
 from headgate.gateway.proxy.exchange import Exchange
-from headgate.gateway.proxy.forward import Peer
 from headgate.gateway.proxy.head import AnswerHead, RequestFields
+from headgate.gateway.proxy.peer import Peer
 from headgate.gateway.proxy.policies import RoutePolicies
-from headgate.gateway.proxy.pool import EndpointPool
-from headgate.gateway.proxy.seam import Endpoints, RequestSource
+from headgate.gateway.proxy.request_source import RequestSource
+from headgate.gateway.proxy.seam import Endpoints
 from headgate.gateway.proxy.sides import ClientSide
-from headgate.gateway.proxy.stats import RouteTraffic
+from headgate.gateway.proxy.traffic import RouteTraffic
 
 _NOBODY: Final = Peer(b"-", b"http", b"0")
 

@@ -7,11 +7,11 @@ from typing import cast
 from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.net.dialling import Dialler
 from headgate.gateway.proxy.config import ProxyConfig
-from headgate.gateway.proxy.forward import Peer
+from headgate.gateway.proxy.endpoint_pool import EndpointPool
 from headgate.gateway.proxy.http2.client import UpstreamLink
 from headgate.gateway.proxy.http2.upstream import Http2Upstream
 from headgate.gateway.proxy.outbox import Outbox
-from headgate.gateway.proxy.pool import EndpointPool
+from headgate.gateway.proxy.peer import Peer
 from headgate.gateway.proxy.sides import UpstreamSide
 
 
@@ -93,7 +93,6 @@ class Http2Pool(EndpointPool):
 
     def close_idle(self) -> None:
         """Close the connections without streams."""
-        super().close_idle()
         for link in list(self._links):
             if not link.flows:
                 link.leave()
@@ -111,6 +110,6 @@ class Http2Pool(EndpointPool):
 
     def retire(self) -> None:
         """No table names this endpoint any more: let what is under way finish."""
-        super().retire()
+        self._retired = True
         for link in self._links:
             link.leave()

@@ -8,7 +8,6 @@ from typing import Final
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.errors import BadMessage, FramingError
 from headgate.gateway.proxy.exchange import Exchange
-from headgate.gateway.proxy.forward import Peer
 from headgate.gateway.proxy.head import AnswerHead, RequestFields
 from headgate.gateway.proxy.http2.budget import CONTROL, RESETS, WINDOW_UPDATES_PER_FRAME, Bucket
 from headgate.gateway.proxy.http2.compression import compress_field, compress_lines
@@ -26,6 +25,7 @@ from headgate.gateway.proxy.http2.frames import (
 from headgate.gateway.proxy.http2.heads import RequestHead, answer_block, grpc_answer, lines_of, read_request
 from headgate.gateway.proxy.http2.link import Link
 from headgate.gateway.proxy.pace import Pace
+from headgate.gateway.proxy.peer import Peer
 from headgate.gateway.proxy.sides import ClientSide
 
 _REFUSED_METHODS: Final = frozenset({b"TRACE"})
@@ -117,7 +117,7 @@ class Stream(ClientSide):
         exchange, target = self.exchange, head.target
         if head.timeout_s is not None:
             exchange.allow(head.timeout_s)
-        if max_body is not None and not self.ended and not exchange.limit_body(max_body):
+        if max_body is not None and not self.ended and not exchange.intake.limit(max_body):
             return
         query = target.find(b"?")
         path = target if query < 0 else target[:query]

@@ -14,13 +14,12 @@ from headgate.gateway.proxy.http2.decompression import HeaderList
 from headgate.gateway.proxy.http2.flow import Flow
 from headgate.gateway.proxy.http2.frames import CANCEL, NO_ERROR, REFUSED_STREAM
 from headgate.gateway.proxy.http2.heads import is_grpc_type, lines_of, read_answer
-from headgate.gateway.proxy.sides import UpstreamSide
+from headgate.gateway.proxy.sides import SentRequest, UpstreamSide
 
 if TYPE_CHECKING:
     from headgate.gateway.health.circuit import Circuit
-    from headgate.gateway.proxy.exchange import Exchange
+    from headgate.gateway.proxy.endpoint_pool import EndpointPool
     from headgate.gateway.proxy.http2.client import UpstreamLink
-    from headgate.gateway.proxy.pool import EndpointPool
 
 _MAX_INFORMATIONAL: Final = 16
 _NO_FLOW: Final = Flow(0)
@@ -61,7 +60,7 @@ class Http2Upstream(UpstreamSide):
         self._websocket_key: bytes | None = None
         """Of the client that wants to open a tunnel."""
 
-    def begin(self, exchange: "Exchange", payload: bytes, *, done: bool, trailers: bytes) -> None:
+    def begin(self, exchange: SentRequest, payload: bytes, *, done: bool, trailers: bytes) -> None:
         """Open a stream with head and first bytes."""
         link = self._link
         self.exchange = exchange
@@ -77,7 +76,7 @@ class Http2Upstream(UpstreamSide):
         elif not ends and not exchange.upgrade and (payload or done):
             self.send_data(payload, done=done, trailers=trailers)
 
-    def _block(self, exchange: "Exchange") -> bytes:
+    def _block(self, exchange: SentRequest) -> bytes:
         lines = exchange.lines
         pool = self.pool
         pieces = [
@@ -149,7 +148,7 @@ class Http2Upstream(UpstreamSide):
         self._paused = False
         self._link.return_window(self.id, self._flow)
 
-    def _part(self) -> "Exchange | None":
+    def _part(self) -> SentRequest | None:
         """Part with the exchange; whose it was."""
         exchange, self.exchange = self.exchange, None
         if exchange is not None:
@@ -269,13 +268,13 @@ class Http2Upstream(UpstreamSide):
         if exchange is not None:
             exchange.upstream_lost(self)
 
-    def _lose(self, exchange: "Exchange") -> None:
+    def _lose(self, exchange: SentRequest) -> None:
         self._part()
         self._flow.drops_rest = True
         self._link.finished(self.id, self._flow)
         exchange.upstream_lost(self)
 
-    def _end(self, exchange: "Exchange") -> None:
+    def _end(self, exchange: SentRequest) -> None:
         """Part with the exchange before the end of its answer is passed on, as that may start the next request."""
         self._part()
         exchange.upstream = None

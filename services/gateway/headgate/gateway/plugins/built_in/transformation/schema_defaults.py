@@ -9,7 +9,7 @@ import json
 from typing import Any, Final
 from urllib.parse import unquote
 
-from headgate.gateway.plugins.interface.messages import BodyTooLarge
+from headgate.gateway.proxy.errors import BodyTooLarge
 
 MAX_ADDED: Final = 8 << 20
 """Bytes of JSON that defaults may add to one body: each member of a list may get them."""

@@ -1,0 +1,61 @@
+"""Requests of the proxy as plugins see them."""
+
+from typing import TYPE_CHECKING
+
+from headgate.gateway.plugins.interface.headers import Headers
+from headgate.gateway.plugins.interface.messages import BodySource, Request, Wire
+from headgate.gateway.proxy.peer import Peer
+
+if TYPE_CHECKING:
+    from headgate.gateway.proxy.active_request import ActiveRequest
+
+
+def fact_of(peer: Peer, name: str, *, is_client: bool) -> str:
+    """Return what a connection knows; see `Wire.fact`. `is_client`: it is the client's own."""
+    addresses, tls = peer.addresses, peer.tls
+    if name == "peer_addr":
+        return peer.address.decode("latin-1")
+    if name == "ssl_protocol":
+        return (tls.version() or "") if tls is not None else ""
+    if addresses is None:
+        return ""
+    if name == "server_addr":
+        return addresses.destination[0]
+    if name == "peer_port" or (name == "remote_port" and is_client):
+        return str(addresses.source[1])
+    return ""
+
+
+def request_of(exchange: "ActiveRequest", source: BodySource | None = None, wire: Wire | None = None) -> Request:
+    """Return a request as plugins see it; its body comes from `source`, without one there is none.
+
+    What `wire` knows it has besides.
+    """
+    facts = exchange.facts()
+    fields = exchange.fields
+    path, _, query = exchange.target.partition(b"?")
+    length: int | None = 0
+    if fields.chunked:
+        length = None
+    elif fields.content_length > 0:
+        length = fields.content_length
+    return Request(
+        method=exchange.method.decode("latin-1"),
+        scheme=facts.scheme.decode("latin-1"),
+        host=fields.host.decode("latin-1"),
+        authority=fields.host_line.decode("latin-1"),
+        port=int(exchange.origin.port),
+        path=path.decode("latin-1"),
+        query=query.decode("latin-1"),
+        headers=Headers.from_lines(facts.lines),
+        client=facts.client.decode("latin-1"),
+        request_id=exchange.request_id.decode("latin-1"),
+        route=exchange.route.name if exchange.route is not None else "",
+        upstreams=exchange.route.upstream_label if exchange.route is not None else "",
+        content_length=length,
+        source=source,
+        wire=wire,
+        is_id_given=bool(fields.request_id),
+        http_version=exchange.client.version.decode(),
+        claims=fields.forwarded,
+    )

@@ -1,0 +1,86 @@
+"""The request under way on a client's side, as its parts know it: the state that they share, and what they ask for."""
+
+from typing import TYPE_CHECKING
+
+from headgate.gateway.proxy.facts import RequestFacts
+from headgate.gateway.proxy.peer import Peer
+from headgate.gateway.proxy.request_body import RequestBody
+from headgate.gateway.proxy.sides import SentRequest, UpstreamSide
+
+if TYPE_CHECKING:
+    from headgate.gateway.proxy.endpoint_pool import EndpointPool
+    from headgate.gateway.proxy.request_source import UpstreamState
+    from headgate.gateway.proxy.seam import RouteTarget
+
+
+class ActiveRequest(SentRequest):
+    """What the parts of an exchange share. `Exchange` begins and ends it, and does what they ask for."""
+
+    __slots__ = (
+        "_facts",
+        "active",
+        "answer_begun",
+        "began",
+        "body",
+        "bytes_sent",
+        "head_only",
+        "origin",
+        "path",
+        "pool",
+        "reason",
+        "retries",
+        "route",
+        "status",
+        "tunnel",
+        "upstream_state",
+    )
+
+    active: bool
+    body: RequestBody
+    origin: Peer
+    """Who the request is from: the peer, or whom a trusted one names."""
+    path: bytes
+    """That routes are asked for; empty for the gateway's own requests."""
+    head_only: bool
+    tunnel: bool
+    route: "RouteTarget | None"
+    pool: "EndpointPool | None"
+    """Of the endpoint that was tried last."""
+    upstream_state: "UpstreamState | None"
+    """What the upstream's health and load are told to."""
+    retries: int
+    """How often the request was sent again."""
+    answer_begun: bool
+    status: int
+    bytes_sent: int
+    reason: str
+    """For the log: why the answer is not the upstream's; empty if it is."""
+    began: float
+    """Monotonic seconds."""
+    _facts: RequestFacts | None
+
+    @property
+    def backend(self) -> str:
+        """Key of the upstream that a route with several chose; empty: none, or the route's only one."""
+        return self._facts.backend if self._facts is not None else ""
+
+    @property
+    def route_name(self) -> str:
+        """Name of its route, for logs; empty: there is none yet."""
+        return self.route.name if self.route is not None else ""
+
+    def facts(self) -> RequestFacts:
+        """Give what routes may look at: the header is the one that an upstream gets."""
+        raise NotImplementedError
+
+    def note_upstream(self, state: "UpstreamState | None") -> None:
+        """Hear of the upstream that is about to be chosen from."""
+        raise NotImplementedError
+
+    def send(self, upstream: UpstreamSide) -> None:
+        """Send the request, with what is there of its body."""
+        raise NotImplementedError
+
+    def refuse(self, status: int, reason: str, extra: bytes = b"") -> None:
+        """Answer by ourselves; an answer that has begun is cut off instead. `extra` are whole header lines."""
+        raise NotImplementedError

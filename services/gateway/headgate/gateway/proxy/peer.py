@@ -1,0 +1,41 @@
+"""Who is at the other end of a client's connection."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headgate.gateway.net.proxy_protocol import Addresses
+    from headgate.gateway.tls.identity import TlsConnection
+
+
+class Peer:
+    """The client's side of one connection, as upstreams are told of it."""
+
+    __slots__ = ("address", "addresses", "is_trusted", "lines", "port", "scheme", "tls")
+
+    def __init__(
+        self,
+        address: bytes,
+        scheme: bytes,
+        port: bytes,
+        addresses: "Addresses | None" = None,
+        tls: "TlsConnection | None" = None,
+        *,
+        is_trusted: bool = False,
+    ) -> None:
+        self.is_trusted = is_trusted
+        """What it says of a request's origin is believed."""
+        self.addresses = addresses
+        """Of both ends, for upstreams that want a PROXY protocol header; None: unknown."""
+        self.tls = tls
+        """What the handshake showed; None: plain."""
+        self.address = address
+        self.scheme = scheme
+        self.port = port
+        """Port that the client connected to."""
+        self.lines = b"X-Forwarded-For: %b\r\nX-Forwarded-Proto: %b\r\nX-Forwarded-Port: %b\r\nX-Real-IP: %b\r\n" % (
+            address,
+            scheme,
+            port,
+            address,
+        )
+        """What every request of the connection says of it, unless a trusted client has said it before."""
