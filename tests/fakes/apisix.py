@@ -10,7 +10,7 @@ from headgate.common.table import Route, StreamRoute, Upstream, VirtualHost
 from headgate.gateway.table.explain import Explanation, explain
 from headgate.gateway.table.view import EntryView
 from headgate.translator.offline import translate_all
-from headgate.translator.sources.classes import ClassSettings
+from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
 
 BACKEND = {"serviceName": "web", "servicePort": 80}
 
@@ -49,7 +49,7 @@ def route(*rules: Any, name: str = "route", stream: Any = (), **metadata: Any) -
 class Translated:
     """What some objects make, beside a Service `web`."""
 
-    def __init__(self, *manifests: Any, settings: ClassSettings | None = None) -> None:
+    def __init__(self, *manifests: Any, settings: TranslationSettings = DEFAULT_SETTINGS) -> None:
         offline = translate_all([applied(one) for one in (service(), *manifests)], settings)
         self.offline = offline
         self._view = EntryView(offline.entries)

@@ -11,7 +11,7 @@ from headgate.common.problems import Severity
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import EntryKind, entry_key
 from headgate.gateway.health.resolve import Query
-from headgate.translator.offline import make_dialects
+from headgate.translator.composition import DIALECTS
 from headgate.translator.translation import Translation
 
 SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
@@ -31,7 +31,7 @@ class Applied:
 
     def __init__(self, proxy: Served) -> None:
         self.proxy = proxy
-        self._translation = Translation(make_dialects())
+        self._translation = Translation(DIALECTS)
         self._translation.activate("a")
         self._keys: set[tuple[EntryKind, str]] = set()
 

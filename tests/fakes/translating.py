@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from headgate.common.deltas import Delta, LastGood
 from headgate.common.resources import ObjectRef
 from headgate.translator.assembly.conditions import Condition
-from headgate.translator.offline import make_dialects
+from headgate.translator.composition import DIALECTS
+from headgate.translator.objects.dialect import Dialect
 from headgate.translator.translation import Translation
 
 
@@ -47,9 +48,11 @@ class ListedLog:
 class Follower:
     """A translation, and what the loop does around it."""
 
-    def __init__(self, log: ListedLog, clusters: Iterable[str] = ("a", "b")) -> None:
+    def __init__(
+        self, log: ListedLog, clusters: Iterable[str] = ("a", "b"), dialects: Sequence[Dialect] = DIALECTS
+    ) -> None:
         self.log = log
-        self.translation = Translation(make_dialects())
+        self.translation = Translation(dialects)
         for cluster in clusters:
             self.translation.activate(cluster)
 

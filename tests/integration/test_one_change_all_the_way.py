@@ -21,7 +21,7 @@ from headgate.gateway.observability.metrics import TableMetrics
 from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.route import CompiledRoute
-from headgate.translator.offline import make_dialects
+from headgate.translator.composition import DIALECTS
 from headgate.translator.serving.publisher import Draft, Publisher
 from headgate.translator.serving.retention import Retention
 from headgate.translator.translation import Translation
@@ -53,7 +53,7 @@ class Everything:
 
     def __init__(self) -> None:
         self.store = CountingStore()
-        self.translation = Translation(make_dialects())
+        self.translation = Translation(DIALECTS)
         self.translation.activate("a")
         self.publisher = Publisher(self.store, "default", Retention())
         self.pools = FakePools()

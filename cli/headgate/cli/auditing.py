@@ -10,8 +10,9 @@ from headgate.common.deltas import SyncState
 from headgate.common.resources import ALL_KINDS, SERVICE, JsonObject, Kinds
 from headgate.common.sealing import Sealer
 from headgate.translator.audit import Audit, Said, unread_kind
-from headgate.translator.dialects import Dialect
+from headgate.translator.composition import DIALECTS
 from headgate.translator.manifests.verdicts import Verdict
+from headgate.translator.objects.dialect import Dialect
 from headgate.watcher.secrets import throwaway_recipients
 from headgate.watcher.sources import Unavailable
 from headgate.watcher.sources.manifest_files import FileObject, read_paths
@@ -72,7 +73,7 @@ class AuditReport(NamedTuple):
 
 
 def audit_paths(
-    paths: Sequence[Path], *, kinds: Kinds = ALL_KINDS, dialects: Sequence[Dialect] | None = None
+    paths: Sequence[Path], *, kinds: Kinds = ALL_KINDS, dialects: Sequence[Dialect] = DIALECTS
 ) -> AuditReport:
     """Read files and folders and say what becomes of all that is written in them.
 
@@ -100,8 +101,8 @@ def audit_cluster(kubeconfig: Path | None, context: str | None, namespaces: Sequ
     return AuditReport(sorted(_audited(read.objects), key=_place), [], read.unavailable, read.server)
 
 
-def _audited(objects: Iterable[FileObject], dialects: Sequence[Dialect] | None = None) -> list[Audited]:
-    auditor, sealer = Audit(translator_settings().classes, dialects), Sealer(CLUSTER, throwaway_recipients())
+def _audited(objects: Iterable[FileObject], dialects: Sequence[Dialect] = DIALECTS) -> list[Audited]:
+    auditor, sealer = Audit(translator_settings().translation, dialects), Sealer(CLUSTER, throwaway_recipients())
     audited = []
     for one in objects:
         delta = delta_of(one, sealer)

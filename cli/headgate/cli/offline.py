@@ -14,7 +14,8 @@ from headgate.common.resources import ALL_KINDS, SECRET, JsonObject, Kinds
 from headgate.common.sealing import Sealer
 from headgate.common.settings import load_settings
 from headgate.common.table import TableEntry
-from headgate.translator.dialects import Dialect
+from headgate.translator.composition import DIALECTS
+from headgate.translator.objects.dialect import Dialect
 from headgate.translator.offline import Offline, translate_all
 from headgate.translator.settings import TranslatorSettings
 from headgate.watcher.objects import prepare
@@ -92,7 +93,7 @@ def translate_paths(
     translator_flags: Sequence[str] = (),
     *,
     kinds: Kinds = ALL_KINDS,
-    dialects: Sequence[Dialect] | None = None,
+    dialects: Sequence[Dialect] = DIALECTS,
 ) -> OfflineTable:
     """Read files and folders and translate what is in them.
 
@@ -100,7 +101,7 @@ def translate_paths(
         paths: files and folders of manifests.
         translator_flags: as `headgate translator` takes them; its environment variables count too.
         kinds: what is read.
-        dialects: what is translated; by default all dialects.
+        dialects: which dialects translate them.
 
     Raises:
         SettingsError: the flags or variables cannot be used.
@@ -112,7 +113,7 @@ def translate_paths(
         progress.begin(f"translating {len(read.objects):,} objects")
         sealer = Sealer(CLUSTER, throwaway_recipients())
         made = [delta for one in read.objects if (delta := delta_of(one, sealer))]
-        offline = translate_all(made, settings.classes, settings.boundaries, dialects=dialects, kinds=kinds)
+        offline = translate_all(made, settings.translation, settings.boundaries, dialects)
     findings = [Finding(one.file, one.line, one.object, one.problem) for one in read.problems]
     findings += _located(offline, read.objects)
     findings += _expiring(offline, read.objects)

@@ -16,11 +16,12 @@ from headgate.common.snapshot import Chunk, Manifest, decode_chunk
 from headgate.common.stores import DeltaLogReader, LastGoodLog, LogBatch, LogReplay
 from headgate.common.table import TableEntry
 from headgate.common.table_diff import TableDiff, diff_tables
-from headgate.translator.dialects.ingress import ClassSettings
+from headgate.translator.composition import DIALECTS
 from headgate.translator.leading.intake import Causes, Intake
-from headgate.translator.offline import foreign_objects, make_dialects
+from headgate.translator.offline import foreign_objects
 from headgate.translator.settings import TranslatorSettings
 from headgate.translator.translation import Translation
+from headgate.translator.world.settings import TranslationSettings
 from headgate.watcher.secrets import throwaway_recipients
 from headgate.watcher.sources.manifest_files import FileObject
 
@@ -41,7 +42,7 @@ _KEPT = ("creationTimestamp", "generation")
 class World:
     """Everything that a log says."""
 
-    classes: ClassSettings
+    classes: TranslationSettings
     selection: Selection
     translation: Translation
     intake: Intake
@@ -90,12 +91,12 @@ async def read_world(
 
 
 async def _replay(log: DeltaLogReader, table: str, settings: TranslatorSettings, selection: Selection) -> World:
-    classes = settings.classes
+    classes = settings.translation
     world: World | None = None
     async with aclosing(cast("Any", log.follow())) as items:
         async for item in items:
             if isinstance(item, LogReplay):
-                translation = Translation(make_dialects(classes), selection, table, settings.boundaries)
+                translation = Translation(DIALECTS, classes, selection, table, settings.boundaries)
                 world = World(classes, selection, translation, Intake(item.position, translation, table))
             elif world is not None:
                 world.take(item)

@@ -1,22 +1,14 @@
 """A kind that no release reads, and its dialect: a `Forward` sends the requests of a host to a Service."""
 
-from collections.abc import Iterable, Mapping, Sequence
-
 from headgate.common.problems import Problem
 from headgate.common.resources import ALL_KINDS, JsonObject, Kinds, ObjectRef, Ownership, ResourceKind, StatusShape
 from headgate.common.table import PathMatch, PathType, Provenance, Route, WeightedBackend
-from headgate.translator.fragments.fragment import (
-    BackendUse,
-    Fragment,
-    Identity,
-    RouteClaim,
-    ServicePortRef,
-    with_standing,
-)
-from headgate.translator.manifests.reading import as_object, as_text, metadata, pack, unpack
+from headgate.translator.fragments.fragment import BackendUse, Fragment, RouteClaim, ServicePortRef
+from headgate.translator.manifests.reading import as_object, as_text
 from headgate.translator.manifests.verdicts import FieldVerdict, Likeness
+from headgate.translator.objects.dialect import Dialect, translated_documents
+from headgate.translator.objects.document import document_kind, identify
 from headgate.translator.world.graph import Lookups
-from headgate.translator.world.world import StoredKind
 
 FORWARD = ResourceKind(
     "toys.example.com",
@@ -31,40 +23,12 @@ FORWARD = ResourceKind(
     is_asked=True,
 )
 KINDS = Kinds([*ALL_KINDS, FORWARD])
-FORWARDS = StoredKind(FORWARD, pack, restore=unpack)
+FIELDS = (FieldVerdict(("pace",), Likeness.UNUSED, note="requests are not paced"),)
 
 
-class ToysDialect:
-    """Forwards."""
-
-    name = "toys"
-    roots = (FORWARDS,)
-    reads = ()
-    fields: Mapping[str, Sequence[FieldVerdict]] = {
-        FORWARD.resource: (FieldVerdict(("pace",), Likeness.UNUSED, note="requests are not paced"),)
-    }
-
-    def check(self, ref: ObjectRef, manifest: JsonObject, stored: bytes) -> Iterable[Problem]:
-        return translate_forward(ref, manifest).problems
-
-    def concerns(self, stored: bytes) -> bool:
-        return True
-
-    def translate(self, ref: ObjectRef, lookups: Lookups) -> Fragment | None:
-        standing = lookups.standing(FORWARDS, ref.namespace, ref.name)
-        version = standing and (standing.good or standing.present)
-        if standing is None or version is None or version.form is None:
-            return None
-        return with_standing(translate_forward(ref, unpack(version.form)), standing)
-
-    def refuse(self, ref: ObjectRef, stored: bytes, error: Exception) -> Fragment:
-        return Fragment(Identity(ref, "toys.example.com/v1", FORWARD.kind, ""))
-
-
-def translate_forward(ref: ObjectRef, manifest: JsonObject) -> Fragment:
+def translate_forward(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Fragment:
     """Return the route of a Forward, or what is wrong with it."""
-    spec, field = as_object(manifest.get("spec")), "spec.service"
-    identity = Identity(ref, "toys.example.com/v1", FORWARD.kind, as_text(metadata(manifest).get("uid")))
+    spec, field, identity = as_object(manifest.get("spec")), "spec.service", identify(ref, manifest)
     host, service = as_text(spec.get("host")), as_text(spec.get("service"))
     if not service:
         return Fragment(identity, problems=(Problem(reason="Required", field=field, message="name a Service"),))
@@ -79,3 +43,6 @@ def translate_forward(ref: ObjectRef, manifest: JsonObject) -> Fragment:
     )
     claim, use = RouteClaim(host, route, field), BackendUse(backend, field, field)
     return Fragment(identity, hosts=(host,), routes=(claim,), backends=(use,))
+
+
+TOYS = Dialect("toys", (translated_documents(document_kind(FORWARD), translate_forward, fields=FIELDS),))

@@ -30,7 +30,7 @@ from headgate.common.stores.memory import MemoryStatusBoard
 from headgate.common.table import VirtualHost
 from headgate.common.tasks import cancel
 from headgate.translator.admission.examine import examine
-from headgate.translator.offline import make_dialects
+from headgate.translator.composition import DIALECTS as RELEASED
 from headgate.translator.translation import Translation
 from headgate.watcher.admission.question import Scope, pose
 from headgate.watcher.admission.review import parse_review
@@ -39,10 +39,11 @@ from headgate.watcher.secrets import throwaway_recipients
 from headgate.watcher.sources.kubernetes.source import KubernetesSource
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 from headgate.watcher.status_writer import StatusWriter
-from integration.made_up_kind.forward import FORWARD, KINDS, ToysDialect
+from integration.made_up_kind.forward import FORWARD, KINDS, TOYS
 
 HELM = shutil.which(os.environ.get("HELM", "helm"))
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+DIALECTS = (*RELEASED, TOYS)
 SERVICE = {
     "apiVersion": "v1",
     "kind": "Service",
@@ -59,10 +60,6 @@ def forward(**spec: Any) -> dict[str, Any]:
 def folder(tmp_path: Path, *manifests: Any) -> list[Path]:
     (tmp_path / "all.yaml").write_text(yaml.safe_dump_all(manifests))
     return [tmp_path]
-
-
-def dialects() -> list[Any]:
-    return [*make_dialects(), ToysDialect()]
 
 
 def api_server() -> FakeKubernetes:
@@ -85,7 +82,7 @@ def test_it_is_read_from_manifests_and_translated(tmp_path: Path) -> None:
     table = translate_paths(
         folder(tmp_path, SERVICE, forward(host="a.test", service="web", token="t")),
         kinds=KINDS,
-        dialects=dialects(),
+        dialects=DIALECTS,
     )
     assert [one.problem.reason for one in table.findings] == ["NoReadyEndpoints"]
     (host,) = (entry for entry in table.entries if isinstance(entry, VirtualHost))
@@ -93,19 +90,19 @@ def test_it_is_read_from_manifests_and_translated(tmp_path: Path) -> None:
 
 
 def test_what_its_row_hides_is_not_published(tmp_path: Path) -> None:
-    table = translate_paths(folder(tmp_path, forward(token="t")), kinds=KINDS, dialects=dialects())
+    table = translate_paths(folder(tmp_path, forward(token="t")), kinds=KINDS, dialects=DIALECTS)
     assert [one["spec"]["token"] for one in table.manifests.values()] == ["***"]
 
 
 def test_it_is_checked(tmp_path: Path) -> None:
-    table = translate_paths(folder(tmp_path, forward(host="a.test")), kinds=KINDS, dialects=dialects())
+    table = translate_paths(folder(tmp_path, forward(host="a.test")), kinds=KINDS, dialects=DIALECTS)
     assert [(one.object, str(one.problem)) for one in table.findings] == [
         ("Forward default/a", "spec.service: name a Service")
     ]
 
 
 def test_it_is_audited(tmp_path: Path) -> None:
-    report = audit_paths(folder(tmp_path, forward(service="web", pace=3)), kinds=KINDS, dialects=dialects())
+    report = audit_paths(folder(tmp_path, forward(service="web", pace=3)), kinds=KINDS, dialects=DIALECTS)
     (audited,) = report.found
     assert [(said.name, said.verdict.value) for said in audited.said] == [("pace", "ignored"), ("service", "honoured")]
 
@@ -152,7 +149,7 @@ def test_the_webhook_asks_about_it_and_hears_what_is_wrong() -> None:
     question = pose(parse_review(json.dumps(sent).encode()), scope, NOW)
     assert question is not None
     assert question.speaks_to_us
-    opinion = examine(Translation(dialects()), question.proposal)
+    opinion = examine(Translation(DIALECTS), question.proposal)
     assert opinion.outcome is Outcome.JUDGED
     assert [finding.problem.field for finding in opinion.findings] == ["spec.service"]
 

@@ -15,7 +15,7 @@ from headgate.common.resources import (
     ResourceKind,
     StatusShape,
 )
-from headgate.translator.offline import make_dialects
+from headgate.translator.composition import DIALECTS
 
 DOCS = Path(__file__).parents[3] / "docs"
 STATUS_FIELDS = {
@@ -36,7 +36,7 @@ def test_each_kind_has_one_row() -> None:
 
 
 def test_the_dialect_that_a_row_names_translates_the_kind_and_no_other_does() -> None:
-    translated = {root.kind: dialect.name for dialect in make_dialects() for root in dialect.roots}
+    translated = {kind.stored.kind: dialect.name for dialect in DIALECTS for kind in dialect.kinds}
     assert translated == {kind: kind.dialect for kind in ALL_KINDS if kind.dialect}
 
 

@@ -26,15 +26,15 @@ from headgate.translator.dialects.apisix.fields import (
     UPSTREAM_FIELDS,
 )
 from headgate.translator.manifests.verdicts import FieldVerdict, Verdict, field_table
-from headgate.translator.sources.classes import ClassSettings
+from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
 
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-def audited(manifest: Any, classes: ClassSettings | None = None) -> dict[str, Said]:
+def audited(manifest: Any, settings: TranslationSettings = DEFAULT_SETTINGS) -> dict[str, Said]:
     delta = applied(manifest)
     assert delta.object is not None
-    said = Audit(classes).look_at(delta.ref, delta.object)
+    said = Audit(settings).look_at(delta.ref, delta.object)
     assert said is not None
     return {one.name: one for one in said}
 
@@ -101,7 +101,7 @@ def test_an_unknown_plugin_is_refused_and_one_that_the_operator_ignores_is_marke
     lua = route(rule(plugins=[{"name": "serverless-pre-function", "enable": True}]))
     (refused,) = (said for name, said in audited(lua).items() if "serverless" in name)
     assert (refused.verdict, refused.lets_in) == (Verdict.REFUSED, False)
-    settings = ClassSettings(ignored_plugins=frozenset({"serverless-pre-function"}))
+    settings = TranslationSettings(ignored_plugins=frozenset({"serverless-pre-function"}))
     (ignored,) = (said for name, said in audited(lua, settings).items() if "serverless" in name)
     assert (ignored.verdict, ignored.lets_in) == (Verdict.IGNORED, True)
 

@@ -19,8 +19,8 @@ from fakes.deltas import applied, tls_secret
 from headgate.common.deltas import Delta
 from headgate.common.table import Certificate, Consumer, Endpoint, Entry, Route, StreamRoute, Upstream, VirtualHost
 from headgate.translator.assembly.boundaries import Boundaries
-from headgate.translator.dialects.ingress import ClassSettings
 from headgate.translator.offline import Offline, translate_all
+from headgate.translator.world.settings import TranslationSettings
 
 FOLDER = Path(__file__).parent / "golden"
 INPUTS = sorted(FOLDER.rglob("*.in.yaml"))
@@ -47,9 +47,9 @@ def test_every_output_has_an_input() -> None:
     assert {path.name.replace(".out.", ".in.") for path in FOLDER.rglob("*.out.yaml")} == {path.name for path in INPUTS}
 
 
-def classes(written: dict[str, Any]) -> ClassSettings:
+def classes(written: dict[str, Any]) -> TranslationSettings:
     sets = {key: frozenset(value) for key, value in written.items() if isinstance(value, list)}
-    return ClassSettings(**{**written, **sets})
+    return TranslationSettings(**{**written, **sets})
 
 
 def boundaries(documents: list[Any]) -> Boundaries:

@@ -42,7 +42,7 @@ def test_plugins_are_known_by_the_setting_and_by_what_is_installed(monkeypatch: 
         return [EntryPoint("maintenance", "headgate_maintenance:Maintenance", group)]
 
     monkeypatch.setattr(third_party, "entry_points", announced)
-    assert load("--plugin-names", "audit,quota").classes.plugin_names == {"audit", "quota", "maintenance"}
+    assert load("--plugin-names", "audit,quota").translation.plugin_names == {"audit", "quota", "maintenance"}
 
 
 def test_a_table_selects_clusters_and_namespaces_by_name() -> None:

@@ -15,14 +15,14 @@ from headgate.translator.annotations import PREFIX
 from headgate.translator.annotations.apisix import APISIX_PREFIX, APPROXIMATIONS, ON_INGRESS_ONLY
 from headgate.translator.annotations.nginx import NGINX_ANNOTATIONS, NGINX_PREFIX, what_instead
 from headgate.translator.annotations.reading import nearest
-from headgate.translator.dialects import Dialect
+from headgate.translator.composition import DIALECTS
 from headgate.translator.dialects.ingress.document import CLASS_ANNOTATION
 from headgate.translator.manifests.reading import as_object, as_text, metadata
 from headgate.translator.manifests.verdicts import FieldVerdict, Verdict
-from headgate.translator.offline import make_dialects
-from headgate.translator.sources.classes import ClassSettings
+from headgate.translator.objects.dialect import Dialect
 from headgate.translator.translation import Translation
 from headgate.translator.world.containment import contain
+from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
 from headgate.translator.world.world import KindKey, World
 
 _SPEAKS_OF_ROWS_ONLY = frozenset((INGRESS.resource, SERVICE.resource))
@@ -69,13 +69,12 @@ class _Step(NamedTuple):
 class Audit:
     """Says what becomes of objects, one by one."""
 
-    def __init__(self, classes: ClassSettings | None = None, dialects: Sequence[Dialect] | None = None) -> None:
-        """Take the settings, which name plugins of third parties, and the dialects, by default all."""
-        dialects = dialects or make_dialects(classes)
-        self._world: World = Translation(dialects).world
-        self._rows = {
-            root.name: dialect.fields.get(root.kind.resource, ()) for dialect in dialects for root in dialect.roots
-        }
+    def __init__(
+        self, settings: TranslationSettings = DEFAULT_SETTINGS, dialects: Sequence[Dialect] = DIALECTS
+    ) -> None:
+        """Take the settings, which name plugins of third parties, and the dialects."""
+        self._world: World = Translation(dialects, settings).world
+        self._rows = {kind.stored.name: kind.fields for dialect in dialects for kind in dialect.kinds}
 
     def look_at(self, ref: ObjectRef, manifest: JsonObject) -> tuple[Said, ...] | None:
         """Return what an object says, the worst first; None where it is of a kind that is not looked at."""

@@ -28,13 +28,13 @@ from headgate.common.stores import (
 from headgate.common.tasks import run_together
 from headgate.common.telemetry import current_traceparent, span_from, tracer
 from headgate.translator import metrics
+from headgate.translator.composition import DIALECTS
 from headgate.translator.leading.decisions import Decisions
 from headgate.translator.leading.intake import Causes, Intake
 from headgate.translator.leading.last_good_recorder import LastGoodKeeper
 from headgate.translator.leading.leadership import CatchUp, Turn
 from headgate.translator.leading.log_confirmation import AskWatchers, Doubt
 from headgate.translator.leading.surroundings import Lookout, Surroundings
-from headgate.translator.offline import make_dialects
 from headgate.translator.serving.fleet import Fleet
 from headgate.translator.serving.publisher import Draft, Publisher
 from headgate.translator.serving.serving import Serving, Sight, show
@@ -191,7 +191,7 @@ class TranslatorLoop:
 
     def _new_translation(self) -> Translation:
         settings = self._settings
-        return Translation(make_dialects(settings.classes), settings.selection, settings.table, settings.boundaries)
+        return Translation(DIALECTS, settings.translation, settings.selection, settings.table, settings.boundaries)
 
     async def _read_store(self) -> None:
         while True:

@@ -5,18 +5,16 @@ from typing import NamedTuple
 
 from headgate.common.deltas import Delta
 from headgate.common.problems import Problem
-from headgate.common.resources import ALL_KINDS, INGRESS_CLASS, JsonObject, Kinds, ObjectRef, Ownership
+from headgate.common.resources import INGRESS_CLASS, JsonObject, ObjectRef
 from headgate.common.snapshot import TableImage, decode_chunk
 from headgate.common.table import Certificate, TableEntry
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
-from headgate.translator.dialects import Dialect
-from headgate.translator.dialects.apisix import ApisixDialect, find_backend_policy, find_route_policy
-from headgate.translator.dialects.ingress import ClassSettings, IngressDialect
-from headgate.translator.dialects.ingress.dialect import find_ingress
-from headgate.translator.dialects.ingress.document import class_name
-from headgate.translator.dialects.services import ServicesDialect
-from headgate.translator.sources.classes import read_ingress_class, why_foreign
+from headgate.translator.composition import DIALECTS
+from headgate.translator.objects.dialect import Dialect
+from headgate.translator.sources.classes import read_ingress_class
 from headgate.translator.translation import Translation
+from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
+from headgate.translator.world.world import KindKey
 
 
 class Offline(NamedTuple):
@@ -43,27 +41,15 @@ class Offline(NamedTuple):
         return tuple(entry for entry in entries if isinstance(entry, Certificate))
 
 
-def make_dialects(classes: ClassSettings | None = None) -> Sequence[Dialect]:
-    """Return all dialects that this release knows."""
-    settings = classes or ClassSettings()
-    apisix = ApisixDialect(settings, find_ingress)
-    ingress = IngressDialect(
-        settings, apisix.find_plugins, apisix.find_addresses, find_backend_policy, find_route_policy
-    )
-    return (ingress, apisix, ServicesDialect())
-
-
 def translate_all(
     deltas: Iterable[Delta],
-    classes: ClassSettings | None = None,
+    settings: TranslationSettings = DEFAULT_SETTINGS,
     boundaries: Boundaries = DEFAULT_BOUNDARIES,
-    *,
-    dialects: Sequence[Dialect] | None = None,
-    kinds: Kinds = ALL_KINDS,
+    dialects: Sequence[Dialect] = DIALECTS,
 ) -> Offline:
-    """Translate objects at once, every cluster taken for complete; by all dialects unless some are given."""
+    """Translate objects at once, every cluster taken for complete."""
     deltas = list(deltas)
-    translation = Translation(dialects or make_dialects(classes), boundaries=boundaries, has_history=False)
+    translation = Translation(dialects, settings, boundaries=boundaries, has_history=False)
     for delta in deltas:
         translation.apply(delta)
         translation.activate(delta.ref.cluster)
@@ -75,14 +61,18 @@ def translate_all(
         problems={ref: condition.problems for ref, condition in conditions.items() if condition},
         accepted=frozenset(ref for ref, condition in conditions.items() if condition and condition.is_accepted),
         image=translation.assembly.image,
-        foreign=foreign_objects(deltas, ours, classes or ClassSettings(), kinds),
+        foreign=foreign_objects(deltas, ours, settings, dialects),
     )
 
 
 def foreign_objects(
-    deltas: Iterable[Delta], ours: Collection[ObjectRef], settings: ClassSettings, kinds: Kinds = ALL_KINDS
+    deltas: Iterable[Delta],
+    ours: Collection[ObjectRef],
+    settings: TranslationSettings,
+    dialects: Sequence[Dialect] = DIALECTS,
 ) -> dict[ObjectRef, str]:
-    """Say of objects of a class that are not ours why they are not; all IngressClasses are among the objects."""
+    """Say of objects that are not ours why they are not; all IngressClasses are among the objects."""
+    ownerships = {kind.stored.name: kind.ownership for dialect in dialects for kind in dialect.kinds}
     present = [(delta.ref, delta.object) for delta in deltas if delta.object is not None]
     classes = [
         (ref.cluster, read_ingress_class(manifest))
@@ -91,14 +81,9 @@ def foreign_objects(
     ]
 
     def why(ref: ObjectRef, manifest: JsonObject) -> str:
-        kind = kinds.find(ref.group, ref.resource)
-        match kind.ownership if kind else Ownership.NONE:
-            case Ownership.CLASS:
-                known = [one for cluster, one in classes if cluster == ref.cluster]
-                return why_foreign(class_name(manifest), known, settings)
-            case Ownership.GATEWAY:
-                return "its Gateway is of another controller; --controller-names adopts that"
-            case Ownership.REFERENCE | Ownership.NONE:
-                return ""
+        ownership = ownerships.get(KindKey(ref.group, ref.resource))
+        of_cluster = [one for cluster, one in classes if cluster == ref.cluster]
+        return "" if ownership is None else ownership.why_not(manifest, of_cluster, settings)
 
-    return {ref: reason for ref, manifest in present if ref not in ours and (reason := why(ref, manifest))}
+    found = {ref: why(ref, manifest) for ref, manifest in present if ref not in ours}
+    return {ref: reason for ref, reason in found.items() if reason}

@@ -12,11 +12,11 @@ from headgate.common.status import LoadBalancerAddress, is_address
 from headgate.common.stores.settings import StoreSettings
 from headgate.common.table import DEFAULT_TABLE
 from headgate.translator.assembly.boundaries import Boundaries, HostSharing
-from headgate.translator.dialects.ingress import ClassSettings
 from headgate.translator.serving.retention import Retention
 from headgate.translator.serving.rollout.analysis import Thresholds
 from headgate.translator.serving.rollout.decision import Policy
 from headgate.translator.sources.addresses import parse_address
+from headgate.translator.world.settings import TranslationSettings
 
 
 class TranslatorSettings(LeaseSettings, StoreSettings):
@@ -182,9 +182,9 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
         return Policy(tuple(self.rollout_shares), self.rollout_window_s, thresholds)
 
     @property
-    def classes(self) -> ClassSettings:
-        """The class rules, as the dialect takes them."""
-        return ClassSettings(
+    def translation(self) -> TranslationSettings:
+        """What the translation of all objects is given."""
+        return TranslationSettings(
             frozenset(self.controller_names),
             frozenset(self.class_names),
             watch_without_class=self.watch_without_class,

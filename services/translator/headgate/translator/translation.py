@@ -4,7 +4,7 @@
 with an event loop can breathe in between. Equal inputs give equal bytes, in whatever order and portions they came.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,15 +18,20 @@ from headgate.translator.assembly.assembly import Assembly, Needs
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
 from headgate.translator.assembly.conditions import Condition, judge
 from headgate.translator.assembly.held_table import HELD_UPSTREAM
-from headgate.translator.dialects import Dialect
 from headgate.translator.fragments.fragment import CertificateRef, Fragment, ServicePortRef, UpstreamRef, with_standing
+from headgate.translator.objects.dialect import Dialect, TranslatedKind
+from headgate.translator.objects.life_cycle import check_object, is_ours, refuse_object, translate_object
 from headgate.translator.sources.certificates import CERTIFICATE
 from headgate.translator.sources.endpoints import ENDPOINT_SLICES, LEGACY_ENDPOINTS
+from headgate.translator.sources.policies import OWNERSHIP, ObjectTarget
 from headgate.translator.sources.services import SERVICES
 from headgate.translator.sources.sharing import CLUSTERS, SERVICE_EXPORTS
 from headgate.translator.upstreams.resolution import UPSTREAM, ResolvedUpstream
+from headgate.translator.world.attachments import Provider, Providers
 from headgate.translator.world.graph import Graph, Lookups, Node, Output, Rule
-from headgate.translator.world.world import KindKey, StoredKind, World
+from headgate.translator.world.in_place import InPlace
+from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
+from headgate.translator.world.world import Check, KindKey, StoredKind, World
 
 _TABLE_KINDS: tuple[StoredKind[Any], ...] = (SERVICES, ENDPOINT_SLICES, LEGACY_ENDPOINTS, SERVICE_EXPORTS)
 
@@ -35,12 +40,36 @@ def _unchecked(ref: ObjectRef, manifest: JsonObject, form: object) -> Iterable[P
     return ()
 
 
+def _checker(kind: TranslatedKind[Any, Any], lookups: Lookups) -> Check:
+    return lambda ref, manifest, form: check_object(kind, ref, form, lookups)
+
+
+def _ownership_finder(
+    kinds: Sequence[TranslatedKind[Any, Any]],
+) -> Callable[[Lookups, ObjectTarget], bool | None]:
+    """Return what says whether an object is ours, also one that a server has in an older group of its kind."""
+    named: dict[tuple[str, str], list[TranslatedKind[Any, Any]]] = {}
+    for kind in kinds:
+        group = (kind.yields_to or kind.stored).kind.group
+        named.setdefault((group, kind.stored.kind.kind), []).append(kind)
+
+    def find(lookups: Lookups, target: ObjectTarget) -> bool | None:
+        for kind in named.get((target.group, target.kind), ()):
+            ref = kind.stored.ref(lookups.cluster, target.namespace, target.name)
+            if (found := is_ours(kind, ref, lookups)) is not None:
+                return found
+        return None
+
+    return find
+
+
 class Translation:
     """Translates the objects of active clusters into one table."""
 
     def __init__(
         self,
         dialects: Sequence[Dialect],
+        settings: TranslationSettings = DEFAULT_SETTINGS,
         selection: Selection = EVERYTHING,
         table: str = DEFAULT_TABLE,
         boundaries: Boundaries = DEFAULT_BOUNDARIES,
@@ -51,6 +80,7 @@ class Translation:
 
         Args:
             dialects: what can be translated.
+            settings: what holds for all objects.
             selection: which clusters and namespaces the table is made of; callers leave out the objects of others.
             table: its name, by which clusters' gateways are chosen.
             boundaries: how far the objects of one namespace reach.
@@ -59,11 +89,16 @@ class Translation:
         """
         self.selection = selection
         clusters = replace(CLUSTERS, read=lambda manifest: read_settings(manifest).of_table(table))
+        translated = [kind for dialect in dialects for kind in dialect.kinds]
         read = [*_TABLE_KINDS, clusters, *(kind for dialect in dialects for kind in dialect.reads)]
-        kinds: list[StoredKind[Any]] = [*read, *(root for dialect in dialects for root in dialect.roots)]
-        checks = {root.name: dialect.check for dialect in dialects for root in dialect.roots}
-        self.world = World(kinds, checks if has_history else dict.fromkeys(checks, _unchecked))
-        self.graph = Graph(self.world)
+        kinds: list[StoredKind[Any]] = [*read, *(kind.stored for kind in translated)]
+        in_place = InPlace(settings)
+        checks = {kind.stored.name: _checker(kind, in_place) if has_history else _unchecked for kind in translated}
+        self.world = World(kinds, checks)
+        providers = [Provider(OWNERSHIP, _ownership_finder(translated))]
+        self.graph = Graph(
+            self.world, settings, Providers([*providers, *(one for dialect in dialects for one in dialect.provides)])
+        )
         self.assembly = Assembly(boundaries)
         self.held: dict[ServicePortRef, ResolvedUpstream] = {}
         """Upstreams of held tables that were resolved since the caller last cleared this."""
@@ -71,26 +106,21 @@ class Translation:
         self._active: set[str] = set()
         self.left_out: set[str] = set()
         """Clusters that are there, and not selected."""
-        self._roots = {
-            root.name: (dialect, rule)
-            for dialect in dialects
-            for rule in [self._rule(dialect)]
-            for root in dialect.roots
-        }
+        self._roots = {kind.stored.name: (kind, self._rule(kind)) for kind in translated}
         self._roots_alone = self._roots.keys() - {kind.name for kind in read}
         """Kinds that nobody looks up: of no use where they are not selected."""
 
-    def _rule(self, dialect: Dialect) -> "Rule[ObjectRef, Fragment | None]":
+    def _rule(self, kind: TranslatedKind[Any, Any]) -> "Rule[ObjectRef, Fragment | None]":
         def translate(lookups: Lookups, ref: ObjectRef) -> Fragment | None:
-            return dialect.translate(ref, lookups)
+            return translate_object(kind, ref, lookups)
 
         def refuse(ref: ObjectRef, error: Exception) -> Fragment | None:
-            stored, standing = self.world.get(ref), self.world.standings.get(ref)
-            if stored is None or standing is None:
+            form, standing = self.world.get(ref), self.world.standings.get(ref)
+            if form is None or standing is None:
                 return None
-            return with_standing(dialect.refuse(ref, stored, error), standing)
+            return with_standing(refuse_object(kind, ref, form, error), standing)
 
-        return Rule(f"{dialect.name} fragment", 1, translate, refuse)
+        return Rule(f"{kind.stored.kind.kind} fragment", 1, translate, refuse)
 
     @property
     def active_clusters(self) -> frozenset[str]:
@@ -140,7 +170,7 @@ class Translation:
 
     def translate(self, ref: ObjectRef, lookups: Lookups) -> Fragment | None:
         """Return what an object of such a kind would contribute in another world; nothing of it is kept."""
-        return self._roots[KindKey(ref.group, ref.resource)][0].translate(ref, lookups)
+        return translate_object(self._roots[KindKey(ref.group, ref.resource)][0], ref, lookups)
 
     def _demand_root(self, ref: ObjectRef) -> None:
         root, stored = self._roots.get(KindKey(ref.group, ref.resource)), self.world.get(ref)

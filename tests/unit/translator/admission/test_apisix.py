@@ -9,17 +9,19 @@ from fakes.deltas import applied, endpoint_slice, ingress, ingress_class, ref_of
 from headgate.common.admission import Basis, Finding, Opinion, Outcome, Proposal
 from headgate.common.problems import Severity
 from headgate.translator.admission.examine import examine
-from headgate.translator.offline import make_dialects
-from headgate.translator.sources.classes import ClassSettings
+from headgate.translator.composition import DIALECTS
 from headgate.translator.translation import Translation
+from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
 
 OLD, NEW = {"creationTimestamp": "2020-01-01T00:00:00Z"}, "2024-01-01T00:00:00Z"
 APISIX = "apisix.apache.org/apisix-ingress-controller"
 
 
-def propose(manifest: Any, *present: Any, before: Any = None, settings: ClassSettings | None = None) -> Opinion:
+def propose(
+    manifest: Any, *present: Any, before: Any = None, settings: TranslationSettings = DEFAULT_SETTINGS
+) -> Opinion:
     """Return what is said of an object, or of an update of one, beside others."""
-    translation = Translation(make_dialects(settings))
+    translation = Translation(DIALECTS, settings)
     translation.activate("a")
     others = [] if before is None else [before]
     for one in (service("web"), endpoint_slice("web", "10.0.0.1"), *present, *others):
@@ -124,7 +126,7 @@ def secured(name: str, *secrets: str, created: str = NEW, **fields: Any) -> Any:
 
 BOTH = (tls_secret("one", "a.com"), tls_secret("two", "a.com"))
 DEFAULT = ingress_class("apisix", APISIX, annotations={"ingressclass.kubernetes.io/is-default-class": "true"})
-ADOPTS = ClassSettings(controller_names=frozenset({APISIX}))
+ADOPTS = TranslationSettings(controller_names=frozenset({APISIX}))
 
 
 @pytest.mark.parametrize(
@@ -138,11 +140,11 @@ ADOPTS = ClassSettings(controller_names=frozenset({APISIX}))
     ],
     ids=["of one kind", "of an Ingress", "of an Ingress in itself", "by an update", "of an ApisixTls"],
 )
-@pytest.mark.parametrize("settings", [None, ADOPTS], ids=["no class", "default class"])
+@pytest.mark.parametrize("settings", [DEFAULT_SETTINGS, ADOPTS], ids=["no class", "default class"])
 def test_a_certificate_for_a_host_that_has_another_one_is_told(
-    proposed: Any, present: Any, before: Any, settings: ClassSettings | None
+    proposed: Any, present: Any, before: Any, settings: TranslationSettings
 ) -> None:
-    classes = [DEFAULT] if settings is not None else []
+    classes = [DEFAULT] if settings is ADOPTS else []
     opinion = propose(proposed, present, *BOTH, *classes, before=before, settings=settings)
     found = [one.problem for one in opinion.findings if one.problem.reason != "PathConflict"]
     assert [(one.reason, one.severity) for one in found] == [("CertificateConflict", Severity.WARNING)]

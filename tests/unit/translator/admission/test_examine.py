@@ -20,7 +20,7 @@ from fakes.deltas import (
 from headgate.common.admission import Basis, Finding, Opinion, Outcome, Proposal
 from headgate.common.problems import Severity
 from headgate.translator.admission.examine import MAX_FINDINGS, examine
-from headgate.translator.offline import make_dialects
+from headgate.translator.composition import DIALECTS
 from headgate.translator.translation import Translation
 
 OLD, NEW = "2024-01-01T00:00:00Z", "2024-06-01T00:00:00Z"
@@ -28,7 +28,7 @@ WEB = (service("web"), endpoint_slice("web", "10.0.0.1"))
 
 
 def world(*manifests: Any) -> Translation:
-    translation = Translation(make_dialects())
+    translation = Translation(DIALECTS)
     translation.activate("a")
     for manifest in manifests:
         translation.apply(applied(manifest))

@@ -17,7 +17,8 @@ from headgate.common.admission import Outcome, Proposal
 from headgate.common.table import entry_key
 from headgate.translator.admission.examine import examine
 from headgate.translator.annotations import INGRESS_ANNOTATIONS, SERVICE_ANNOTATIONS
-from headgate.translator.offline import make_dialects, translate_all
+from headgate.translator.composition import DIALECTS
+from headgate.translator.offline import translate_all
 from headgate.translator.translation import Translation
 
 TEXTS = (
@@ -94,7 +95,7 @@ def poisoned(text: str) -> Iterator[Any]:
 
 
 def world(*manifests: Any) -> Translation:
-    translation = Translation(make_dialects())
+    translation = Translation(DIALECTS)
     translation.activate("a")
     for manifest in manifests:
         translation.apply(applied(manifest))

@@ -8,8 +8,8 @@ import pytest
 from fakes.deltas import applied, deleted, ingress, ref_of, service, tls_secret
 from headgate.translator.admission.dry_world import DryWorld
 from headgate.translator.assembly.conflicts import merge_host
+from headgate.translator.composition import DIALECTS
 from headgate.translator.fragments.fragment import Fragment
-from headgate.translator.offline import make_dialects
 from headgate.translator.translation import Translation
 
 HOSTS, PATHS = ("a.example", "b.example", "*.example"), ("/", "/x", "/y")
@@ -45,7 +45,7 @@ def settled(translation: Translation) -> Translation:
 
 
 def random_world(random: Random) -> Translation:
-    translation = Translation(make_dialects())
+    translation = Translation(DIALECTS)
     translation.activate("a")
     authorities = tls_secret("authorities", "x.example", authorities_pem="-")
     for manifest in (service("web"), authorities, *(random_ingress(random, f"i{n}") for n in range(12))):
@@ -62,7 +62,7 @@ def proposed(translation: Translation, manifest: Any) -> Fragment:
     ref = ref_of(manifest)
     inspected = translation.world.inspect(ref, manifest)
     assert inspected is not None
-    fragment = translation.translate(ref, DryWorld(translation.world, ref, inspected.judged))
+    fragment = translation.translate(ref, DryWorld(translation.world, translation.graph, ref, inspected.judged))
     assert fragment is not None
     return fragment
 

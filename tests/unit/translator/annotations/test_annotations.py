@@ -13,9 +13,10 @@ from headgate.common.snapshot import decode_chunk
 from headgate.common.table import ClientAuth, Operator, StreamRoute, TableEntry, TlsPolicy, VirtualHost
 from headgate.translator.annotations import INGRESS_ANNOTATIONS, SERVICE_ANNOTATIONS, Annotation, values
 from headgate.translator.annotations.page import write_page
-from headgate.translator.dialects.ingress import ClassSettings
-from headgate.translator.offline import make_dialects, translate_all
+from headgate.translator.composition import DIALECTS
+from headgate.translator.offline import translate_all
 from headgate.translator.translation import Translation
+from headgate.translator.world.settings import TranslationSettings
 
 PAGE = Path(__file__).parents[4] / "docs" / "annotations.md"
 ALL = (*INGRESS_ANNOTATIONS, *SERVICE_ANNOTATIONS)
@@ -143,7 +144,7 @@ def test_a_plugin_that_gateways_do_not_have_is_refused_unless_the_settings_name_
     asked = applied(annotated(plugins="[{name: maintenance, config: {retry: 5}}]"))
     ((problem, *_),) = translate_all([asked]).problems.values()
     assert "plugin maintenance: there is no plugin of this name" in problem.message
-    offline = translate_all([asked], ClassSettings(plugin_names=frozenset({"maintenance"})))
+    offline = translate_all([asked], TranslationSettings(plugin_names=frozenset({"maintenance"})))
     (host,) = (each for each in offline.entries if isinstance(each, VirtualHost))
     assert [use.name for use in host.routes[0].plugins] == ["maintenance"]
 
@@ -265,7 +266,7 @@ def stream(name: str, port: str, created: str) -> Any:
 
 
 def fresh() -> Translation:
-    translation = Translation(make_dialects())
+    translation = Translation(DIALECTS)
     translation.activate("a")
     return translation
 

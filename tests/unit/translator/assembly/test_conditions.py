@@ -6,8 +6,8 @@ from fakes.apisix import one_backend, route
 from fakes.deltas import applied, ref_of, service
 from headgate.common.status import ConditionType
 from headgate.translator.assembly.conditions import Condition
+from headgate.translator.composition import DIALECTS
 from headgate.translator.fragments.fragment import Identity
-from headgate.translator.offline import make_dialects
 from headgate.translator.serving.fleet import Fleet
 from headgate.translator.status.desired import Facts, report
 from headgate.translator.translation import Translation
@@ -18,7 +18,7 @@ BROKEN = [{"name": "limit-count", "config": {"count": -3, "time_window": 60}}]
 
 
 def condition(*rules: Any) -> Condition:
-    translation = Translation(make_dialects())
+    translation = Translation(DIALECTS)
     translation.activate("a")
     made = route(*rules)
     for manifest in (service(), made):

@@ -8,7 +8,6 @@ from unittest.mock import patch
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from unit.translator.test_incremental import STEPS
 
 from fakes.deltas import applied, deleted
 from fakes.leadership import Seat
@@ -19,6 +18,7 @@ from headgate.common.stores.memory import MemoryStores
 from headgate.translator import loop as loop_module
 from headgate.translator.loop import TranslatorLoop
 from headgate.translator.status import poster as status_poster
+from unit.translator.world.test_incremental import STEPS
 
 MANY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 FEW = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])

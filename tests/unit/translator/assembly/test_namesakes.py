@@ -11,7 +11,7 @@ from headgate.common.snapshot import Version
 from headgate.common.status import StatusUpdate
 from headgate.translator.admission.examine import examine
 from headgate.translator.assembly.conditions import Condition
-from headgate.translator.offline import make_dialects
+from headgate.translator.composition import DIALECTS
 from headgate.translator.serving.fleet import Fleet
 from headgate.translator.status.desired import Facts, Wanted, has_news, report, to_update
 from headgate.translator.translation import Translation
@@ -30,7 +30,7 @@ def exported(name: str = "web", **annotations: str) -> Any:
 
 
 def translate(**clusters: list[Any]) -> Translation:
-    translation = Translation(make_dialects())
+    translation = Translation(DIALECTS)
     for cluster, manifests in clusters.items():
         for manifest in (exported(), *manifests, endpoint_slice("web", "10.0.0.1")):
             translation.apply(applied(manifest, cluster))

@@ -12,7 +12,8 @@ from headgate.common.table import Certificate, StreamRoute, VirtualHost
 from headgate.gateway.table.explain import explain
 from headgate.gateway.table.view import EntryView
 from headgate.translator.assembly.boundaries import Boundaries, HostSharing
-from headgate.translator.offline import make_dialects, translate_all
+from headgate.translator.composition import DIALECTS
+from headgate.translator.offline import translate_all
 from headgate.translator.translation import Translation
 
 OLD, NEW, NEWEST = "2020-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
@@ -454,7 +455,7 @@ def test_the_owner_shares_its_name_with_streams_too() -> None:
 
 
 def test_a_stream_loses_its_name_when_an_older_object_comes_and_has_it_again_when_it_goes() -> None:
-    translation = Translation(make_dialects())
+    translation = Translation(DIALECTS)
     translation.activate("a")
     found = []
     for delta in (applied(passthrough("open.test")), applied(VICTIM), deleted(VICTIM)):

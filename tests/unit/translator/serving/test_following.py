@@ -7,7 +7,6 @@ from unittest.mock import patch
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from unit.translator.test_incremental import STEPS
 
 from fakes.deltas import applied, deleted
 from fakes.fleet import fleet_of
@@ -25,6 +24,7 @@ from headgate.translator.status import poster as status_poster
 from headgate.translator.translation import Translation
 from headgate.translator.upstreams.resolution import is_refusal, resolve_upstream
 from headgate.translator.world.graph import _Recorder
+from unit.translator.world.test_incremental import STEPS
 
 MANY = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 FEW = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])

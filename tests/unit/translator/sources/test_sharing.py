@@ -8,7 +8,7 @@ from fakes.deltas import EPOCH, applied, decision, deleted, endpoint_slice, ingr
 from headgate.common.clusters import Drain, Gateway
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import Endpoint, Upstream
-from headgate.translator.offline import make_dialects
+from headgate.translator.composition import DIALECTS
 from headgate.translator.translation import Translation
 
 GLOBAL = {"headgate.dev/global": "true"}
@@ -19,7 +19,7 @@ class Clusters:
     """A translation of two clusters with a Service `web` each, of which the Ingress is in `east`."""
 
     def __init__(self, **annotations: dict[str, str]) -> None:
-        self.translation = Translation(make_dialects())
+        self.translation = Translation(DIALECTS)
         self.apply("east", ingress("web", host="shop.example"))
         for number, (cluster, noted) in enumerate(annotations.items(), 1):
             made = service()

@@ -21,10 +21,10 @@ from fakes.deltas import (
     service_export,
     tls_secret,
 )
+from fakes.failing_dialect import failing_on
 from fakes.translating import Follower, ListedLog
 from headgate.common.clusters import Drain
-from headgate.common.resources import ObjectRef
-from headgate.translator.offline import make_dialects
+from headgate.translator.composition import DIALECTS
 from headgate.translator.translation import Translation
 
 NAMES, HOSTS, PORTS = ("one", "two", "three"), ("", "a.example", "*.example"), (80, "http", 81)
@@ -152,7 +152,7 @@ STEPS = st.tuples(MANIFESTS, st.sampled_from(("a", "b")), st.sampled_from(("appl
 
 
 def fresh(*clusters: str) -> Translation:
-    translation = Translation(make_dialects())
+    translation = Translation(DIALECTS)
     for cluster in clusters:
         translation.activate(cluster)
     return translation
@@ -313,20 +313,9 @@ def test_a_cluster_that_is_not_active_contributes_nothing() -> None:
     assert len(image(translation)) == 2
 
 
-def test_an_object_that_makes_us_fail_harms_only_itself(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    from headgate.translator.dialects.ingress import dialect
-
-    translate = dialect.translate_ingress
-
-    def fail(ref: ObjectRef, *rest: Any) -> Any:
-        if ref.name == "poison":
-            raise RecursionError("deep")
-        return translate(ref, *rest)
-
-    monkeypatch.setattr(dialect, "translate_ingress", fail)
-    translation = fresh("a")
+def test_an_object_that_makes_us_fail_harms_only_itself(caplog: pytest.LogCaptureFixture) -> None:
+    translation = Translation([failing_on("poison")])
+    translation.activate("a")
     poison = ingress("poison", host="p.example")
     for manifest in (poison, ingress("web", host="a.example"), service()):
         translation.apply(applied(manifest))

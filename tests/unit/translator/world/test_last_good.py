@@ -1,5 +1,6 @@
 """An update with errors of its own leaves the last good version in force, for whoever reads the log, whenever."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -7,11 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fakes.deltas import applied, deleted, endpoint_slice, ingress, ingress_class, ref_of, service, tls_secret
+from fakes.failing_dialect import failing_on
 from fakes.translating import Follower, ListedLog
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import Certificate, StreamRoute, TableEntry, Upstream, VirtualHost
 from headgate.translator.assembly.conditions import Condition
-from headgate.translator.dialects.ingress.document import INGRESSES
+from headgate.translator.composition import DIALECTS
+from headgate.translator.dialects.ingress.document import STORED as INGRESSES
+from headgate.translator.objects.dialect import Dialect
 from headgate.translator.sources.certificates import SECRETS
 from headgate.translator.sources.services import SERVICES
 from headgate.translator.world.world import StoredKind
@@ -40,8 +44,8 @@ def made_anew(manifest: Any) -> Any:
 class Story(Follower):
     """A follower and the log that it follows."""
 
-    def __init__(self, *manifests: Any) -> None:
-        super().__init__(ListedLog(), clusters=("a",))
+    def __init__(self, *manifests: Any, dialects: Sequence[Dialect] = DIALECTS) -> None:
+        super().__init__(ListedLog(), clusters=("a",), dialects=dialects)
         self.tell(*manifests)
 
     def tell(self, *manifests: Any) -> None:
@@ -209,18 +213,8 @@ def test_the_held_version_follows_its_service_and_its_secret() -> None:
     assert story.certificate() is not None
 
 
-def test_a_version_on_which_we_fail_ourselves_leaves_the_one_before_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
-    from headgate.translator.dialects.ingress import dialect
-
-    translate = dialect.translate_ingress
-
-    def fail(ref: Any, manifest: Any, *more: Any) -> Any:
-        if "poison" in str(manifest):
-            raise RecursionError("deep")
-        return translate(ref, manifest, *more)
-
-    monkeypatch.setattr(dialect, "translate_ingress", fail)
-    story = Story(web("/old"), web("/poison"))
+def test_a_version_on_which_we_fail_ourselves_leaves_the_one_before_in_force() -> None:
+    story = Story(web("/old"), web("/poison"), dialects=[failing_on("poison")])
     assert story.paths() == ["/old"]
     assert story.reasons(web())[:2] == ["InternalError", "LastGoodServed"]
 

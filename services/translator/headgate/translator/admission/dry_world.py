@@ -7,32 +7,43 @@ recorded, and memos are computed anew, so that the translation goes on as if nob
 from typing import Any, TypeVar, cast
 
 from headgate.common.resources import ObjectRef
-from headgate.translator.world.graph import Argument, Rule
+from headgate.translator.world.attachments import AttachmentPoint
+from headgate.translator.world.graph import Argument, Graph, Rule
 from headgate.translator.world.last_good import Judged, Standing
 from headgate.translator.world.world import StoredKind, World
 
 T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 A = TypeVar("A", bound=Argument)
 
 
 class DryWorld:
     """`Lookups` of a world in which one object is another version of itself."""
 
-    def __init__(self, world: World, ref: ObjectRef, version: Judged) -> None:
+    is_assumed = False
+
+    def __init__(self, world: World, graph: Graph, ref: ObjectRef, version: Judged) -> None:
         """Look at a world.
 
         Args:
             world: read, and left as it is.
+            graph: its settings and providers hold here too; no node of it is touched.
             ref: the object. Whoever looks for objects by an index finds those of the world.
             version: how it is instead. No last good version stands in for it: it is judged as it is.
         """
-        self._world, self._ref, self._version = world, ref, version
+        self._world, self._graph, self._ref, self._version = world, graph, ref, version
+        self.settings = graph.settings
         self.cluster = ref.cluster
         """Of the looked up objects."""
 
+    def attached(self, point: AttachmentPoint[K, V], target: K) -> V:
+        """Return what is attached to a target."""
+        return self._graph.providers.find(point, self, target)
+
     def elsewhere(self, cluster: str) -> "DryWorld":
         """Look at another cluster of the same world."""
-        other = DryWorld(self._world, self._ref, self._version)
+        other = DryWorld(self._world, self._graph, self._ref, self._version)
         other.cluster = cluster
         return other
 

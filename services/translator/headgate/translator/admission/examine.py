@@ -87,7 +87,7 @@ def _find(translation: Translation, ref: ObjectRef, inspected: Inspected | None)
     """Return all that is wrong; None for an object that is none of ours."""
     if inspected is None:
         return None
-    world = DryWorld(translation.world, ref, inspected.judged)
+    world = DryWorld(translation.world, translation.graph, ref, inspected.judged)
     others = (node for node in translation.graph.askers(ref) if node.argument != ref)
     dependents = list(islice(others, MAX_DEPENDENTS))
     is_root = translation.is_root(ref)

@@ -1,19 +1,16 @@
 """The addresses that an accepted object's status shows."""
 
 import ipaddress
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.status import LoadBalancerAddress
-from headgate.translator.world.graph import Lookups
+from headgate.translator.world.attachments import AttachmentPoint
 
-FindAddresses = Callable[[Lookups, str | None], tuple[LoadBalancerAddress, ...] | None]
-"""Finds the addresses that are said for the objects of a class; None: none are."""
-
-
-def no_addresses(lookups: Lookups, class_name: str | None) -> tuple[LoadBalancerAddress, ...] | None:
-    """Stand in where nobody says any."""
-    return None
+CLASS_ADDRESSES: AttachmentPoint[str | None, tuple[LoadBalancerAddress, ...] | None] = AttachmentPoint(
+    "addresses of a class", None
+)
+"""Addresses that are configured for the objects of a class, by its name; None: those of the gateways."""
 
 
 def parse_address(text: str) -> LoadBalancerAddress:

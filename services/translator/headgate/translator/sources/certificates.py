@@ -144,5 +144,12 @@ def _give_up(ref: CertificateRef, error: Exception) -> None:
     return None
 
 
-SECRETS = StoredKind(SECRET, read_secret, check=check_secret, restore=restore_secret, combine=combine_secrets)
+SECRETS = StoredKind(
+    SECRET,
+    read_secret,
+    check=check_secret,
+    restore=restore_secret,
+    combine=combine_secrets,
+    sample=TlsSecret(sealed=None, problem=None, authorities_pem="-"),
+)
 CERTIFICATE: Rule[CertificateRef, Certificate | None] = Rule("certificate", 2, read_certificate, _give_up)

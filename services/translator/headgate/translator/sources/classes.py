@@ -12,40 +12,17 @@ Of several default classes the newest counts, then the lower name, as in the API
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from headgate.common.resources import INGRESS_CLASS, JsonObject
-from headgate.common.status import CONTROLLER_NAME
 from headgate.translator.manifests.reading import as_object, as_text, creation_time, metadata
 from headgate.translator.world.graph import Lookups, Rule
+from headgate.translator.world.settings import TranslationSettings
 from headgate.translator.world.world import StoredKind
 
 DEFAULT_CLASS_ANNOTATION = "ingressclass.kubernetes.io/is-default-class"
 PARAMETERS_NAMESPACE_ANNOTATION = "apisix.apache.org/parameters-namespace"
 ALL_CLASSES = "all"
-
-
-@dataclass(frozen=True, slots=True)
-class ClassSettings:
-    """Which classes are ours beside our own, and what else the settings say of Ingresses."""
-
-    controller_names: frozenset[str] = frozenset()
-    """Controllers whose classes are adopted: `k8s.io/ingress-nginx`."""
-    class_names: frozenset[str] = frozenset({"headgate"})
-    """Names that count as ours where no IngressClass of that name exists."""
-    watch_without_class: bool = False
-    """Whether every object without a class is ours."""
-    plugin_names: frozenset[str] = frozenset()
-    """Third-party plugins that gateways have."""
-    ignored_plugins: frozenset[str] = frozenset()
-    """Plugins that gateways lack and that routes are served without, whatever they keep out."""
-    scoped_consumers: bool = False
-    """Whether consumers are recognised on routes of their own namespace only."""
-
-    def owns(self, controller: str) -> bool:
-        """Whether classes of a controller are ours."""
-        return controller == CONTROLLER_NAME or controller in self.controller_names
 
 
 class IngressClass(NamedTuple):
@@ -100,14 +77,13 @@ class ClassQuestion(NamedTuple):
 
     cluster: str
     name: str | None
-    settings: ClassSettings
     is_referred_to: bool = False
     """Whether such objects are there for others to refer to. Without a class, and where none is the default, they are
     ours if any class is."""
 
 
 def _decide(lookups: Lookups, question: ClassQuestion) -> bool:
-    settings = question.settings
+    settings = lookups.settings
     if question.name is not None:
         found = lookups.get(INGRESS_CLASSES, "", question.name)
         return question.name in settings.class_names if found is None else settings.owns(found.controller)
@@ -132,7 +108,7 @@ def _default_class(classes: tuple[IngressClass, ...]) -> IngressClass | None:
     return max(defaults, key=lambda each: each.created_at, default=None)
 
 
-def why_foreign(name: str | None, classes: Sequence[IngressClass], settings: ClassSettings) -> str:
+def why_foreign(name: str | None, classes: Sequence[IngressClass], settings: TranslationSettings) -> str:
     """Say why Ingress objects with this class, or without one, are not ours, and what would make them ours."""
     if name is not None:
         found = next((each for each in classes if each.name == name), None)

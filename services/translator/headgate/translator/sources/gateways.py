@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from headgate.common.resources import GATEWAY, GATEWAY_CLASS, REFERENCE_GRANT, JsonObject
 from headgate.translator.manifests.reading import as_list, as_object, as_text
-from headgate.translator.sources.classes import ClassSettings
 from headgate.translator.world.graph import Lookups
 from headgate.translator.world.world import StoredKind
 
@@ -58,8 +57,9 @@ GATEWAY_CLASSES = StoredKind(GATEWAY_CLASS, _read_gateway_class)
 REFERENCE_GRANTS = StoredKind(REFERENCE_GRANT, _read_grant, index=lambda _: (_ALL,))
 
 
-def owns_gateway(class_name: str, lookups: Lookups, settings: ClassSettings) -> bool:
+def owns_gateway(class_name: str, lookups: Lookups) -> bool:
     """Whether Gateways of a class are ours."""
+    settings = lookups.settings
     controller = lookups.get(GATEWAY_CLASSES, "", class_name)
     return class_name in settings.class_names if controller is None else settings.owns(controller)
 

@@ -1,14 +1,27 @@
-"""What policies of one dialect say of another's objects: found by whoever translates these objects.
+"""What policies say of the objects that they are attached to, whichever dialect they are written in."""
 
-So a policy changes what it names, wherever that is used, and no dialect knows another's resources.
-"""
-
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from headgate.common.table import Condition, Retries, Timeouts
-from headgate.translator.sources.classes import ClassSettings
-from headgate.translator.world.graph import Lookups
+from headgate.translator.world.attachments import AttachmentPoint
+
+
+class ObjectTarget(NamedTuple):
+    """An object that a policy is about."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+
+class ServicePortTarget(NamedTuple):
+    """A port of a Service, by number or by name, that a policy is about."""
+
+    namespace: str
+    service: str
+    port: int | str
 
 
 class BackendPolicy(NamedTuple):
@@ -29,26 +42,11 @@ class RoutePolicy(NamedTuple):
     conditions: tuple[Condition, ...] = ()
     """That requests have to satisfy besides."""
     fault: str = ""
-    """Why nobody can tell which requests its routes are for."""
+    """Set if nobody can tell which requests the routes are for."""
 
 
 NO_ROUTE_POLICY: Final = RoutePolicy()
-FindBackendPolicy = Callable[[Lookups, str, str, int | str], BackendPolicy | None]
-"""Finds what holds for a port of a Service, by namespace, name and port."""
-FindRoutePolicy = Callable[[Lookups, str, str], RoutePolicy]
-"""Finds what holds for an Ingress, by namespace and name."""
-FindIngress = Callable[[Lookups, str, str, ClassSettings], bool | None]
-"""Whether an Ingress is ours by its class; None where there is none of this namespace and name."""
-
-
-def no_backend_policy(lookups: Lookups, namespace: str, name: str, port: int | str) -> None:
-    """Stand in where policies are of no account."""
-
-
-def no_route_policy(lookups: Lookups, namespace: str, name: str) -> RoutePolicy:
-    """Stand in where policies are of no account."""
-    return NO_ROUTE_POLICY
-
-
-def no_ingress(lookups: Lookups, namespace: str, name: str, settings: ClassSettings) -> None:
-    """Stand in where Ingresses are not read."""
+BACKEND_POLICIES: AttachmentPoint[ServicePortTarget, BackendPolicy | None] = AttachmentPoint("backend policy", None)
+ROUTE_POLICIES: AttachmentPoint[ObjectTarget, RoutePolicy] = AttachmentPoint("route policy", NO_ROUTE_POLICY)
+OWNERSHIP: AttachmentPoint[ObjectTarget, bool | None] = AttachmentPoint("ownership", None)
+"""Whether an object that is translated is ours; None if it is not there. The core provides it for all dialects."""

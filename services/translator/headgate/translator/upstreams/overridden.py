@@ -4,21 +4,21 @@ from typing import NamedTuple
 
 from headgate.common.table import BackendProtocol
 from headgate.translator.fragments.fragment import ServicePortRef
-from headgate.translator.sources.policies import FindBackendPolicy
+from headgate.translator.sources.policies import BACKEND_POLICIES, ServicePortTarget
 from headgate.translator.sources.sharing import find_service
 from headgate.translator.upstreams.resolution import ResolvedUpstream, resolve_upstream
 from headgate.translator.world.graph import Lookups
 
 
-class ShapedService(NamedTuple):
-    """A port of a Service with a policy, with a protocol that whoever refers to it chose, or with both."""
+class OverriddenService(NamedTuple):
+    """A port of a Service with a policy, with a protocol chosen by the object that refers to it, or both."""
 
     cluster: str
     namespace: str
     name: str
     port: int | str
     protocol: BackendProtocol | None = None
-    find_policy: FindBackendPolicy | None = None
+    has_policy: bool = False
 
     @property
     def kind(self) -> str:
@@ -30,14 +30,15 @@ class ShapedService(NamedTuple):
         """Key of the upstream in the table."""
         parts = [f"{self.cluster}/{self.namespace}/{self.name}:{self.port}"]
         parts += [f"as={self.protocol}"] if self.protocol is not None else []
-        parts += ["policy"] if self.find_policy is not None else []
+        parts += ["policy"] if self.has_policy else []
         return "/".join(parts)
 
     def resolve(self, lookups: Lookups) -> ResolvedUpstream:
         """Find the endpoints. What the Service's annotations say goes before a policy."""
         resolved = resolve_upstream(lookups, ServicePortRef(self.cluster, self.namespace, self.name, self.port))
         fields = {"key": self.key}
-        policy = self.find_policy and self.find_policy(lookups, self.namespace, self.name, self.port)
+        target = ServicePortTarget(self.namespace, self.name, self.port)
+        policy = lookups.attached(BACKEND_POLICIES, target) if self.has_policy else None
         if policy:
             service = find_service(lookups, self.namespace, self.name)
             said = service.wishes.upstream if service is not None and service.wishes else {}

@@ -16,11 +16,15 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from headgate.common.resources import ObjectRef
+from headgate.translator.world.attachments import AttachmentPoint, Providers
 from headgate.translator.world.containment import contain
 from headgate.translator.world.last_good import Standing
+from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
 from headgate.translator.world.world import IndexKey, SharedKey, StoredKind, World
 
 T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 A = TypeVar("A", bound="Argument")
 
 
@@ -43,6 +47,16 @@ class Lookups(Protocol):
         """Cluster of the looked up objects."""
         ...
 
+    @property
+    def settings(self) -> TranslationSettings:
+        """The operator's settings of translation."""
+        ...
+
+    @property
+    def is_assumed(self) -> bool:
+        """Whether every object that is referred to is taken to be there: what is not found is no mistake then."""
+        ...
+
     def get(self, stored: StoredKind[T], namespace: str, name: str) -> T | None:
         """Return the stored form of what is served of an object; None where there is nothing."""
         ...
@@ -57,6 +71,10 @@ class Lookups(Protocol):
 
     def derive(self, rule: "Rule[A, T]", argument: A) -> T:
         """Return a memo's value, computed now if it is not known yet."""
+        ...
+
+    def attached(self, point: AttachmentPoint[K, V], target: K) -> V:
+        """Return what objects of any dialect say of a target."""
         ...
 
     def sharers(self, stored: StoredKind[Any], namespace: str, name: str) -> tuple[str, ...]:
@@ -107,8 +125,13 @@ LEVELS = 3
 class Graph:
     """Derived nodes over a world."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(
+        self, world: World, settings: TranslationSettings = DEFAULT_SETTINGS, providers: Providers | None = None
+    ) -> None:
+        """Derive from a world, with what holds for all objects of it."""
         self._world = world
+        self.settings = settings
+        self.providers = providers or Providers()
         self._asked: dict[Node, tuple[Hashable, ...]] = {}
         self._askers: dict[Hashable, set[Node]] = {}
         self._memos: dict[Node, Any] = {}
@@ -236,11 +259,19 @@ class _Recorder:
     """Look-ups of one run of one node."""
 
     __slots__ = ("_graph", "asked", "cluster")
+    is_assumed = False
 
     def __init__(self, graph: Graph, cluster: str, asked: dict[Hashable, None] | None = None) -> None:
         self._graph = graph
         self.cluster = cluster
         self.asked: dict[Hashable, None] = {} if asked is None else asked
+
+    @property
+    def settings(self) -> TranslationSettings:
+        return self._graph.settings
+
+    def attached(self, point: AttachmentPoint[K, V], target: K) -> V:
+        return self._graph.providers.find(point, self, target)
 
     def elsewhere(self, cluster: str) -> "_Recorder":
         return self if cluster == self.cluster else _Recorder(self._graph, cluster, self.asked)

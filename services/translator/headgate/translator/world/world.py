@@ -50,7 +50,8 @@ class StoredKind(Generic[T]):
     """Undoes `read`: a manifest that reads as this form, for kinds that are checked."""
     combine: Callable[[T, T], T] = lambda _, good: good
     """Of a version with errors and the last good one, what is served; by default the good one, whole."""
-
+    sample: T | None = None
+    """Stands for every object of the kind where what is referred to is taken to be in place (`in_place`)."""
     is_shared: Callable[[T], bool] | None = None
     """Whether other clusters may look for an object by its namespace and name; None: of no object."""
     name: "KindKey" = field(init=False)

@@ -10,7 +10,7 @@ from fakes.apisix import Translated, resource
 from headgate.common.resources import APISIX_CONSUMER
 from headgate.common.sealing import Purpose, Sealer, Unsealer
 from headgate.common.table import Consumer, ConsumerGroup, PluginUse
-from headgate.translator.sources.classes import ClassSettings
+from headgate.translator.world.settings import TranslationSettings
 from headgate.watcher.objects import prepare
 
 KEY = PrivateKey.generate()
@@ -152,7 +152,7 @@ def test_a_plugin_of_a_consumer_or_group_that_cannot_be_followed_is_not_left_out
 def test_consumers_are_held_to_their_namespace_where_the_settings_say_so() -> None:
     key = {"authParameter": {"basicAuth": {"value": {"username": "jack", "password": "p"}}}}
     several = [resource("ApisixConsumer", "jack", key, namespace=namespace) for namespace in ("team-a", "team-b")]
-    held = Translated(*several, settings=ClassSettings(scoped_consumers=True))
+    held = Translated(*several, settings=TranslationSettings(scoped_consumers=True))
     free = Translated(*several)
     scopes = [[one.is_scoped for one in table.offline.entries if isinstance(one, Consumer)] for table in (held, free)]
     assert scopes == [[True, True], [False, False]]

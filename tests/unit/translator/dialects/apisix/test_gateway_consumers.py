@@ -13,9 +13,10 @@ from headgate.common.resources import APISIX_CONSUMER, GATEWAY_CONSUMER
 from headgate.common.sealing import Purpose, Sealer, Unsealer
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import Consumer, Credential
-from headgate.translator.offline import make_dialects, translate_all
-from headgate.translator.sources.classes import ClassSettings
+from headgate.translator.composition import DIALECTS
+from headgate.translator.offline import translate_all
 from headgate.translator.translation import Translation
+from headgate.translator.world.settings import TranslationSettings
 from headgate.watcher.objects import prepare
 
 KEY = PrivateKey.generate()
@@ -217,7 +218,7 @@ def test_a_consumer_of_another_controllers_gateway_is_left_alone() -> None:
     assert table.problems("jack") == []
     (why,) = (text for ref, text in table.offline.foreign.items() if ref.name == "jack")
     assert "--controller-names" in why
-    adopted = ClassSettings(controller_names=frozenset({APISIX}))
+    adopted = TranslationSettings(controller_names=frozenset({APISIX}))
     assert len(consumers(Translated(*manifests, settings=adopted))) == 1
 
 
@@ -266,7 +267,7 @@ class World:
     """A translation that goes on."""
 
     def __init__(self, *manifests: Any) -> None:
-        self._translation = Translation(make_dialects())
+        self._translation = Translation(DIALECTS)
         self._translation.activate("a")
         self.take(*map(applied, manifests))
 

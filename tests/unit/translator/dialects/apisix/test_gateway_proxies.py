@@ -12,9 +12,9 @@ from headgate.common.resources import GATEWAY_PROXY
 from headgate.common.sealing import Sealer
 from headgate.common.status import LoadBalancerAddress
 from headgate.common.table import PluginUse
-from headgate.translator.offline import make_dialects
-from headgate.translator.sources.classes import ClassSettings
+from headgate.translator.composition import DIALECTS
 from headgate.translator.translation import Translation
+from headgate.translator.world.settings import TranslationSettings
 from headgate.watcher.objects import prepare
 
 GZIP = {"name": "gzip", "enabled": True}
@@ -254,7 +254,7 @@ class World:
     """A translation that goes on."""
 
     def __init__(self, *manifests: Any) -> None:
-        self._translation = Translation(make_dialects(ClassSettings()))
+        self._translation = Translation(DIALECTS, TranslationSettings())
         self._translation.activate("a")
         self.apply(*manifests)
 
@@ -307,7 +307,7 @@ def test_ingresses_without_a_class_have_the_addresses_of_the_default_one() -> No
 
 
 def test_an_address_says_whether_it_is_a_name() -> None:
-    translation = Translation(make_dialects())
+    translation = Translation(DIALECTS)
     translation.activate("a")
     for one in (WEB, gateway_proxy(statusAddress=["2001:db8::1", "edge.example"]), class_with()):
         translation.apply(applied(one))

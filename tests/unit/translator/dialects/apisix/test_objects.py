@@ -11,12 +11,12 @@ from headgate.common.problems import Severity
 from headgate.common.selection import Selection
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import Upstream, VirtualHost
-from headgate.translator.offline import make_dialects
-from headgate.translator.sources.classes import ClassSettings
+from headgate.translator.composition import DIALECTS
 from headgate.translator.translation import Translation
+from headgate.translator.world.settings import TranslationSettings
 
 APISIX = "apisix.apache.org/apisix-ingress-controller"
-ADOPTS = ClassSettings(controller_names=frozenset({APISIX}))
+ADOPTS = TranslationSettings(controller_names=frozenset({APISIX}))
 
 
 def of_class(name: str) -> Any:
@@ -28,8 +28,10 @@ def of_class(name: str) -> Any:
 # Classes
 
 
-@pytest.mark.parametrize(("settings", "is_ours"), [(ADOPTS, True), (ClassSettings(), False)])
-def test_a_class_of_apisix_is_ours_where_its_controller_is_adopted(settings: ClassSettings, is_ours: bool) -> None:
+@pytest.mark.parametrize(("settings", "is_ours"), [(ADOPTS, True), (TranslationSettings(), False)])
+def test_a_class_of_apisix_is_ours_where_its_controller_is_adopted(
+    settings: TranslationSettings, is_ours: bool
+) -> None:
     table = Translated(of_class("apisix"), ingress_class("apisix", APISIX), settings=settings)
     assert (table.winner("a.com/") is not None) is is_ours
 
@@ -295,7 +297,7 @@ def test_a_table_of_one_namespace_finds_what_its_routes_refer_to_elsewhere_and_s
     mine = route(rule(hosts=["a.com"], plugin_config_name="shared", plugin_config_namespace="other"))
     theirs = route(rule(hosts=["b.com"]), name="theirs", namespace="other")
     everywhere = resource("ApisixGlobalRule", "all", {"plugins": [{"name": "gzip"}]}, namespace="other")
-    translation = Translation(make_dialects(), Selection(namespaces=("default",)))
+    translation = Translation(DIALECTS, selection=Selection(namespaces=("default",)))
     translation.activate("a")
     for manifest in (service(), shared, mine, theirs, everywhere):
         translation.apply(applied(manifest))
@@ -320,7 +322,7 @@ def test_labels_of_a_pod_and_settings_of_an_upstream_reach_the_table_and_nothing
     addresses["endpoints"][0]["targetRef"] = {"kind": "Pod", "name": "one"}
     subsets = {"subsets": [{"name": "v2", "labels": {"version": "v2"}}]}
     backends = [{**BACKEND, "subset": "v2"}]
-    translation = Translation(make_dialects())
+    translation = Translation(DIALECTS)
     translation.activate("a")
 
     def endpoints() -> int:

@@ -9,7 +9,7 @@ from fakes.apisix import Translated, resource, route, rule
 from headgate.common.errors import SealingError
 from headgate.common.sealing import Purpose, Sealer, Unsealer
 from headgate.common.table import PluginUse
-from headgate.translator.sources.classes import ClassSettings
+from headgate.translator.world.settings import TranslationSettings
 
 KEY = PrivateKey.generate()
 CORS = {"name": "cors", "enable": True, "config": {"max_age": 5}}
@@ -146,7 +146,7 @@ def test_any_other_unknown_plugin_has_requests_refused(name: str) -> None:
 
 
 def test_an_unknown_plugin_that_the_operator_ignores_is_left_out_as_one_that_lets_requests_in() -> None:
-    settings = ClassSettings(ignored_plugins=frozenset({"serverless-pre-function"}))
+    settings = TranslationSettings(ignored_plugins=frozenset({"serverless-pre-function"}))
     table = Translated(route(rule(plugins=[CORS, plugin("serverless-pre-function")])), settings=settings)
     assert [(one.severity, one.reason) for one in table.problems()] == [("warning", "GuardIgnored")]
     assert uses(table).keys() == {"cors"}
@@ -162,7 +162,7 @@ def test_real_ip_that_believes_everybody_is_a_warning() -> None:
 
 def test_a_third_partys_plugin_is_passed_on() -> None:
     table = Translated(
-        route(rule(plugins=[plugin("ours", a=1)])), settings=ClassSettings(plugin_names=frozenset({"ours"}))
+        route(rule(plugins=[plugin("ours", a=1)])), settings=TranslationSettings(plugin_names=frozenset({"ours"}))
     )
     assert uses(table)["ours"].config == {"a": 1}
 

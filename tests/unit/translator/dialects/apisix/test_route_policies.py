@@ -7,7 +7,7 @@ import pytest
 from fakes.apisix import Translated, resource, route, rule
 from fakes.deltas import ingress, ingress_class, service
 from headgate.common.problems import Severity
-from headgate.translator.sources.classes import ClassSettings
+from headgate.translator.world.settings import TranslationSettings
 
 WEB = {"group": "networking.k8s.io", "kind": "Ingress", "name": "web"}
 HEADER = ["http_x_hrp_name", "==", "one"]
@@ -180,7 +180,7 @@ def test_an_ingress_of_another_class_is_none_of_our_business() -> None:
         ingress("web", host="a.com", class_name="apisix"),
         policy(vars=[HEADER]),
         ingress_class("apisix", APISIX),
-        settings=ClassSettings(controller_names=frozenset({APISIX})),
+        settings=TranslationSettings(controller_names=frozenset({APISIX})),
     )
     assert ours.is_accepted("policy")
     assert takes(ours) is None

@@ -10,7 +10,7 @@ from fakes.deltas import applied, deleted, ingress, tls_secret
 from headgate.common.deltas import Delta
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import Certificate, TableEntry, VirtualHost
-from headgate.translator.offline import make_dialects
+from headgate.translator.composition import DIALECTS
 from headgate.translator.translation import Translation
 
 
@@ -101,7 +101,7 @@ class Following:
     """A translation that objects come to and go from."""
 
     def __init__(self, *manifests: Any) -> None:
-        self._translation = Translation(make_dialects())
+        self._translation = Translation(DIALECTS)
         self._translation.activate("a")
         self.apply(*manifests)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import BACKEND_TRAFFIC_POLICY, JsonObject, ObjectRef
-from headgate.translator.dialects.apisix.context import Context, identify
+from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.policy import BackendTrafficPolicySpec
 from headgate.translator.dialects.apisix.reading import Spec
 from headgate.translator.dialects.apisix.targets import (
@@ -22,7 +22,8 @@ from headgate.translator.dialects.apisix.targets import (
 )
 from headgate.translator.dialects.apisix.upstream import read_fields, read_retries, read_timeouts
 from headgate.translator.fragments.fragment import Fragment, Seniority
-from headgate.translator.sources.policies import BackendPolicy
+from headgate.translator.objects.document import identify
+from headgate.translator.sources.policies import BackendPolicy, ServicePortTarget
 from headgate.translator.sources.services import port_names
 from headgate.translator.sources.sharing import find_service
 from headgate.translator.world.graph import Lookups
@@ -44,7 +45,7 @@ def translate_backend_policy(ref: ObjectRef, manifest: JsonObject, context: Cont
     problems: list[Problem] = []
     targets = tuple(read_targets(manifest))
     policy = _read(manifest, problems)
-    if policy is not None and context.lookups is not None:
+    if policy is not None and not context.lookups.is_assumed:
         for target in targets:
             problems += _judge(context.lookups, ref, target, seniority_of(manifest))
     return Fragment(
@@ -54,8 +55,9 @@ def translate_backend_policy(ref: ObjectRef, manifest: JsonObject, context: Cont
     )
 
 
-def find_backend_policy(lookups: Lookups, namespace: str, name: str, port: int | str) -> BackendPolicy | None:
+def find_backend_policy(lookups: Lookups, target: ServicePortTarget) -> BackendPolicy | None:
     """Return what holds for a port of a Service, if anything does."""
+    namespace, name, port = target
     rivals = _rivals(lookups, namespace, name)
     if not rivals:
         return None
@@ -73,7 +75,7 @@ def _rivals(lookups: Lookups, namespace: str, service: str) -> list[_Rival]:
         manifest = document.decode()
         policy = _read(manifest, [])
         if policy is not None:
-            found.append(_Rival(seniority_of(manifest), document.targets, policy))
+            found.append(_Rival(seniority_of(manifest), tuple(read_targets(manifest)), policy))
     return sorted(found, key=lambda rival: rival.seniority)
 
 

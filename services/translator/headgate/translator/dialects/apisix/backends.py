@@ -16,7 +16,6 @@ from headgate.translator.dialects.apisix.upstream import (
 )
 from headgate.translator.fragments.fragment import ServicePortRef
 from headgate.translator.sources.certificates import SECRETS
-from headgate.translator.sources.classes import ClassSettings
 from headgate.translator.sources.endpoints import Address
 from headgate.translator.sources.services import EXTERNAL_NAME, SERVICES, Service, ServicePort
 from headgate.translator.sources.sharing import sharers
@@ -37,7 +36,6 @@ class ServiceBackend(NamedTuple):
     namespace: str
     name: str
     port: int | str
-    settings: ClassSettings
     granularity: str = "endpoint"
     subset: str = ""
     stream: Stream = ""
@@ -63,7 +61,7 @@ class ServiceBackend(NamedTuple):
 
     def resolve(self, lookups: Lookups) -> ResolvedUpstream:
         """Find the endpoints, and put the settings to them."""
-        spec = find_upstream(lookups, self.namespace, self.name, self.settings)
+        spec = find_upstream(lookups, self.namespace, self.name)
         subset = _find_subset(spec, self.subset) if self.subset else None
         if self.subset and subset is None:
             message = f"ApisixUpstream {self.namespace}/{self.name} has no subset {self.subset!r}"
@@ -115,7 +113,6 @@ class NodesBackend(NamedTuple):
     cluster: str
     namespace: str
     name: str
-    settings: ClassSettings
 
     @property
     def kind(self) -> str:
@@ -134,11 +131,11 @@ class NodesBackend(NamedTuple):
 
     def is_there(self, lookups: Lookups) -> bool:
         """Whether there is such an ApisixUpstream, and it is ours."""
-        return find_upstream(lookups, self.namespace, self.name, self.settings) is not None
+        return find_upstream(lookups, self.namespace, self.name) is not None
 
     def resolve(self, lookups: Lookups) -> ResolvedUpstream:
         """Find the nodes."""
-        spec = find_upstream(lookups, self.namespace, self.name, self.settings)
+        spec = find_upstream(lookups, self.namespace, self.name)
         if spec is None:
             message = f"ApisixUpstream {self.namespace}/{self.name} not found, or it is another controller's"
             return unavailable(self, BackendFault("UpstreamNotFound", message))

@@ -17,9 +17,10 @@ from headgate.translator.dialects.apisix.models.gateway_proxy import GatewayProx
 from headgate.translator.dialects.apisix.reading import Spec, refuse, warn
 from headgate.translator.manifests.reading import as_object
 from headgate.translator.sources.addresses import parse_address
-from headgate.translator.sources.classes import ClassQuestion, ClassSettings, find_class
+from headgate.translator.sources.classes import ClassQuestion, find_class
 from headgate.translator.sources.services import SERVICES
 from headgate.translator.world.graph import Lookups, Rule
+from headgate.translator.world.settings import TranslationSettings
 
 _METADATA_FIELD = "spec.pluginMetadata"
 
@@ -45,13 +46,18 @@ def _find_settings(lookups: Lookups, question: ClassQuestion) -> ProxySettings:
     raw, ignored = as_object(document.decode().get("spec")), list[Problem]()
     return ProxySettings(
         read_addresses(Spec(raw, ignored), parameters.namespace, lookups, ignored),
-        read_metadata(raw.get("pluginMetadata"), question.settings, ignored),
+        read_metadata(raw.get("pluginMetadata"), lookups.settings, ignored),
     )
 
 
 PROXY_SETTINGS: Rule[ClassQuestion, ProxySettings] = Rule(
     "gateway proxy of a class", 0, _find_settings, lambda *_: ProxySettings(), is_memo=True
 )
+
+
+def find_addresses(lookups: Lookups, class_name: str | None) -> tuple[LoadBalancerAddress, ...] | None:
+    """Return the addresses that the GatewayProxy of a class gives for statuses; None if it gives none."""
+    return lookups.derive(PROXY_SETTINGS, ClassQuestion(lookups.cluster, class_name)).addresses
 
 
 def fill_in(name: str, config: JsonObject, context: Context) -> JsonObject:
@@ -61,16 +67,16 @@ def fill_in(name: str, config: JsonObject, context: Context) -> JsonObject:
         return config
     if context.metadata is not None:
         found = context.metadata.get(name)
-    elif context.lookups is None:
+    elif context.lookups.is_assumed:
         return {**model.likely, **config}
     else:
-        question = ClassQuestion(context.lookups.cluster, context.class_name, context.settings)
+        question = ClassQuestion(context.lookups.cluster, context.class_name)
         found = context.lookups.derive(PROXY_SETTINGS, question).metadata.get(name)
     return config if found is None else found.fill(config)
 
 
 def read_addresses(
-    spec: Spec, namespace: str, lookups: Lookups | None, problems: list[Problem]
+    spec: Spec, namespace: str, lookups: Lookups, problems: list[Problem]
 ) -> tuple[LoadBalancerAddress, ...] | None:
     """Return the addresses for the statuses of a class' Ingresses; None where nothing is said of them."""
     rest = spec.rest(GatewayProxySpec, "plugins", "provider", "pluginMetadata")
@@ -87,7 +93,7 @@ def read_addresses(
 
 
 def _published_by(
-    written: str, namespace: str, lookups: Lookups | None, problems: list[Problem]
+    written: str, namespace: str, lookups: Lookups, problems: list[Problem]
 ) -> tuple[LoadBalancerAddress, ...]:
     """Return the addresses of a Service; none where it has none, as those of gateways are not meant then."""
     field = "spec.publishService"
@@ -96,8 +102,8 @@ def _published_by(
     if not place or not name or "/" in name:
         problems.append(refuse("InvalidValue", field, "must be a Service, as namespace/name", written))
         return ()
-    service = lookups.get(SERVICES, place, name) if lookups is not None else None
-    if lookups is not None and service is None:
+    service = lookups.get(SERVICES, place, name)
+    if service is None and not lookups.is_assumed:
         message = f"Service {place}/{name} is not there: statuses show no addresses"
         problems.append(warn("ServiceNotFound", field, message, written))
     elif service is not None and not service.addresses and service.type != "LoadBalancer":
@@ -109,7 +115,7 @@ def _published_by(
     return tuple(map(parse_address, dict.fromkeys(service.addresses))) if service is not None else ()
 
 
-def read_metadata(value: Any, settings: ClassSettings, problems: list[Problem]) -> dict[str, PluginMetadata]:
+def read_metadata(value: Any, settings: TranslationSettings, problems: list[Problem]) -> dict[str, PluginMetadata]:
     """Return the metadata by plugin, of those that have any and whose can be read."""
     if value is not None and not isinstance(value, dict):
         problems.append(refuse("WrongType", _METADATA_FIELD, "must be an object: metadata by plugin"))
@@ -130,7 +136,7 @@ def read_metadata(value: Any, settings: ClassSettings, problems: list[Problem]) 
     return found
 
 
-def _unused(name: str, field: str, settings: ClassSettings) -> Problem:
+def _unused(name: str, field: str, settings: TranslationSettings) -> Problem:
     if name in CONFIGS or name in settings.plugin_names:
         message = "not used: this plugin has no metadata here; what can be said is said in its configuration"
         return warn("UnsupportedField", field, message)

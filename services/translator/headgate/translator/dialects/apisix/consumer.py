@@ -88,7 +88,7 @@ def _read_parameter(
     field = f"spec.authParameter.{written.name}"
     if holder.get("secretRef") is not None:
         secret = read_part(LocalSecret, holder["secretRef"], f"{field}.secretRef", problems)
-        if secret is None or context.lookups is None:
+        if secret is None or context.lookups.is_assumed:
             return None
         return from_secret(written.plugin, ref.namespace, secret, context.lookups, problems)
     sealed = read_sealed(holder, ref.cluster)

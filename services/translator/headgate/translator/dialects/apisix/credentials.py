@@ -12,7 +12,7 @@ from headgate.common.problems import Problem
 from headgate.common.resources import APISIX_CONSUMER, JsonObject, ObjectRef
 from headgate.common.sealing import ClusterValue, SealedValue
 from headgate.common.table import Consumer, Credential, PluginUse, Provenance
-from headgate.translator.dialects.apisix.context import Context, identify
+from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.labels import CONSUMER_GROUP, group_name, labels_of
 from headgate.translator.dialects.apisix.models.fields import LocalSecret, SecretReference
 from headgate.translator.dialects.apisix.models.plugin import Plugin
@@ -20,6 +20,7 @@ from headgate.translator.dialects.apisix.plugins import MISSING_SECRET, read_all
 from headgate.translator.dialects.apisix.reading import Part, refuse
 from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.manifests.reading import as_object, as_text, creation_time
+from headgate.translator.objects.document import identify
 from headgate.translator.sources.certificates import SECRETS, values_of
 from headgate.translator.world.graph import Lookups
 

@@ -23,7 +23,6 @@ from headgate.translator.dialects.apisix.models.plugin import NamedPlugin, Plugi
 from headgate.translator.dialects.apisix.reading import Part, Spec, refuse
 from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.manifests.reading import as_object, as_text
-from headgate.translator.sources.classes import ClassSettings
 from headgate.translator.sources.gateways import GATEWAYS, Party, is_granted, owns_gateway
 from headgate.translator.world.graph import Lookups
 
@@ -34,11 +33,11 @@ class _Gateway(Model):
     gateway_ref: GatewayRef
 
 
-def is_of_our_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups, settings: ClassSettings) -> bool:
+def is_of_our_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
     """Whether a Consumer is ours by its Gateway, or nobody's."""
     written = as_object(as_object(manifest.get("spec")).get("gatewayRef"))
     class_name = lookups.get(GATEWAYS, as_text(written.get("namespace")) or ref.namespace, as_text(written.get("name")))
-    return class_name is None or owns_gateway(class_name, lookups, settings)
+    return class_name is None or owns_gateway(class_name, lookups)
 
 
 def translate_gateway_consumer(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:
@@ -65,7 +64,7 @@ def _sealed(plugin: NamedPlugin) -> JsonObject:
 
 def _is_there(gateway: GatewayRef, ref: ObjectRef, context: Context, problems: list[Problem]) -> bool:
     namespace = gateway.namespace or ref.namespace
-    if context.lookups is None or context.lookups.get(GATEWAYS, namespace, gateway.name) is not None:
+    if context.lookups.is_assumed or context.lookups.get(GATEWAYS, namespace, gateway.name) is not None:
         return True
     message = f"Gateway {namespace}/{gateway.name} is not there, or may not be read: nobody is recognised by this"
     problems.append(refuse("GatewayNotFound", "spec.gatewayRef.name", message, gateway.name))
@@ -80,7 +79,7 @@ def _read(
         sealed = read_sealed(credential, ref.cluster)
         config = {name: value for name, value in renamed(credential.config or {}).items() if name not in sealed}
         return WrittenCredential(credential.type, config, sealed, f"{field}.config", credential.name)
-    if context.lookups is None:
+    if context.lookups.is_assumed:
         return None
     secret = Part(credential.secret_ref, f"{field}.secretRef")
     namespace = secret.value.namespace or ref.namespace

@@ -5,22 +5,23 @@ from typing import Any
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import APISIX_GROUP, GATEWAY_PROXY, JsonObject, ObjectRef
 from headgate.translator.dialects.apisix.class_proxy import read_addresses, read_metadata
-from headgate.translator.dialects.apisix.context import Context, identify
+from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.gateway_proxy import Provider, ProxyPlugin
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.plugins import read_all
 from headgate.translator.dialects.apisix.reading import Part, Spec, read_part
 from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.manifests.reading import as_object
-from headgate.translator.sources.classes import ALL_CLASSES, INGRESS_CLASSES, ClassParameters, ClassSettings
+from headgate.translator.objects.document import identify
+from headgate.translator.sources.classes import ALL_CLASSES, INGRESS_CLASSES, ClassParameters
 from headgate.translator.world.graph import Lookups
 
 
-def is_referred_to(ref: ObjectRef, lookups: Lookups, settings: ClassSettings) -> bool:
+def is_referred_to(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
     """Whether an IngressClass of ours names a GatewayProxy as its parameters."""
     wanted = ClassParameters(APISIX_GROUP, GATEWAY_PROXY.kind, ref.namespace, ref.name)
     classes = lookups.find(INGRESS_CLASSES, "", ALL_CLASSES)
-    return any(one.parameters == wanted and settings.owns(one.controller) for one in classes)
+    return any(one.parameters == wanted and lookups.settings.owns(one.controller) for one in classes)
 
 
 def translate_gateway_proxy(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import L4_ROUTE_POLICY, JsonObject, ObjectRef
-from headgate.translator.dialects.apisix.context import Context, identify
+from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.plugin import NamedPlugin, Plugin
 from headgate.translator.dialects.apisix.models.policy import L4RoutePolicySpec
 from headgate.translator.dialects.apisix.reading import Part, Spec
@@ -22,6 +22,7 @@ from headgate.translator.dialects.apisix.targets import (
     stream_route,
 )
 from headgate.translator.fragments.fragment import TARGETS_NOT_SERVED, Fragment, Seniority
+from headgate.translator.objects.document import identify
 from headgate.translator.world.graph import Lookups
 
 
@@ -30,7 +31,7 @@ def translate_l4_policy(ref: ObjectRef, manifest: JsonObject, context: Context) 
     problems: list[Problem] = []
     targets = [*read_targets(manifest)]
     is_readable = _read(manifest, targets, problems)
-    if context.lookups is not None and not _has_errors(problems):
+    if not context.lookups.is_assumed and not _has_errors(problems):
         problems += _judge(context.lookups, ref, targets, seniority_of(manifest))
     message = "checked, and not in force anywhere: TCPRoutes, UDPRoutes and TLSRoutes are not served"
     problems.append(Problem(severity=Severity.INFO, reason=TARGETS_NOT_SERVED, field="spec", message=message))
@@ -65,9 +66,10 @@ def _rivals(lookups: Lookups, namespace: str, target: Target) -> Iterator[Senior
     """Yield the places of the policies for exactly this target that can be followed."""
     wanted = target._replace(field="")
     for document in lookups.find(L4_POLICIES, namespace, stream_route(target)):
-        if any(other._replace(field="") == wanted for other in document.targets):
-            manifest, problems = document.decode(), list[Problem]()
-            _read(manifest, document.targets, problems)
+        manifest, problems = document.decode(), list[Problem]()
+        targets = [*read_targets(manifest)]
+        if any(other._replace(field="") == wanted for other in targets):
+            _read(manifest, targets, problems)
             if not _has_errors(problems):
                 yield seniority_of(manifest)
 

@@ -174,7 +174,7 @@ def _read(source: PluginSource, context: Context, problems: list[Problem]) -> Pl
     if secrets is None:
         return None
     config = fill_in(plugin.name, plugin.config, context)
-    for name in _unfound_lists(plugin.name, config) if context.lookups is not None else ():
+    for name in () if context.lookups.is_assumed else _unfound_lists(plugin.name, config):
         message = "there is no such list in the metadata of plugin cors (pluginMetadata of the class' GatewayProxy)"
         problems.append(warn("MetadataNotFound", f"{field}.config.allow_origins_by_metadata", message, name))
     use = PluginUse(name=plugin.name, config=config, secrets=secrets)
@@ -215,7 +215,7 @@ def _unfound_lists(name: str, config: JsonObject) -> list[str]:
 
 def _secrets(source: PluginSource, context: Context, problems: list[Problem]) -> dict[str, ClusterValue] | None:
     name, namespace = source.plugin.secret_ref, source.namespace
-    if context.lookups is None:
+    if context.lookups.is_assumed:
         return {}
     secret = context.lookups.get(SECRETS, namespace, name)
     if secret is None or secret.held is None:

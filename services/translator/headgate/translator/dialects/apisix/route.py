@@ -14,7 +14,7 @@ from headgate.common.table import PluginUse, Provenance, Retries, Route, Timeout
 from headgate.translator.annotations.apisix import ApisixAnnotations, apisix_annotations, read_apisix_annotations
 from headgate.translator.annotations.host_sharing import read_host_sharing
 from headgate.translator.dialects.apisix.backends import NodesBackend, ServiceBackend
-from headgate.translator.dialects.apisix.context import Context, find_referenced, identify
+from headgate.translator.dialects.apisix.context import Context, find_referenced
 from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS
 from headgate.translator.dialects.apisix.matching import PREFERENCE_ROOM, MatchRule, PathRule, read_match
 from headgate.translator.dialects.apisix.models.fields import Model
@@ -33,6 +33,7 @@ from headgate.translator.dialects.apisix.stream import translate_stream
 from headgate.translator.dialects.apisix.upstream import find_upstream, read_retries, read_timeouts, settings_for
 from headgate.translator.fragments.fragment import BackendUse, Fragment, RefusalRef, RouteClaim
 from headgate.translator.fragments.route_cost import MAX_COST, TOO_COSTLY, route_cost
+from headgate.translator.objects.document import identify
 
 KIND = "ApisixRoute"
 DEFAULT_WEIGHT = 100
@@ -201,10 +202,10 @@ class _Rule:
 
     def _shared_plugins(self) -> tuple[list[PluginSource], tuple[str, ...]]:
         name, lookups = self._rule.plugin_config_name, self._context.lookups
-        if not name or lookups is None:
+        if not name or lookups.is_assumed:
             return [], ()
         namespace = self._rule.plugin_config_namespace or self._ref.namespace
-        manifest = find_referenced(lookups, PLUGIN_CONFIGS, namespace, name, self._context.settings)
+        manifest = find_referenced(lookups, PLUGIN_CONFIGS, namespace, name)
         if manifest is None:
             message = f"ApisixPluginConfig {self._config_name} not found, or it is another controller's"
             field = f"{self.field}.plugin_config_name"
@@ -218,7 +219,7 @@ class _Rule:
     # Backends
 
     def _read_backends(self) -> Iterator[_Backend]:
-        ref, settings = self._ref, self._context.settings
+        ref = self._ref
         for index, written in enumerate(self._rule.backends):
             field = f"{self.field}.backends[{index}]"
             backend = ServiceBackend(
@@ -226,14 +227,13 @@ class _Rule:
                 ref.namespace,
                 written.service_name,
                 written.service_port,
-                settings,
                 written.resolve_granularity,
                 written.subset,
             )
             use = BackendUse(backend, f"{field}.serviceName", f"{field}.servicePort")
             yield _Backend(backend, DEFAULT_WEIGHT if written.weight is None else written.weight, use)
         for index, named in enumerate(self._rule.upstreams):
-            nodes = NodesBackend(ref.cluster, ref.namespace, named.name, settings)
+            nodes = NodesBackend(ref.cluster, ref.namespace, named.name)
             field = f"{self.field}.upstreams[{index}].name"
             yield _Backend(
                 nodes, DEFAULT_WEIGHT if named.weight is None else named.weight, BackendUse(nodes, field, field)
@@ -245,7 +245,7 @@ class _Rule:
         Services are looked up where there are several backends only: a route need not follow the one that it has.
         """
         lookups = self._context.lookups
-        if lookups is None or len(backends) < 2:
+        if lookups.is_assumed or len(backends) < 2:
             return backends
         present = {each.ref for each in backends if each.weight and each.ref.is_there(lookups)}
         return [each if not present or each.ref in present else each._replace(weight=0) for each in backends]
@@ -253,8 +253,8 @@ class _Rule:
     def _settings(self) -> Iterator[UpstreamSettings]:
         """Yield the ApisixUpstreams behind the backends, in their order."""
         lookups = self._context.lookups
-        for backend in self._backends if lookups is not None else ():
-            spec = find_upstream(lookups, backend.ref.namespace, backend.ref.name, self._context.settings)  # type: ignore[arg-type]
+        for backend in () if lookups.is_assumed else self._backends:
+            spec = find_upstream(lookups, backend.ref.namespace, backend.ref.name)
             if spec is not None:
                 port = backend.ref.port
                 yield settings_for(spec, port if isinstance(port, int) else None)

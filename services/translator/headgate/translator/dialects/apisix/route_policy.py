@@ -8,7 +8,7 @@ refused.
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import Condition
-from headgate.translator.dialects.apisix.context import Context, identify
+from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.matching import PREFERENCE_ROOM
 from headgate.translator.dialects.apisix.models.policy import HttpRoutePolicySpec
 from headgate.translator.dialects.apisix.reading import Spec, refuse, warn
@@ -24,16 +24,17 @@ from headgate.translator.dialects.apisix.targets import (
 from headgate.translator.dialects.apisix.vars import read_vars
 from headgate.translator.fragments.fragment import TARGETS_NOT_SERVED, Fragment
 from headgate.translator.manifests.reading import as_text, metadata
-from headgate.translator.sources.policies import NO_ROUTE_POLICY, RoutePolicy
+from headgate.translator.objects.document import identify
+from headgate.translator.sources.policies import NO_ROUTE_POLICY, OWNERSHIP, ObjectTarget, RoutePolicy
 from headgate.translator.world.graph import Lookups
 
 _HTTP_ROUTE = ("gateway.networking.k8s.io", "HTTPRoute")
 
 
-def is_for_others(ref: ObjectRef, manifest: JsonObject, context: Context) -> bool:
-    """Whether all that a policy is about is another controller's."""
-    targets = [*read_targets(manifest)]
-    return bool(targets) and all(_is_foreign(context, ref.namespace, target) for target in targets)
+def is_for_us(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
+    """Whether not all that a policy is about is another controller's."""
+    context, targets = Context(lookups), [*read_targets(manifest)]
+    return not targets or not all(_is_foreign(context, ref.namespace, target) for target in targets)
 
 
 def translate_route_policy(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:
@@ -41,7 +42,7 @@ def translate_route_policy(ref: ObjectRef, manifest: JsonObject, context: Contex
     problems: list[Problem] = []
     targets = [target for target in read_targets(manifest) if not _is_foreign(context, ref.namespace, target)]
     policy = _read(manifest, problems)
-    if policy is not None and context.lookups is not None:
+    if policy is not None and not context.lookups.is_assumed:
         for target in targets:
             problems += _judge(context, ref, target, policy)
     return Fragment(
@@ -51,8 +52,11 @@ def translate_route_policy(ref: ObjectRef, manifest: JsonObject, context: Contex
     )
 
 
-def find_route_policy(lookups: Lookups, namespace: str, name: str) -> RoutePolicy:
+def find_route_policy(lookups: Lookups, target: ObjectTarget) -> RoutePolicy:
     """Return what holds for all routes of an Ingress."""
+    group, kind, namespace, name = target
+    if (group, kind) != SERVED_ROUTES:
+        return NO_ROUTE_POLICY
     conditions: list[Condition] = []
     preferences = set()
     for document in lookups.find(ROUTE_POLICIES, namespace, name):
@@ -85,13 +89,17 @@ def _read(manifest: JsonObject, problems: list[Problem]) -> RoutePolicy | None:
 
 
 def _is_foreign(context: Context, namespace: str, target: Target) -> bool:
-    if context.lookups is None or (target.group, target.kind) != SERVED_ROUTES:
-        return False
-    return context.find_ingress(context.lookups, namespace, target.name, context.settings) is False
+    return _is_ours(context, namespace, target) is False
+
+
+def _is_ours(context: Context, namespace: str, target: Target) -> bool | None:
+    """Return whether an Ingress is ours; None for one that is not there, and for targets of other kinds."""
+    if (target.group, target.kind) != SERVED_ROUTES:
+        return None
+    return context.lookups.attached(OWNERSHIP, ObjectTarget(target.group, target.kind, namespace, target.name))
 
 
 def _judge(context: Context, ref: ObjectRef, target: Target, policy: RoutePolicy) -> list[Problem]:
-    assert context.lookups is not None
     if (target.group, target.kind) not in (SERVED_ROUTES, _HTTP_ROUTE):
         message = f"cannot be a target; name an Ingress of group {SERVED_ROUTES[0]}"
         return [refuse("UnsupportedTarget", f"{target.field}.kind", message, target.kind)]
@@ -99,7 +107,7 @@ def _judge(context: Context, ref: ObjectRef, target: Target, policy: RoutePolicy
         message = f"checked, and not in force for HTTPRoute {target.name}: HTTPRoutes are not served"
         return [Problem(severity=Severity.INFO, reason=TARGETS_NOT_SERVED, field=target.field, message=message)]
     what = f"Ingress {ref.namespace}/{target.name}"
-    if context.find_ingress(context.lookups, ref.namespace, target.name, context.settings) is None:
+    if _is_ours(context, ref.namespace, target) is None:
         return [not_found(target, f"{what} not found")]
     for document in context.lookups.find(ROUTE_POLICIES, ref.namespace, target.name):
         manifest = document.decode()

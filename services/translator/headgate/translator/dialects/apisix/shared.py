@@ -7,7 +7,7 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import ConsumerGroup, Provenance
 from headgate.translator.dialects.apisix.backends import read_discovery
-from headgate.translator.dialects.apisix.context import Context, find_referenced, identify
+from headgate.translator.dialects.apisix.context import Context, find_referenced
 from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS
 from headgate.translator.dialects.apisix.labels import CONSUMER_GROUP, group_name, labels_of
 from headgate.translator.dialects.apisix.models.cluster import ClusterConfigSpec
@@ -18,7 +18,8 @@ from headgate.translator.dialects.apisix.reading import Part, Spec, refuse, warn
 from headgate.translator.dialects.apisix.upstream import read_fields, read_upstream, settings_for
 from headgate.translator.fragments.fragment import TARGETS_NOT_SERVED, Fragment
 from headgate.translator.manifests.reading import creation_time
-from headgate.translator.sources.shared_plugins import SharedPlugins
+from headgate.translator.objects.document import identify
+from headgate.translator.sources.plugin_bundles import BundleTarget, PluginBundle
 from headgate.translator.world.graph import Lookups
 
 KIND = "ApisixPluginConfig"
@@ -124,17 +125,21 @@ def translate_cluster_config(ref: ObjectRef, manifest: JsonObject, context: Cont
     return Fragment(identify(ref, manifest), problems=tuple(problems), falls_through=True, global_plugins=uses)
 
 
-def find_plugins(context: Context, lookups: Lookups, namespace: str, name: str) -> SharedPlugins:
-    """Return the plugins of an ApisixPluginConfig, for whoever names one: the context is theirs."""
+def find_plugins(lookups: Lookups, target: BundleTarget) -> PluginBundle:
+    """Return the plugins of an ApisixPluginConfig for an object that names one; metadata are those of its class."""
+    kind, namespace, name, class_name = target
+    if kind != KIND:
+        return PluginBundle()
+    context = Context(lookups, class_name)
     what = f"ApisixPluginConfig {namespace}/{name}"
-    manifest = find_referenced(lookups, PLUGIN_CONFIGS, namespace, name, context.settings)
+    manifest = find_referenced(lookups, PLUGIN_CONFIGS, namespace, name)
     if manifest is None:
-        return SharedPlugins(fault=f"{what} not found, or it is another controller's")
+        return PluginBundle(fault=f"{what} not found, or it is another controller's")
     problems: list[Problem] = []
     parts = Spec(manifest.get("spec"), problems).each("plugins", Plugin)
     plugins = read_all(parts, namespace, context, problems)
     errors = [problem for problem in problems if problem.severity == "error"]
-    return SharedPlugins(plugins.uses, plugins.backends, f"{what}: {errors[0]}" if errors else "")
+    return PluginBundle(plugins.uses, plugins.backends, f"{what}: {errors[0]}" if errors else "")
 
 
 def _read(ref: ObjectRef, manifest: JsonObject, context: Context, problems: list[Problem]) -> Plugins:

@@ -82,7 +82,7 @@ def lift_upstreams(
     """
     lifted: dict[str, Any] = json.loads(json.dumps(config))
     uses = []
-    cluster = context.lookups.cluster if context.lookups is not None else ""
+    cluster = context.lookups.cluster
     for place, choice in _choices(lifted):
         at = f"{field}.{place}.upstream"
         written = choice.pop("upstream")

@@ -47,7 +47,6 @@ def translate_stream(
         ref.namespace,
         rule.backend.service_name,
         rule.backend.service_port,
-        context.settings,
         rule.backend.resolve_granularity,
         rule.backend.subset,
         "udp" if is_udp else "tcp",

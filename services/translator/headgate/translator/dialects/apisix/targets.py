@@ -4,7 +4,7 @@ A target is read whatever else is wrong with its policy: it is there that the au
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from headgate.common.problems import Problem
 from headgate.common.resources import (
@@ -19,8 +19,8 @@ from headgate.common.resources import (
 from headgate.common.status import AncestorRef
 from headgate.translator.dialects.apisix.reading import refuse
 from headgate.translator.fragments.fragment import Ancestor, Seniority
-from headgate.translator.manifests.reading import as_list, as_object, as_text, creation_time, metadata, pack, unpack
-from headgate.translator.world.world import StoredKind
+from headgate.translator.manifests.reading import as_list, as_object, as_text, creation_time, metadata
+from headgate.translator.objects.document import document_kind
 
 SERVED_ROUTES = (INGRESS.group, INGRESS.kind)
 _METADATA = ("creationTimestamp", "name", "namespace", "uid")
@@ -35,17 +35,6 @@ class Target(NamedTuple):
     section: str
     """Empty for the whole object."""
     field: str
-
-
-class PolicyDocument(NamedTuple):
-    """A policy without its status."""
-
-    content: bytes
-    targets: tuple[Target, ...]
-
-    def decode(self) -> JsonObject:
-        """Return the manifest."""
-        return unpack(self.content)
 
 
 def read_targets(manifest: JsonObject) -> Iterator[Target]:
@@ -89,24 +78,12 @@ def outranked(target: Target, what: str, kind: str, winner: Seniority, own: Seni
     return conflicted(target, f"{what} has {kind} {winner.namespace}/{winner.name}, which {why}")
 
 
-def _read_document(manifest: JsonObject) -> PolicyDocument:
-    meta = metadata(manifest)
-    kept: dict[str, Any] = {
-        "apiVersion": manifest.get("apiVersion"),
-        "kind": manifest.get("kind"),
-        "metadata": {key: meta[key] for key in _METADATA if key in meta},
-        "spec": manifest.get("spec"),
-    }
-    content = pack(kept)
-    return PolicyDocument(content, tuple(read_targets(manifest)))
+def _services(manifest: JsonObject) -> Collection[str]:
+    return {one.name for one in read_targets(manifest) if (one.group, one.kind) == (SERVICE.group, SERVICE.kind)}
 
 
-def _services(document: PolicyDocument) -> Collection[str]:
-    return {target.name for target in document.targets if (target.group, target.kind) == (SERVICE.group, SERVICE.kind)}
-
-
-def _ingresses(document: PolicyDocument) -> Collection[str]:
-    return {target.name for target in document.targets if (target.group, target.kind) == SERVED_ROUTES}
+def _ingresses(manifest: JsonObject) -> Collection[str]:
+    return {target.name for target in read_targets(manifest) if (target.group, target.kind) == SERVED_ROUTES}
 
 
 def stream_route(target: Target) -> str:
@@ -114,13 +91,13 @@ def stream_route(target: Target) -> str:
     return f"{target.kind}/{target.name}"
 
 
-def _stream_routes(document: PolicyDocument) -> Collection[str]:
-    return {stream_route(target) for target in document.targets}
+def _stream_routes(manifest: JsonObject) -> Collection[str]:
+    return {stream_route(target) for target in read_targets(manifest)}
 
 
-BACKEND_POLICIES = StoredKind(BACKEND_TRAFFIC_POLICY, _read_document, index=_services, restore=PolicyDocument.decode)
+BACKEND_POLICIES = document_kind(BACKEND_TRAFFIC_POLICY, metadata_fields=_METADATA, index=_services)
 """Found by the names of the Services that they are for."""
-ROUTE_POLICIES = StoredKind(HTTP_ROUTE_POLICY, _read_document, index=_ingresses, restore=PolicyDocument.decode)
+ROUTE_POLICIES = document_kind(HTTP_ROUTE_POLICY, metadata_fields=_METADATA, index=_ingresses)
 """Found by the names of the Ingresses that they are for."""
-L4_POLICIES = StoredKind(L4_ROUTE_POLICY, _read_document, index=_stream_routes, restore=PolicyDocument.decode)
+L4_POLICIES = document_kind(L4_ROUTE_POLICY, metadata_fields=_METADATA, index=_stream_routes)
 """Found by the kinds and names of what they are for; see `stream_route`."""

@@ -6,12 +6,13 @@ from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import ClientAuth, TlsPolicy
 from headgate.translator.annotations.host_sharing import read_host_sharing
 from headgate.translator.annotations.values import regex
-from headgate.translator.dialects.apisix.context import Context, identify
+from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.fields import SecretReference
 from headgate.translator.dialects.apisix.models.tls import Client, TlsSpec
 from headgate.translator.dialects.apisix.reading import Spec, refuse, warn
 from headgate.translator.fragments.fragment import CertificateRef, Fragment, NameClaim, TlsClaim
 from headgate.translator.manifests.reading import shown
+from headgate.translator.objects.document import identify
 from headgate.translator.sources.certificates import PAIR, SECRETS, TlsSecret, covers, stand_in
 
 
@@ -44,7 +45,7 @@ def _claims(
     ref: ObjectRef, spec: TlsSpec, hosts: tuple[str, ...], context: Context, problems: list[Problem]
 ) -> tuple[NameClaim, ...]:
     namespace, name = spec.secret.namespace or ref.namespace, spec.secret.name
-    if context.lookups is not None:
+    if not context.lookups.is_assumed:
         secret = context.lookups.get(SECRETS, namespace, name)
         if secret is None or secret.problem:
             _refuse_secret(spec.secret, namespace, secret, "spec.secret", problems)
@@ -92,7 +93,7 @@ def _policy(ref: ObjectRef, client: Client, context: Context, problems: list[Pro
 
 def _authorities(ref: ObjectRef, written: SecretReference, context: Context, problems: list[Problem]) -> str:
     namespace = written.namespace or ref.namespace
-    if context.lookups is None:
+    if context.lookups.is_assumed:
         return "-"
     secret = context.lookups.get(SECRETS, namespace, written.name)
     if secret is not None and secret.authorities_pem:

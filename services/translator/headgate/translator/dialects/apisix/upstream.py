@@ -31,7 +31,6 @@ from headgate.translator.dialects.apisix.models.upstream import (
     UpstreamSpec,
 )
 from headgate.translator.dialects.apisix.reading import Spec, refuse, warn
-from headgate.translator.sources.classes import ClassSettings
 from headgate.translator.world.graph import Lookups
 
 MAX_ATTEMPTS = 10
@@ -77,9 +76,9 @@ def read_upstream(manifest: JsonObject, problems: list[Problem]) -> UpstreamSpec
     return found.model_copy(update={"port_level_settings": tuple(part.value for part in ports)}) if found else None
 
 
-def find_upstream(lookups: Lookups, namespace: str, name: str, settings: ClassSettings) -> UpstreamSpec | None:
+def find_upstream(lookups: Lookups, namespace: str, name: str) -> UpstreamSpec | None:
     """Return the ApisixUpstream of a name, as far as it can be read; what is wrong with it is told to itself."""
-    manifest = find_referenced(lookups, UPSTREAMS, namespace, name, settings)
+    manifest = find_referenced(lookups, UPSTREAMS, namespace, name)
     return None if manifest is None else read_upstream(manifest, [])
 
 

@@ -1,6 +1,5 @@
 """The `ingress` dialect: Kubernetes Ingress v1, and the v1beta1 versions before it."""
 
-from headgate.translator.dialects.ingress.dialect import IngressDialect
-from headgate.translator.sources.classes import ClassSettings
+from headgate.translator.dialects.ingress.dialect import INGRESSES
 
-__all__ = ["ClassSettings", "IngressDialect"]
+__all__ = ["INGRESSES"]

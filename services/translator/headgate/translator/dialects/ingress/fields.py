@@ -1,15 +1,13 @@
 """What becomes of the fields of an Ingress, for `headgate audit`; all others of the specification are followed."""
 
-from collections.abc import Mapping, Sequence
 from typing import Final
 
-from headgate.common.resources import INGRESS
 from headgate.translator.annotations import PREFIX
 from headgate.translator.annotations.apisix import APISIX_PREFIX
 from headgate.translator.manifests.verdicts import FieldVerdict, Likeness
 
 _PATHS = "rules[].http.paths[]"
-_ROWS: Final = (
+INGRESS_FIELDS: Final = (
     FieldVerdict(
         fields=(f"{_PATHS}.pathType",),
         likeness=Likeness.DIFFERENT,
@@ -25,4 +23,3 @@ _ROWS: Final = (
     FieldVerdict(fields=("defaultBackend", "backend"), likeness=Likeness.SAME),
     FieldVerdict(fields=("tls[]",), likeness=Likeness.SAME),
 )
-INGRESS_FIELDS: Final[Mapping[str, Sequence[FieldVerdict]]] = {INGRESS.resource: _ROWS}

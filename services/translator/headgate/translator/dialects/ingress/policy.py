@@ -1,14 +1,14 @@
 """What an Ingress' annotations say of its routes and hosts."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from headgate.common.plugins.cautions import cautions
 from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.problems import Problem
-from headgate.common.resources import JsonObject, ObjectRef
+from headgate.common.resources import APISIX_PLUGIN_CONFIG, INGRESS, JsonObject, ObjectRef
 from headgate.common.table import (
     AllOf,
     BackendProtocol,
@@ -36,15 +36,8 @@ from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.fragments.fragment import BackendUse
 from headgate.translator.manifests.reading import shown
 from headgate.translator.sources.certificates import AUTHORITIES, REVOCATIONS, SECRETS, stand_in
-from headgate.translator.sources.policies import (
-    NO_ROUTE_POLICY,
-    FindBackendPolicy,
-    FindRoutePolicy,
-    RoutePolicy,
-    no_backend_policy,
-    no_route_policy,
-)
-from headgate.translator.sources.shared_plugins import FindPlugins, SharedPlugins, no_plugins
+from headgate.translator.sources.plugin_bundles import PLUGIN_BUNDLES, BundleTarget, PluginBundle
+from headgate.translator.sources.policies import NO_ROUTE_POLICY, ROUTE_POLICIES, ObjectTarget, RoutePolicy
 from headgate.translator.world.graph import Lookups
 
 _MAX_ATTEMPTS = 10
@@ -82,16 +75,6 @@ class Policy:
     """As in `Fragment`."""
 
 
-class Extensions(NamedTuple):
-    """What is known beyond this dialect."""
-
-    plugin_names: Collection[str] = ()
-    """Third-party plugins that gateways have."""
-    find_plugins: FindPlugins = no_plugins
-    find_backend_policy: FindBackendPolicy = no_backend_policy
-    find_route_policy: FindRoutePolicy = no_route_policy
-
-
 _NOTHING_SAID = Policy(
     path_type=PathType.PREFIX,
     fields={},
@@ -105,20 +88,17 @@ _NOTHING_SAID = Policy(
 )
 
 
-def read_policy(ref: ObjectRef, manifest: JsonObject, lookups: Lookups, extensions: Extensions) -> Policy:
+def read_policy(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Policy:
     """Read an Ingress' annotations, and what policies say of all its routes.
 
     Looks up the Secret of clients' authorities, where one is named.
     """
     annotations, of_apisix = ours(manifest), apisix_annotations(manifest)
-    policy = _read(ref, annotations, lookups, extensions.plugin_names) if annotations else _NOTHING_SAID
-
-    def find_plugins(name: str) -> SharedPlugins:
-        return extensions.find_plugins(lookups, ref.namespace, name, class_name(manifest))
-
+    policy = _read(ref, annotations, lookups) if annotations else _NOTHING_SAID
     if of_apisix:
-        policy = _add_apisix(ref, policy, of_apisix, find_plugins)
-    found = extensions.find_route_policy(lookups, ref.namespace, ref.name)
+        policy = _add_apisix(ref, policy, of_apisix, class_name(manifest), lookups)
+    target = ObjectTarget(INGRESS.group, INGRESS.kind, ref.namespace, ref.name)
+    found = lookups.attached(ROUTE_POLICIES, target)
     return policy if found == NO_ROUTE_POLICY else _add_policy(ref, policy, found)
 
 
@@ -134,14 +114,15 @@ def _add_policy(ref: ObjectRef, policy: Policy, found: RoutePolicy) -> Policy:
 
 
 def _add_apisix(
-    ref: ObjectRef, policy: Policy, annotations: JsonObject, find_plugins: Callable[[str], SharedPlugins]
+    ref: ObjectRef, policy: Policy, annotations: JsonObject, class_name: str | None, lookups: Lookups
 ) -> Policy:
     """Add what annotations of Apache APISIX say. Where both say something ours count; plugins are added up."""
     read = read_apisix_annotations(annotations)
     problems, unreadable = [*policy.problems, *read.problems], list(read.unreadable)
-    shared, field = SharedPlugins(), apisix_field("plugin-config-name")
+    shared, field = PluginBundle(), apisix_field("plugin-config-name")
     if read.plugin_config:
-        shared = find_plugins(read.plugin_config)
+        target = BundleTarget(APISIX_PLUGIN_CONFIG.kind, ref.namespace, read.plugin_config, class_name)
+        shared = lookups.attached(PLUGIN_BUNDLES, target)
         if shared.fault:
             unreadable.append(f"{APISIX_PREFIX}plugin-config-name")
             value = shown(read.plugin_config)
@@ -169,14 +150,14 @@ def _add_apisix(
     )
 
 
-def _read(ref: ObjectRef, annotations: JsonObject, lookups: Lookups, plugin_names: Collection[str]) -> Policy:
+def _read(ref: ObjectRef, annotations: JsonObject, lookups: Lookups) -> Policy:
     reading = read_annotations("Ingress", annotations)
     client_auth = _client_auth(reading, ref.namespace, lookups)
     tls = _tls(reading, client_auth)
     canary = read_canary(reading)
     if canary is not None:
         _refuse_what_the_main_decides(reading)
-    fields = reading.group() | _parts(reading) | _plugins(reading, plugin_names)
+    fields = reading.group() | _parts(reading) | _plugins(reading, lookups.settings.plugin_names)
     conditions = [condition for several in reading.group("when").values() for condition in several]
     if client_auth is not None and client_auth.mode == "required":
         conditions.append(_OVER_TLS)

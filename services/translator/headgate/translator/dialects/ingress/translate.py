@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from sys import intern
 
-from headgate.common.effort import bounded_effort
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import (
@@ -23,6 +22,7 @@ from headgate.common.table import (
     WeightedBackend,
 )
 from headgate.translator.dialects.ingress.canary import narrow
+from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.dialects.ingress.legacy import is_legacy, restore_field, restore_problems, upgrade
 from headgate.translator.dialects.ingress.parse import (
     Backend,
@@ -32,14 +32,13 @@ from headgate.translator.dialects.ingress.parse import (
     TlsRule,
     parse_ingress,
 )
-from headgate.translator.dialects.ingress.policy import Extensions, Policy, read_policy
+from headgate.translator.dialects.ingress.policy import Policy, read_policy
 from headgate.translator.dialects.ingress.unknown_fields import find_unknown_fields
 from headgate.translator.fragments.fragment import (
     BackendUse,
     CanaryClaim,
     CertificateRef,
     Fragment,
-    Identity,
     NameClaim,
     RefusalRef,
     ResourceRef,
@@ -49,10 +48,12 @@ from headgate.translator.fragments.fragment import (
     UpstreamRef,
 )
 from headgate.translator.fragments.route_cost import MAX_COST, TOO_COSTLY, host_cost, route_cost
-from headgate.translator.manifests.reading import as_text, creation_time, metadata, shown
+from headgate.translator.manifests.reading import shown
+from headgate.translator.objects.document import identify
+from headgate.translator.sources.addresses import CLASS_ADDRESSES
 from headgate.translator.sources.certificates import PAIR, SECRETS, covers, stand_in
-from headgate.translator.sources.policies import BackendPolicy, FindBackendPolicy
-from headgate.translator.upstreams.overridden import ShapedService
+from headgate.translator.sources.policies import BACKEND_POLICIES, BackendPolicy, ServicePortTarget
+from headgate.translator.upstreams.overridden import OverriddenService
 from headgate.translator.world.graph import Lookups
 
 KIND = "Ingress"
@@ -60,17 +61,10 @@ _SHOWN_NAMES = 5
 _CATCH_ALL = PathMatch(type=PathType.PREFIX, value="/")
 
 
-def identify(ref: ObjectRef, manifest: JsonObject) -> Identity:
-    """Return who an Ingress is."""
-    api_version = as_text(manifest.get("apiVersion"))
-    return Identity(ref, api_version, KIND, as_text(metadata(manifest).get("uid")), creation_time(manifest))
-
-
-@bounded_effort()
-def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups, extensions: Extensions) -> Fragment:
+def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Fragment:
     """Return what an Ingress that is ours contributes."""
     legacy = is_legacy(manifest)
-    policy = read_policy(ref, manifest, lookups, extensions)
+    policy = read_policy(ref, manifest, lookups)
     problems: list[Problem] = []
     spec = parse_ingress(upgrade(manifest) if legacy else manifest, problems, policy.path_type)
     if legacy:
@@ -78,7 +72,7 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups, ex
     policy = _within_bounds(ref, policy, spec, problems)
     problems = [*policy.problems, *problems, *find_unknown_fields(manifest)]
     written: Callable[[str], str] = restore_field if legacy else str
-    backends = _Backends(ref, policy, lookups, extensions.find_backend_policy)
+    backends = _Backends(ref, policy, lookups)
     routes = [*_rule_routes(ref, spec, backends, problems), *_default_routes(ref, spec, backends, written)]
     hosts = tuple(dict.fromkeys(rule.host for rule in spec.rules))
     fragment = Fragment(
@@ -89,6 +83,7 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups, ex
         backends=(*_backend_uses(spec, backends, written), *policy.backends),
         names=tuple(claim for entry in spec.tls for claim in _claim_names(ref, entry, lookups, problems)),
         problems=tuple(problems),
+        addresses=lookups.attached(CLASS_ADDRESSES, class_name(manifest)),
     )
     if policy.canary is not None:
         return _as_canary(fragment, policy, policy.canary)
@@ -121,15 +116,16 @@ def _within_bounds(ref: ObjectRef, policy: Policy, spec: IngressSpec, problems: 
 class _Backends:
     """What the backends of one Ingress are in the table."""
 
-    def __init__(self, ref: ObjectRef, policy: Policy, lookups: Lookups, find: FindBackendPolicy) -> None:
-        self._ref, self._policy, self._lookups, self._find = ref, policy, lookups, find
+    def __init__(self, ref: ObjectRef, policy: Policy, lookups: Lookups) -> None:
+        self._ref, self._policy, self._lookups = ref, policy, lookups
         self._namespace = policy.namespace or ref.namespace
         self._found: dict[tuple[str, int | str], BackendPolicy | None] = {}
 
     def _policy_of(self, backend: ServiceBackend) -> BackendPolicy | None:
         key = (backend.service, backend.port)
         if key not in self._found:
-            self._found[key] = self._find(self._lookups, self._namespace, *key)
+            target = ServicePortTarget(self._namespace, *key)
+            self._found[key] = self._lookups.attached(BACKEND_POLICIES, target)
         return self._found[key]
 
     def upstream(self, backend: Backend) -> UpstreamRef:
@@ -137,9 +133,9 @@ class _Backends:
         cluster, protocol = self._ref.cluster, self._policy.protocol
         if isinstance(backend, ResourceBackend):
             return ResourceRef(cluster, self._ref.namespace, backend.api_group, backend.kind, backend.name)
-        find = self._find if self._policy_of(backend) else None
-        if protocol is not None or find is not None:
-            return ShapedService(cluster, self._namespace, backend.service, backend.port, protocol, find)
+        has_policy = self._policy_of(backend) is not None
+        if protocol is not None or has_policy:
+            return OverriddenService(cluster, self._namespace, backend.service, backend.port, protocol, has_policy)
         return ServicePortRef(cluster, self._namespace, backend.service, backend.port)
 
     def route_fields(self, backend: Backend) -> JsonObject:

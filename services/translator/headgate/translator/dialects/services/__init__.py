@@ -1,5 +1,5 @@
 """The `services` dialect: Services with `headgate.dev/*` annotations, and the stream ports that they ask for."""
 
-from headgate.translator.dialects.services.dialect import ServicesDialect
+from headgate.translator.dialects.services.dialect import ANNOTATED_SERVICES
 
-__all__ = ["ServicesDialect"]
+__all__ = ["ANNOTATED_SERVICES"]

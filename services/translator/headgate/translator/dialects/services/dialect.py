@@ -3,11 +3,10 @@
 What annotations say of the Service's endpoints goes into its upstreams, wherever those are referred to.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from headgate.common.problems import Problem
-from headgate.common.resources import SERVICE, JsonObject, ObjectRef
+from headgate.common.resources import SERVICE, ObjectRef
 from headgate.common.table import BackendProtocol, Provenance, StreamRoute, WeightedBackend
 from headgate.translator.annotations.reading import field_of
 from headgate.translator.annotations.service import ServiceWishes, StreamWish
@@ -17,9 +16,9 @@ from headgate.translator.fragments.fragment import (
     Identity,
     ServicePortRef,
     StreamClaim,
-    with_standing,
 )
-from headgate.translator.manifests.verdicts import FieldVerdict
+from headgate.translator.objects.dialect import Dialect, TranslatedKind
+from headgate.translator.objects.ownership import ByRule
 from headgate.translator.sources.services import SERVICES, Service, port_names
 from headgate.translator.world.graph import Lookups
 
@@ -28,43 +27,9 @@ HTTPS_PORT = 443
 _OVER_TLS = (BackendProtocol.HTTPS, BackendProtocol.H2)
 
 
-class ServicesDialect:
-    """Services with annotations of ours."""
-
-    name = "services"
-    roots = (SERVICES,)
-    reads = ()
-    fields: Mapping[str, Sequence[FieldVerdict]] = {}
-
-    def check(self, ref: ObjectRef, manifest: JsonObject, service: Service) -> Iterable[Problem]:
-        """Return what is wrong with a Service's annotations, beside what every Service is checked for."""
-        return translate_service(_identify(ref, service.wishes), service).problems
-
-    def concerns(self, service: Service) -> bool:
-        """Whether a Service has annotations of ours."""
-        return service.wishes is not None
-
-    def translate(self, ref: ObjectRef, lookups: Lookups) -> Fragment | None:
-        """Return a Service's contribution; None where it is gone or has no annotations of ours.
-
-        One whose present version cannot be used is told so whatever it has.
-        """
-        service = lookups.get(SERVICES, ref.namespace, ref.name)
-        standing = lookups.standing(SERVICES, ref.namespace, ref.name)
-        if standing is None or not (standing.errors or (service and service.wishes)):
-            return None
-        identity = _identify(ref, service.wishes if service else None)
-        return with_standing(translate_service(identity, service) if service else Fragment(identity), standing)
-
-    def refuse(self, ref: ObjectRef, service: Service, error: Exception) -> Fragment:
-        """Stand in for a Service that made us fail."""
-        message = f"Headgate failed on this object ({type(error).__name__}); its log has the details"
-        return Fragment(_identify(ref, service.wishes), problems=(Problem(reason="InternalError", message=message),))
-
-
-def translate_service(identity: Identity, service: Service) -> Fragment:
+def translate_service(ref: ObjectRef, service: Service, lookups: Lookups) -> Fragment:
     """Return what a Service contributes by its annotations."""
-    ref, wishes = identity.ref, service.wishes
+    identity, wishes = _identify(ref, service), service.wishes
     if wishes is None:
         return Fragment(identity)
     problems = list(wishes.problems)
@@ -81,7 +46,8 @@ def translate_service(identity: Identity, service: Service) -> Fragment:
     )
 
 
-def _identify(ref: ObjectRef, wishes: ServiceWishes | None) -> Identity:
+def _identify(ref: ObjectRef, service: Service) -> Identity:
+    wishes = service.wishes
     uid, created_at = (wishes.uid, wishes.created_at) if wishes else ("", "")
     return Identity(ref, "v1", SERVICE.kind, uid, created_at)
 
@@ -126,3 +92,28 @@ def _claim(ref: ObjectRef, wish: StreamWish, backend: ServicePortRef) -> StreamC
         **wish.fields,
     )
     return StreamClaim(route, field)
+
+
+def _has_annotations(service: Service) -> bool:
+    return service.wishes is not None
+
+
+def _is_ours(ref: ObjectRef, service: Service, lookups: Lookups) -> bool:
+    """Whether a Service has annotations of ours, or an error of its own, of which its author must hear."""
+    standing = lookups.standing(SERVICES, ref.namespace, ref.name)
+    return _has_annotations(service) or bool(standing and standing.errors)
+
+
+ANNOTATED_SERVICES = Dialect(
+    name="services",
+    kinds=(
+        TranslatedKind(
+            SERVICES,
+            decode=lambda service: service,
+            identify=_identify,
+            translate=translate_service,
+            ownership=ByRule(_is_ours),
+            concerns=_has_annotations,
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Dialects as values, and the life cycle of their objects, written once."""

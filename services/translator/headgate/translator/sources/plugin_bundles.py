@@ -1,0 +1,30 @@
+"""Plugins that an object holds for others, which only name it."""
+
+from typing import NamedTuple
+
+from headgate.common.table import PluginUse
+from headgate.translator.fragments.fragment import BackendUse
+from headgate.translator.world.attachments import AttachmentPoint
+
+
+class PluginBundle(NamedTuple):
+    """What an object holds."""
+
+    uses: tuple[PluginUse, ...] = ()
+    backends: tuple[BackendUse, ...] = ()
+    """Upstreams that these refer to."""
+    fault: str = ""
+    """Why requests cannot be served by it."""
+
+
+class BundleTarget(NamedTuple):
+    """A bundle as an object refers to it."""
+
+    kind: str
+    namespace: str
+    name: str
+    class_name: str | None
+    """Class of the object that refers to it."""
+
+
+PLUGIN_BUNDLES: AttachmentPoint[BundleTarget, PluginBundle] = AttachmentPoint("plugin bundle", PluginBundle())

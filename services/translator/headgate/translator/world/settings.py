@@ -1,0 +1,30 @@
+"""What the operator's settings say of the translation of all objects."""
+
+from dataclasses import dataclass
+
+from headgate.common.status import CONTROLLER_NAME
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationSettings:
+    """Which objects are ours by their class, and which plugins may be named."""
+
+    controller_names: frozenset[str] = frozenset()
+    """Controllers whose classes are adopted, such as `k8s.io/ingress-nginx`."""
+    class_names: frozenset[str] = frozenset({"headgate"})
+    """Names that count as ours where no IngressClass of that name exists."""
+    watch_without_class: bool = False
+    """Whether every object without a class is ours."""
+    plugin_names: frozenset[str] = frozenset()
+    """Third-party plugins that gateways have."""
+    ignored_plugins: frozenset[str] = frozenset()
+    """Plugins that gateways lack and that routes are served without, whatever they keep out."""
+    scoped_consumers: bool = False
+    """Whether consumers are recognised on routes of their own namespace only."""
+
+    def owns(self, controller: str) -> bool:
+        """Whether classes of a controller are ours."""
+        return controller == CONTROLLER_NAME or controller in self.controller_names
+
+
+DEFAULT_SETTINGS = TranslationSettings()

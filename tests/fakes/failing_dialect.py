@@ -1,0 +1,20 @@
+"""The Ingress dialect with a mistake of ours in it."""
+
+from dataclasses import replace
+from typing import Any
+
+from headgate.common.resources import ObjectRef
+from headgate.translator.dialects.ingress import INGRESSES
+from headgate.translator.objects.dialect import Dialect
+
+
+def failing_on(word: str) -> Dialect:
+    """Return a dialect whose translation raises for every Ingress in which a word stands."""
+    ingresses, *_ = INGRESSES.kinds
+
+    def fail(ref: ObjectRef, manifest: Any, lookups: Any) -> Any:
+        if word in f"{ref.name} {manifest}":
+            raise RecursionError("deep")
+        return ingresses.translate(ref, manifest, lookups)
+
+    return INGRESSES._replace(kinds=(replace(ingresses, translate=fail),))
