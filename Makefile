@@ -76,14 +76,14 @@ check: $(TOOLS) ## Everything that is checked without running: format, lint, typ
 	$(BIN)/mypy libs/common/headgate services/watcher/headgate services/translator/headgate services/gateway/headgate cli/headgate bench
 	$(BIN)/lint-imports
 	$(BIN)/codespell
-	$(BIN)/python -m headgate.translator.dialects.apisix.crds --check crds
+	$(BIN)/python -m headgate.translator.crds --check crds
 	$(BIN)/python -m deploy.manifests.rights --check
 	$(BIN)/python deploy/manifests/render.py --check
 	$(BIN)/python -m deploy.manifests.setting_names --check
 	$(BIN)/python .ci/licences.py
 
 crds: $(STAMP) ## Write crds/ as the models of the resources have it
-	$(BIN)/python -m headgate.translator.dialects.apisix.crds crds
+	$(BIN)/python -m headgate.translator.crds crds
 
 manifests: $(STAMP) ## Write the rights to all kinds that are read, and deploy/manifests/ as the chart has it, with helm or what HELM names
 	$(BIN)/python -m deploy.manifests.rights

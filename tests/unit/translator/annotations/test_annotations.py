@@ -11,9 +11,10 @@ from fakes.deltas import applied, deleted, ingress, service, tls_secret
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import ClientAuth, Operator, StreamRoute, TableEntry, TlsPolicy, VirtualHost
-from headgate.translator.annotations import INGRESS_ANNOTATIONS, SERVICE_ANNOTATIONS, Annotation, values
+from headgate.translator.annotations import INGRESS_ANNOTATIONS, SERVICE_ANNOTATIONS, Annotation
 from headgate.translator.annotations.page import write_page
 from headgate.translator.composition import DIALECTS
+from headgate.translator.manifests import texts
 from headgate.translator.offline import translate_all
 from headgate.translator.translation import Translation
 from headgate.translator.world.settings import TranslationSettings
@@ -42,36 +43,36 @@ def test_the_example_can_be_read(annotation: Annotation) -> None:
     [("500ms", 0.5), ("5s", 5), ("1.5s", 1.5), ("1m30s", 90), ("2h", 7200), ("1h1m1s1ms", 3661.001), ("30", 30)],
 )
 def test_a_time_is_read_as_seconds(text: str, seconds: float) -> None:
-    assert values.duration(text) == pytest.approx(seconds)
+    assert texts.duration(text) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("text", ["", "0", "0s", "-1s", "5 s", "s", "1d", "inf", "nan", "1e9", "9000h", "٣s"])
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be a time"):
-        values.duration(text)
+        texts.duration(text)
 
 
 @pytest.mark.parametrize(("text", "size"), [("0", 0), ("100", 100), ("8m", 8 << 20), ("1Gi", 1 << 30), ("2K", 2048)])
 def test_a_size_is_read_as_bytes(text: str, size: int) -> None:
-    assert values.size(text) == size
+    assert texts.size(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "m", "-1", "8mb", "1.5m", "8 m", "9999999999g"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be a size"):
-        values.size(text)
+        texts.size(text)
 
 
 def test_a_value_may_contain_what_separates_it_from_the_name() -> None:
-    (compared,) = values.lines_about(values.Subject.HEADER)("x-a=b=c~d")
-    assert isinstance(compared, values.Compare)
+    (compared,) = texts.lines_about(texts.Subject.HEADER)("x-a=b=c~d")
+    assert isinstance(compared, texts.Compare)
     assert (compared.name, compared.operator, compared.values) == ("x-a", Operator.EQUALS, ("b=c~d",))
 
 
 @pytest.mark.parametrize("text", ["", "=x", "a b=c", "!", "x~(", "!!x"])
 def test_what_is_no_comparison_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be"):
-        print(values.lines_about(values.Subject.HEADER)(text))
+        print(texts.lines_about(texts.Subject.HEADER)(text))
 
 
 @pytest.mark.parametrize(
@@ -92,13 +93,13 @@ def test_what_is_no_comparison_is_refused(text: str) -> None:
         "[{name: !!python/name:os.system cors}]",
         "[" * 5000,
         "[{name: cors, config: {a: " + "[" * 40 + "]" * 40 + "}}]",
-        "[{name: cors, config: {a: " + "x" * values.MAX_TEXT + "}}]",
+        "[{name: cors, config: {a: " + "x" * texts.MAX_TEXT + "}}]",
     ],
     ids=lambda text: text[:40],
 )
 def test_what_is_no_list_of_plugins_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be"):
-        values.plugins(text)
+        texts.plugins(text)
 
 
 READERS = [annotation.read for annotation in ALL if annotation.name not in IN_PEM]
@@ -254,9 +255,9 @@ def test_hashing_by_a_policy_that_does_not_hash_names_the_policy() -> None:
 
 
 def test_ciphers_that_openssl_does_not_know_are_refused() -> None:
-    assert values.ciphers("ECDHE+AESGCM:@STRENGTH") == "ECDHE+AESGCM:@STRENGTH"
+    assert texts.ciphers("ECDHE+AESGCM:@STRENGTH") == "ECDHE+AESGCM:@STRENGTH"
     with pytest.raises(ValueError, match="OpenSSL finds no cipher by this one"):
-        values.ciphers("NO-SUCH-CIPHER")
+        texts.ciphers("NO-SUCH-CIPHER")
 
 
 def stream(name: str, port: str, created: str) -> Any:

@@ -16,8 +16,8 @@ from headgate.common.plugins.errors import PluginFault
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject
 from headgate.common.table import BackendProtocol, PathType, PluginUse
-from headgate.translator.annotations import values
 from headgate.translator.annotations.reading import nearest
+from headgate.translator.manifests import texts
 from headgate.translator.manifests.reading import as_object, metadata, shown, type_name
 
 APISIX_PREFIX: Final = "k8s.apisix.apache.org/"
@@ -43,7 +43,7 @@ def _object_name(text: str) -> str:
 
 
 def _methods(text: str) -> list[str]:
-    found = [method.upper() for method in values.words(text)]
+    found = [method.upper() for method in texts.words(text)]
     if wrong := [method for method in found if not re.fullmatch(r"[A-Z][A-Z_-]*", method)]:
         raise ValueError(f"must be methods such as GET,POST; {wrong[0]!r} is none")
     return found
@@ -51,7 +51,7 @@ def _methods(text: str) -> list[str]:
 
 def _pairs(text: str) -> dict[str, str]:
     found = {}
-    for part in values.words(text):
+    for part in texts.words(text):
         name, colon, value = part.partition(":")
         if not colon or not name.strip():
             raise ValueError(f"must be headers such as X-A:1,X-B:2; {part!r} is none")
@@ -72,11 +72,11 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "enable-websocket": _boolean,
     "svc-namespace": _object_name,
     "plugin-config-name": _object_name,
-    "upstream-scheme": lambda text: values.one_of(_SCHEMES)(text.lower()),
-    "upstream-retries": values.whole(0, 1000),
-    "upstream-connect-timeout": values.duration,
-    "upstream-read-timeout": values.duration,
-    "upstream-send-timeout": values.duration,
+    "upstream-scheme": lambda text: texts.one_of(_SCHEMES)(text.lower()),
+    "upstream-retries": texts.whole(0, 1000),
+    "upstream-connect-timeout": texts.duration,
+    "upstream-read-timeout": texts.duration,
+    "upstream-send-timeout": texts.duration,
     "enable-cors": _boolean,
     "cors-allow-origin": str,
     "cors-allow-headers": str,
@@ -86,29 +86,29 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "http-to-https": _boolean,
     "ssl-redirect": _boolean,
     "http-redirect": str,
-    "http-redirect-code": values.whole(100, 999),
+    "http-redirect-code": texts.whole(100, 999),
     "rewrite-target": str,
-    "rewrite-target-regex": values.regex,
+    "rewrite-target-regex": texts.regex,
     "rewrite-target-regex-template": str,
     "enable-response-rewrite": _boolean,
-    "response-rewrite-status-code": values.whole(200, 598),
+    "response-rewrite-status-code": texts.whole(200, 598),
     "response-rewrite-body": str,
     "response-rewrite-body-base64": _base64,
-    "response-rewrite-add-header": values.words,
+    "response-rewrite-add-header": texts.words,
     "response-rewrite-set-header": _pairs,
-    "response-rewrite-remove-header": values.words,
+    "response-rewrite-remove-header": texts.words,
     "auth-uri": str,
     "auth-ssl-verify": lambda text: text != "false",
-    "auth-request-headers": values.words,
-    "auth-upstream-headers": values.words,
-    "auth-client-headers": values.words,
-    "allowlist-source-range": lambda text: list(values.networks(text)),
-    "whitelist-source-range": lambda text: list(values.networks(text)),
-    "blocklist-source-range": lambda text: list(values.networks(text)),
-    "blacklist-source-range": lambda text: list(values.networks(text)),
+    "auth-request-headers": texts.words,
+    "auth-upstream-headers": texts.words,
+    "auth-client-headers": texts.words,
+    "allowlist-source-range": lambda text: list(texts.networks(text)),
+    "whitelist-source-range": lambda text: list(texts.networks(text)),
+    "blocklist-source-range": lambda text: list(texts.networks(text)),
+    "blacklist-source-range": lambda text: list(texts.networks(text)),
     "http-allow-methods": _methods,
     "http-block-methods": _methods,
-    "auth-type": values.one_of(_AUTHENTICATIONS),
+    "auth-type": texts.one_of(_AUTHENTICATIONS),
 }
 _GUARDS = frozenset(
     (

@@ -1,8 +1,8 @@
 """The annotations of an Ingress. They are for all of its paths."""
 
 from headgate.common.table import PathType, Subject
-from headgate.translator.annotations import values
 from headgate.translator.annotations.annotation import Annotation
+from headgate.translator.manifests import texts
 
 _GATEWAYS_OWN = "the gateway's setting"
 _TIME = "time"
@@ -12,7 +12,7 @@ _MATCHING = (
     Annotation(
         name="path-type",
         sets="path.type",
-        read=values.one_of({"regex": PathType.REGEX, "string-prefix": PathType.STRING_PREFIX}),
+        read=texts.one_of({"regex": PathType.REGEX, "string-prefix": PathType.STRING_PREFIX}),
         value="`regex`, `string-prefix`",
         default="prefix by elements",
         does="How paths of type `ImplementationSpecific` are compared: as an RE2 pattern from the path's beginning, "
@@ -22,7 +22,7 @@ _MATCHING = (
     Annotation(
         name="match-methods",
         sets="when.methods",
-        read=values.methods,
+        read=texts.methods,
         value="list of methods",
         default="all",
         does="Only requests with one of these methods.",
@@ -32,7 +32,7 @@ _MATCHING = (
     Annotation(
         name="match-headers",
         sets="when.headers",
-        read=values.lines_about(Subject.HEADER),
+        read=texts.lines_about(Subject.HEADER),
         value=_LINES,
         default="all",
         does="Only requests for which every line holds. A regex may match anywhere in the value.",
@@ -42,7 +42,7 @@ _MATCHING = (
     Annotation(
         name="match-query",
         sets="when.query",
-        read=values.lines_about(Subject.QUERY),
+        read=texts.lines_about(Subject.QUERY),
         value=_LINES,
         default="all",
         does="As `match-headers`, with the parameters of the query.",
@@ -52,7 +52,7 @@ _MATCHING = (
     Annotation(
         name="match-cookies",
         sets="when.cookies",
-        read=values.lines_about(Subject.COOKIE),
+        read=texts.lines_about(Subject.COOKIE),
         value=_LINES,
         default="all",
         does="As `match-headers`, with cookies.",
@@ -62,7 +62,7 @@ _MATCHING = (
     Annotation(
         name="client-networks",
         sets="when.clients",
-        read=values.from_networks,
+        read=texts.from_networks,
         value="list of addresses and networks",
         default="all",
         does="Only requests of these clients; for others these paths are not there.",
@@ -72,7 +72,7 @@ _MATCHING = (
     Annotation(
         name="host-sharing-namespaces",
         sets="sharing.namespaces",
-        read=values.namespaces,
+        read=texts.namespaces,
         value="list of namespaces, or `cluster/namespace`",
         default="none",
         does="Namespaces that may claim whatever this one may at the hosts that it [owns](hosts.md).",
@@ -81,7 +81,7 @@ _MATCHING = (
     Annotation(
         name="priority",
         sets="priority",
-        read=values.whole(-1_000_000, 1_000_000),
+        read=texts.whole(-1_000_000, 1_000_000),
         value="whole number",
         default="0",
         does="Paths of a higher priority are tried first, whatever their length.",
@@ -93,7 +93,7 @@ _POLICIES = (
     Annotation(
         name="retries",
         sets="retries.attempts",
-        read=values.whole(0, 10),
+        read=texts.whole(0, 10),
         value="0 to 10",
         default="1",
         does="How often a request is sent again, to another endpoint if there is one.",
@@ -102,7 +102,7 @@ _POLICIES = (
     Annotation(
         name="retry-on",
         sets="retries.*",
-        read=values.retry_on,
+        read=texts.retry_on,
         value="list of `connect`, `reset`, `timeout`, `refused-stream`, `gateway-error` and status codes",
         default="connect, reset",
         does="What is tried again. What an endpoint may have acted on, only with an idempotent method.",
@@ -111,7 +111,7 @@ _POLICIES = (
     Annotation(
         name="connect-timeout",
         sets="timeouts.connect_s",
-        read=values.duration,
+        read=texts.duration,
         value=_TIME,
         default=_GATEWAYS_OWN,
         does="To connect to an endpoint.",
@@ -120,7 +120,7 @@ _POLICIES = (
     Annotation(
         name="send-timeout",
         sets="timeouts.send_s",
-        read=values.duration,
+        read=texts.duration,
         value=_TIME,
         default=_GATEWAYS_OWN,
         does="Between two writes to the endpoint.",
@@ -129,7 +129,7 @@ _POLICIES = (
     Annotation(
         name="read-timeout",
         sets="timeouts.read_s",
-        read=values.duration,
+        read=texts.duration,
         value=_TIME,
         default=_GATEWAYS_OWN,
         does="Between two reads from the endpoint.",
@@ -138,7 +138,7 @@ _POLICIES = (
     Annotation(
         name="request-timeout",
         sets="timeouts.request_s",
-        read=values.duration,
+        read=texts.duration,
         value=_TIME,
         default="none",
         does="From the request's head to the answer's last byte, retries included.",
@@ -147,7 +147,7 @@ _POLICIES = (
     Annotation(
         name="idle-timeout",
         sets="timeouts.idle_s",
-        read=values.duration,
+        read=texts.duration,
         value=_TIME,
         default=_GATEWAYS_OWN,
         does="A WebSocket over which nothing passes for so long is closed.",
@@ -156,7 +156,7 @@ _POLICIES = (
     Annotation(
         name="max-body",
         sets="max_body",
-        read=values.size,
+        read=texts.size,
         value="size",
         default=_GATEWAYS_OWN,
         does="Requests with a larger body are answered with 413.",
@@ -165,7 +165,7 @@ _POLICIES = (
     Annotation(
         name="buffer-request",
         sets="buffer_request",
-        read=values.boolean,
+        read=texts.boolean,
         value="`true`, `false`",
         default="false",
         does="Read the whole body before an endpoint is chosen, so that it can be sent again.",
@@ -174,7 +174,7 @@ _POLICIES = (
     Annotation(
         name="buffer-response",
         sets="buffer_response",
-        read=values.size,
+        read=texts.size,
         value="size",
         default="0",
         does="Keep so much of an answer for a client slower than its upstream, which is free the sooner.",
@@ -183,7 +183,7 @@ _POLICIES = (
     Annotation(
         name="websocket",
         sets="websocket",
-        read=values.boolean,
+        read=texts.boolean,
         value="`true`, `false`",
         default="true",
         does="Whether upgrades to WebSocket are let through.",
@@ -192,7 +192,7 @@ _POLICIES = (
     Annotation(
         name="request-trailers",
         sets="request_trailers",
-        read=values.boolean,
+        read=texts.boolean,
         value="`true`, `false`",
         default="false",
         does="Whether trailers of requests are passed on; without it only gRPC's are.",
@@ -201,7 +201,7 @@ _POLICIES = (
     Annotation(
         name="access-log",
         sets="access_log_share",
-        read=values.log_share,
+        read=texts.log_share,
         value="`on`, `off`, or a share such as `10%`",
         default=_GATEWAYS_OWN,
         does="Which requests the access log has: all, none, or a share of those that went well and all others.",
@@ -210,7 +210,7 @@ _POLICIES = (
     Annotation(
         name="plugins",
         sets="plugins",
-        read=values.plugins,
+        read=texts.plugins,
         value="YAML or JSON list of `{name, config, order}`",
         default="none",
         does="Plugins that every request runs through.",
@@ -224,7 +224,7 @@ _STICKINESS = (
     Annotation(
         name="sticky-cookie",
         sets="stickiness.cookie",
-        read=values.token,
+        read=texts.token,
         value="name of a cookie",
         default="none",
         does="Keep a client with the endpoint that served it first, by this cookie.",
@@ -233,7 +233,7 @@ _STICKINESS = (
     Annotation(
         name="sticky-cookie-mode",
         sets="stickiness.mode",
-        read=values.word("balanced", "persistent"),
+        read=texts.word("balanced", "persistent"),
         value="`balanced`, `persistent`",
         default="balanced",
         does="`balanced` leaves an endpoint that is not ready, `persistent` stays for as long as it exists.",
@@ -242,7 +242,7 @@ _STICKINESS = (
     Annotation(
         name="sticky-cookie-max-age",
         sets="stickiness.max_age_s",
-        read=values.whole_seconds,
+        read=texts.whole_seconds,
         value=_TIME,
         default="a session cookie",
         does="How long browsers keep the cookie.",
@@ -251,7 +251,7 @@ _STICKINESS = (
     Annotation(
         name="sticky-cookie-path",
         sets="stickiness.path",
-        read=values.cookie_path,
+        read=texts.cookie_path,
         value="path",
         default="/",
         does="For which paths browsers send the cookie.",
@@ -260,7 +260,7 @@ _STICKINESS = (
     Annotation(
         name="sticky-cookie-samesite",
         sets="stickiness.same_site",
-        read=values.word("Strict", "Lax", "None"),
+        read=texts.word("Strict", "Lax", "None"),
         value="`Strict`, `Lax`, `None`",
         default="not sent",
         does="The cookie's SameSite attribute.",
@@ -272,7 +272,7 @@ _CANARIES = (
     Annotation(
         name="canary",
         sets="canary.is_canary",
-        read=values.boolean,
+        read=texts.boolean,
         value="`true`, `false`",
         default="false",
         does="This Ingress is a canary: it takes a part of the requests of the Ingress that has the same host, path "
@@ -283,7 +283,7 @@ _CANARIES = (
     Annotation(
         name="canary-by-header",
         sets="canary.header",
-        read=values.token,
+        read=texts.token,
         value="name of a header",
         default="none",
         does="Requests with this header at `always` go to the canary, those at `never` do not.",
@@ -302,7 +302,7 @@ _CANARIES = (
     Annotation(
         name="canary-by-header-regex",
         sets="canary.header_regex",
-        read=values.regex,
+        read=texts.regex,
         value="RE2 pattern",
         default="none",
         does="As `canary-by-header-value`, with a pattern that may match anywhere; the value goes before it.",
@@ -311,7 +311,7 @@ _CANARIES = (
     Annotation(
         name="canary-by-cookie",
         sets="canary.cookie",
-        read=values.token,
+        read=texts.token,
         value="name of a cookie",
         default="none",
         does="As `canary-by-header`, for requests that the header does not decide.",
@@ -320,7 +320,7 @@ _CANARIES = (
     Annotation(
         name="canary-weight",
         sets="canary.weight",
-        read=values.whole(0, 100),
+        read=texts.whole(0, 100),
         value="0 to 100",
         default="0",
         does="Percentage of the requests that neither header nor cookie decides.",
@@ -332,7 +332,7 @@ _TLS = (
     Annotation(
         name="min-tls-version",
         sets="tls.min_version",
-        read=values.word("1.0", "1.1", "1.2", "1.3"),
+        read=texts.word("1.0", "1.1", "1.2", "1.3"),
         value="`1.0`, `1.1`, `1.2`, `1.3`",
         default=_GATEWAYS_OWN,
         does="Oldest version of TLS for this Ingress' hosts.",
@@ -341,7 +341,7 @@ _TLS = (
     Annotation(
         name="max-tls-version",
         sets="tls.max_version",
-        read=values.word("1.2", "1.3"),
+        read=texts.word("1.2", "1.3"),
         value="`1.2`, `1.3`",
         default=_GATEWAYS_OWN,
         does="Newest version of TLS for this Ingress' hosts.",
@@ -350,7 +350,7 @@ _TLS = (
     Annotation(
         name="tls-ciphers",
         sets="tls.ciphers",
-        read=values.ciphers,
+        read=texts.ciphers,
         value="OpenSSL cipher list",
         default=_GATEWAYS_OWN,
         does="Ciphers for TLS 1.2 and older.",
@@ -359,7 +359,7 @@ _TLS = (
     Annotation(
         name="client-auth",
         sets="client_auth.mode",
-        read=values.word("required", "optional"),
+        read=texts.word("required", "optional"),
         value="`required`, `optional`",
         default="`required`, if there are authorities",
         does="Ask clients for a certificate. `required`: the paths are there over HTTPS only, and no handshake comes "
@@ -370,7 +370,7 @@ _TLS = (
     Annotation(
         name="client-auth-ca",
         sets="client_auth.ca_pem",
-        read=values.certificates,
+        read=texts.certificates,
         value="certificates in PEM",
         default="none",
         does="Authorities that clients' certificates come from.",
@@ -380,7 +380,7 @@ _TLS = (
     Annotation(
         name="client-auth-secret",
         sets="client_auth.secret",
-        read=values.secret_name,
+        read=texts.secret_name,
         value="`name` or `namespace/name` of a Secret",
         default="none",
         does="A Secret of type `kubernetes.io/tls` instead of `client-auth-ca` and `client-auth-crl`: authorities "
@@ -391,7 +391,7 @@ _TLS = (
     Annotation(
         name="client-auth-crl",
         sets="client_auth.crl_pem",
-        read=values.revocations,
+        read=texts.revocations,
         value="revocation list in PEM",
         default="none",
         does="Certificates that are no longer good.",
@@ -401,7 +401,7 @@ _TLS = (
     Annotation(
         name="client-auth-depth",
         sets="client_auth.depth",
-        read=values.whole(1, 16),
+        read=texts.whole(1, 16),
         value="1 to 16",
         default="1",
         does="Longest chain, as nginx' `ssl_verify_depth` counts.",

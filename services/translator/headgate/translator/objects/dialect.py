@@ -12,6 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.translator.fragments.fragment import Fragment, Identity
 from headgate.translator.manifests.verdicts import FieldVerdict
+from headgate.translator.objects.definitions import Definition
 from headgate.translator.objects.document import Document, identify
 from headgate.translator.objects.ownership import EVERY_OBJECT, Ownership
 from headgate.translator.world.attachments import Provider
@@ -35,6 +36,8 @@ class TranslatedKind(Generic[T, D]):
     translates the object again. Look-ups that are assumed (`Lookups.is_assumed`) show what is wrong with the object
     by itself."""
     ownership: Ownership = EVERY_OBJECT
+    definition: Definition | None = None
+    """Of kinds whose row says that we have a custom resource definition of them."""
     fields: Sequence[FieldVerdict] = ()
     """What becomes of fields of the spec, for audits. Fields that no row is about are followed."""
     concerns: Callable[[T], bool] = lambda _: True

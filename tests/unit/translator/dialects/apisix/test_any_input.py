@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from fakes.apisix import BACKEND, Translated, resource, route, rule
 from fakes.deltas import ingress
 from headgate.common.resources import APISIX_KINDS
-from headgate.translator.dialects.apisix.crds import DEFINITIONS, make_schema
+from headgate.translator.dialects.apisix.definitions import DEFINITIONS
 from headgate.translator.dialects.apisix.models.legacy import LegacyRouteSpec
+from headgate.translator.objects.definitions import make_schema
 
 WORDS = st.sampled_from(
     ["", "a", "web", "/x*", "/a/*/b", "*.a.com", "A.com", "10.0.0.0/8", "5s", "keyAuth", "(", "é", "$host", "Ingress"]

@@ -9,10 +9,12 @@ import pytest
 import yaml
 
 from fakes.apisix import BACKEND, one_backend, resource, route, rule
-from headgate.translator.dialects.apisix.crds import DEFINITIONS, main, make_definition
+from headgate.translator.crds import main
+from headgate.translator.dialects.apisix.definitions import DEFINITIONS
+from headgate.translator.objects.definitions import make_definition
 
 FOLDER = Path(__file__).parents[5] / "crds"
-MADE = {kind.kind: make_definition(kind) for kind in DEFINITIONS}
+MADE = {kind.kind: make_definition(kind, one) for kind, one in DEFINITIONS.items()}
 
 
 def schemas(kind: str) -> dict[str, Any]:

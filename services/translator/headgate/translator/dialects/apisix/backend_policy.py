@@ -10,19 +10,12 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import BACKEND_TRAFFIC_POLICY, JsonObject, ObjectRef
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.policy import BackendTrafficPolicySpec
-from headgate.translator.dialects.apisix.reading import Spec
-from headgate.translator.dialects.apisix.targets import (
-    BACKEND_POLICIES,
-    Target,
-    ancestors_of,
-    not_found,
-    outranked,
-    read_targets,
-    seniority_of,
-)
+from headgate.translator.dialects.apisix.targets import BACKEND_POLICIES
 from headgate.translator.dialects.apisix.upstream import read_fields, read_retries, read_timeouts
 from headgate.translator.fragments.fragment import Fragment, Seniority
+from headgate.translator.manifests.specs import Spec
 from headgate.translator.objects.document import identify
+from headgate.translator.objects.targets import Target, ancestors_of, not_found, outranked, read_targets, seniority_of
 from headgate.translator.sources.policies import BackendPolicy, ServicePortTarget
 from headgate.translator.sources.services import port_names
 from headgate.translator.sources.sharing import find_service

@@ -14,8 +14,8 @@ from headgate.common.table import PluginUse
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.document import GATEWAY_PROXIES
 from headgate.translator.dialects.apisix.models.gateway_proxy import GatewayProxySpec
-from headgate.translator.dialects.apisix.reading import Spec, refuse, warn
 from headgate.translator.manifests.reading import as_object
+from headgate.translator.manifests.specs import Spec, refuse, warn
 from headgate.translator.sources.addresses import parse_address
 from headgate.translator.sources.classes import ClassQuestion, find_class
 from headgate.translator.sources.services import SERVICES

@@ -25,11 +25,12 @@ from headgate.translator.dialects.apisix.models.consumer import (
     LdapAuthValue,
     WolfRbacValue,
 )
-from headgate.translator.dialects.apisix.models.fields import LocalSecret, Model
+from headgate.translator.dialects.apisix.models.fields import LocalSecret
 from headgate.translator.dialects.apisix.models.plugin import Plugin
-from headgate.translator.dialects.apisix.reading import Spec, read_part, refuse, warn
 from headgate.translator.fragments.fragment import Fragment
+from headgate.translator.manifests.models import Model
 from headgate.translator.manifests.reading import as_object
+from headgate.translator.manifests.specs import Spec, read_part, refuse, warn
 
 _HIDDEN = "***"
 

@@ -17,9 +17,9 @@ from headgate.translator.dialects.apisix.labels import CONSUMER_GROUP, group_nam
 from headgate.translator.dialects.apisix.models.fields import LocalSecret, SecretReference
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.plugins import MISSING_SECRET, read_all
-from headgate.translator.dialects.apisix.reading import Part, refuse
 from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.manifests.reading import as_object, as_text, creation_time
+from headgate.translator.manifests.specs import Part, refuse
 from headgate.translator.objects.document import identify
 from headgate.translator.sources.certificates import SECRETS, values_of
 from headgate.translator.world.graph import Lookups

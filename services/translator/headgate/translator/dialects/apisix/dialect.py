@@ -7,6 +7,7 @@ from headgate.translator.dialects.apisix.backend_policy import find_backend_poli
 from headgate.translator.dialects.apisix.class_proxy import find_addresses
 from headgate.translator.dialects.apisix.consumer import translate_consumer
 from headgate.translator.dialects.apisix.context import BY_CLASS, Context, class_name
+from headgate.translator.dialects.apisix.definitions import DEFINITIONS
 from headgate.translator.dialects.apisix.document import (
     CLUSTER_CONFIGS,
     CONSUMERS,
@@ -65,8 +66,14 @@ def _kind(
         fragment = translate(ref, upgraded, Context(lookups, class_name(upgraded)))
         return fragment if upgraded is manifest else restore_problems(fragment, manifest)
 
-    fields = APISIX_FIELDS[stored.kind.resource]
-    return translated_documents(stored, translate_upgraded, ownership=ownership, fields=fields, falls_through=True)
+    return translated_documents(
+        stored,
+        translate_upgraded,
+        ownership=ownership,
+        definition=DEFINITIONS[stored.kind],
+        fields=APISIX_FIELDS[stored.kind.resource],
+        falls_through=True,
+    )
 
 
 APISIX = Dialect(

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from headgate.common.plugins.expressions import body_path
 from headgate.common.problems import Problem
 from headgate.common.table import AllOf, Compare, Condition, Not, Operator, Subject
-from headgate.translator.annotations.values import regex
 from headgate.translator.dialects.apisix.models.route import Expr
 from headgate.translator.dialects.apisix.models.route import Subject as ExprSubject
-from headgate.translator.dialects.apisix.reading import refuse
+from headgate.translator.manifests.specs import refuse
+from headgate.translator.manifests.texts import regex
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,64}(?:\.[0-9]{0,64})?|\.[0-9]{1,64})")
 _OPERATORS: dict[str, tuple[Operator, bool, bool]] = {

@@ -17,12 +17,12 @@ from headgate.translator.dialects.apisix.credentials import (
     renamed,
     split_plugins,
 )
-from headgate.translator.dialects.apisix.models.fields import Model
 from headgate.translator.dialects.apisix.models.gateway_consumer import GatewayCredential, GatewayRef
 from headgate.translator.dialects.apisix.models.plugin import NamedPlugin, Plugin
-from headgate.translator.dialects.apisix.reading import Part, Spec, refuse
 from headgate.translator.fragments.fragment import Fragment
+from headgate.translator.manifests.models import Model
 from headgate.translator.manifests.reading import as_object, as_text
+from headgate.translator.manifests.specs import Part, Spec, refuse
 from headgate.translator.sources.gateways import GATEWAYS, Party, is_granted, owns_gateway
 from headgate.translator.world.graph import Lookups
 

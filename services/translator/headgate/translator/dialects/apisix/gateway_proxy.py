@@ -9,9 +9,9 @@ from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.gateway_proxy import Provider, ProxyPlugin
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.plugins import read_all
-from headgate.translator.dialects.apisix.reading import Part, Spec, read_part
 from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.manifests.reading import as_object
+from headgate.translator.manifests.specs import Part, Spec, read_part
 from headgate.translator.objects.document import identify
 from headgate.translator.sources.classes import ALL_CLASSES, INGRESS_CLASSES, ClassParameters
 from headgate.translator.world.graph import Lookups

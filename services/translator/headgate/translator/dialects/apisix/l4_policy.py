@@ -10,19 +10,12 @@ from headgate.common.resources import L4_ROUTE_POLICY, JsonObject, ObjectRef
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.plugin import NamedPlugin, Plugin
 from headgate.translator.dialects.apisix.models.policy import L4RoutePolicySpec
-from headgate.translator.dialects.apisix.reading import Part, Spec
 from headgate.translator.dialects.apisix.stream import read_stream_plugins
-from headgate.translator.dialects.apisix.targets import (
-    L4_POLICIES,
-    Target,
-    ancestors_of,
-    outranked,
-    read_targets,
-    seniority_of,
-    stream_route,
-)
+from headgate.translator.dialects.apisix.targets import L4_POLICIES, stream_route
 from headgate.translator.fragments.fragment import TARGETS_NOT_SERVED, Fragment, Seniority
+from headgate.translator.manifests.specs import Part, Spec
 from headgate.translator.objects.document import identify
+from headgate.translator.objects.targets import Target, ancestors_of, outranked, read_targets, seniority_of
 from headgate.translator.world.graph import Lookups
 
 

@@ -16,7 +16,7 @@ from headgate.common.problems import Problem
 from headgate.common.table import ANY_HOST, Compare, Condition, Operator, PathMatch, PathType, Subject
 from headgate.translator.dialects.apisix.exprs import all_of, read_expr
 from headgate.translator.dialects.apisix.models.route import Match
-from headgate.translator.dialects.apisix.reading import refuse
+from headgate.translator.manifests.specs import refuse
 
 MAX_PATH = 4096
 PREFERENCE_ROOM = 8192

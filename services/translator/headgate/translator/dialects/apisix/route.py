@@ -17,7 +17,6 @@ from headgate.translator.dialects.apisix.backends import NodesBackend, ServiceBa
 from headgate.translator.dialects.apisix.context import Context, find_referenced
 from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS
 from headgate.translator.dialects.apisix.matching import PREFERENCE_ROOM, MatchRule, PathRule, read_match
-from headgate.translator.dialects.apisix.models.fields import Model
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.models.route import HttpRule, StreamRule
 from headgate.translator.dialects.apisix.models.upstream import UpstreamSettings
@@ -28,11 +27,12 @@ from headgate.translator.dialects.apisix.plugins import (
     read_plugins,
     sources,
 )
-from headgate.translator.dialects.apisix.reading import Part, Spec, refuse, warn
 from headgate.translator.dialects.apisix.stream import translate_stream
 from headgate.translator.dialects.apisix.upstream import find_upstream, read_retries, read_timeouts, settings_for
 from headgate.translator.fragments.fragment import BackendUse, Fragment, RefusalRef, RouteClaim
 from headgate.translator.fragments.route_cost import MAX_COST, TOO_COSTLY, route_cost
+from headgate.translator.manifests.models import Model
+from headgate.translator.manifests.specs import Part, Spec, refuse, warn
 from headgate.translator.objects.document import identify
 
 KIND = "ApisixRoute"

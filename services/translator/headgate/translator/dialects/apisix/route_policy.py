@@ -11,20 +11,13 @@ from headgate.common.table import Condition
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.matching import PREFERENCE_ROOM
 from headgate.translator.dialects.apisix.models.policy import HttpRoutePolicySpec
-from headgate.translator.dialects.apisix.reading import Spec, refuse, warn
-from headgate.translator.dialects.apisix.targets import (
-    ROUTE_POLICIES,
-    SERVED_ROUTES,
-    Target,
-    ancestors_of,
-    conflicted,
-    not_found,
-    read_targets,
-)
+from headgate.translator.dialects.apisix.targets import ROUTE_POLICIES, SERVED_ROUTES
 from headgate.translator.dialects.apisix.vars import read_vars
 from headgate.translator.fragments.fragment import TARGETS_NOT_SERVED, Fragment
 from headgate.translator.manifests.reading import as_text, metadata
+from headgate.translator.manifests.specs import Spec, refuse, warn
 from headgate.translator.objects.document import identify
+from headgate.translator.objects.targets import Target, ancestors_of, conflicted, not_found, read_targets
 from headgate.translator.sources.policies import NO_ROUTE_POLICY, OWNERSHIP, ObjectTarget, RoutePolicy
 from headgate.translator.world.graph import Lookups
 

@@ -11,13 +11,13 @@ from headgate.translator.dialects.apisix.context import Context, find_referenced
 from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS
 from headgate.translator.dialects.apisix.labels import CONSUMER_GROUP, group_name, labels_of
 from headgate.translator.dialects.apisix.models.cluster import ClusterConfigSpec
-from headgate.translator.dialects.apisix.models.fields import Model
 from headgate.translator.dialects.apisix.models.plugin import NamedPlugin, Plugin
 from headgate.translator.dialects.apisix.plugins import Plugins, read_all
-from headgate.translator.dialects.apisix.reading import Part, Spec, refuse, warn
 from headgate.translator.dialects.apisix.upstream import read_fields, read_upstream, settings_for
 from headgate.translator.fragments.fragment import TARGETS_NOT_SERVED, Fragment
+from headgate.translator.manifests.models import Model
 from headgate.translator.manifests.reading import creation_time
+from headgate.translator.manifests.specs import Part, Spec, refuse, warn
 from headgate.translator.objects.document import identify
 from headgate.translator.sources.plugin_bundles import BundleTarget, PluginBundle
 from headgate.translator.world.graph import Lookups

@@ -10,9 +10,9 @@ from headgate.common.table import Endpoint, Provenance, Upstream
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.split import InlineUpstream
 from headgate.translator.dialects.apisix.models.upstream import LoadBalancer, UpstreamSettings
-from headgate.translator.dialects.apisix.reading import read_part
 from headgate.translator.dialects.apisix.upstream import read_fields
 from headgate.translator.fragments.fragment import BackendUse
+from headgate.translator.manifests.specs import read_part
 from headgate.translator.upstreams.resolution import ResolvedUpstream
 from headgate.translator.world.graph import Lookups
 

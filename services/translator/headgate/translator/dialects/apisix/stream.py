@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
 from headgate.common.table import MqttConnect, Provenance, StreamRoute, WeightedBackend
-from headgate.translator.annotations.values import server_names
 from headgate.translator.dialects.apisix.backends import ServiceBackend
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.models.route import StreamRule
-from headgate.translator.dialects.apisix.reading import Part, refuse, warn
 from headgate.translator.fragments.fragment import BackendUse, StreamClaim
+from headgate.translator.manifests.specs import Part, refuse, warn
+from headgate.translator.manifests.texts import server_names
 
 _NEEDLESS = {"prometheus": "connections are counted anyway", "syslog": "connections are in the gateway's own log"}
 

@@ -5,13 +5,13 @@ from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import ClientAuth, TlsPolicy
 from headgate.translator.annotations.host_sharing import read_host_sharing
-from headgate.translator.annotations.values import regex
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.fields import SecretReference
 from headgate.translator.dialects.apisix.models.tls import Client, TlsSpec
-from headgate.translator.dialects.apisix.reading import Spec, refuse, warn
 from headgate.translator.fragments.fragment import CertificateRef, Fragment, NameClaim, TlsClaim
 from headgate.translator.manifests.reading import shown
+from headgate.translator.manifests.specs import Spec, refuse, warn
+from headgate.translator.manifests.texts import regex
 from headgate.translator.objects.document import identify
 from headgate.translator.sources.certificates import PAIR, SECRETS, TlsSecret, covers, stand_in
 

@@ -30,7 +30,7 @@ from headgate.translator.dialects.apisix.models.upstream import (
     UpstreamSettings,
     UpstreamSpec,
 )
-from headgate.translator.dialects.apisix.reading import Spec, refuse, warn
+from headgate.translator.manifests.specs import Spec, refuse, warn
 from headgate.translator.world.graph import Lookups
 
 MAX_ATTEMPTS = 10

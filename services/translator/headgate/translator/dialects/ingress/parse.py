@@ -12,8 +12,8 @@ from typing import NamedTuple
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject
 from headgate.common.table import ANY_HOST, PathType
-from headgate.translator.annotations.values import regex
 from headgate.translator.manifests.reading import Place
+from headgate.translator.manifests.texts import regex
 
 _LABEL = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _HOST = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")

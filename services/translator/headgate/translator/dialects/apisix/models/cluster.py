@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from headgate.translator.dialects.apisix.models.fields import Model
+from headgate.translator.manifests.models import Model
 
 
 class Prometheus(Model):

@@ -5,8 +5,9 @@ from typing import Generic, TypeVar
 from pydantic import Field
 
 from headgate.common.plugins.authentication.jwt_auth import Algorithm
-from headgate.translator.dialects.apisix.models.fields import LocalSecret, Model, Name
+from headgate.translator.dialects.apisix.models.fields import LocalSecret
 from headgate.translator.dialects.apisix.models.plugin import Plugin
+from headgate.translator.manifests.models import KEEPS_UNKNOWN, Model, Name
 
 V = TypeVar("V", bound=Model)
 
@@ -83,6 +84,8 @@ class Credential(Model, Generic[V]):
 
 class AuthParameter(Model):
     """How the consumer is known; of several the first counts, in this order."""
+
+    model_config = KEEPS_UNKNOWN
 
     key_auth: Credential[KeyAuthValue] | None = Field(default=None, description="By a key.")
     basic_auth: Credential[BasicAuthValue] | None = Field(default=None, description="By a name and a password.")

@@ -4,8 +4,9 @@ from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from headgate.translator.dialects.apisix.models.fields import Model, Name, SecretReference
+from headgate.translator.dialects.apisix.models.fields import SecretReference
 from headgate.translator.dialects.apisix.models.plugin import NamedPlugin
+from headgate.translator.manifests.models import Model, Name
 
 CredentialType = Literal["jwt-auth", "basic-auth", "key-auth", "hmac-auth"]
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from headgate.translator.dialects.apisix.models.fields import Model, Name, PortNumber
+from headgate.translator.manifests.models import Model, Name, PortNumber
 
 
 def _rules(*rules: tuple[str, str]) -> ConfigDict:

@@ -4,7 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from headgate.translator.dialects.apisix.models.fields import Model, Name, ServicePort, Timeout
+from headgate.translator.dialects.apisix.models.fields import Timeout
+from headgate.translator.manifests.models import Model, Name, ServicePort
 
 
 class LegacyBackend(Model):

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from headgate.translator.dialects.apisix.models.fields import Model, Name
+from headgate.translator.manifests.models import Model, Name
 
 
 class Plugin(Model):

@@ -4,7 +4,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator
 
-from headgate.translator.dialects.apisix.models.fields import Model
 from headgate.translator.dialects.apisix.models.plugin import NamedPlugin
 from headgate.translator.dialects.apisix.models.upstream import (
     ActiveCheck,
@@ -15,8 +14,8 @@ from headgate.translator.dialects.apisix.models.upstream import (
     PassiveCheck,
     PassiveUnhealthy,
 )
+from headgate.translator.manifests.models import MAX_TARGETS, Model
 
-MAX_TARGETS = 16
 _GROUP = r"^$|^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 _KIND = r"^[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?$"
 _SECTION = r"^$|^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"

@@ -4,8 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
 
-from headgate.translator.dialects.apisix.models.fields import Model, Name, PortNumber, ServicePort, Text, Timeout
+from headgate.translator.dialects.apisix.models.fields import Timeout
 from headgate.translator.dialects.apisix.models.plugin import Plugin
+from headgate.translator.manifests.models import KEEPS_UNKNOWN, Model, Name, PortNumber, ServicePort, Text
 
 Scope = Literal["Query", "Header", "Cookie", "Path", "Body", "Variable"]
 Operator = Literal[
@@ -108,6 +109,8 @@ def _with_older_spellings(schema: dict[str, Any]) -> None:
 class Authentication(Model):
     """Who may use the rule: consumers with a credential of this sort."""
 
+    model_config = KEEPS_UNKNOWN
+
     enable: bool = Field(default=False, description="Whether clients have to say who they are.")
     type: Literal["keyAuth", "basicAuth", "jwtAuth", "hmacAuth", "wolfRBAC", "ldapAuth"] = Field(
         default="basicAuth", description="Sort of credential.", json_schema_extra=_with_older_spellings
@@ -119,6 +122,8 @@ class Authentication(Model):
 
 class HttpRule(Model):
     """A rule for HTTP requests."""
+
+    model_config = KEEPS_UNKNOWN
 
     name: Name = Field(description="Name of the rule, its own within the object.")
     priority: int = Field(default=0, description="Among rules for the same path: the higher goes first; 0 by default.")

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from headgate.translator.dialects.apisix.models.fields import Model
+from headgate.translator.manifests.models import Model
 
 _PORTS = {"http": 80, "https": 443, "grpc": 80, "grpcs": 443}
 

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from headgate.translator.dialects.apisix.models.fields import Model, Name, SecretReference
+from headgate.translator.dialects.apisix.models.fields import SecretReference
+from headgate.translator.manifests.models import Model, Name
 
 Host = Annotated[str, Field(pattern=r"^\*?[0-9a-zA-Z-.]+$")]
 

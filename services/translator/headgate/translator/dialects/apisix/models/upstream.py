@@ -4,16 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from headgate.translator.annotations.values import duration
-from headgate.translator.dialects.apisix.models.fields import (
-    INT_OR_STRING,
-    Model,
-    Name,
-    PortNumber,
-    Seconds,
-    SecretReference,
-    Timeout,
-)
+from headgate.translator.dialects.apisix.models.fields import SecretReference, Timeout
+from headgate.translator.manifests.models import INT_OR_STRING, Model, Name, PortNumber, Seconds
+from headgate.translator.manifests.texts import duration
 
 Scheme = Literal["http", "https", "grpc", "grpcs", "tcp", "tls", "udp"]
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from headgate.common.problems import Problem, Severity
-from headgate.translator.dialects.apisix.models.fields import Model
+from headgate.translator.manifests.models import Model
 from headgate.translator.manifests.reading import shown, type_name, unknown_field
 
 M = TypeVar("M", bound=Model)
