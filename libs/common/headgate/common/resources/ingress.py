@@ -1,5 +1,7 @@
 """Ingress, and the classes that say whose an object is."""
 
+from dataclasses import replace
+
 from headgate.common.resources.kind import Narrowing, Ownership, ResourceKind, StatusShape
 
 INGRESS_CLASS = ResourceKind(
@@ -17,18 +19,6 @@ INGRESS = ResourceKind(
     status=StatusShape.INGRESS,
     is_asked=True,
 )
-LEGACY_INGRESS = ResourceKind(
-    "extensions",
-    "ingresses",
-    "Ingress",
-    ("v1beta1",),
-    short_names=("ing",),
-    stands_in_for=INGRESS,
-    dialect="ingress",
-    ownership=Ownership.CLASS,
-    narrowed_by=Narrowing.LABELS,
-    status=StatusShape.INGRESS,
-    is_asked=True,
-)
+LEGACY_INGRESS = replace(INGRESS, group="extensions", versions=("v1beta1",), stands_in_for=INGRESS)
 
 INGRESS_KINDS = (INGRESS_CLASS, INGRESS, LEGACY_INGRESS)
