@@ -14,6 +14,7 @@ import pytest
 import headgate.gateway
 
 SOURCE = b"origin = 'source'\n"
+LIBRARY = f"_engine_0123456789ab__mypyc{sysconfig.get_config_var('EXT_SUFFIX')}"
 SHOW = "from headgate.gateway import ENGINE; from headgate.gateway.parts import probe; print(ENGINE, probe.origin)"
 
 
@@ -25,7 +26,9 @@ def package(tmp_path: Path) -> Path:
     shutil.copy(headgate.gateway.__file__, package)
     (package / "parts" / "probe.py").write_bytes(SOURCE)
     (package / "parts" / f"probe{sysconfig.get_config_var('EXT_SUFFIX')}").write_bytes(b"not a library")
-    (package / "compiled.json").write_text(json.dumps({"parts/probe.py": hashlib.sha256(SOURCE).hexdigest()}))
+    (package / LIBRARY).write_bytes(b"not a library")
+    made_from = {"parts/probe.py": hashlib.sha256(SOURCE).hexdigest()}
+    (package / "compiled.json").write_text(json.dumps({"library": LIBRARY, "sources": made_from}))
     return package
 
 
@@ -59,6 +62,11 @@ def test_edited_source_is_never_hidden_by_what_was_compiled_before(package: Path
 
 def test_without_compiled_modules_the_sources_run(package: Path) -> None:
     (package / "compiled.json").unlink()
+    assert run(package, None) == ("pure source", "")
+
+
+def test_compiled_modules_without_their_library_are_not_taken(package: Path) -> None:
+    (package / LIBRARY).unlink()
     assert run(package, None) == ("pure source", "")
 
 

@@ -38,9 +38,12 @@ class _SourcesOnly:
 def _why_not_compiled() -> str:
     """Say what is wrong with the compiled modules; empty if nothing is."""
     try:
-        made_from: dict[str, str] = json.loads(_RECORD.read_bytes())
+        record = json.loads(_RECORD.read_bytes())
     except FileNotFoundError:
         return "are absent"
+    if not (_PACKAGE / record["library"]).exists():
+        return "lack their library"
+    made_from: dict[str, str] = record["sources"]
     for name, digest in made_from.items():
         source = _PACKAGE / name
         if not source.exists() or hashlib.sha256(source.read_bytes()).hexdigest() != digest:

@@ -1,0 +1,155 @@
+"""What compiling leaves behind, with real compilers, on a gateway whose only code is one function."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import headgate.gateway
+
+ROOT = Path(headgate.gateway.__file__).parents[2]
+PROBE = "def origin() -> str:\n    return 'compiled' if '.so' in __file__ else 'source'\n"
+SHOW = "from headgate.gateway import ENGINE; from headgate.gateway.proxy import probe; print(ENGINE, probe.origin())"
+BOUND_S = 200
+
+
+def make_tree(root: Path) -> Path:
+    """Write a checkout of the gateway with the build of the real one."""
+    package = root / "headgate" / "gateway"
+    (package / "proxy").mkdir(parents=True)
+    for name in ("hatch_build.py", "mypyc.ini", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, root)
+    shutil.copy(headgate.gateway.__file__, package)
+    (package / "proxy" / "probe.py").write_text(PROBE)
+    listed = python(root, "import hatch_build; print(*hatch_build.sources())").stdout.split()
+    for path in map(Path, listed):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    return root
+
+
+def python(root: Path, code: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a tree."""
+    return start(root, "-c", code, **settings)
+
+
+def compile_tree(root: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Compile a tree as `make accelerate` does."""
+    return start(root, "hatch_build.py", **settings)
+
+
+def build(root: Path, target: str) -> Path:
+    """Build a distribution of a tree, hook and all."""
+    done = start(root, "-m", "hatchling", "build", "--target", target, "--directory", "dist")
+    assert done.returncode == 0, done.stderr
+    (made,) = (root / "dist").iterdir()
+    return made
+
+
+def start(root: Path, *command: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name != "HEADGATE_ENGINE"}
+    environment |= {"PYTHONPATH": str(root), **settings}
+    arguments = [sys.executable, *command]
+    return subprocess.run(
+        arguments, cwd=root, env=environment, capture_output=True, text=True, timeout=BOUND_S, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tree that was compiled; not to be changed."""
+    root = make_tree(tmp_path_factory.mktemp("compiled"))
+    done = compile_tree(root, HEADGATE_ENGINE="compiled")
+    assert done.returncode == 0, done.stderr
+    return root
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    return make_tree(tmp_path / "tree")
+
+
+def test_what_was_compiled_runs_and_is_not_compiled_again(compiled: Path) -> None:
+    assert python(compiled, SHOW).stdout == "compiled compiled\n"
+    assert "up to date" in compile_tree(compiled).stderr
+
+
+def test_machine_code_of_another_checkout_on_the_path_is_never_run(compiled: Path, tmp_path: Path) -> None:
+    other = shutil.copytree(compiled, tmp_path / "other")
+    for library in other.rglob("*.so"):
+        library.write_bytes(b"not a library")
+    show = f"import sys, headgate.gateway; sys.path.insert(0, {str(other)!r}); {SHOW}"
+    libraries = "print(*(module.__file__ for name, module in sys.modules.items() if '__mypyc' in name))"
+    done = python(compiled, f"{show}; {libraries}")
+    assert done.stdout.startswith("compiled compiled\n"), done.stderr
+    (library,) = done.stdout.splitlines()[1:]
+    assert Path(library).parent == compiled / "headgate" / "gateway"
+
+
+def test_a_source_distribution_of_a_compiled_tree_has_sources_only(compiled: Path, tmp_path: Path) -> None:
+    root = shutil.copytree(compiled, tmp_path / "tree")
+    with tarfile.open(build(root, "sdist")) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"hatch_build.py", "mypyc.ini", "pyproject.toml", "headgate/gateway/proxy/probe.py"} <= names
+    assert not [name for name in names if name.endswith((".so", ".c", ".o", "compiled.json"))]
+
+
+def test_a_wheel_carries_the_engine_inside_the_package(compiled: Path, tmp_path: Path) -> None:
+    root = shutil.copytree(compiled, tmp_path / "tree")
+    site = tmp_path / "site"
+    with zipfile.ZipFile(build(root, "wheel")) as archive:
+        archive.extractall(site)
+    assert {path.name for path in site.iterdir() if path.suffix != ".dist-info"} == {"headgate"}
+    assert python(site, SHOW).stdout == "compiled compiled\n"
+
+
+def test_a_compiler_that_fails_leaves_the_sources_and_one_line(tree: Path) -> None:
+    done = compile_tree(tree, CC="false")
+    assert done.returncode == 0
+    assert done.stderr.startswith("warning: compiling failed")
+    assert (done.stdout, done.stderr.count("\n")) == ("", 1)
+    assert "make accelerate" in done.stderr
+    assert python(tree, SHOW).stdout == "pure source\n"
+
+
+def test_a_compiler_that_ends_midway_leaves_the_sources_and_the_next_run_a_new_library(
+    compiled: Path, tmp_path: Path
+) -> None:
+    root = shutil.copytree(compiled, tmp_path / "tree")
+    (root / "headgate" / "gateway" / "proxy" / "probe.py").write_text(PROBE.replace("compiled", "changed"))
+    compiler = root / "compiler"
+    compiler.write_text('#!/bin/sh\necho >> calls\n[ "$(wc -l < calls)" -le 12 ] && exec cc "$@"\nkill -9 $$\n')
+    compiler.chmod(0o755)
+    done = compile_tree(root, CC=str(compiler))
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+    assert done.stderr.startswith("warning: compiling failed")
+    assert python(root, SHOW).stdout == "pure source\n"
+    assert compile_tree(root).stderr.startswith("compiled ")
+    assert python(root, SHOW).stdout == "compiled changed\n"
+    (library,) = (root / "headgate" / "gateway").glob("_engine_*")
+    assert library.name == json.loads((root / "headgate" / "gateway" / "compiled.json").read_text())["library"]
+
+
+def test_where_the_engine_has_to_be_compiled_a_failure_is_an_error(tree: Path) -> None:
+    done = compile_tree(tree, CC="no-such-compiler", HEADGATE_ENGINE="compiled")
+    assert done.returncode == 1
+    assert done.stderr == "there is no C compiler (no-such-compiler), and HEADGATE_ENGINE is compiled\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [({"CC": "no-such-compiler"}, "there is no C compiler (no-such-compiler)"), ({"HEADGATE_ENGINE": "pure"}, "pure")],
+)
+def test_without_a_compiler_or_a_wish_for_it_nothing_is_compiled(
+    tree: Path, settings: dict[str, str], said: str
+) -> None:
+    done = compile_tree(tree, **settings)
+    assert done.returncode == 0
+    assert said in done.stderr
+    assert not (tree / "build").exists()
