@@ -62,6 +62,17 @@ def make_command(without: tuple[str, ...], signing_key: Path | None, registry: s
     click.echo(f"{folder}: {'signed' if signing_key else 'NOT signed: give --signing-key'}")
 
 
+@cli.command("wheel")
+@click.option("--folder", type=click.Path(path_type=Path), help="Where it goes; default: dist/VERSION.")
+def wheel_command(folder: Path | None) -> None:
+    """Build the gateway's wheel with the proxy compiled, install it in a new environment and load its engine."""
+    folder = (folder or ROOT / "dist" / current()).absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("headgate_ingress_gateway-*linux*.whl"):
+        old.unlink()
+    artifacts.compiled_wheel(folder)
+
+
 @cli.command("verify")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--allowed-signers", required=True, type=click.Path(path_type=Path, exists=True))
