@@ -169,9 +169,8 @@ def _compile() -> None:
         with contextlib.chdir(ROOT), tempfile.TemporaryDirectory(dir="build") as folder:
             _call_mypyc(group(made_from), folder)
         library = f"{group(made_from).rpartition('.')[2]}__mypyc{SUFFIX}"
-        for old in PACKAGE.glob(f"_engine_*{SUFFIX}"):
-            if old.name != library:
-                old.unlink()
+        for old in {*PACKAGE.rglob(f"*{SUFFIX}")}.difference(products(library)):
+            old.unlink()
         new = RECORD.with_suffix(".new")
         new.write_text(json.dumps({"library": library, "sources": made_from}, indent=1) + "\n")
         new.replace(RECORD)

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
@@ -122,6 +123,8 @@ def test_a_compiler_that_ends_midway_leaves_the_sources_and_the_next_run_a_new_l
     compiled: Path, tmp_path: Path
 ) -> None:
     root = shutil.copytree(compiled, tmp_path / "tree")
+    removed = root / "headgate" / "gateway" / "proxy" / f"removed{sysconfig.get_config_var('EXT_SUFFIX')}"
+    removed.touch()
     (root / "headgate" / "gateway" / "proxy" / "probe.py").write_text(PROBE.replace("compiled", "changed"))
     compiler = root / "compiler"
     compiler.write_text('#!/bin/sh\necho >> calls\n[ "$(wc -l < calls)" -le 12 ] && exec cc "$@"\nkill -9 $$\n')
@@ -132,6 +135,7 @@ def test_a_compiler_that_ends_midway_leaves_the_sources_and_the_next_run_a_new_l
     assert python(root, SHOW).stdout == "pure source\n"
     assert compile_tree(root).stderr.startswith("compiled ")
     assert python(root, SHOW).stdout == "compiled changed\n"
+    assert not removed.exists()
     (library,) = (root / "headgate" / "gateway").glob("_engine_*")
     assert library.name == json.loads((root / "headgate" / "gateway" / "compiled.json").read_text())["library"]
 
