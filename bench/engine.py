@@ -31,14 +31,14 @@ from headgate.gateway.plugins.runtime.run import RoutePlugins
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.context import ProxyContext
-from headgate.gateway.proxy.downstream import ClientConnection
 from headgate.gateway.proxy.endpoint_pool import EndpointPool
-from headgate.gateway.proxy.http1_pool import Http1Pool
+from headgate.gateway.proxy.http1.pool import Http1Pool
+from headgate.gateway.proxy.http1.server import ClientConnection
+from headgate.gateway.proxy.http1.upstream import UpstreamConnection
 from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.proxy.pools import PoolRegistry
 from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.proxy.stats import ProxyStats
-from headgate.gateway.proxy.upstream import UpstreamConnection
 
 CONNECTIONS = 32
 PLUGINS: list[tuple[str, dict[str, Any]]] = [

@@ -1,6 +1,6 @@
 """Requests as routes look at them, without a connection."""
 
-from headgate.gateway.proxy.facts import RequestFacts
+from headgate.gateway.proxy.heads.facts import RequestFacts
 
 
 class AskedRequest:

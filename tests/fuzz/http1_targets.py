@@ -21,14 +21,14 @@ from fakes.proxied import OK, AnyRouter, Target
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.context import ProxyContext
-from headgate.gateway.proxy.downstream import ClientConnection
-from headgate.gateway.proxy.head import split_target
-from headgate.gateway.proxy.paths import normalize
+from headgate.gateway.proxy.heads.head import split_target
+from headgate.gateway.proxy.heads.paths import normalize
+from headgate.gateway.proxy.http1.server import ClientConnection
+from headgate.gateway.proxy.http1.upstream import UpstreamConnection
 from headgate.gateway.proxy.pools import PoolRegistry
 from headgate.gateway.proxy.reports import LogRecord
 from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.proxy.stats import ProxyStats
-from headgate.gateway.proxy.upstream import UpstreamConnection
 
 CUT = b"\xfe"
 _TURNS = 4

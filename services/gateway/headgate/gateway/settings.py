@@ -16,7 +16,7 @@ from headgate.gateway.net.descriptors import client_share, limit
 from headgate.gateway.net.destinations import DENIED_BY_DEFAULT
 from headgate.gateway.observability.log_format import BadFormat, LogFormat
 from headgate.gateway.proxy.config import ProxyConfig, UnderscoreNames
-from headgate.gateway.proxy.paths import PathNormalization
+from headgate.gateway.proxy.heads.paths import PathNormalization
 from headgate.gateway.proxy.stats import MAX_SERIES
 
 _PROXY = ProxyConfig()

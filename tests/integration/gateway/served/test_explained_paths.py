@@ -5,7 +5,7 @@ import pytest
 from fakes.proxied import Conversation
 from fakes.served import HOST, at, origins, ports, served, site, to
 from headgate.gateway.proxy.config import ProxyConfig
-from headgate.gateway.proxy.paths import PathNormalization
+from headgate.gateway.proxy.heads.paths import PathNormalization
 from headgate.gateway.table.explain import explain
 from headgate.gateway.table.view import CompilerView
 

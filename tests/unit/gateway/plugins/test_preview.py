@@ -12,7 +12,7 @@ from headgate.gateway.plugins.interface import Plugin
 from headgate.gateway.plugins.interface.consumers import ConsumerDirectory
 from headgate.gateway.plugins.runtime.preview import preview_plugins
 from headgate.gateway.plugins.runtime.verdicts import PluginVerdict
-from headgate.gateway.proxy.facts import RequestFacts
+from headgate.gateway.proxy.heads.facts import RequestFacts
 from unit.gateway.plugins.people import basic, consumer, directory, group
 from unit.gateway.plugins.running import unsealed
 

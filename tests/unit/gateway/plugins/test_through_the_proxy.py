@@ -14,7 +14,7 @@ from fakes.waiting import until
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.interface import PluginServices
 from headgate.gateway.plugins.runtime.run import PluginRun, RoutePlugins
-from headgate.gateway.proxy.body_fields import MAX_PARSED_BODY
+from headgate.gateway.proxy.heads.body_fields import MAX_PARSED_BODY
 from headgate.gateway.proxy.policies import RoutePolicies
 from unit.gateway.plugins.people import chain_for, consumer, directory
 from unit.gateway.plugins.running import REGISTRY, chain, unsealed

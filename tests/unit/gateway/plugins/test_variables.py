@@ -8,7 +8,7 @@ from fakes.proxied import answering
 from headgate.common.plugins.variables import VARIABLES
 from headgate.gateway.plugins.interface import Headers, Request, Response
 from headgate.gateway.plugins.interface.variables import SET_BY_PLUGINS, table_names, variable
-from headgate.gateway.proxy.body_fields import MAX_PARSED_BODY
+from headgate.gateway.proxy.heads.body_fields import MAX_PARSED_BODY
 from unit.gateway.plugins.running import answered, asked, chain, exchanged, request
 from unit.gateway.plugins.test_through_the_proxy import plugged
 

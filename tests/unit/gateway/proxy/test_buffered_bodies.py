@@ -12,8 +12,8 @@ from fakes.waiting import until
 from headgate.gateway.plugins.interface import BodyTooLarge, Plugin, PluginConfig, PluginServices, Request, Response
 from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.plugins.runtime.run import RoutePlugins
-from headgate.gateway.proxy.buffers import BufferBudget
 from headgate.gateway.proxy.config import ProxyConfig
+from headgate.gateway.proxy.exchange.buffers import BufferBudget
 from headgate.gateway.proxy.policies import RoutePolicies
 
 KIB = 1024

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.gateway.proxy.errors import BadMessage, LimitExceeded
-from headgate.gateway.proxy.framing import ChunkedReader, LengthReader, encode_chunk, last_chunk
-from headgate.gateway.proxy.parser import RequestParser
+from headgate.gateway.proxy.http1.framing import ChunkedReader, LengthReader, encode_chunk, last_chunk
+from headgate.gateway.proxy.http1.parser import RequestParser
 
 
 def chunked(max_size: int | None = None) -> ChunkedReader:

@@ -9,7 +9,7 @@ from fakes.proxied import OK, Conversation, Script, answering, proxied
 from fakes.waiting import until
 from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.proxy.config import ProxyConfig
-from headgate.gateway.proxy.downstream import ClientConnection
+from headgate.gateway.proxy.http1.server import ClientConnection
 from headgate.gateway.proxy.peer import Peer
 from headgate.gateway.proxy.pools import PoolRegistry
 

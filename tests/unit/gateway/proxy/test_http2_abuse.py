@@ -10,7 +10,7 @@ import pytest
 from fakes.http2 import Peer, http2_client, request
 from fakes.proxied import Conversation, proxied
 from fakes.waiting import until
-from headgate.gateway.proxy.downstream import ClientConnection
+from headgate.gateway.proxy.http1.server import ClientConnection
 from headgate.gateway.proxy.http2.server import Http2Connection
 
 ENHANCE_YOUR_CALM = 11

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fakes.http2 import http2_client, request
 from fakes.proxied import proxied
 from headgate.gateway.proxy.config import ProxyConfig
-from headgate.gateway.proxy.paths import PathNormalization, normalize
+from headgate.gateway.proxy.heads.paths import PathNormalization, normalize
 
 REWRITTEN = [
     # (sent, matched, forwarded)

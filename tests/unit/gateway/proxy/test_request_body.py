@@ -1,7 +1,7 @@
 """What came of a request's body and is at hand."""
 
-from headgate.gateway.proxy.buffers import BufferBudget
-from headgate.gateway.proxy.request_body import RequestBody
+from headgate.gateway.proxy.exchange.buffers import BufferBudget
+from headgate.gateway.proxy.exchange.request_body import RequestBody
 
 
 def test_pieces_are_at_hand_in_their_order_for_as_long_as_they_are_kept() -> None:

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from fakes.proxied import Conversation, proxied
 from headgate.gateway.proxy.errors import BadMessage
-from headgate.gateway.proxy.grammar import REQUEST_LINE
-from headgate.gateway.proxy.head import RequestFields, read_answer_head, read_request_fields
-from headgate.gateway.proxy.parser import AnswerParser, RequestParser
+from headgate.gateway.proxy.heads.grammar import REQUEST_LINE
+from headgate.gateway.proxy.heads.head import RequestFields, read_answer_head, read_request_fields
+from headgate.gateway.proxy.http1.parser import AnswerParser, RequestParser
 
 _LINE = st.sampled_from(
     [

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from fakes.http2 import http2_client, request
 from fakes.proxied import Proxied, proxied
 from headgate.gateway.proxy.config import ProxyConfig
-from headgate.gateway.proxy.head import RequestFields
-from headgate.gateway.proxy.origin import TrustedPeers
+from headgate.gateway.proxy.heads.head import RequestFields
+from headgate.gateway.proxy.heads.origin import TrustedPeers
 from headgate.gateway.proxy.peer import Peer
 
 NETWORKS = ("10.0.0.0/8", "127.0.0.1", "fd00::/8")

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.common.table import PathMatch, PathType, Provenance, Route
-from headgate.gateway.proxy.paths import plain_escapes as plain_escapes_of_gateways
+from headgate.gateway.proxy.heads.paths import plain_escapes as plain_escapes_of_gateways
 from headgate.gateway.table.match import PathRule, compile_rule
 from headgate.translator.assembly.taken_paths import MAX_PATTERNS, TakenPaths, plain_escapes
 

@@ -15,7 +15,7 @@ from headgate.gateway.balancing.upstream import UpstreamHolder
 if TYPE_CHECKING:
     from headgate.gateway.balancing.sessions import Session
     from headgate.gateway.proxy.endpoint_pool import EndpointPool
-    from headgate.gateway.proxy.facts import RequestFacts
+    from headgate.gateway.proxy.heads.facts import RequestFacts
     from headgate.gateway.proxy.request_source import RequestSource
 
 

@@ -16,7 +16,7 @@ from headgate.common.table import HashKey
 from headgate.gateway.model.steps import Steps
 
 if TYPE_CHECKING:
-    from headgate.gateway.proxy.facts import RequestFacts
+    from headgate.gateway.proxy.heads.facts import RequestFacts
     from headgate.gateway.proxy.request_source import RequestSource
 
 POINTS_PER_WEIGHT = 160

@@ -8,7 +8,7 @@ from headgate.gateway.balancing.sessions import Session, parse_session
 from headgate.gateway.errors import BadMatch
 
 if TYPE_CHECKING:
-    from headgate.gateway.proxy.facts import RequestFacts
+    from headgate.gateway.proxy.heads.facts import RequestFacts
 
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 """RFC 6265 section 4.1.1, a token."""

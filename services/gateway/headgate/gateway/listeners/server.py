@@ -13,7 +13,7 @@ from headgate.gateway.plugins.runtime.upstream_calls import Calls
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.context import ProxyContext
-from headgate.gateway.proxy.downstream import ClientConnection
+from headgate.gateway.proxy.http1.server import ClientConnection
 from headgate.gateway.proxy.pools import PoolRegistry
 from headgate.gateway.proxy.reports import RequestLog, Tracing
 from headgate.gateway.proxy.seam import Endpoints, RouterHolder

@@ -17,7 +17,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
-from headgate.gateway.proxy.head import logged_fields
+from headgate.gateway.proxy.heads.head import logged_fields
 from headgate.gateway.proxy.reports import LogRecord
 from headgate.gateway.streams.log import StreamRecord, combined_line, json_line
 

@@ -27,8 +27,8 @@ from headgate.gateway.plugins.interface.variables import variable
 from headgate.gateway.plugins.runtime.requests import request_of
 
 if TYPE_CHECKING:
-    from headgate.gateway.proxy.active_request import ActiveRequest
     from headgate.gateway.proxy.endpoint_pool import EndpointPool
+    from headgate.gateway.proxy.exchange.active_request import ActiveRequest
     from headgate.gateway.proxy.policies import RoutePolicies
     from headgate.gateway.proxy.seam import RouteTarget
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from headgate.gateway.proxy.paths import PathNormalization
+from headgate.gateway.proxy.heads.paths import PathNormalization
 
 DEFAULT_MAX_HEAD: Final = 64 * 1024
 """nginx allows 4 buffers of 8 KiB, HAProxy 16 KiB, Envoy 60 KiB, Go 1 MiB."""

@@ -4,12 +4,12 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from headgate.gateway.proxy.buffers import BufferBudget
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.connection_limits import ConnectionLimits
-from headgate.gateway.proxy.head import RequestRules
-from headgate.gateway.proxy.origin import TrustedPeers
+from headgate.gateway.proxy.exchange.buffers import BufferBudget
+from headgate.gateway.proxy.heads.head import RequestRules
+from headgate.gateway.proxy.heads.origin import TrustedPeers
 from headgate.gateway.proxy.outbox import Outbox, OutboxTransport
 from headgate.gateway.proxy.peer import Peer
 from headgate.gateway.proxy.reports import RequestLog, Tracing

@@ -5,7 +5,7 @@ The plugins of a route implement this. They are classes, not protocols, for the 
 
 from typing import TYPE_CHECKING
 
-from headgate.gateway.proxy.head import AnswerHead
+from headgate.gateway.proxy.heads.head import AnswerHead
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.errors import BodyTooLarge

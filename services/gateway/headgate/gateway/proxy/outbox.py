@@ -14,7 +14,7 @@ import termios
 from typing import Any, Final
 
 from headgate.gateway.proxy.config import ProxyConfig
-from headgate.gateway.proxy.pace import Pace
+from headgate.gateway.proxy.exchange.pace import Pace
 
 _NO_BYTES: Final = bytes(4)
 _BYTES_ACKED: Final = struct.Struct("=Q")

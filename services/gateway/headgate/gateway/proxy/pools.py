@@ -10,7 +10,7 @@ from headgate.gateway.model.connection import PLAIN, ConnectionSpec
 from headgate.gateway.net.dialling import UNBOUNDED, Dialler
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.endpoint_pool import EndpointPool
-from headgate.gateway.proxy.http1_pool import Http1Pool
+from headgate.gateway.proxy.http1.pool import Http1Pool
 from headgate.gateway.proxy.http2.pool import Http2Pool
 from headgate.gateway.proxy.outbox import Outbox
 

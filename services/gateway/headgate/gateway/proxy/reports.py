@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING, Protocol
 
-from headgate.gateway.proxy.head import RequestFields
+from headgate.gateway.proxy.heads.head import RequestFields
 
 if TYPE_CHECKING:
-    from headgate.gateway.proxy.active_request import ActiveRequest
     from headgate.gateway.proxy.endpoint_pool import EndpointPool
+    from headgate.gateway.proxy.exchange.active_request import ActiveRequest
     from headgate.gateway.proxy.seam import RouteTarget
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from headgate.gateway.health.circuit import Circuit
     from headgate.gateway.health.ejection import Outcome
-    from headgate.gateway.proxy.facts import RequestFacts
+    from headgate.gateway.proxy.heads.facts import RequestFacts
 
 
 class RequestSource(Protocol):

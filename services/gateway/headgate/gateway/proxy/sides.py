@@ -7,7 +7,7 @@ as calls through a known class cost the compiled engine a tenth of calls by name
 
 from typing import TYPE_CHECKING
 
-from headgate.gateway.proxy.head import AnswerHead, RequestFields
+from headgate.gateway.proxy.heads.head import AnswerHead, RequestFields
 from headgate.gateway.proxy.hooks import HookRun
 from headgate.gateway.proxy.peer import Peer
 

@@ -8,7 +8,7 @@ loop only; other threads may read.
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Final
 
-from headgate.gateway.proxy.buffers import BufferBudget
+from headgate.gateway.proxy.exchange.buffers import BufferBudget
 from headgate.gateway.proxy.traffic import LATENCY_BOUNDS_S, RouteTraffic, Traffic
 
 if TYPE_CHECKING:

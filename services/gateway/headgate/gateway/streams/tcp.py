@@ -16,7 +16,7 @@ from headgate.gateway.net.destinations import DestinationDenied
 from headgate.gateway.net.proxy_protocol import Addresses, write_proxy_header
 from headgate.gateway.net.sockets import reset_on_close
 from headgate.gateway.proxy.endpoint_pool import EndpointPool
-from headgate.gateway.proxy.facts import RequestFacts
+from headgate.gateway.proxy.heads.facts import RequestFacts
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.log import Status, StreamRecord
 from headgate.gateway.streams.mqtt import NotMqtt, read_client_id

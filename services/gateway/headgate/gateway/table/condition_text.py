@@ -1,7 +1,7 @@
 """Conditions in words: what they ask for, and which part of one a request fails."""
 
 from headgate.common.table import AllOf, AnyOf, Compare, Condition, Not, Operator, Subject
-from headgate.gateway.proxy.facts import RequestFacts
+from headgate.gateway.proxy.heads.facts import RequestFacts
 from headgate.gateway.table.conditions import compile_condition, subject_getter
 
 _SHOWN = 64

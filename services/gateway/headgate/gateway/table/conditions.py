@@ -17,7 +17,7 @@ from functools import lru_cache
 from headgate.common.table import AllOf, AnyOf, Compare, Condition, Not, Operator, Subject
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.patterns import compile_pattern
-from headgate.gateway.proxy.facts import RequestFacts
+from headgate.gateway.proxy.heads.facts import RequestFacts
 
 Decide = Callable[[RequestFacts], bool | None]
 """True, False, or None: unknown without the body."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from headgate.common.table import BackendProtocol, Provenance, Upstream
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.connection import PLAIN, ConnectionSpec
-from headgate.gateway.proxy.grammar import HOST
+from headgate.gateway.proxy.heads.grammar import HOST
 from headgate.gateway.streams.route import NO_HEADERS_IN_UDP
 from headgate.gateway.tls.backend import BackendContexts
 

@@ -11,9 +11,9 @@ from headgate.common.table import Endpoint, Entry, PathType, Provenance, Route, 
 from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.balancing.seats import reaches, usable_endpoints, why_unavailable
 from headgate.gateway.plugins.runtime.verdicts import PluginVerdict, Preview, first_answer
-from headgate.gateway.proxy.facts import RequestFacts
-from headgate.gateway.proxy.grammar import REQUEST_LINE, fault_of_request_line
-from headgate.gateway.proxy.paths import PathNormalization, normalize
+from headgate.gateway.proxy.heads.facts import RequestFacts
+from headgate.gateway.proxy.heads.grammar import REQUEST_LINE, fault_of_request_line
+from headgate.gateway.proxy.heads.paths import PathNormalization, normalize
 from headgate.gateway.table.condition_text import describe, why_not
 from headgate.gateway.table.match import PathRule, compile_rule, host_candidates, index_paths
 from headgate.gateway.table.view import TableView

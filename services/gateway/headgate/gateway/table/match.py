@@ -19,7 +19,7 @@ from headgate.common.table import PathType, Route
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.patterns import PatternSet, compile_pattern, literal_beginning
 from headgate.gateway.model.steps import Steps
-from headgate.gateway.proxy.paths import plain_escapes
+from headgate.gateway.proxy.heads.paths import plain_escapes
 from headgate.gateway.proxy.seam import NEEDS_BODY, NeedsBody
 from headgate.gateway.table.conditions import CompiledCondition, Decide, compile_condition
 

@@ -20,7 +20,7 @@ from headgate.common.snapshot import Version
 from headgate.common.table import Consumer, Route, StreamRoute, VirtualHost
 from headgate.gateway.balancing.levels import Place
 from headgate.gateway.plugins.runtime.verdicts import Preview
-from headgate.gateway.proxy.paths import PathNormalization
+from headgate.gateway.proxy.heads.paths import PathNormalization
 from headgate.gateway.table.condition_text import describe
 from headgate.gateway.table.explain import HealthOf, explain
 from headgate.gateway.table.view import TableView

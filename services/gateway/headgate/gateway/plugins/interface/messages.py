@@ -14,9 +14,9 @@ from pydantic import JsonValue
 
 from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.proxy.errors import BodyTooLarge
-from headgate.gateway.proxy.grammar import HOST, TOKEN
-from headgate.gateway.proxy.own import error_text, printable
-from headgate.gateway.proxy.paths import has_dot_segments
+from headgate.gateway.proxy.heads.grammar import HOST, TOKEN
+from headgate.gateway.proxy.heads.own import error_text, printable
+from headgate.gateway.proxy.heads.paths import has_dot_segments
 
 if TYPE_CHECKING:
     from headgate.gateway.plugins.interface.consumers import KnownConsumer

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from headgate.common.plugins.variables import field_of_body
 from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.plugins.interface.messages import Request
-from headgate.gateway.proxy.body_fields import BodyFields, has_fields
+from headgate.gateway.proxy.heads.body_fields import BodyFields, has_fields
 
 HOSTNAME: Final = socket.gethostname()
 _FIELDS: Final = "variables.body"

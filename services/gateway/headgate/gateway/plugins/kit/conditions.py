@@ -10,8 +10,8 @@ from headgate.common.plugins.expressions import Comparison, Expression, body_fie
 from headgate.gateway.model.addresses import NetworkSet
 from headgate.gateway.plugins.interface.messages import Request, Response
 from headgate.gateway.plugins.interface.variables import body_fields, body_type, variable
-from headgate.gateway.proxy.body_fields import MAX_PARSED_BODY, has_fields
 from headgate.gateway.proxy.errors import BodyTooLarge
+from headgate.gateway.proxy.heads.body_fields import MAX_PARSED_BODY, has_fields
 
 Takes = Callable[[Request, Response | None], bool]
 R = TypeVar("R")

@@ -5,7 +5,7 @@ Routes are matched by the same reading (`proxy.paths`); the upstream gets the pa
 
 from urllib.parse import unquote_to_bytes
 
-from headgate.gateway.proxy.paths import is_plain, normalize
+from headgate.gateway.proxy.heads.paths import is_plain, normalize
 
 
 def decoded(path: str) -> bytes:

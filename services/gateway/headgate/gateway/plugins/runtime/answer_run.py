@@ -12,13 +12,13 @@ from headgate.gateway.plugins.interface.messages import Request, Response
 from headgate.gateway.plugins.interface.plugin import BodyFilter
 from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.plugins.runtime.hook_wait import HookWait
-from headgate.gateway.proxy.buffers import BUFFERS_FULL
 from headgate.gateway.proxy.errors import BodyTooLarge, BuffersFull, phrase
-from headgate.gateway.proxy.head import AnswerHead
-from headgate.gateway.proxy.own import id_line
+from headgate.gateway.proxy.exchange.buffers import BUFFERS_FULL
+from headgate.gateway.proxy.heads.head import AnswerHead
+from headgate.gateway.proxy.heads.own import id_line
 
 if TYPE_CHECKING:
-    from headgate.gateway.proxy.exchange import Exchange
+    from headgate.gateway.proxy.exchange.exchange import Exchange
 
 _PIECES_PER_S = 8
 """In which a body with a limited rate goes out."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from headgate.gateway.plugins.interface.messages import Response
 
 if TYPE_CHECKING:
-    from headgate.gateway.proxy.exchange import Exchange
+    from headgate.gateway.proxy.exchange.exchange import Exchange
 
 
 class HookWait:

@@ -24,7 +24,7 @@ from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.plugins.runtime.chain import GLOBAL
 from headgate.gateway.plugins.runtime.registry import PluginRegistry, order_of
 from headgate.gateway.plugins.runtime.verdicts import PluginVerdict
-from headgate.gateway.proxy.facts import RequestFacts
+from headgate.gateway.proxy.heads.facts import RequestFacts
 
 _Kind = type[Plugin[Any]]
 _REFUSED: Final = 500

@@ -7,7 +7,7 @@ from headgate.gateway.plugins.interface.messages import BodySource, Request, Wir
 from headgate.gateway.proxy.peer import Peer
 
 if TYPE_CHECKING:
-    from headgate.gateway.proxy.active_request import ActiveRequest
+    from headgate.gateway.proxy.exchange.active_request import ActiveRequest
 
 
 def fact_of(peer: Peer, name: str, *, is_client: bool) -> str:

@@ -17,8 +17,8 @@ from headgate.gateway.plugins.runtime.chosen_upstream import ChosenUpstream
 from headgate.gateway.plugins.runtime.hook_wait import HookWait
 from headgate.gateway.plugins.runtime.requests import fact_of, request_of
 from headgate.gateway.proxy.errors import BodyTooLarge
-from headgate.gateway.proxy.exchange import Exchange
-from headgate.gateway.proxy.head import AnswerHead
+from headgate.gateway.proxy.exchange.exchange import Exchange
+from headgate.gateway.proxy.heads.head import AnswerHead
 from headgate.gateway.proxy.hooks import HookRun, RequestHooks
 from headgate.gateway.proxy.peer import Peer
 from headgate.gateway.proxy.request_source import RequestSource

@@ -15,8 +15,8 @@ from headgate.gateway.plugins.interface.messages import Request, Response
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.endpoint_pool import EndpointPool
 from headgate.gateway.proxy.errors import BodyTooLarge
-from headgate.gateway.proxy.exchange import Exchange
-from headgate.gateway.proxy.head import AnswerHead, RequestFields
+from headgate.gateway.proxy.exchange.exchange import Exchange
+from headgate.gateway.proxy.heads.head import AnswerHead, RequestFields
 from headgate.gateway.proxy.peer import Peer
 from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.proxy.request_source import RequestSource

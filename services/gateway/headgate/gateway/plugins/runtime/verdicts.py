@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from headgate.common.table import Entry, Route
-from headgate.gateway.proxy.facts import RequestFacts
+from headgate.gateway.proxy.heads.facts import RequestFacts
 
 
 class PluginVerdict(Entry):

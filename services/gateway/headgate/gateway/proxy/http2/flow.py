@@ -1,7 +1,7 @@
 """One stream of an HTTP/2 connection, as far as both ends of it are concerned."""
 
+from headgate.gateway.proxy.exchange.pace import Pace
 from headgate.gateway.proxy.http2.frames import STREAM_WINDOW
-from headgate.gateway.proxy.pace import Pace
 
 
 class Flow:

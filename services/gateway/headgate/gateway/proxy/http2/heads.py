@@ -10,8 +10,8 @@ import secrets
 from typing import Final
 
 from headgate.gateway.proxy.errors import FramingError, LimitExceeded, phrase
-from headgate.gateway.proxy.grammar import TOKEN
-from headgate.gateway.proxy.head import (
+from headgate.gateway.proxy.heads.grammar import TOKEN
+from headgate.gateway.proxy.heads.head import (
     ALL_NAMES,
     FORBIDDEN_TRAILERS,
     AnswerHead,

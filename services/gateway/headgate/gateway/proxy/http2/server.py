@@ -7,8 +7,9 @@ from typing import Final
 
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.errors import BadMessage, FramingError
-from headgate.gateway.proxy.exchange import Exchange
-from headgate.gateway.proxy.head import AnswerHead, RequestFields
+from headgate.gateway.proxy.exchange.exchange import Exchange
+from headgate.gateway.proxy.exchange.pace import Pace
+from headgate.gateway.proxy.heads.head import AnswerHead, RequestFields
 from headgate.gateway.proxy.http2.budget import CONTROL, RESETS, WINDOW_UPDATES_PER_FRAME, Bucket
 from headgate.gateway.proxy.http2.compression import compress_field, compress_lines
 from headgate.gateway.proxy.http2.decompression import HeaderList
@@ -24,7 +25,6 @@ from headgate.gateway.proxy.http2.frames import (
 )
 from headgate.gateway.proxy.http2.heads import RequestHead, answer_block, grpc_answer, lines_of, read_request
 from headgate.gateway.proxy.http2.link import Link
-from headgate.gateway.proxy.pace import Pace
 from headgate.gateway.proxy.peer import Peer
 from headgate.gateway.proxy.sides import ClientSide
 

@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from headgate.gateway.proxy.errors import BadMessage
-from headgate.gateway.proxy.forward import authority
-from headgate.gateway.proxy.head import AnswerHead
+from headgate.gateway.proxy.heads.forward import authority
+from headgate.gateway.proxy.heads.head import AnswerHead
 from headgate.gateway.proxy.http2.compression import compress_field, compress_lines
 from headgate.gateway.proxy.http2.decompression import HeaderList
 from headgate.gateway.proxy.http2.flow import Flow

@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING
 
 from headgate.gateway.proxy.context import ProxyContext
-from headgate.gateway.proxy.paths import is_plain, normalize
+from headgate.gateway.proxy.heads.paths import is_plain, normalize
 from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.proxy.seam import NeedsBody
 from headgate.gateway.tls.identity import check, identity_lines, without_claims
 from headgate.gateway.tls.policy import ClientGuard
 
 if TYPE_CHECKING:
-    from headgate.gateway.proxy.exchange import Exchange
+    from headgate.gateway.proxy.exchange.exchange import Exchange
 
 
 def admit(exchange: "Exchange", context: ProxyContext, path: bytes) -> None:

@@ -1,9 +1,9 @@
 """What becomes of a request in which nothing moved for too long: that depends on which side was waited for."""
 
-from headgate.gateway.proxy.active_request import ActiveRequest
-from headgate.gateway.proxy.attempts import Attempts
-from headgate.gateway.proxy.books import Books
-from headgate.gateway.proxy.deadlines import Deadlines
+from headgate.gateway.proxy.exchange.active_request import ActiveRequest
+from headgate.gateway.proxy.exchange.attempts import Attempts
+from headgate.gateway.proxy.exchange.books import Books
+from headgate.gateway.proxy.exchange.deadlines import Deadlines
 
 
 def expire(request: ActiveRequest, attempts: Attempts, deadlines: Deadlines, books: Books) -> None:

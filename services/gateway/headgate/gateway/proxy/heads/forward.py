@@ -8,7 +8,7 @@ the client claims is dropped unless it is trusted), `X-Request-ID`, our own fram
 import secrets
 from typing import TYPE_CHECKING, Final
 
-from headgate.gateway.proxy.head import AnswerHead, RequestFields
+from headgate.gateway.proxy.heads.head import AnswerHead, RequestFields
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.endpoint_pool import EndpointPool

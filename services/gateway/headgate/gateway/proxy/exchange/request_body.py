@@ -1,6 +1,6 @@
 """What came of a request's body and is still at hand: to be sent, to be sent again, or until all of it is there."""
 
-from headgate.gateway.proxy.buffers import BufferBudget
+from headgate.gateway.proxy.exchange.buffers import BufferBudget
 
 
 class RequestBody:

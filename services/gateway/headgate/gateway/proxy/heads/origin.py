@@ -11,8 +11,8 @@ from typing import Final
 
 from headgate.gateway.model.addresses import NetworkSet, is_address
 from headgate.gateway.proxy.config import ProxyConfig
-from headgate.gateway.proxy.grammar import TOKEN
-from headgate.gateway.proxy.head import RequestFields
+from headgate.gateway.proxy.heads.grammar import TOKEN
+from headgate.gateway.proxy.heads.head import RequestFields
 from headgate.gateway.proxy.peer import Peer
 
 _NODE: Final = re.compile(rb"\[([0-9A-Fa-f:.]++)\](?::[0-9]{1,5})?+|([0-9]++(?:\.[0-9]++){3})(?::[0-9]{1,5})?+")

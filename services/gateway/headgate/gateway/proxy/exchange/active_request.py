@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from headgate.gateway.proxy.facts import RequestFacts
+from headgate.gateway.proxy.exchange.request_body import RequestBody
+from headgate.gateway.proxy.heads.facts import RequestFacts
 from headgate.gateway.proxy.peer import Peer
-from headgate.gateway.proxy.request_body import RequestBody
 from headgate.gateway.proxy.sides import SentRequest, UpstreamSide
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ came behind the body. `trailers` are checked lines, or nothing.
 from typing import Final, Protocol
 
 from headgate.gateway.proxy.errors import FramingError, LimitExceeded
-from headgate.gateway.proxy.grammar import CHUNK_LINE, PARTIAL_HEAD_FAULT
-from headgate.gateway.proxy.head import trailer_lines
-from headgate.gateway.proxy.parser import MessageParser
+from headgate.gateway.proxy.heads.grammar import CHUNK_LINE, PARTIAL_HEAD_FAULT
+from headgate.gateway.proxy.heads.head import trailer_lines
+from headgate.gateway.proxy.http1.parser import MessageParser
 
 LAST_CHUNK: Final = b"0\r\n\r\n"
 _MAX_CHUNK_LINE: Final = 4096

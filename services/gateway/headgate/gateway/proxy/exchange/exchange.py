@@ -13,21 +13,21 @@ import math
 import time
 from typing import Final
 
-from headgate.gateway.proxy.active_request import ActiveRequest
-from headgate.gateway.proxy.admission import admit, admit_with_body
-from headgate.gateway.proxy.attempts import Attempts
-from headgate.gateway.proxy.body_intake import BodyIntake
-from headgate.gateway.proxy.books import Books
-from headgate.gateway.proxy.buffers import BufferBudget
 from headgate.gateway.proxy.context import ProxyContext
-from headgate.gateway.proxy.deadlines import Deadlines
-from headgate.gateway.proxy.expiry import expire
-from headgate.gateway.proxy.facts import RequestFacts
-from headgate.gateway.proxy.forward import forwarded_lines, new_request_id
-from headgate.gateway.proxy.head import AnswerHead, RequestFields
-from headgate.gateway.proxy.own import id_line, own_answer, shown_reason
+from headgate.gateway.proxy.exchange.active_request import ActiveRequest
+from headgate.gateway.proxy.exchange.admission import admit, admit_with_body
+from headgate.gateway.proxy.exchange.attempts import Attempts
+from headgate.gateway.proxy.exchange.body_intake import BodyIntake
+from headgate.gateway.proxy.exchange.books import Books
+from headgate.gateway.proxy.exchange.buffers import BufferBudget
+from headgate.gateway.proxy.exchange.deadlines import Deadlines
+from headgate.gateway.proxy.exchange.expiry import expire
+from headgate.gateway.proxy.exchange.request_body import RequestBody
+from headgate.gateway.proxy.heads.facts import RequestFacts
+from headgate.gateway.proxy.heads.forward import forwarded_lines, new_request_id
+from headgate.gateway.proxy.heads.head import AnswerHead, RequestFields
+from headgate.gateway.proxy.heads.own import id_line, own_answer, shown_reason
 from headgate.gateway.proxy.peer import Peer
-from headgate.gateway.proxy.request_body import RequestBody
 from headgate.gateway.proxy.request_source import UpstreamState
 from headgate.gateway.proxy.seam import RouteTarget
 from headgate.gateway.proxy.sides import ClientSide, UpstreamSide

@@ -11,8 +11,8 @@ from operator import itemgetter
 from typing import Any, Final
 
 from headgate.gateway.proxy.errors import FramingError, LimitExceeded
-from headgate.gateway.proxy.grammar import ABSOLUTE_TARGET, HOST, STATUS_LINE, TOKEN
-from headgate.gateway.proxy.parser import Fields, cut_fields
+from headgate.gateway.proxy.heads.grammar import ABSOLUTE_TARGET, HOST, STATUS_LINE, TOKEN
+from headgate.gateway.proxy.http1.parser import Fields, cut_fields
 
 _MAX_AUTHORITY: Final = 261
 """A name of 255 bytes, a colon and a port."""

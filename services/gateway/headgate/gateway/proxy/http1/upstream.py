@@ -8,8 +8,10 @@ import asyncio
 from typing import TYPE_CHECKING, Final, cast
 
 from headgate.gateway.proxy.errors import BadMessage
-from headgate.gateway.proxy.forward import request_head
-from headgate.gateway.proxy.framing import (
+from headgate.gateway.proxy.heads.forward import request_head
+from headgate.gateway.proxy.heads.grammar import PARTIAL_HEAD_FAULT
+from headgate.gateway.proxy.heads.head import AnswerHead, read_answer_head
+from headgate.gateway.proxy.http1.framing import (
     BodyReader,
     ChunkedReader,
     EndReader,
@@ -17,15 +19,13 @@ from headgate.gateway.proxy.framing import (
     encode_chunk,
     last_chunk,
 )
-from headgate.gateway.proxy.grammar import PARTIAL_HEAD_FAULT
-from headgate.gateway.proxy.head import AnswerHead, read_answer_head
+from headgate.gateway.proxy.http1.parser import AnswerParser
 from headgate.gateway.proxy.outbox import OutboxTransport
-from headgate.gateway.proxy.parser import AnswerParser
 from headgate.gateway.proxy.sides import SentRequest, UpstreamSide
 
 if TYPE_CHECKING:
     from headgate.gateway.health.circuit import Circuit
-    from headgate.gateway.proxy.http1_pool import Http1Pool
+    from headgate.gateway.proxy.http1.pool import Http1Pool
 
 _MAX_INFORMATIONAL: Final = 16
 

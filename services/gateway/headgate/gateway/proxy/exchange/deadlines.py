@@ -2,9 +2,9 @@
 
 import math
 
-from headgate.gateway.proxy.active_request import ActiveRequest
 from headgate.gateway.proxy.context import ProxyContext
-from headgate.gateway.proxy.pace import Pace
+from headgate.gateway.proxy.exchange.active_request import ActiveRequest
+from headgate.gateway.proxy.exchange.pace import Pace
 
 
 class Deadlines:

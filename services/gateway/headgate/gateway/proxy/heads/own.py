@@ -5,7 +5,7 @@ client reads what is wrong with its own request, or the status alone, and the id
 """
 
 from headgate.gateway.proxy.errors import phrase
-from headgate.gateway.proxy.head import AnswerHead
+from headgate.gateway.proxy.heads.head import AnswerHead
 
 
 def own_answer(

@@ -13,7 +13,7 @@ import httptools
 
 from headgate.gateway import ENGINE
 from headgate.gateway.proxy.errors import FramingError, LimitExceeded
-from headgate.gateway.proxy.grammar import fault_of_block
+from headgate.gateway.proxy.heads.grammar import fault_of_block
 
 Fields = tuple[tuple[bytes, ...], tuple[bytes, ...]]
 """Names as sent, and values without the white space before them; behind them there may be some."""

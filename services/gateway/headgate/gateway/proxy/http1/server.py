@@ -10,14 +10,14 @@ from headgate.gateway.net.proxy_protocol import Addresses
 from headgate.gateway.proxy.connection_limits import ConnectionLimits
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.errors import BadMessage, LimitExceeded
-from headgate.gateway.proxy.exchange import Exchange
-from headgate.gateway.proxy.forward import answer_framing, answer_head
-from headgate.gateway.proxy.framing import encode_chunk, last_chunk
-from headgate.gateway.proxy.head import AnswerHead, RequestFields
+from headgate.gateway.proxy.exchange.exchange import Exchange
+from headgate.gateway.proxy.heads.forward import answer_framing, answer_head
+from headgate.gateway.proxy.heads.head import AnswerHead, RequestFields
+from headgate.gateway.proxy.http1.framing import encode_chunk, last_chunk
+from headgate.gateway.proxy.http1.request_reader import HAS_BEGUN, HTTP2, REQUEST, RequestReader
 from headgate.gateway.proxy.http2.server import Http2Connection
 from headgate.gateway.proxy.outbox import OutboxTransport
 from headgate.gateway.proxy.peer import Peer
-from headgate.gateway.proxy.request_reader import HAS_BEGUN, HTTP2, REQUEST, RequestReader
 from headgate.gateway.proxy.sides import ClientSide
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -4,10 +4,16 @@ from typing import Final
 
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.errors import FramingError, LimitExceeded
-from headgate.gateway.proxy.framing import BodyReader, ChunkedReader, LengthReader
-from headgate.gateway.proxy.grammar import PARTIAL_HEAD_FAULT, REQUEST_LINE, fault_of_request_line
-from headgate.gateway.proxy.head import RequestFields, RequestRules, normal_host, read_request_fields, split_target
-from headgate.gateway.proxy.parser import RequestParser
+from headgate.gateway.proxy.heads.grammar import PARTIAL_HEAD_FAULT, REQUEST_LINE, fault_of_request_line
+from headgate.gateway.proxy.heads.head import (
+    RequestFields,
+    RequestRules,
+    normal_host,
+    read_request_fields,
+    split_target,
+)
+from headgate.gateway.proxy.http1.framing import BodyReader, ChunkedReader, LengthReader
+from headgate.gateway.proxy.http1.parser import RequestParser
 
 # What `RequestReader.next` found.
 NEEDS_MORE: Final = 0

@@ -18,12 +18,12 @@ from typing import Final
 from headgate.gateway.health.circuit import Circuit
 from headgate.gateway.health.ejection import LocalError
 from headgate.gateway.net.destinations import DestinationDenied
-from headgate.gateway.proxy.active_request import ActiveRequest
-from headgate.gateway.proxy.books import Books
 from headgate.gateway.proxy.context import ProxyContext
-from headgate.gateway.proxy.deadlines import Deadlines
 from headgate.gateway.proxy.endpoint_pool import EndpointPool
-from headgate.gateway.proxy.forward import came_by_hop
+from headgate.gateway.proxy.exchange.active_request import ActiveRequest
+from headgate.gateway.proxy.exchange.books import Books
+from headgate.gateway.proxy.exchange.deadlines import Deadlines
+from headgate.gateway.proxy.heads.forward import came_by_hop
 from headgate.gateway.proxy.policies import RetryPolicy
 from headgate.gateway.proxy.request_source import UpstreamState
 from headgate.gateway.proxy.seam import RouteTarget

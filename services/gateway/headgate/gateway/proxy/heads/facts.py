@@ -6,7 +6,7 @@ which are percent-decoded.
 
 from typing import Final
 
-from headgate.gateway.proxy.body_fields import BodyFields, read_pairs
+from headgate.gateway.proxy.heads.body_fields import BodyFields, read_pairs
 
 _BLANKS: Final = b" \t"
 

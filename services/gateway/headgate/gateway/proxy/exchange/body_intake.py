@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from headgate.gateway.proxy.active_request import ActiveRequest
-from headgate.gateway.proxy.buffers import BUFFERS_FULL, RETRY_AFTER
 from headgate.gateway.proxy.context import ProxyContext
-from headgate.gateway.proxy.deadlines import Deadlines
 from headgate.gateway.proxy.errors import BodyTooLarge, BuffersFull
-from headgate.gateway.proxy.forward import forwarded_trailers
+from headgate.gateway.proxy.exchange.active_request import ActiveRequest
+from headgate.gateway.proxy.exchange.buffers import BUFFERS_FULL, RETRY_AFTER
+from headgate.gateway.proxy.exchange.deadlines import Deadlines
+from headgate.gateway.proxy.heads.forward import forwarded_trailers
 
 _UNBOUNDED: Final = -1
 

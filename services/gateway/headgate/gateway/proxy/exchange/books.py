@@ -6,9 +6,9 @@ import random
 import time
 from typing import Final
 
-from headgate.gateway.proxy.active_request import ActiveRequest
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.endpoint_pool import EndpointPool
+from headgate.gateway.proxy.exchange.active_request import ActiveRequest
 from headgate.gateway.proxy.reports import RequestNotes, RequestTrace
 from headgate.gateway.proxy.seam import RouteTarget
 from headgate.gateway.proxy.traffic import RouteTraffic, latency_bucket

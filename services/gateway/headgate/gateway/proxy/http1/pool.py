@@ -9,10 +9,10 @@ from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.net.dialling import Dialler
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.endpoint_pool import EndpointPool
+from headgate.gateway.proxy.http1.upstream import UpstreamConnection
 from headgate.gateway.proxy.outbox import Outbox
 from headgate.gateway.proxy.peer import Peer
 from headgate.gateway.proxy.sides import UpstreamSide
-from headgate.gateway.proxy.upstream import UpstreamConnection
 
 
 class Http1Pool(EndpointPool):
