@@ -7,7 +7,8 @@ from fakes.deltas import applied, service
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
 from headgate.common.table import Route, StreamRoute, Upstream, VirtualHost
-from headgate.gateway.table.explain import Explanation, explain
+from headgate.gateway.table.explaining.explain import explain
+from headgate.gateway.table.explaining.explanation import Explanation
 from headgate.gateway.table.view import EntryView
 from headgate.translator.offline import translate_all
 from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings

@@ -8,7 +8,7 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject
 
 if TYPE_CHECKING:
-    from headgate.gateway.table.explain import Explanation
+    from headgate.gateway.table.explaining.explanation import Explanation
 
 
 class Suspect(NamedTuple):

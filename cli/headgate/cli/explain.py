@@ -113,7 +113,7 @@ def explain(
 
     Exit code 1 if no route takes the request, a plugin refuses it, or its backends cannot answer.
     """
-    from headgate.gateway.table.explain import Explanation
+    from headgate.gateway.table.explaining.explanation import Explanation
 
     if class_flags and not manifests:
         raise UsageMistake(f"{class_flags[0].partition('=')[0]} belongs to --manifests: a gateway has decided already")
@@ -189,7 +189,7 @@ def _explain_by(entries: Iterable[object], label: str, request: _Request) -> Any
     """Explain by entries at hand, with this machine's settings of a gateway."""
     from headgate.common.settings import load_settings
     from headgate.gateway.settings import GatewaySettings
-    from headgate.gateway.table.explain import explain as explain_by
+    from headgate.gateway.table.explaining.explain import explain as explain_by
     from headgate.gateway.table.view import EntryView
 
     url, settings = request.url, load_settings(GatewaySettings, [], program="headgate gateway", summary="")

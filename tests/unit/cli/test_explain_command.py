@@ -14,7 +14,7 @@ from fakes.deltas import endpoint_slice, ingress, service
 from headgate.cli.__main__ import main
 from headgate.cli.explain import _print
 from headgate.cli.up.data_dir import UpState, locked, write_state
-from headgate.gateway.table.explain import Explanation
+from headgate.gateway.table.explaining.explanation import Explanation
 
 QUICKSTART = str(Path(__file__).parents[3] / "examples" / "quickstart")
 

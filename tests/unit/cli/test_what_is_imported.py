@@ -22,7 +22,7 @@ def _imported_by(*arguments: str) -> list[str]:
         (("check", str(QUICKSTART)), "headgate.translator.offline"),
         (
             ("explain", "GET", "http://demo.localhost/red", "--manifests", str(QUICKSTART)),
-            "headgate.gateway.table.explain",
+            "headgate.gateway.table.explaining.explain",
         ),
     ],
     ids=["check", "explain"],

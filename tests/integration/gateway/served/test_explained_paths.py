@@ -6,7 +6,7 @@ from fakes.proxied import Conversation
 from fakes.served import HOST, at, origins, ports, served, site, to
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.heads.paths import PathNormalization
-from headgate.gateway.table.explain import explain
+from headgate.gateway.table.explaining.explain import explain
 from headgate.gateway.table.view import CompilerView
 
 SEGMENTS = ["", ".", "..", "a", "%61", "%2e", "..;", "b%2Fc", "%2f..", "b\\c", "%00", "%zz", "...", ".a"]

@@ -9,7 +9,9 @@ from fakes.gateway_table import compiled, endpoint, host, route, upstream
 from fakes.requests import PLAIN, request
 from headgate.common.table import AllOf, Compare, Endpoint, Operator, PathType, Subject, TableEntry
 from headgate.gateway.balancing.levels import Place
-from headgate.gateway.table.explain import _KNOWN_METHODS, Explanation, HealthNote, bare_host, explain
+from headgate.gateway.table.explaining.explain import explain
+from headgate.gateway.table.explaining.explanation import Explanation, HealthNote
+from headgate.gateway.table.explaining.requests import KNOWN_METHODS, bare_host
 from headgate.gateway.table.route import CompiledRoute
 from headgate.gateway.table.view import CompilerView, EntryView
 
@@ -216,7 +218,7 @@ def test_both_views_list_the_same_hosts() -> None:
 
 
 def test_methods_that_explain_knows_are_those_of_the_parser() -> None:
-    for method in sorted(_KNOWN_METHODS):
+    for method in sorted(KNOWN_METHODS):
         httptools.HttpRequestParser(object()).feed_data(f"{method} / HTTP/1.1\r\nHost: a\r\n\r\n".encode())
     with pytest.raises(httptools.HttpParserInvalidMethodError):
         httptools.HttpRequestParser(object()).feed_data(b"FOO / HTTP/1.1\r\nHost: a\r\n\r\n")

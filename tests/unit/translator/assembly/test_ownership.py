@@ -9,7 +9,7 @@ from fakes.apisix import resource, route, rule
 from fakes.deltas import applied, deleted, ingress, ref_of, service, service_export, tls_secret
 from headgate.common.problems import Problem, Severity
 from headgate.common.table import Certificate, StreamRoute, VirtualHost
-from headgate.gateway.table.explain import explain
+from headgate.gateway.table.explaining.explain import explain
 from headgate.gateway.table.view import EntryView
 from headgate.translator.assembly.boundaries import Boundaries, HostSharing
 from headgate.translator.composition import DIALECTS

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from headgate.gateway.health.state import Knowledge
 from headgate.gateway.health.upstreams import UpstreamHealth
-from headgate.gateway.table.explain import HealthNote
+from headgate.gateway.table.explaining.explanation import HealthNote
 
 
 def health_notes(health: UpstreamHealth, upstream: str) -> Mapping[tuple[str, int], HealthNote]:

@@ -22,7 +22,8 @@ from headgate.gateway.balancing.levels import Place
 from headgate.gateway.plugins.runtime.verdicts import Preview
 from headgate.gateway.proxy.heads.paths import PathNormalization
 from headgate.gateway.table.condition_text import describe
-from headgate.gateway.table.explain import HealthOf, explain
+from headgate.gateway.table.explaining.backends import HealthOf
+from headgate.gateway.table.explaining.explain import explain
 from headgate.gateway.table.view import TableView
 
 ITEMS_AT_ONCE = 64

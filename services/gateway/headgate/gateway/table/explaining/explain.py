@@ -1,0 +1,121 @@
+"""Why a request goes where it goes: every candidate, what it lost by, and what the winner would send to.
+
+Decides with the same index and the same choice of endpoints as requests do, so that it cannot explain something that
+does not happen. Works on any `TableView`, with or without a running gateway.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+
+from headgate.common.table import Route
+from headgate.gateway.balancing.levels import NOWHERE, Place
+from headgate.gateway.plugins.runtime.verdicts import PluginVerdict, Preview, first_answer
+from headgate.gateway.proxy.heads.facts import RequestFacts
+from headgate.gateway.proxy.heads.paths import PathNormalization, normalize
+from headgate.gateway.table.explaining.backends import HealthOf, backends_verdict, explain_backends, no_health
+from headgate.gateway.table.explaining.explanation import Candidate, Explanation
+from headgate.gateway.table.explaining.requests import bare_host, fault_of_target, refusal_of_method
+from headgate.gateway.table.explaining.routes import compare_routes
+from headgate.gateway.table.match import host_candidates
+from headgate.gateway.table.view import TableView
+
+
+def no_preview(route: Route, facts: RequestFacts, scope: str) -> Sequence[PluginVerdict]:
+    """Stand for `Preview` where plugins are not asked."""
+    return ()
+
+
+def explain(
+    table: TableView,
+    method: str,
+    host: str,
+    target: str,
+    headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
+    *,
+    scheme: str = "http",
+    client: str = "",
+    body: bytes = b"",
+    path_normalization: PathNormalization = "rewrite",
+    place: Place = NOWHERE,
+    preview: Preview = no_preview,
+    health_of: HealthOf = no_health,
+) -> Explanation:
+    """Explain what happens to a request.
+
+    Args:
+        table: what to decide by.
+        method: of the request; one that the gateway refuses decides before any route does.
+        host: of the URL, with or without port; a `Host` among the headers goes before it.
+        target: raw path, with or without query.
+        headers: of the request.
+        scheme: `http` or `https`.
+        client: address of the client.
+        body: of the request.
+        path_normalization: the gateway's setting.
+        place: where the gateway is.
+        preview: asks the winner's plugins.
+        health_of: what the gateway knows of endpoints.
+    """
+    pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
+    host = bare_host(next((value for name, value in pairs if name.lower() == "host"), host))
+    lines = "".join(f"{name}: {value}\r\n" for name, value in pairs if name.lower() != "host")
+    method, target = method.upper(), target if target[:1] == "/" else f"/{target}"
+    path, mark, query = target.partition("?")
+    answer = {"version": table.version_label, "method": method, "host": host, "path": path}
+    refusal = refusal_of_method(method) or fault_of_target(target)
+    read = None if refusal else normalize(path.encode(), path_normalization)
+    if read is None:
+        refusal = refusal or f"400: path that servers read in different ways (path_normalization {path_normalization})"
+        return Explanation(**answer, virtual_host=None, winner=None, verdict=refusal, candidates=())
+    for field, changed in zip(("read_path", "forwarded_path"), read, strict=True):
+        answer[field] = "" if changed == path.encode() else changed.decode()
+    target = (answer["forwarded_path"] or path) + mark + query
+    facts = RequestFacts(*(part.encode() for part in (method, scheme, host, target, lines, client)))
+    facts.path, facts.body = read[0], body
+    names = host_candidates(host)
+    found = [virtual_host for name in dict.fromkeys(names) if (virtual_host := table.virtual_host(name))]
+    if not found:
+        nearest = _nearest(host, table)
+        hint = f"; nearest: {nearest}" if nearest else ""
+        verdict = f"404: no virtual host takes {host!r} (looked for {', '.join(names)}){hint}"
+        return Explanation(**answer, virtual_host=None, winner=None, verdict=verdict, candidates=(), nearest=nearest)
+    candidates: tuple[Candidate, ...] = ()
+    for chosen in found:
+        best, compared = compare_routes(chosen, facts)
+        candidates = compared + candidates if best is not None else candidates + compared
+        if best is not None or not chosen.falls_through:
+            break
+    passed_over = tuple(
+        Candidate(host=other.host, reason=f"{chosen.host} matches {host or 'the request'} better, and hosts go first")
+        for other in found[found.index(chosen) + 1 :]
+    )
+    answer["virtual_host"] = chosen.host
+    if best is None:
+        what = "path" if not any(candidate.takes_path for candidate in candidates) else "request"
+        verdict = f"404: {chosen.host} takes the host, none of its {len(chosen.routes)} routes takes the {what}"
+        return Explanation(**answer, winner=None, verdict=verdict, candidates=candidates + passed_over)
+    winner = chosen.routes[best.position]
+    backends = () if best.fault else explain_backends(table, winner, place, health_of)
+    plugins = () if best.fault else tuple(preview(winner, facts, f"{chosen.host}|{winner.name}"))
+    return Explanation(
+        **answer,
+        winner=f"{chosen.host}|{winner.name}",
+        verdict=f"500: {winner.name} cannot be compiled: {best.fault}"
+        if best.fault
+        else _answer_of(winner, plugins) or backends_verdict(winner, backends),
+        candidates=candidates + passed_over,
+        plugins=plugins,
+        backends=backends,
+    )
+
+
+def _nearest(host: str, table: TableView) -> str:
+    """Return the name of a host that is spelt nearly so; empty: none is."""
+    names = (virtual_host.host for virtual_host in table.virtual_hosts())
+    return next(iter(difflib.get_close_matches(host, names, 1, 0.7)), "")
+
+
+def _answer_of(winner: Route, plugins: Sequence[PluginVerdict]) -> str:
+    """Say which plugin ends the request; empty: none is known to."""
+    answer = first_answer(plugins)
+    return f"{answer.status}: plugin {answer.name} of {winner.name} answers: {answer.detail}" if answer else ""

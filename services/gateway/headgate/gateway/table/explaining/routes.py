@@ -1,0 +1,104 @@
+"""Which route of a host takes a request, and what the others lost by."""
+
+from headgate.common.table import PathType, VirtualHost
+from headgate.gateway.proxy.heads.facts import RequestFacts
+from headgate.gateway.table.condition_text import describe, why_not
+from headgate.gateway.table.explaining.explanation import Candidate
+from headgate.gateway.table.match import PathRule, compile_rule, index_paths
+
+
+class AskedRequest:
+    """The request that is explained, as routes look at it."""
+
+    def __init__(self, facts: RequestFacts) -> None:
+        self._facts = facts
+
+    def facts(self) -> RequestFacts:
+        """Give what is known of it."""
+        return self._facts
+
+
+def compare_routes(virtual_host: VirtualHost, facts: RequestFacts) -> tuple[PathRule | None, tuple[Candidate, ...]]:
+    """Return the rule that takes a request, None if none does, and what became of all."""
+    rules = [compile_rule(route, position) for position, route in enumerate(virtual_host.routes)]
+    best = _winner(rules, facts)
+    contest = _Contest(virtual_host, facts, best)
+    losers = sorted(
+        (rule for rule in rules if rule is not best),
+        key=lambda rule: (not rule.takes(facts.path), bool(contest.failed(rule)), rule.precedence),
+    )
+    return best, tuple(contest.candidate(rule) for rule in ([best] if best else []) + losers)
+
+
+def _winner(rules: list[PathRule], facts: RequestFacts) -> PathRule | None:
+    """Find the best rule as the gateway does."""
+    steps = index_paths([(rule, rule) for rule in rules])
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            found = stop.value(facts.path, AskedRequest(facts))
+            return found if isinstance(found, PathRule) else None
+
+
+class _Contest:
+    """The routes of one host, about one request."""
+
+    def __init__(self, virtual_host: VirtualHost, facts: RequestFacts, best: PathRule | None) -> None:
+        self._host = virtual_host
+        self._facts = facts
+        self._best = best
+
+    def failed(self, rule: PathRule) -> str:
+        """Say what of a route's condition the request fails; empty if nothing."""
+        when = self._host.routes[rule.position].when
+        return why_not(when, self._facts) if when is not None and not rule.fault else ""
+
+    def candidate(self, rule: PathRule) -> Candidate:
+        """Say what became of a route."""
+        route = self._host.routes[rule.position]
+        return Candidate(
+            host=self._host.host,
+            route=route.name,
+            path_type=route.path.type,
+            path=route.path.value,
+            priority=route.priority,
+            condition=describe(route.when) if route.when is not None else "",
+            takes_path=rule.takes(self._facts.path),
+            wins=rule is self._best,
+            reason=self._reason(rule),
+            provenance=route.provenance,
+        )
+
+    def _reason(self, rule: PathRule) -> str:
+        if rule.fault:
+            return f"cannot be compiled, so it comes after all others: {rule.fault}"
+        if rule is self._best:
+            return "takes the path, and no other route that does goes before it"
+        if not rule.takes(self._facts.path):
+            return _PATH_FAULTS[rule.type]
+        if failed := self.failed(rule):
+            return f"takes the path, but not the request: {failed}"
+        # Whatever takes a request has a winner before it.
+        assert self._best is not None
+        return f"takes the path, but {self._why_behind(rule, self._best)}"
+
+    def _why_behind(self, rule: PathRule, best: PathRule) -> str:
+        winner = self._host.routes[best.position]
+        if rule.priority != best.priority:
+            return f"{winner.name} has priority {best.priority}, this one {rule.priority}"
+        if best.type is PathType.EXACT and rule.type is not PathType.EXACT:
+            return f"{winner.name} matches it exactly"
+        if best.type is PathType.REGEX and rule.type is not PathType.REGEX:
+            return f"{winner.name} is a pattern, and patterns go before prefixes"
+        if len(rule.value) < len(best.value):
+            return f"{winner.path.value} of {winner.name} is longer"
+        return f"{winner.name} is the same match and comes first"
+
+
+_PATH_FAULTS = {
+    PathType.EXACT: "the path is not equal to it",
+    PathType.PREFIX: "the path is neither it nor below it, by elements between slashes",
+    PathType.STRING_PREFIX: "the path does not begin with it",
+    PathType.REGEX: "the path does not match it from its beginning",
+}
