@@ -14,7 +14,7 @@ import pytest
     ],
 )
 def test_a_gateway_starts_without_what_few_need(heavy: str) -> None:
-    code = "import sys, headgate.gateway.__main__, headgate.gateway.worker.worker; print(*sys.modules, sep='\\n')"
+    code = "import sys, headgate.gateway.__main__, headgate.gateway.worker.process; print(*sys.modules, sep='\\n')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "headgate.gateway.worker.worker" in done.stdout.split()
+    assert "headgate.gateway.worker.process" in done.stdout.split()
     assert heavy not in done.stdout.split()

@@ -9,7 +9,7 @@ from headgate.common.settings import load_settings
 from headgate.gateway.processes.workers import run_workers
 from headgate.gateway.role import WorkerRole, role_of_this_process
 from headgate.gateway.settings import GatewaySettings
-from headgate.gateway.worker.worker import run_worker
+from headgate.gateway.worker.process import run_worker
 
 SUMMARY = (
     "Serve traffic by the current route table: follow the snapshot store, swap tables without dropping a request, "

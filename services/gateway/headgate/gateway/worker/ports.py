@@ -1,0 +1,118 @@
+"""The ports of a worker: kept from the start, opened with the first table, drained at the end."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from headgate.common.errors import SettingsError
+from headgate.gateway import ENGINE
+from headgate.gateway.net.reserved_port import reserve_port
+from headgate.gateway.role import WorkerRole
+from headgate.gateway.settings import GatewaySettings
+from headgate.gateway.streams.listeners import StreamListeners
+from headgate.gateway.streams.route import CompiledStream
+from headgate.gateway.worker.wiring import ServingParts
+
+_log = logging.getLogger(__name__)
+
+
+class Ports:
+    """HTTP, HTTPS and what the table's stream routes listen on.
+
+    Args:
+        settings: of the gateway.
+        role: of the worker; one that is alone keeps the ports by itself.
+        serving: what serves on them.
+        on_change: called when ports of streams open or close.
+    """
+
+    def __init__(
+        self, settings: GatewaySettings, role: WorkerRole, serving: ServingParts, on_change: Callable[[], None]
+    ) -> None:
+        self._settings = settings
+        self._role = role
+        self._serving = serving
+        self._on_change = on_change
+        self._listeners: tuple[str, ...] = ()
+        self._streams: StreamListeners | None = None
+
+    @property
+    def are_open(self) -> bool:
+        """Whether the gateway's own are."""
+        return bool(self._listeners)
+
+    def names(self) -> tuple[str, ...]:
+        """Return what is listened on: `http://0.0.0.0:80`."""
+        return self._listeners + (self._streams.names if self._streams is not None else ())
+
+    def reserve(self, stack: ExitStack) -> None:
+        """Keep the ports before anything listens, so that one that is taken is reported at once."""
+        settings, role = self._settings, self._role
+        if role.is_alone:
+            http = stack.enter_context(reserve_port("http_port", settings.http_host, settings.http_port))
+            https = (
+                stack.enter_context(reserve_port("https_port", settings.http_host, settings.https_port))
+                if settings.https
+                else None
+            )
+            self._role = role.model_copy(update={"http_port": http, "https_port": https})
+
+    async def open(self, streams: Sequence[CompiledStream]) -> None:
+        """Listen, for stream routes too."""
+        settings, role, server = self._settings, self._role, self._serving.server
+        with naming("http_port", settings.http_port, settings.http_host):
+            port = await server.listen_http(
+                settings.http_host,
+                role.http_port or settings.http_port,
+                reuse_port=True,
+                public_port=settings.public_http_port,
+            )
+        listeners = [f"http://{settings.http_host}:{port}"]
+        reserved = {port: "HTTP port", settings.admin_port: "admin port"}
+        if settings.https:
+            with naming("https_port", settings.https_port, settings.http_host):
+                port = await server.listen_https(
+                    settings.http_host,
+                    role.https_port or settings.https_port,
+                    self._serving.certificates,
+                    reuse_port=True,
+                    public_port=settings.public_https_port,
+                )
+            listeners.append(f"https://{settings.http_host}:{port}")
+            reserved[port] = "HTTPS port"
+        self._listeners = tuple(listeners)
+        self._streams = StreamListeners(
+            self._serving.streams,
+            settings.http_host,
+            reuse_port=not role.is_alone,
+            reserved=reserved,
+            https=server if settings.https else None,
+            on_change=self._on_change,
+        )
+        self.serve_streams(streams)
+        self._on_change()
+        _log.info("listening", extra={"listeners": " ".join(listeners), "worker": role.index, "engine": ENGINE})
+
+    def serve_streams(self, routes: Sequence[CompiledStream]) -> None:
+        """Open and close ports of stream routes; those of the table on disk once the gateway's own are open."""
+        if self._streams is not None:
+            self._streams.apply(routes)
+
+    async def drain(self) -> None:
+        """Say that the end is near, go on for the delay, and let finish what is under way."""
+        server, streams, drain_s = self._serving.server, self._streams, self._settings.drain_s
+        server.announce_drain()
+        await asyncio.sleep(self._settings.drain_delay_s)
+        await asyncio.gather(server.drain(drain_s), *([streams.drain(drain_s)] if streams is not None else []))
+
+
+@contextmanager
+def naming(setting: str, port: int, host: str) -> Iterator[None]:
+    """Turn a failure to bind into one line that names the setting."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise SettingsError(f"{setting}: {port} cannot be bound on {host}: {reason}") from error

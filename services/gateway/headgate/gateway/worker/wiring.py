@@ -1,0 +1,203 @@
+"""The parts of a worker, made in the order in which they need each other.
+
+First what a table is compiled with, then what serves it. Plugins alone reach ahead: they are made with the table, and
+send requests by what serves it (`TableUpstreams`).
+"""
+
+import random
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from headgate.common.sealing import Unseal
+from headgate.gateway.balancing.endpoints import EndpointDirectory
+from headgate.gateway.balancing.levels import Place
+from headgate.gateway.health.probes import probe
+from headgate.gateway.health.resolve import Resolver, SystemDns
+from headgate.gateway.health.stats import HealthStats
+from headgate.gateway.health.upstreams import UpstreamHealth
+from headgate.gateway.listeners.server import ProxyServer
+from headgate.gateway.model.networks import parse_networks
+from headgate.gateway.net.destinations import Destinations
+from headgate.gateway.net.dialling import Dialler
+from headgate.gateway.observability.access_log import AccessLog
+from headgate.gateway.observability.apisix_metrics import ApisixFamilies
+from headgate.gateway.observability.metrics import ProxyCollector
+from headgate.gateway.observability.tracing import Tracing
+from headgate.gateway.observability.traffic_metrics import EndpointFamilies, RouteFamilies
+from headgate.gateway.plugins.interface import ConsumerDirectory, Endpoints, Request, Response
+from headgate.gateway.plugins.runtime.host import PluginHost
+from headgate.gateway.plugins.runtime.upstream_calls import Calls
+from headgate.gateway.proxy.consumer_traffic import ConsumerTraffic
+from headgate.gateway.proxy.pools import PoolRegistry
+from headgate.gateway.proxy.seam import RouterHolder
+from headgate.gateway.proxy.stats import ProxyStats
+from headgate.gateway.settings import GatewaySettings
+from headgate.gateway.streams.context import StreamContext
+from headgate.gateway.streams.stats import StreamStats
+from headgate.gateway.table.compile import CompiledHost
+from headgate.gateway.table.compiler import TableCompiler
+from headgate.gateway.tls import CertificateStore
+from headgate.gateway.tls.fallback_files import FallbackFiles
+from headgate.gateway.tls.metrics import TlsFamilies
+
+
+class TableUpstreams:
+    """The upstreams of the table, for plugins; they are there once `bind` was called."""
+
+    def __init__(self) -> None:
+        self._compiler: TableCompiler
+        self._calls: Calls
+
+    def bind(self, compiler: TableCompiler, calls: Calls) -> None:
+        """Take what finds upstreams, and what sends requests to them."""
+        self._compiler = compiler
+        self._calls = calls
+
+    def hold(self, key: str) -> Endpoints:
+        """Return where the endpoints of an upstream are found; see `PluginServices.find_upstream`."""
+        return self._compiler.hold_endpoints(key)
+
+    async def send_to(self, upstream: str, request: Request, *, timeout_s: float, max_body: int) -> Response:
+        """Send a request of a plugin's own; see `SendTo`."""
+        return await self._calls.send_to(upstream, request, timeout_s=timeout_s, max_body=max_body)
+
+
+@dataclass(frozen=True, slots=True)
+class TableParts:
+    """What a table is compiled with."""
+
+    dialler: Dialler
+    pools: PoolRegistry
+    directory: EndpointDirectory
+    place: Place
+    health: UpstreamHealth
+    resolver: Resolver
+    plugins: PluginHost
+    upstreams: TableUpstreams
+    compiler: TableCompiler
+
+    def hosts(self) -> Mapping[bytes, CompiledHost]:
+        """Return the hosts of the table that is served."""
+        table = self.compiler.table
+        return table.hosts if table is not None else {}
+
+
+def make_table(settings: GatewaySettings, unseal: Unseal, metrics: Callable[[], Awaitable[Response]]) -> TableParts:
+    """Make what tables are compiled with; `metrics` returns the page of metrics for plugins."""
+    dialler = Dialler(Destinations(settings.denied_destinations, settings.allowed_destinations, settings.admin_port))
+    pools = PoolRegistry(settings.proxy_config(), dialler)
+    directory = EndpointDirectory(pools)
+    place = Place(settings.zone, settings.cluster)
+    health = UpstreamHealth(HealthStats(), partial(probe, dialler=dialler))
+    resolver = Resolver(SystemDns(), health.stats)
+    consumers = ConsumerDirectory()
+    upstreams = TableUpstreams()
+    plugins = PluginHost(
+        unseal,
+        upstreams.send_to,
+        upstreams.hold,
+        metrics,
+        settings.plugin_log_dir,
+        consumers,
+        settings.plugin_policy_dir,
+        dialler,
+    )
+    compiler = TableCompiler(
+        directory, unseal, _random_offset, place, health, plugins.make_plugins, resolver, consumers
+    )
+    return TableParts(dialler, pools, directory, place, health, resolver, plugins, upstreams, compiler)
+
+
+def _random_offset() -> int:
+    return random.randrange(1 << 16)  # noqa: S311 - spreads load, guards nothing
+
+
+@dataclass(frozen=True, slots=True)
+class ServingParts:
+    """What serves by a table."""
+
+    holder: RouterHolder
+    certificates: CertificateStore
+    stream_certificates: CertificateStore
+    """What streams present. They are passed on as plain bytes of whatever protocol, so none is agreed upon."""
+    fallback: FallbackFiles | None
+    stats: ProxyStats
+    stream_stats: StreamStats
+    access_log: AccessLog | None
+    streams: StreamContext
+    server: ProxyServer
+
+
+def make_serving(settings: GatewaySettings, table: TableParts) -> ServingParts:
+    """Make what serves by a table, and give its plugins the means to send requests."""
+    certificates = _certificates(settings, ("h2", "http/1.1"))
+    certificates.set_policies(table.compiler.find_tls)
+    stream_certificates = _certificates(settings, ())
+    by_consumer = None if settings.metric_names == "headgate" else ConsumerTraffic(settings.max_metric_series)
+    stats, stream_stats, holder = ProxyStats(settings.max_metric_series, by_consumer), StreamStats(), RouterHolder()
+    access_log = None
+    if settings.access_log != "off":
+        access_log = AccessLog(settings.access_log, own=settings.own_log_format())
+    streams = StreamContext(
+        stream_stats,
+        stream_certificates.server_context,
+        access_log.stream if access_log else None,
+        settings.header_timeout_s,
+        parse_networks(settings.proxy_protocol_networks),
+        table.dialler,
+        settings.max_udp_sessions,
+    )
+    server = ProxyServer(
+        holder,
+        table.pools,
+        table.pools.config,
+        stats,
+        access_log,
+        streams,
+        proxy_protocol=settings.proxy_protocol,
+        tracing=Tracing(settings.trace_share) if settings.otlp_endpoint else None,
+    )
+    table.upstreams.bind(table.compiler, server.calls(table.compiler.find_endpoints))
+    return ServingParts(
+        holder=holder,
+        certificates=certificates,
+        stream_certificates=stream_certificates,
+        fallback=_fallback_files(settings, certificates),
+        stats=stats,
+        stream_stats=stream_stats,
+        access_log=access_log,
+        streams=streams,
+        server=server,
+    )
+
+
+def _certificates(settings: GatewaySettings, alpn: tuple[str, ...]) -> CertificateStore:
+    return CertificateStore(
+        alpn=alpn, default_key=settings.default_certificate, max_handshakes=settings.proxy_config().max_connections
+    )
+
+
+def _fallback_files(settings: GatewaySettings, store: CertificateStore) -> FallbackFiles | None:
+    chain, key = settings.default_certificate_file, settings.default_certificate_key_file
+    return FallbackFiles(store, chain, key) if chain and key else None
+
+
+def make_collectors(settings: GatewaySettings, table: TableParts, serving: ServingParts) -> list[ProxyCollector]:
+    """Make what shows the figures of traffic, health, TLS and streams as metrics."""
+    return [
+        *_traffic_collectors(settings, table, serving.stats),
+        ProxyCollector(table.health.stats),
+        ProxyCollector(TlsFamilies(serving.certificates)),
+        ProxyCollector(serving.stream_stats),
+    ]
+
+
+def _traffic_collectors(settings: GatewaySettings, table: TableParts, stats: ProxyStats) -> Iterator[ProxyCollector]:
+    """Yield what shows the traffic under the names that are asked for."""
+    endpoints = EndpointFamilies(table.pools, table.directory, settings.max_metric_series)
+    if settings.metric_names != "apisix":
+        yield ProxyCollector(RouteFamilies(stats))
+        yield ProxyCollector(endpoints)
+    if settings.metric_names != "headgate":
+        yield ProxyCollector(ApisixFamilies(stats, endpoints, table.hosts))
