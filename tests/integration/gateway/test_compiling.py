@@ -16,7 +16,10 @@ import headgate.gateway
 
 ROOT = Path(headgate.gateway.__file__).parents[2]
 PROBE = "def origin() -> str:\n    return 'compiled' if '.so' in __file__ else 'source'\n"
-SHOW = "from headgate.gateway import ENGINE; from headgate.gateway.proxy import probe; print(ENGINE, probe.origin())"
+SHOW = """from headgate.gateway import ENGINE
+from headgate.gateway.proxy import probe
+from headgate.gateway.proxy.inner import leaf
+print(ENGINE, probe.origin() if leaf.VALUE else "")"""
 BOUND_S = 200
 
 
@@ -27,6 +30,10 @@ def make_tree(root: Path) -> Path:
     for name in ("hatch_build.py", "mypyc.ini", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, root)
     shutil.copy(headgate.gateway.__file__, package)
+    (package / "proxy" / "inner").mkdir()
+    for folder in ("proxy", "proxy/inner"):
+        (package / folder / "__init__.py").write_text("")
+    (package / "proxy" / "inner" / "leaf.py").write_text("VALUE = 1\n")
     (package / "proxy" / "probe.py").write_text(PROBE)
     listed = python(root, "import hatch_build; print(*hatch_build.sources())").stdout.split()
     for path in map(Path, listed):
@@ -85,12 +92,11 @@ def test_machine_code_of_another_checkout_on_the_path_is_never_run(compiled: Pat
     other = shutil.copytree(compiled, tmp_path / "other")
     for library in other.rglob("*.so"):
         library.write_bytes(b"not a library")
-    show = f"import sys, headgate.gateway; sys.path.insert(0, {str(other)!r}); {SHOW}"
-    libraries = "print(*(module.__file__ for name, module in sys.modules.items() if '__mypyc' in name))"
-    done = python(compiled, f"{show}; {libraries}")
-    assert done.stdout.startswith("compiled compiled\n"), done.stderr
-    (library,) = done.stdout.splitlines()[1:]
-    assert Path(library).parent == compiled / "headgate" / "gateway"
+    show = f"import sys, headgate.gateway\nsys.path.insert(0, {str(other)!r})\n{SHOW}"
+    mapped = "print({line.split()[-1] for line in open('/proc/self/maps') if '__mypyc' in line})"
+    done = python(compiled, f"{show}\n{mapped}")
+    library = json.loads((compiled / "headgate" / "gateway" / "compiled.json").read_text())["library"]
+    assert done.stdout == f"compiled compiled\n{{'{compiled / 'headgate' / 'gateway' / library}'}}\n", done.stderr
 
 
 def test_a_source_distribution_of_a_compiled_tree_has_sources_only(compiled: Path, tmp_path: Path) -> None:

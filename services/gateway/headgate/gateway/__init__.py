@@ -10,6 +10,7 @@ imported. `HEADGATE_ENGINE` says how:
 """
 
 import hashlib
+import importlib
 import json
 import os
 import sys
@@ -50,7 +51,23 @@ def _why_not_compiled() -> str:
             return f"are older than {name}"
         if not source.with_suffix(EXTENSION_SUFFIXES[0]).exists():
             return "are those of another Python"
+    try:
+        _load(record["library"])
+    except ImportError as error:
+        return f"cannot be loaded ({error})"
     return ""
+
+
+def _load(library: str) -> None:
+    """Load the machine code of this package, and of no other that lies on the path.
+
+    Raises:
+        ImportError: it is damaged, or needs another C library.
+    """
+    name = library.partition(".")[0]
+    module = importlib.import_module(f"{__name__}.{name}")
+    # mypyc expects the library above the packages, and derives their folders from its place.
+    module.__file__ = str(_PACKAGE.parents[1] / library)
 
 
 def _choose_engine(wanted: str) -> Literal["compiled", "pure"]:
