@@ -14,7 +14,7 @@ from fakes.waiting import until
 from headgate.gateway.plugins.built_in.observability.batches import MAX_PENDING, Batches, BatchLimits
 from headgate.gateway.plugins.built_in.observability.file_logger import log_file
 from headgate.gateway.plugins.interface import Closing, Headers, PluginServices, Response
-from headgate.gateway.plugins.kit.memory import Allocation, PluginMemory
+from headgate.gateway.plugins.kit.memory import Allocation, plugin_budget
 from unit.gateway.plugins.running import Clock, answered, asked, chain, request
 from unit.gateway.plugins.service import running
 
@@ -238,7 +238,7 @@ class Sent:
 
 def collecting(sent: Sent, **limits: Any) -> Batches:
     given = {"size": 3, "idle_s": 5, "age_s": 60, **limits}
-    return Batches(sent, BatchLimits(**given), "test", logging.getLogger("test"), Allocation(PluginMemory(), "test"))
+    return Batches(sent, BatchLimits(**given), "test", logging.getLogger("test"), Allocation(plugin_budget(), "test"))
 
 
 @in_virtual_time
@@ -309,7 +309,7 @@ async def test_memory_of_entries_that_wait_is_bounded() -> None:
     async def send(batch) -> None:
         await stuck.wait()
 
-    memory = PluginMemory()
+    memory = plugin_budget()
     batches = Batches(send, BatchLimits(1, 5, 60), "test", logging.getLogger("test"), Allocation(memory, "test"))
     entry = b"x" * (MAX_PENDING // 4)
     for _ in range(6):
@@ -329,7 +329,7 @@ async def test_entries_of_all_loggers_are_bounded_together(caplog: pytest.LogCap
     async def send(batch) -> None:
         await stuck.wait()
 
-    memory = PluginMemory(1000)
+    memory = plugin_budget(1000)
     limits, log = BatchLimits(1, 5, 60), logging.getLogger("test")
     loggers = [Batches(send, limits, str(number), log, Allocation(memory, "http-logger")) for number in range(20)]
     for each in loggers:
@@ -352,7 +352,7 @@ async def test_a_client_library_that_fails_oddly_holds_no_further_entries_up(cap
             raise ValueError("malformed answer")
         sent.append(batch)
 
-    memory = PluginMemory()
+    memory = plugin_budget()
     batches = Batches(send, BatchLimits(1, 5, 60), "test", logging.getLogger("test"), Allocation(memory, "test"))
     batches.add(b"first")
     batches.add(b"second")

@@ -135,7 +135,7 @@ async def test_bodies_under_way_are_bounded_together(monkeypatch) -> None:
 
 
 async def test_copies_of_all_mirrors_are_bounded_together(monkeypatch) -> None:
-    monkeypatch.setattr("headgate.gateway.plugins.kit.memory.PluginMemory.__init__.__defaults__", (1000,))
+    monkeypatch.setattr("headgate.gateway.plugins.kit.memory.plugin_budget.__defaults__", (1000,))
     go_on = asyncio.Event()
 
     async def send_to(upstream, copied, *, timeout_s, max_body) -> Response:

@@ -13,7 +13,7 @@ from headgate.gateway.plugins.interface import BodyTooLarge, Plugin, PluginConfi
 from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.plugins.runtime.run import RoutePlugins
 from headgate.gateway.proxy.config import ProxyConfig
-from headgate.gateway.proxy.exchange.buffers import BufferBudget
+from headgate.gateway.proxy.exchange.buffers import body_budget
 from headgate.gateway.proxy.policies import RoutePolicies
 
 KIB = 1024
@@ -71,7 +71,7 @@ async def post(proxy: Proxied, size: int, sent: int | None = None) -> Client:
 
 
 def test_a_body_gets_no_more_than_what_stays_free_beside_it() -> None:
-    budget = BufferBudget(1000)
+    budget = body_budget(1000)
     assert not budget.take(0, 501, "a")
     assert budget.take(0, 500, "a")
     assert not budget.take(500, 1, "a")
@@ -253,7 +253,7 @@ async def test_answers_that_a_plugin_reads_count_too() -> None:
 
 
 async def test_the_refused_body_is_logged_with_its_route_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
-    budget = BufferBudget(10)
+    budget = body_budget(10)
     for _ in range(3):
         budget.take(0, 11, "a.example|web")
     (record,) = caplog.records

@@ -1,11 +1,11 @@
 """What came of a request's body and is at hand."""
 
-from headgate.gateway.proxy.exchange.buffers import BufferBudget
+from headgate.gateway.proxy.exchange.buffers import body_budget
 from headgate.gateway.proxy.exchange.request_body import RequestBody
 
 
 def test_pieces_are_at_hand_in_their_order_for_as_long_as_they_are_kept() -> None:
-    body = RequestBody(BufferBudget(1000))
+    body = RequestBody(body_budget(1000))
     body.start(b"a", b"")
     for piece in (b"b", b"", b"cd"):
         body.keep(piece)
@@ -17,7 +17,7 @@ def test_pieces_are_at_hand_in_their_order_for_as_long_as_they_are_kept() -> Non
 
 
 def test_what_replaces_a_body_is_all_that_is_at_hand() -> None:
-    body = RequestBody(BufferBudget(1000))
+    body = RequestBody(body_budget(1000))
     body.start(b"a", b"")
     body.keep(b"b")
     body.replace(b"xyz")
@@ -25,7 +25,7 @@ def test_what_replaces_a_body_is_all_that_is_at_hand() -> None:
 
 
 def test_the_next_request_begins_without_what_held_for_the_last() -> None:
-    body = RequestBody(BufferBudget(1000))
+    body = RequestBody(body_budget(1000))
     body.start(b"a", b"X: 1\r\n")
     body.hold(10)
     body.is_kept, body.is_replaced, body.limit = False, True, 5

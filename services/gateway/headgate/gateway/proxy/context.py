@@ -4,10 +4,11 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from headgate.gateway.model.memory_budget import MemoryBudget
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.connection_limits import ConnectionLimits
-from headgate.gateway.proxy.exchange.buffers import BufferBudget
+from headgate.gateway.proxy.exchange.buffers import body_budget
 from headgate.gateway.proxy.heads.head import RequestRules
 from headgate.gateway.proxy.heads.origin import TrustedPeers
 from headgate.gateway.proxy.outbox import Outbox, OutboxTransport
@@ -58,7 +59,7 @@ class ProxyContext:
     """None: there are none."""
     limits: ConnectionLimits | None = None
     """None: there are none."""
-    buffers: BufferBudget = field(init=False)
+    buffers: MemoryBudget = field(init=False)
     """Bytes of bodies that are held in memory."""
     first_look_s: float = field(init=False)
     """How long after an answer a connection that rests is looked at, whether its client has taken everything."""
@@ -68,7 +69,7 @@ class ProxyContext:
     def __post_init__(self) -> None:
         config = self.config
         self.first_look_s = min(config.idle_timeout_s, config.body_timeout_s) / 4
-        self.buffers = BufferBudget(config.max_buffered_bytes)
+        self.buffers = body_budget(config.max_buffered_bytes)
         self.rules = RequestRules(config.underscore_names, config.real_ip_header)
         if config.trust_forwarded or config.trusted_proxies:
             self.trusted = TrustedPeers(config)

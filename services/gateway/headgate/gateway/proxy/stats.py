@@ -8,7 +8,7 @@ loop only; other threads may read.
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Final
 
-from headgate.gateway.proxy.exchange.buffers import BufferBudget
+from headgate.gateway.proxy.exchange.buffers import body_budget
 from headgate.gateway.proxy.traffic import LATENCY_BOUNDS_S, RouteTraffic, Traffic
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class ProxyStats:
         self.client_errors: dict[str, int] = {}
         """Connections ended for what clients did to them, by kind."""
         self.upstream_errors: dict[str, int] = {}
-        self.buffers = BufferBudget(0)
+        self.buffers = body_budget(0)
         """Of the proxy whose counters these are."""
         self._open_connections: Callable[[], int] = lambda: 0
 

@@ -6,36 +6,25 @@ here the plugin gives up the entry, the copy or the answer that finds no room.
 """
 
 import logging
-import time
 from typing import Final
 
+from headgate.gateway.model.memory_budget import MemoryBudget, Shortage
 from headgate.gateway.plugins.interface import PluginServices
 
 MAX_KEPT: Final = 128 << 20
 """Bytes in one worker."""
-_REPEAT_S: Final = 60.0
+_SHORTAGE: Final = Shortage(
+    logging.getLogger(__name__),
+    "plugins keep as many bytes as they may, so entries, copies or answers are dropped: "
+    "look whether the services of loggers and mirrors answer",
+    owner_field="plugin",
+    limit_field="limit",
+)
 
-_log = logging.getLogger(__name__)
 
-
-class PluginMemory:
-    """What all plugins of a worker take, in bytes."""
-
-    def __init__(self, limit: int = MAX_KEPT) -> None:
-        self.limit = limit
-        self.used = 0
-        self._told_at = -_REPEAT_S
-
-    def tell(self, owner: str) -> None:
-        """Log that there was no room, once in a while."""
-        now = time.monotonic()
-        if now - self._told_at >= _REPEAT_S:
-            self._told_at = now
-            _log.warning(
-                "plugins keep as many bytes as they may, so entries, copies or answers are dropped: "
-                "look whether the services of loggers and mirrors answer",
-                extra={"plugin": owner, "held": self.used, "limit": self.limit},
-            )
+def plugin_budget(limit: int = MAX_KEPT) -> MemoryBudget:
+    """Make a budget of so many bytes; owners are names of plugins."""
+    return MemoryBudget(limit, _SHORTAGE)
 
 
 class Allocation:
@@ -43,7 +32,7 @@ class Allocation:
 
     __slots__ = ("_memory", "_owner", "size")
 
-    def __init__(self, memory: PluginMemory, owner: str) -> None:
+    def __init__(self, memory: MemoryBudget, owner: str) -> None:
         """Begin with nothing; `owner` is the plugin's name, for the log."""
         self._memory = memory
         self._owner = owner
@@ -51,17 +40,15 @@ class Allocation:
 
     def grow(self, more: int) -> bool:
         """Take more bytes; False: there is no room. One holder gets no more than what stays free beside it."""
-        if self.size + 2 * more > self._memory.limit - self._memory.used:
-            self._memory.tell(self._owner)
+        if not self._memory.take(self.size, more, self._owner):
             return False
         self.size += more
-        self._memory.used += more
         return True
 
     def shrink(self, less: int) -> None:
         """Give some of it back."""
         self.size -= less
-        self._memory.used -= less
+        self._memory.release(less)
 
     def release(self) -> None:
         """Give all of it back."""
@@ -76,6 +63,6 @@ def allocate(services: PluginServices, owner: str) -> Allocation:
     return Allocation(plugin_memory(services), owner)
 
 
-def plugin_memory(services: PluginServices) -> PluginMemory:
+def plugin_memory(services: PluginServices) -> MemoryBudget:
     """Return the memory of the worker; it lives as long as some plugin holds it."""
-    return services.shared.get(("memory",), PluginMemory)
+    return services.shared.get(("memory",), plugin_budget)

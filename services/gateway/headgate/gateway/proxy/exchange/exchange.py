@@ -13,13 +13,13 @@ import math
 import time
 from typing import Final
 
+from headgate.gateway.model.memory_budget import MemoryBudget
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.exchange.active_request import ActiveRequest
 from headgate.gateway.proxy.exchange.admission import admit, admit_with_body
 from headgate.gateway.proxy.exchange.attempts import Attempts
 from headgate.gateway.proxy.exchange.body_intake import BodyIntake
 from headgate.gateway.proxy.exchange.books import Books
-from headgate.gateway.proxy.exchange.buffers import BufferBudget
 from headgate.gateway.proxy.exchange.deadlines import Deadlines
 from headgate.gateway.proxy.exchange.expiry import expire
 from headgate.gateway.proxy.exchange.request_body import RequestBody
@@ -108,7 +108,7 @@ class Exchange(ActiveRequest):
         self.attempts.note_upstream(state)
 
     @property
-    def buffers(self) -> BufferBudget:
+    def buffers(self) -> MemoryBudget:
         """What all bodies that the worker holds may take."""
         return self._context.buffers
 

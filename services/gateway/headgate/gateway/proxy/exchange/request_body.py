@@ -1,6 +1,6 @@
 """What came of a request's body and is still at hand: to be sent, to be sent again, or until all of it is there."""
 
-from headgate.gateway.proxy.exchange.buffers import BufferBudget
+from headgate.gateway.model.memory_budget import MemoryBudget
 
 
 class RequestBody:
@@ -21,7 +21,7 @@ class RequestBody:
         "trailers",
     )
 
-    def __init__(self, buffers: BufferBudget) -> None:
+    def __init__(self, buffers: MemoryBudget) -> None:
         self._buffers = buffers
         self.counted = 0
         """Bytes at hand that are counted in the worker's budget: those of bodies that wait, be it for their ends."""

@@ -6,19 +6,20 @@ Requests are served strictly in order, one at a time; what a client sends meanwh
 import asyncio
 from typing import Final, cast
 
-from headgate.gateway.net.proxy_protocol import Addresses
 from headgate.gateway.proxy.connection_limits import ConnectionLimits
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.errors import BadMessage, LimitExceeded
 from headgate.gateway.proxy.exchange.exchange import Exchange
 from headgate.gateway.proxy.heads.forward import answer_framing, answer_head
 from headgate.gateway.proxy.heads.head import AnswerHead, RequestFields
+from headgate.gateway.proxy.http1.closing import ClosingSide
+from headgate.gateway.proxy.http1.ends import ends_of_connection
 from headgate.gateway.proxy.http1.framing import encode_chunk, last_chunk
 from headgate.gateway.proxy.http1.request_reader import HAS_BEGUN, HTTP2, REQUEST, RequestReader
+from headgate.gateway.proxy.http1.states import ANSWERING, BODY, CLOSED, HEAD, LINGERING, TUNNEL
 from headgate.gateway.proxy.http2.server import Http2Connection
 from headgate.gateway.proxy.outbox import OutboxTransport
 from headgate.gateway.proxy.peer import Peer
-from headgate.gateway.proxy.sides import ClientSide
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _JOIN_LIMIT: Final = 16 * 1024
@@ -31,26 +32,13 @@ _BURST: Final = 32
 _NO_FIELDS: Final = RequestFields()
 
 
-# What the bytes that come next are.
-_HEAD: Final = 0
-_BODY: Final = 1
-_ANSWERING: Final = 2
-"""The request is whole, its answer is not: bytes belong to later requests."""
-_TUNNEL: Final = 3
-"""The protocol was switched: bytes are the upstream's."""
-_LINGERING: Final = 4
-"""Our last answer is out and the client still sends: bytes are dropped, so that it can read the answer."""
-_CLOSED: Final = 5
-
-
-class ClientConnection(ClientSide):
+class ClientConnection(ClosingSide):
     """An HTTP/1.1 connection: reads requests, keeps order, writes answers and decides how the connection ends."""
 
     __slots__ = (
         "_chunking",
         "_client",
         "_closing",
-        "_context",
         "_eof",
         "_exchange",
         "_idle_until",
@@ -63,17 +51,13 @@ class ClientConnection(ClientSide):
         "_scheme",
         "_taken",
         "_turn",
-        "_until_close",
         "_waits_for_turn",
         "_wants_close",
-        "state",
-        "transport",
     )
 
     def __init__(self, context: ProxyContext, scheme: bytes, port: bytes, client: bytes = b"") -> None:
         """Begin to serve a connection; `client` is its address, if the transport's is not the client's."""
-        super().__init__()
-        self._context = context
+        super().__init__(context)
         self._scheme = scheme
         self._port = port
         self._client = client
@@ -90,15 +74,12 @@ class ClientConnection(ClientSide):
         self._eof = False
         self._idle_until = 0.0
         """When the connection has rested for too long."""
-        self.state: int = _HEAD
         self._minor = 1
         self._wants_close = False
         """The client wants no request after this one, or may not have one."""
         self._closing = False
         """The answer under way is the last."""
         self._chunking = False
-        self._until_close = False
-        """The answer under way ends with the connection."""
 
     @property
     def version(self) -> bytes:
@@ -111,7 +92,7 @@ class ClientConnection(ClientSide):
         """Take the transport."""
         context = self._context
         context.stats.connections += 1
-        address, addresses = _ends(transport, self._client.decode())
+        address, addresses = ends_of_connection(transport, self._client.decode())
         tls = transport.get_extra_info("ssl_object") if self._scheme == b"https" else None
         trusted = context.trusted is not None and context.trusted.includes(address)
         self.peer = Peer(address.encode(), self._scheme, self._port, addresses, tls, is_trusted=trusted)
@@ -130,13 +111,13 @@ class ClientConnection(ClientSide):
         exceeded = limits.enter(self.peer)
         if exceeded:
             self._context.stats.refused_connection(exceeded)
-            self.state = _CLOSED
+            self.state = CLOSED
             self._raw_transport.abort()
         return not exceeded
 
     def _switch_to_http2(self, data: bytes) -> None:
         """Hand the connection over to HTTP/2, with what came of it."""
-        self.state = _CLOSED
+        self.state = CLOSED
         self._requests.close()
         self._context.connections.discard(self)
         connection = Http2Connection(self._context, self.peer)
@@ -147,7 +128,7 @@ class ClientConnection(ClientSide):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection and what it was waiting for."""
-        self.state = _CLOSED
+        self.state = CLOSED
         self._requests.close()
         self._context.forget(self)
         self._exchange.abandon()
@@ -155,43 +136,43 @@ class ClientConnection(ClientSide):
     def data_received(self, data: bytes) -> None:
         """Take bytes for what they are in the current state."""
         state = self.state
-        if state == _HEAD:
+        if state == HEAD:
             self._requests.feed(data)
             self._process()
-        elif state == _BODY:
+        elif state == BODY:
             try:
                 self._read_body(data)
             except BadMessage as bad:
                 self._exchange.refuse(bad.status, bad.reason)
-        elif state == _TUNNEL:
+        elif state == TUNNEL:
             self._exchange.request_data(data, done=False, trailers=b"")
-        elif state == _ANSWERING:
+        elif state == ANSWERING:
             self._requests.feed(data)
             self.update_reading()
 
     def eof_received(self) -> bool:
         """Finish the request under way, if it is whole, for a client that closed its sending half."""
         self._eof = True
-        if self.state == _TUNNEL:
+        if self.state == TUNNEL:
             self._exchange.end_tunnel()
             return self._scheme == b"http"
-        if self.state == _HEAD:
+        if self.state == HEAD:
             # The loop closes now, before the end of the turn: answers that were given in it go first.
             self.transport.flush()
-        return (self.state == _ANSWERING or self._waits_for_turn) and self._scheme == b"http"
+        return (self.state == ANSWERING or self._waits_for_turn) and self._scheme == b"http"
 
     def pause_writing(self) -> None:
         """Stop taking the answer from the upstream."""
         self.write_paused = True
         self._exchange.client_paused(True)
-        if self.state == _HEAD:
+        if self.state == HEAD:
             self.update_reading()
 
     def resume_writing(self) -> None:
         """Go on taking the answer."""
         self.write_paused = False
         self._exchange.client_paused(False)
-        if self.state == _HEAD:
+        if self.state == HEAD:
             self.update_reading()
             if self._requests.pending:
                 self._process()
@@ -208,7 +189,7 @@ class ClientConnection(ClientSide):
         if turn != self._turn:
             self._turn, self._taken = turn, 0
         try:
-            while self.state == _HEAD and not self.write_paused:
+            while self.state == HEAD and not self.write_paused:
                 if self._taken >= _BURST:
                     self._wait_for_turn()
                     break
@@ -219,7 +200,7 @@ class ClientConnection(ClientSide):
             self._refuse(bad)
         finally:
             self._processing = False
-        if self._eof and self.state == _HEAD and not self._waits_for_turn:
+        if self._eof and self.state == HEAD and not self._waits_for_turn:
             self.transport.close()
 
     def _wait_for_turn(self) -> None:
@@ -232,7 +213,7 @@ class ClientConnection(ClientSide):
         """Go on reading requests."""
         self._waits_for_turn = False
         self._taken = 0
-        if self.state == _HEAD:
+        if self.state == HEAD:
             self.update_reading()
             self._process()
 
@@ -262,7 +243,7 @@ class ClientConnection(ClientSide):
         if found.has_body:
             self._start_body(found, path)
             return
-        self.state = _ANSWERING
+        self.state = ANSWERING
         exchange.begin(method, target, fields)
         if method in _REFUSED_METHODS:
             exchange.request_done = True
@@ -277,7 +258,7 @@ class ClientConnection(ClientSide):
         """Start a request with a body, with what is there of it."""
         payload = found.begin_body()
         is_done = found.body_is_done
-        self.state = _ANSWERING if is_done else _BODY
+        self.state = ANSWERING if is_done else BODY
         exchange = self._exchange
         exchange.begin(found.method, found.target, found.fields)
         if found.method in _REFUSED_METHODS or found.target == b"*":
@@ -289,16 +270,16 @@ class ClientConnection(ClientSide):
         requests = self._requests
         payload = requests.read_body(data)
         is_done = requests.body_is_done
-        self.state = _ANSWERING if is_done else _BODY
+        self.state = ANSWERING if is_done else BODY
         self._exchange.request_data(payload, done=is_done, trailers=requests.trailers)
 
     def update_reading(self) -> None:
         """Read from the client, or not."""
-        if self.state == _BODY or self.state == _TUNNEL:
+        if self.state == BODY or self.state == TUNNEL:
             pause = not self._exchange.takes_body
-        elif self.state == _ANSWERING:
+        elif self.state == ANSWERING:
             pause = self._requests.pending > self._context.config.max_pipelined
-        elif self.state == _HEAD:
+        elif self.state == HEAD:
             # A client that does not read answers gets no more of them.
             pause = self.write_paused or self._waits_for_turn
         else:
@@ -360,7 +341,7 @@ class ClientConnection(ClientSide):
         """Pass the 101 on, and then what comes as it comes."""
         switch = b"%bConnection: Upgrade\r\nUpgrade: %b\r\n\r\n%b" % (answer.lines, answer.upgrade, payload)
         self.transport.write(switch)
-        self.state = _TUNNEL
+        self.state = TUNNEL
         early = self._requests.take()
         if early:
             self._exchange.request_data(early, done=False, trailers=b"")
@@ -370,13 +351,6 @@ class ClientConnection(ClientSide):
         """Close behind the last byte."""
         self._close_transport()
 
-    def _close_transport(self) -> None:
-        """Close once everything is sent, which the client has some time to take."""
-        self.state = _CLOSED
-        self.transport.delivery = None
-        self.deadline = self._context.clock.now + self._context.config.body_timeout_s
-        self.transport.close()
-
     # Ends
 
     def _answered(self, closing: bool) -> None:
@@ -385,7 +359,7 @@ class ClientConnection(ClientSide):
         if closing:
             self._close()
             return
-        self.state = _HEAD
+        self.state = HEAD
         context = self._context
         self.deadline = context.clock.now + context.first_look_s
         self._idle_until = context.clock.now + context.config.idle_timeout_s
@@ -395,34 +369,11 @@ class ClientConnection(ClientSide):
         if self._requests.pending or self._eof:
             self._process()
 
-    def cut_off(self) -> None:
-        """Close in the middle of an answer; reset the connection where its end would pass for the answer's."""
-        if self._until_close:
-            self.state = _CLOSED
-            self.transport.reset()
-        else:
-            self._close_transport()
-
-    def taken(self) -> int:
-        """Count what the client has acknowledged, with heads and whatever else was around the bodies."""
-        return self.transport.delivered()
-
-    def unsent(self) -> int:
-        """Count what waits for the client to read."""
-        return self.transport.get_write_buffer_size()
-
-    def announce_drain(self) -> None:
-        """Say nothing: HTTP/1.1 has no word for it but that of the next answer."""
-
-    def abort(self) -> None:
-        """Close at once; the kernel would go on with what the client does not take, for as long as it pleases."""
-        self.transport.reset()
-
     def timed_out(self) -> None:
         """React to a deadline that passed."""
         if self._exchange.active:
             self._exchange.timed_out()
-        elif self.state == _HEAD and self._requests.pending:
+        elif self.state == HEAD and self._requests.pending:
             self._refuse(LimitExceeded("the rest of the head did not come in time", 408))
         elif self._is_about_to_read():
             return
@@ -438,48 +389,37 @@ class ClientConnection(ClientSide):
             self._idle_until = now + config.idle_timeout_s
         elif ends:
             self.transport.reset()
-        elif self.state == _HEAD and self._idle_until > now:
+        elif self.state == HEAD and self._idle_until > now:
             self.deadline = self._idle_until
         else:
             self.transport.abort()
 
     def drain(self) -> None:
         """Close if nothing is under way; otherwise the answer will close."""
-        if self.state == _HEAD and not self._requests.pending and not self._is_about_to_read():
+        if self.state == HEAD and not self._requests.pending and not self._is_about_to_read():
             self._close_transport()
 
     def _is_about_to_read(self) -> bool:
         """Tell whether a request has come in this very turn of the event loop, so that the next one will read it."""
-        return self.state == _HEAD and not self._reading_paused and self.transport.has_unread()
+        return self.state == HEAD and not self._reading_paused and self.transport.has_unread()
 
     def _refuse(self, bad: BadMessage) -> None:
         """Answer a message that has no exchange, as its head was refused."""
         exchange = self._exchange
         if not exchange.active:
-            self.state = _BODY
+            self.state = BODY
             self._minor = 1
             exchange.begin(b"-", b"-", _NO_FIELDS)
         exchange.refuse(bad.status, bad.reason)
 
     def _close(self) -> None:
         """Close so that the client can read what was written: unread bytes would turn the close into a reset."""
-        unread = self.state == _BODY or self._requests.pending > 0 or self._reading_paused
+        unread = self.state == BODY or self._requests.pending > 0 or self._reading_paused
         if not unread or not self.transport.can_write_eof():
             self._close_transport()
             return
-        self.state = _LINGERING
+        self.state = LINGERING
         self._requests.take()
         self.deadline = self._context.clock.now + self._context.config.lingering_s
         self.update_reading()
         self.transport.write_eof()
-
-
-def _ends(transport: asyncio.BaseTransport, client: str) -> tuple[str, Addresses | None]:
-    """Give the client's address, which a PROXY protocol header may have told, and both ends of the connection."""
-    source, destination = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
-    if not isinstance(source, tuple):
-        return client or "unix", None
-    address = client or source[0].removeprefix("::ffff:")
-    if not isinstance(destination, tuple):
-        return address, None
-    return address, Addresses((address, source[1]), (destination[0].removeprefix("::ffff:"), destination[1]))

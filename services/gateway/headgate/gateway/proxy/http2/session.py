@@ -1,17 +1,17 @@
 """One end of an HTTP/2 connection (RFC 9113): frames, streams, windows and header blocks. Bytes in, calls out.
 
-Whoever inherits from `Session` is told by the methods that it overrides, and writes by those that begin with `write_`;
-`take_written` gives what is to be sent. Nothing here reads or waits.
+A class that inherits from `Session` overrides the methods that take what came, and writes as a `FrameWriter` does.
+Nothing here reads or waits.
 """
 
 from typing import Final
 
 from headgate.gateway.proxy.http2.decompression import CompressionFault, Decoder, HeaderList, HeaderListTooLong
 from headgate.gateway.proxy.http2.flow import Flow
+from headgate.gateway.proxy.http2.frame_writer import FrameWriter
 from headgate.gateway.proxy.http2.frames import (
     ACK,
     COMPRESSION_ERROR,
-    CONNECTION_WINDOW,
     CONTINUATION,
     DATA,
     ENABLE_CONNECT_PROTOCOL,
@@ -41,12 +41,9 @@ from headgate.gateway.proxy.http2.frames import (
     WINDOW_UPDATE,
 )
 
-_FIRST_WINDOW: Final = 65_535
-"""Of every window before SETTINGS and WINDOW_UPDATE say something else."""
 _LARGEST_WINDOW: Final = 2**31 - 1
 _LARGEST_FRAME_SIZE: Final = 2**24 - 1
 _MAX_CONTINUATIONS: Final = 64
-_REMEMBERED_RESETS: Final = 1024
 _MAX_SETTINGS: Final = 32
 """In one frame; as nghttp2 has it since CVE-2020-11080."""
 FRAMES_AT_ONCE: Final = 64
@@ -61,8 +58,8 @@ class ConnectionFault(Exception):
         self.code = code
 
 
-class Session:
-    """State of a connection."""
+class Session(FrameWriter):
+    """State of a connection, and what the peer says."""
 
     __slots__ = (
         "_block",
@@ -74,47 +71,28 @@ class Session:
         "_expects_preface",
         "_expects_settings",
         "_frames_left",
-        "_inbound_room",
-        "_is_client",
-        "_recent_resets",
         "_rest",
-        "_unreturned",
-        "_written",
-        "flows",
         "last_inbound",
         "next_id",
         "peer_max_streams",
         "peer_takes_connect",
-        "peer_window",
-        "window",
     )
 
     def __init__(self, max_list: int, *, is_client: bool) -> None:
         """`max_list`: bytes of a header list, each field counted with 32 more."""
-        self._is_client = is_client
-        self.flows: dict[int, Flow] = {}
-        """Streams that are open, or of which one half is."""
+        super().__init__(is_client=is_client)
         self.last_inbound = 0
         """The newest stream that the peer has opened."""
         self.next_id = 1
         """The next stream that we open."""
-        self.window = _FIRST_WINDOW
-        """Bytes that the peer takes on all streams together."""
-        self.peer_window = _FIRST_WINDOW
-        """That of a new stream."""
         self.peer_max_streams = LAST_STREAM
         self.peer_takes_connect = False
         """The peer knows the extended CONNECT (RFC 8441)."""
-        self._inbound_room = CONNECTION_WINDOW
-        """Bytes that the peer may send on all streams together."""
-        self._unreturned = 0
-        """Bytes that came, for which the connection's window was not opened again yet."""
         self._decoder = Decoder(max_list)
         self._rest = b""
         """The beginning of a frame, or frames that were not read yet."""
         self._frames_left = FRAMES_AT_ONCE
         """Frames that may be read before others have a turn."""
-        self._written: list[bytes] = []
         self._expects_preface = not is_client
         self._expects_settings = True
         self._block_id = 0
@@ -124,10 +102,8 @@ class Session:
         self._block_size = 0
         self._depends_on_itself = False
         """The head that is being read says so of its stream."""
-        self._recent_resets: dict[int, bool] = {}
-        """Streams that were reset last, and whether by the peer: frames may still be on their way."""
 
-    # What inheritors are told
+    # What inheritors take
 
     def is_closed(self) -> bool:
         """Say whether nothing more is to be read; what was just told may have decided so."""
@@ -168,77 +144,6 @@ class Session:
     def take_control(self, count: int = 1) -> None:
         """Note a frame that made work without being a part of a request; `count` is how much."""
         raise NotImplementedError
-
-    # Writing
-
-    def take_written(self) -> bytes:
-        """Return what is to be sent and was not returned before."""
-        written = self._written
-        if not written:
-            return b""
-        self._written = []
-        return written[0] if len(written) == 1 else b"".join(written)
-
-    def write_greeting(self, settings: dict[int, int]) -> None:
-        """Begin the connection: preface, SETTINGS, and a window for all streams together."""
-        if self._is_client:
-            self._written.append(PREFACE)
-        pairs = b"".join([number.to_bytes(2, "big") + value.to_bytes(4, "big") for number, value in settings.items()])
-        self._write(SETTINGS, 0, 0, pairs)
-        self.write_window(0, CONNECTION_WINDOW - _FIRST_WINDOW)
-
-    def _write(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
-        head = (len(payload) << 48 | kind << 40 | flags << 32 | stream_id).to_bytes(9, "big")
-        self._written.append(head)
-        if payload:
-            self._written.append(payload)
-
-    def write_headers(self, stream_id: int, block: bytes, *, end: bool) -> None:
-        """Send a header block, in as many frames as it takes."""
-        flags = END_STREAM if end else 0
-        if len(block) <= FRAME_SIZE:
-            self._write(HEADERS, flags | END_HEADERS, stream_id, block)
-            return
-        self._write(HEADERS, flags, stream_id, block[:FRAME_SIZE])
-        for at in range(FRAME_SIZE, len(block), FRAME_SIZE):
-            is_last = at + FRAME_SIZE >= len(block)
-            self._write(CONTINUATION, END_HEADERS if is_last else 0, stream_id, block[at : at + FRAME_SIZE])
-
-    def write_data(self, stream_id: int, flow: Flow, payload: bytes, *, end: bool) -> None:
-        """Send payload for which the windows have room, of at most `FRAME_SIZE` bytes."""
-        size = len(payload)
-        flow.window -= size
-        self.window -= size
-        self._write(DATA, END_STREAM if end else 0, stream_id, payload)
-
-    def write_window(self, stream_id: int, size: int) -> None:
-        """Let the peer send more, on a stream or, for 0, altogether."""
-        self._write(WINDOW_UPDATE, 0, stream_id, size.to_bytes(4, "big"))
-
-    def write_reset(self, stream_id: int, code: int) -> None:
-        """End a stream at once; what may come of it is dropped."""
-        flow = self.flows.pop(stream_id, None)
-        if flow is not None:
-            flow.is_over = True
-        self._note_reset(stream_id, by_peer=False)
-        self._write(RST_STREAM, 0, stream_id, code.to_bytes(4, "big"))
-
-    def write_goaway(self, last_stream_id: int, code: int) -> None:
-        """Say which streams were or will be served."""
-        self._write(GOAWAY, 0, 0, last_stream_id.to_bytes(4, "big") + code.to_bytes(4, "big"))
-
-    def open(self, stream_id: int) -> Flow:
-        """Begin a stream."""
-        flow = Flow(self.peer_window)
-        self.flows[stream_id] = flow
-        return flow
-
-    def return_connection_window(self) -> None:
-        """Let the peer send as much again as came, half a window at a time."""
-        if self._unreturned >= CONNECTION_WINDOW // 2:
-            self._inbound_room += self._unreturned
-            self.write_window(0, self._unreturned)
-            self._unreturned = 0
 
     # Reading
 
@@ -433,12 +338,6 @@ class Session:
         """End a stream whose peer broke the rules for it."""
         self.write_reset(stream_id, code)
         self.take_reset(stream_id, code)
-
-    def _note_reset(self, stream_id: int, *, by_peer: bool) -> None:
-        resets = self._recent_resets
-        if len(resets) >= _REMEMBERED_RESETS:
-            del resets[next(iter(resets))]
-        resets[stream_id] = by_peer
 
     def _take_rst_stream(self, stream_id: int, payload: bytes) -> None:
         if len(payload) != 4:
