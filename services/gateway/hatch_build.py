@@ -56,8 +56,8 @@ OFTEN_USED = ("built_in/security/cors", "built_in/limits/limit_count", "built_in
 
 
 def sources() -> list[Path]:
-    """Return what is compiled."""
-    proxy = sorted((PACKAGE / "proxy").rglob("*.py"))
+    """Return what is compiled; not what makes folders packages, as mypyc would take the library's folder for theirs."""
+    proxy = sorted(path for path in (PACKAGE / "proxy").rglob("*.py") if path.name != "__init__.py")
     plugins = [PACKAGE / "plugins" / f"{name}.py" for name in (*PLUGINS, *OFTEN_USED)]
     return [*proxy, *plugins, PACKAGE / "observability" / "access_log.py", PACKAGE / "balancing" / "round_robin.py"]
 

@@ -1,6 +1,7 @@
 """Paths as servers read them that decode and resolve all they can: what decisions about a path go by.
 
-Routes are matched by the same reading (`proxy.paths`); the upstream gets the path as it was sent, and may read it so.
+Routes are matched by the same reading (`proxy.heads.paths`); the upstream gets the path as it was sent, and may read
+it so.
 """
 
 from urllib.parse import unquote_to_bytes

@@ -1,8 +1,8 @@
 """Memory that plugins take beside requests: log entries and copies that wait, answers that are collected.
 
 Each use of a plugin has a bound of its own; this one is for all of a worker together, so that many routes with many
-loggers cannot fill it. Bodies of requests that wait count elsewhere (`proxy.buffers`), where a client gets an error;
-here the plugin gives up the entry, the copy or the answer that finds no room.
+loggers cannot fill it. Bodies of requests that wait count elsewhere (`proxy.exchange.buffers`), where a client gets an
+error; here the plugin gives up the entry, the copy or the answer that finds no room.
 """
 
 import logging
