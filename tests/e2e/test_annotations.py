@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from fakes.manifests import ingress, service, write
 from fakes.ports import free_ports
 from fakes.stack import Stack
 from fakes.steady_client import SteadyClient
+from fakes.waiting import until
 
 HOST = "demo.example"
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -94,7 +95,7 @@ async def test_canary_takes_its_part_of_the_main_ingress(world: World) -> None:
     async def is_taken() -> bool:
         return await names(world.stack, HOST, 1, X_Canary="always") == {"two"}
 
-    await eventually(is_taken)
+    await until(is_taken)
     assert await names(world.stack, HOST, 5) == {"one"}
     assert await names(world.stack, HOST, 2, X_Canary="never") == {"one"}
 
@@ -117,9 +118,9 @@ async def test_stream_port_opens_and_closes_with_its_service(world: World) -> No
     async def is_closed() -> bool:
         return not await is_open()
 
-    await eventually(is_open)
+    await until(is_open)
     path.unlink()
-    await eventually(is_closed)
+    await until(is_closed)
 
 
 async def test_health_check_takes_an_endpoint_out_that_does_not_answer_it(world: World) -> None:
@@ -134,7 +135,7 @@ async def test_health_check_takes_an_endpoint_out_that_does_not_answer_it(world:
     async def is_left_out() -> bool:
         return {(await world.stack.get("checked.example", "/")).status for _ in range(6)} == {200}
 
-    await eventually(is_left_out)
+    await until(is_left_out)
 
 
 async def test_backend_protocol_h2c_is_spoken(world: World) -> None:
@@ -174,14 +175,7 @@ async def test_bad_annotation_is_named_by_check_and_status_and_leaves_others_alo
         await world.stack.wait_for_answer("bad.example", "/", status=503)
         checked = (await headgate("check", str(path), str(world.folder / "main.yaml"), code=1)).out
         assert all(f"metadata.annotations[headgate.dev/{name}]" in checked for name in bad)
-        await eventually(is_told)
+        await until(is_told)
         path.unlink()
         await client.wait_for_more(50)
     assert client.failures == []
-
-
-async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
-    """Ask until something is so."""
-    async with asyncio.timeout(30):
-        while not await condition():  # noqa: ASYNC110 - conditions are about other processes
-            await asyncio.sleep(0.05)

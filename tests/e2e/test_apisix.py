@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from fakes.manifests import service, write
 from fakes.ports import free_ports
 from fakes.stack import Stack
 from fakes.tls import Authority, SelfSigned, unverified
+from fakes.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -56,12 +57,6 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
 
 def to(name: str, **fields: Any) -> Any:
     return {"serviceName": name, "servicePort": 80, **fields}
-
-
-async def eventually(check: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(30):
-        while not await check():  # noqa: ASYNC110 - what is waited for has no event
-            await asyncio.sleep(0.05)
 
 
 async def test_rules_take_requests_in_the_order_of_apisix(world: World) -> None:
@@ -112,9 +107,9 @@ async def test_an_upstream_is_shaped_by_its_object_and_comes_back_when_that_goes
     async def seen(host: str) -> bool:
         return bool((await world.stack.get("shaped.example", "/")).json["headers"]["Host"] == [host])
 
-    await eventually(lambda: seen("inner.example"))
+    await until(lambda: seen("inner.example"))
     (world.folder / "upstream.yaml").unlink()
-    await eventually(lambda: seen("shaped.example"))
+    await until(lambda: seen("shaped.example"))
 
 
 async def test_external_nodes_get_requests_beside_services(world: World) -> None:
@@ -126,7 +121,7 @@ async def test_external_nodes_get_requests_beside_services(world: World) -> None
     async def both() -> bool:
         return {await world.name("ext.example") for _ in range(10)} == {"one", "two"}
 
-    await eventually(both)
+    await until(both)
 
 
 async def test_plugins_are_merged_with_shared_ones_and_secrets(world: World) -> None:
@@ -157,9 +152,9 @@ async def test_a_global_rule_holds_for_every_route_until_it_goes(world: World) -
     async def holds_no_more() -> bool:
         return not await holds()
 
-    await eventually(holds)
+    await until(holds)
     (world.folder / "global.yaml").unlink()
-    await eventually(holds_no_more)
+    await until(holds_no_more)
 
 
 async def test_consumers_are_let_in_by_value_and_by_secret(world: World) -> None:
@@ -174,7 +169,7 @@ async def test_consumers_are_let_in_by_value_and_by_secret(world: World) -> None
         keys = ("by-value", "from-secret", "neither")
         return [await world.name("auth.example", headers={"apikey": one}) for one in keys] == ["one", "one", "401"]
 
-    await eventually(are_known)
+    await until(are_known)
     answer = await world.stack.get("auth.example", "/", headers={"apikey": "by-value"})
     assert answer.json["headers"]["X-Consumer-Username"] == ["default_jack"]
 
@@ -197,9 +192,9 @@ async def test_a_stream_port_opens_and_closes_with_its_rule(world: World) -> Non
     async def is_closed() -> bool:
         return not await is_open()
 
-    await eventually(is_open)
+    await until(is_open)
     (world.folder / "stream.yaml").unlink()
-    await eventually(is_closed)
+    await until(is_closed)
 
 
 async def over_tls(world: World, host: str, path: str, certificate: tuple[Path, Path] | None = None) -> int | None:
@@ -239,7 +234,7 @@ async def test_clients_show_a_certificate_except_for_some_paths(world: World, tm
     async def is_asked_for() -> bool:
         return await over_tls(world, host, "/open/x") == 200 and await over_tls(world, host, "/x", alice) == 200
 
-    await eventually(is_asked_for)
+    await until(is_asked_for)
     assert await over_tls(world, host, "/x") == 400
     assert await over_tls(world, host, "/free") == 400
     assert await over_tls(world, host, "/free", alice) == 200
@@ -265,17 +260,17 @@ async def test_a_certificate_comes_is_renewed_and_goes_with_its_secret(world: Wo
     secured = resource("ApisixTls", "renewed", {"hosts": [host], "secret": {"name": "renewed", "namespace": "default"}})
     world.write("renewed", secured)
     world.write("renewed-secret", first.secret("default", "renewed"))
-    await eventually(lambda: is_presented(first))
+    await until(lambda: is_presented(first))
     world.write("renewed-secret", second.secret("default", "renewed"))
-    await eventually(lambda: is_presented(second))
+    await until(lambda: is_presented(second))
     world.write("renewed-secret", opaque("renewed", cert=third.certificate_pem, key=third.key_pem))
-    await eventually(lambda: is_presented(third))
+    await until(lambda: is_presented(third))
     (world.folder / "renewed.yaml").unlink()
 
     async def is_gone() -> bool:
         return not await is_presented(first, second, third)
 
-    await eventually(is_gone)
+    await until(is_gone)
 
 
 async def test_a_broken_version_leaves_the_last_good_one_in_force(world: World) -> None:
@@ -309,14 +304,14 @@ async def test_objects_of_a_cluster_are_served_and_told_how_they_stand(hands: Ha
             async def is_programmed() -> bool:
                 return (await conditions(hands)).get("Programmed", ("", ""))[0] == "True"
 
-            await eventually(is_programmed)
+            await until(is_programmed)
             assert (await conditions(hands))["Accepted"] == ("True", "Accepted")
             await hands.apply(bare(route(rule("r", "nothing"))))
 
             async def is_told() -> bool:
                 return (await conditions(hands))["Accepted"] == ("False", "InvalidSpec")
 
-            await eventually(is_told)
+            await until(is_told)
             await hands.delete("apisixroutes", "route")
             await stack.wait_for_answer("cluster.example", "/", 404)
             await check_that_every_kind_is_told(hands)
@@ -345,7 +340,7 @@ async def check_that_every_kind_is_told(hands: Hands) -> None:
         balancer = (await hands.get("ingresses", "web")).get("status", {}).get("loadBalancer")
         return told == [("True", "Accepted")] * len(objects) and balancer == {"ingress": [{"ip": "192.0.2.1"}]}
 
-    await eventually(all_are_told)
+    await until(all_are_told)
 
 
 async def check_that_policies_are_told_of_their_targets(hands: Hands) -> None:
@@ -372,7 +367,7 @@ async def check_that_policies_are_told_of_their_targets(hands: Hands) -> None:
         of_service = await told("backendtrafficpolicies")
         return of_service == {("Service", "web"): served} and await told("httproutepolicies") == expected
 
-    await eventually(both_are_told)
+    await until(both_are_told)
 
 
 def bare(manifest: Any) -> Any:

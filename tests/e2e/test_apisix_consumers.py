@@ -1,12 +1,11 @@
 """Consumers of Apache APISIX seen from a client: every way to be recognised, by value and from a Secret."""
 
-import asyncio
 import base64
 import hashlib
 import hmac
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ from fakes.echo import EchoServer
 from fakes.ldap_server import LdapServer, ldap_server
 from fakes.manifests import service, write
 from fakes.stack import Answer, Stack
+from fakes.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -57,12 +57,6 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
         async with made.stack:
             await made.stack.wait_for_answer("main.example", "/")
             yield made
-
-
-async def eventually(check: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(30):
-        while not await check():  # noqa: ASYNC110 - what is waited for has no event
-            await asyncio.sleep(0.05)
 
 
 def consumer(name: str, parameter: str = "", given: Any = None, *plugins: Any) -> Any:
@@ -129,7 +123,7 @@ async def test_consumers_are_recognised_by_value_and_by_secret(
     async def are_known() -> bool:
         return await world.statuses(host, *map(credentials, names), {}) == [200, 200, 401, 401]
 
-    await eventually(are_known)
+    await until(are_known)
     for name in names[:2]:
         answer = await world.get(host, credentials(name))
         assert answer.json["headers"]["X-Consumer-Username"] == [f"default_{lower}-{name}"]
@@ -142,11 +136,11 @@ async def test_a_consumer_is_updated_and_deleted(world: World) -> None:
     async def has(*expected: int) -> bool:
         return await world.statuses("changing.example", key("first"), key("second")) == [*expected]
 
-    await eventually(lambda: has(200, 401))
+    await until(lambda: has(200, 401))
     world.write("changing", consumer("changing", "keyAuth", {"value": {"key": "second"}}))
-    await eventually(lambda: has(401, 200))
+    await until(lambda: has(401, 200))
     (world.folder / "changing.yaml").unlink()
-    await eventually(lambda: has(401, 401))
+    await until(lambda: has(401, 401))
 
 
 async def test_a_limit_of_a_consumer_holds_for_its_requests_alone(world: World) -> None:
@@ -161,12 +155,12 @@ async def test_a_limit_of_a_consumer_holds_for_its_requests_alone(world: World) 
     async def is_known() -> bool:
         return (await world.get("limited.example", key("free"))).status == 200
 
-    await eventually(is_known)
+    await until(is_known)
 
     async def is_limited() -> bool:
         return (await world.get("limited.example", key("limited"))).status == 429
 
-    await eventually(is_limited)
+    await until(is_limited)
     assert await world.statuses("limited.example", *[key("free")] * 5) == [200] * 5
     # A limit that is made while requests come is met once, exactly.
     assert await world.statuses("limited.example", *[key("limited")] * 3) == [429] * 3
@@ -185,7 +179,7 @@ async def test_a_limit_of_a_group_is_one_for_all_of_its_consumers(world: World) 
     async def is_limited() -> bool:
         return (await world.get("group.example", key("ann"))).status == 429
 
-    await eventually(is_limited)
+    await until(is_limited)
     answer = await world.get("group.example", key("ben"))
     assert (answer.status, answer.headers["X-RateLimit-Limit"]) == (429, "3")
 
@@ -197,7 +191,7 @@ async def test_what_recognises_a_consumer_may_stand_among_its_plugins(world: Wor
     async def is_known() -> bool:
         return await world.statuses("plugged.example", key("plugged"), key("other")) == [200, 401]
 
-    await eventually(is_known)
+    await until(is_known)
 
 
 async def test_routes_restrict_consumers_by_name_and_by_method(world: World) -> None:
@@ -217,7 +211,7 @@ async def test_routes_restrict_consumers_by_name_and_by_method(world: World) -> 
         posts = await world.statuses("by-method.example", key("jack1"), method="POST")
         return (by_names, gets, posts) == ([200, 403, 401], [403, 200], [200])
 
-    await eventually(are_restricted)
+    await until(are_restricted)
     assert (await world.get("by-name.example", key("jack2"))).json == {"message": "rejected"}
 
 
@@ -229,7 +223,7 @@ async def test_consumers_are_listed_without_their_keys(world: World) -> None:
     async def is_known() -> bool:
         return (await world.get("listed.example", key("listed-key"))).status == 200
 
-    await eventually(is_known)
+    await until(is_known)
     shown = await headgate("consumers", "--json", f"--data-dir={world.stack.data_dir}")
     (line,) = (line for line in shown.json["consumers"] if line["name"] == "default_listed")
     assert (line["credentials"], line["source"]) == (["key-auth"], "ApisixConsumer default/listed")

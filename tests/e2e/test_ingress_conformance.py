@@ -6,10 +6,9 @@ one) and the pods are echo servers on this machine; everything between is what a
 store and gateway as processes.
 """
 
-import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from fakes.echo import EchoServer
 from fakes.kubernetes_hands import Hands
 from fakes.stack import Stack
 from fakes.tls import SelfSigned
+from fakes.waiting import until
 
 JSON = dict[str, Any]
 SERVICES = (
@@ -263,7 +263,7 @@ async def test_ingress_of_an_unknown_class_gets_no_status(cluster: Cluster) -> N
     async def is_told() -> bool:
         return await addresses_of(cluster, "after-stranger") == [{"ip": "127.0.0.1"}]
 
-    await eventually(is_told)
+    await until(is_told)
     assert await addresses_of(cluster, "stranger") == []
     assert (await call(cluster, "some-host", "/")).status == 404
 
@@ -299,9 +299,3 @@ async def addresses_of(cluster: Cluster, name: str) -> list[JSON]:
     balancer: JSON = found.get("status", {}).get("loadBalancer", {})
     entries: list[JSON] = balancer.get("ingress", [])
     return entries
-
-
-async def eventually(check: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(30):
-        while not await check():  # noqa: ASYNC110 - what is waited for is in another process
-            await asyncio.sleep(0.05)

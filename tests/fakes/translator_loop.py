@@ -1,12 +1,13 @@
 """The translator's loop over stores in memory, and short ways to fill its log and to look at what it made."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 from fakes.deltas import applied
+from fakes.waiting import until
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker
 from headgate.common.leadership import Leadership
 from headgate.common.snapshot import Manifest, Version
@@ -66,14 +67,6 @@ async def fill(stores: MemoryStores, *manifests: Any, cluster: str = "a") -> Non
     for manifest in manifests:
         await stores.log_writer.append(applied(manifest, cluster))
     await mark(stores, *KINDS, cluster=cluster)
-
-
-async def until(check: Callable[[], Any]) -> Any:
-    """Return the first true value of a check."""
-    async with asyncio.timeout(30):
-        while not (found := check()):  # noqa: ASYNC110 - what is waited for has no event
-            await asyncio.sleep(0.002)
-    return found
 
 
 async def idle(stores: MemoryStores, *translators: TranslatorLoop) -> None:

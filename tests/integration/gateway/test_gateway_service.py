@@ -7,7 +7,7 @@ import re
 import signal
 import ssl
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from fakes.echo import EchoServer
 from fakes.gateway_process import BOUND_S, GatewayProcess, commit, open_stores
 from fakes.gateway_table import ORIGIN, certificate, endpoint, host, route, upstream
 from fakes.sealing import seal
+from fakes.waiting import until
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.sealing import load_or_create_key_pair
@@ -42,12 +43,6 @@ def backend(*servers: EchoServer) -> Upstream:
 
 def image(*servers: EchoServer) -> TableImage:
     return TableImage([host("foo.com", route("/", "prefix", "up")), backend(*servers)])
-
-
-async def eventually(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(BOUND_S):
-        while not condition():  # noqa: ASYNC110 - conditions outside this process
-            await asyncio.sleep(0.02)
 
 
 async def first_beat(stores: NatsStores) -> Heartbeat:
@@ -144,7 +139,7 @@ async def test_swaps_under_load_lose_no_request(
             table.put(host(f"h{revision}.com"))
             count = len(answers)
             await commit(stores.snapshots, table, (1, revision))
-            await eventually(lambda count=count: len(answers) >= count + 10)
+            await until(lambda count=count: len(answers) >= count + 10)
         await gateway.serves("1.21")
         is_done.set()
         await asyncio.gather(*clients)
@@ -193,7 +188,7 @@ async def test_a_gateway_without_the_bus_serves_the_table_on_disk(
     await commit(stores.snapshots, image(echo), (4, 2))
     async with GatewayProcess(tmp_path / "data", broker.url) as gateway:
         await gateway.ready()
-        await eventually((tmp_path / "data" / "table-default.last-good").exists)
+        await until((tmp_path / "data" / "table-default.last-good").exists)
         await broker.kill()
         assert (await gateway.get())["name"] == "one"
         assert await gateway.stop() == 0
@@ -242,7 +237,7 @@ async def test_two_workers_serve_and_a_killed_one_is_restarted(
                 await asyncio.sleep(0.02)
         pids = re.findall(r"worker started.*pid=(\d+)", gateway.log)
         os.kill(int(pids[1]), signal.SIGKILL)
-        await eventually(lambda: len(re.findall("worker started", gateway.log)) == 3)
+        await until(lambda: len(re.findall("worker started", gateway.log)) == 3)
         await gateway.ready()
         assert (await gateway.get())["name"] == "one"
         assert json.loads((await gateway.admin("/explain?url=http://foo.com/"))[1])["winner"] == "foo.com|prefix /"
@@ -255,10 +250,10 @@ async def test_workers_end_when_their_parent_is_killed(
 ) -> None:
     await commit(stores.snapshots, image(echo), (1, 1))
     async with GatewayProcess(tmp_path / "data", broker.url, "--workers=2") as gateway:
-        await eventually(lambda: gateway.log.count("listening") == 2)
+        await until(lambda: gateway.log.count("listening") == 2)
         pids = [int(pid) for pid in re.findall(r"worker started.*pid=(\d+)", gateway.log)]
         gateway.process.kill()
-        await eventually(lambda: not any(map(_is_alive, pids)))
+        await until(lambda: not any(map(_is_alive, pids)))
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -283,9 +278,9 @@ async def test_sigterm_under_requests_loses_none(
     async with slow, GatewayProcess(tmp_path / "data", broker.url, f"--workers={workers}") as gateway:
         await gateway.ready()
         requests = [asyncio.create_task(gateway.get()) for _ in range(8)]
-        await eventually(lambda: len(started) == 8)
+        await until(lambda: len(started) == 8)
         stopping = asyncio.create_task(gateway.stop())
-        await eventually(lambda: gateway.log.count("stopping") >= workers)
+        await until(lambda: gateway.log.count("stopping") >= workers)
         assert not any(task.done() for task in requests)
         release.set()
         assert await asyncio.gather(*requests) == [{}] * 8

@@ -16,6 +16,7 @@ from fakes.deltas import applied, endpoint_slice, ingress, ref_of, service
 from fakes.nats import lose_store, real_bus
 from fakes.ports import free_ports
 from fakes.service_process import running_service
+from fakes.waiting import until
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker, last_good_subject
 from headgate.common.errors import StoreError
@@ -45,14 +46,8 @@ def translator(
 
 async def eventually(ask: Callable[[], Awaitable[T | None]]) -> T:
     """Return the first answer that is not empty; a store that is away now answers later."""
-    async with asyncio.timeout(BOUND_S):
-        while True:
-            try:
-                if found := await ask():
-                    return found
-            except StoreError:
-                pass  # the server is being restarted by the test
-            await asyncio.sleep(0.02)
+    found: T = await until(ask, BOUND_S, despite=(StoreError,))
+    return found
 
 
 async def say(stores: NatsStores, manifests: Sequence[Any], *, everything: bool = False) -> None:

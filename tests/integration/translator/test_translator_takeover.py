@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from fakes.deltas import applied, endpoint_slice, ingress, service
 from fakes.nats import real_bus
 from fakes.redis import linked, real_redis
 from fakes.service_process import running_service
+from fakes.waiting import until
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker
 from headgate.common.snapshot import Manifest, Version
 from headgate.common.stores.nats import NatsStores
@@ -44,7 +45,7 @@ class Pair(NamedTuple):
             leader = await self.leader()
             return leader if leader != than else ""
 
-        return await eventually(ask)
+        return await until(ask)
 
     async def say(self, *manifests: Any) -> None:
         for manifest in manifests:
@@ -61,14 +62,7 @@ class Pair(NamedTuple):
             manifest = await self.manifest()
             return manifest if manifest and (after is None or manifest.version > after) else None
 
-        return await eventually(ask)
-
-
-async def eventually(ask: Callable[[], Awaitable[T | None]]) -> T:
-    async with asyncio.timeout(BOUND_S):
-        while not (found := await ask()):  # noqa: ASYNC110 - what is waited for is in another process
-            await asyncio.sleep(0.02)
-        return found
+        return await until(ask)
 
 
 def translator(

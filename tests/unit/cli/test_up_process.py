@@ -6,12 +6,11 @@ import os
 import shutil
 import signal
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from fakes.waiting import until
 from headgate.cli.errors import UsageMistake
 from headgate.cli.up import tether
 from headgate.cli.up.command import _broker
@@ -24,13 +23,6 @@ def supervised(code: str, *, stop_within_s: float = 5.0) -> tuple[SupervisedProc
     sink = io.BytesIO()
     spec = ProcessSpec("child", (sys.executable, "-c", code), stop_within_s=stop_within_s)
     return SupervisedProcess(spec, LogOutput(sink, width=5, colour=False).channel("child"), lambda: None), sink
-
-
-async def until(condition: Callable[[], bool], within_s: float = 10.0) -> None:
-    end = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < end
-        await asyncio.sleep(0.01)
 
 
 def is_alive(pid: int) -> bool:

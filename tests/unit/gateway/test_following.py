@@ -4,7 +4,7 @@ import asyncio
 import io
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from fakes.gateway_table import FakePools, certificate, endpoint, host, publish,
 from fakes.requests import PLAIN
 from fakes.rolled_out import rolled_out
 from fakes.sealing import seal
+from fakes.waiting import until
 from headgate.common.errors import StoreUnavailable
 from headgate.common.logs import JsonFormatter
 from headgate.common.sealing import Unsealer
@@ -110,12 +111,6 @@ class Gateway:
         return self.registry.get_sample_value(name)
 
 
-async def eventually(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(BOUND_S):
-        while not condition():  # noqa: ASYNC110 - conditions on ordinary attributes
-            await asyncio.sleep(0.002)
-
-
 async def commit(store: MemorySnapshotStore, image: TableImage, version: tuple[int, int]) -> None:
     manifest, chunks = publish(image, version)
     await store.put_chunks(chunks)
@@ -134,7 +129,7 @@ async def test_a_chosen_replica_serves_the_next_table_and_the_others_what_all_se
     for replica, reached, routes in (("g1", "10.0.0.2:80", (1, 2)), ("g2", "10.0.0.1:80", (1, 1))):
         gateway = Gateway(store, replica)
         async with gateway.following():
-            await eventually(lambda gateway=gateway: gateway.served() == "1.2")  # type: ignore[misc]
+            await until(lambda gateway=gateway: gateway.served() == "1.2")  # type: ignore[misc]
             assert (gateway.reaches(), gateway.applier.routes) == (reached, routes)
             stored = gateway.applier.stored_table()
             assert stored is not None
@@ -146,17 +141,17 @@ async def test_a_table_that_cannot_be_applied_is_told_of_until_another_one_is() 
     gateway = Gateway(store)
     await commit(store, small_image(), (1, 1))
     async with gateway.following():
-        await eventually(lambda: gateway.served() == "1.1")
+        await until(lambda: gateway.served() == "1.1")
         manifest, chunks = publish(small_image(2), (1, 2))
         await store.put_chunks(chunks)
         store.damage(next(chunk.digest for chunk in chunks if chunk.kind == "upstreams"))
         await store.commit(manifest, await store.read_pointer("default"))
-        await eventually(lambda: gateway.follower.refusal is not None)
+        await until(lambda: gateway.follower.refusal is not None)
         assert gateway.follower.refusal is not None
         assert gateway.follower.refusal.version == (1, 2)
         assert gateway.served() == "1.1"
         await commit(store, small_image(3), (1, 3))
-        await eventually(lambda: gateway.served() == "1.3" and gateway.follower.refusal is None)
+        await until(lambda: gateway.served() == "1.3" and gateway.follower.refusal is None)
 
 
 async def test_every_revision_is_served_and_only_new_chunks_are_fetched() -> None:
@@ -164,12 +159,12 @@ async def test_every_revision_is_served_and_only_new_chunks_are_fetched() -> Non
     gateway = Gateway(store)
     await commit(store, image, (1, 1))
     async with gateway.following():
-        await eventually(lambda: gateway.served() == "1.1")
+        await until(lambda: gateway.served() == "1.1")
         assert gateway.reaches() == "10.0.0.1:80"
         store.fetched.clear()
         image.put(upstream("up", endpoint(2)))
         await commit(store, image, (1, 2))
-        await eventually(lambda: gateway.served() == "1.2")
+        await until(lambda: gateway.served() == "1.2")
     assert gateway.reaches() == "10.0.0.2:80"
     assert [name.kind for name in store.fetched] == ["upstreams"]
 
@@ -202,13 +197,13 @@ async def test_a_requests_route_outlives_the_swap() -> None:
     gateway = Gateway(store)
     await commit(store, image, (1, 1))
     async with gateway.following():
-        await eventually(lambda: gateway.served() == "1.1")
+        await until(lambda: gateway.served() == "1.1")
         assert gateway.holder.router is not None
         held = gateway.holder.router.match(b"foo.com", b"/", PLAIN)
         assert held is not None
         image.discard("hosts", "foo.com")
         await commit(store, image, (1, 2))
-        await eventually(lambda: gateway.served() == "1.2")
+        await until(lambda: gateway.served() == "1.2")
     assert held.name == "foo.com|prefix /"
     assert held.choose((), PLAIN) is not None
 
@@ -218,15 +213,15 @@ async def test_a_store_that_went_back_is_not_followed(caplog: pytest.LogCaptureF
     gateway = Gateway(store)
     await commit(store, small_image(1), (1, 5))
     async with gateway.following():
-        await eventually(lambda: gateway.served() == "1.5")
+        await until(lambda: gateway.served() == "1.5")
         store.lose()
         await commit(store, small_image(2), (1, 2))
-        await eventually(lambda: "store is behind" in caplog.text)
+        await until(lambda: "store is behind" in caplog.text)
         assert gateway.told_behind == 1
         assert gateway.reaches() == "10.0.0.1:80"
         assert gateway.metric("headgate_table_in_sync") == 0
         await commit(store, small_image(3), (2, 1))
-        await eventually(lambda: gateway.served() == "2.1")
+        await until(lambda: gateway.served() == "2.1")
     assert gateway.reaches() == "10.0.0.3:80"
 
 
@@ -235,13 +230,13 @@ async def test_a_damaged_chunk_is_refused_and_the_next_revision_applied(caplog: 
     gateway = Gateway(store)
     await commit(store, image, (1, 1))
     async with gateway.following():
-        await eventually(lambda: gateway.served() == "1.1")
+        await until(lambda: gateway.served() == "1.1")
         image.put(upstream("up", endpoint(2)))
         manifest, chunks = publish(image, (1, 2))
         await store.put_chunks(chunks)
         store.damage(next(chunk.digest for chunk in chunks if chunk.kind == "upstreams"))
         await store.commit(manifest, await store.read_pointer("default"))
-        await eventually(lambda: (gateway.metric("headgate_table_refusals_total") or 0) >= 2)
+        await until(lambda: (gateway.metric("headgate_table_refusals_total") or 0) >= 2)
         assert gateway.served() == "1.1"
         assert "the last good table stays" in caplog.text
         assert (before := gateway.metric("headgate_table_behind_seconds") or 0) > 0
@@ -250,12 +245,12 @@ async def test_a_damaged_chunk_is_refused_and_the_next_revision_applied(caplog: 
         await store.put_chunks(chunks)
         store.damage(next(chunk.digest for chunk in chunks if chunk.kind == "upstreams"))
         await store.commit(manifest, await store.read_pointer("default"))
-        await eventually(lambda: (gateway.metric("headgate_table_refusals_total") or 0) >= 6)
+        await until(lambda: (gateway.metric("headgate_table_refusals_total") or 0) >= 6)
         assert (gateway.metric("headgate_table_behind_seconds") or 0) > before  # a newer revision does not begin anew
         image.put(upstream("up", endpoint(4)))
         await commit(store, image, (1, 4))
-        await eventually(lambda: gateway.served() == "1.4")
-        await eventually(lambda: gateway.metric("headgate_table_behind_seconds") == 0)
+        await until(lambda: gateway.served() == "1.4")
+        await until(lambda: gateway.metric("headgate_table_behind_seconds") == 0)
     assert sum("revision not applied" in record.message for record in caplog.records) == 2
 
 
@@ -267,9 +262,9 @@ async def test_a_chunk_that_is_mended_is_applied_without_another_revision() -> N
     store.damage(chunks[0].digest)
     await store.commit(manifest, None)
     async with gateway.following():
-        await eventually(lambda: (gateway.metric("headgate_table_refusals_total") or 0) >= 1)
+        await until(lambda: (gateway.metric("headgate_table_refusals_total") or 0) >= 1)
         await store.put_chunks(chunks)
-        await eventually(lambda: gateway.served() == "1.1")
+        await until(lambda: gateway.served() == "1.1")
 
 
 async def test_a_certificate_that_cannot_be_opened_costs_only_itself(caplog: pytest.LogCaptureFixture) -> None:
@@ -279,7 +274,7 @@ async def test_a_certificate_that_cannot_be_opened_costs_only_itself(caplog: pyt
     gateway = Gateway(store)
     await commit(store, image, (1, 1))
     async with gateway.following():
-        await eventually(lambda: gateway.served() == "1.1")
+        await until(lambda: gateway.served() == "1.1")
     assert [item.key for item in gateway.certificates if item.private_key] == ["good"]
     assert gateway.metric("headgate_table_refused_certificates") == 1
     assert "certificate refused" in caplog.text
@@ -292,10 +287,10 @@ async def test_a_certificate_that_left_the_table_is_not_counted_as_refused_any_m
     gateway = Gateway(store)
     await commit(store, image, (1, 1))
     async with gateway.following():
-        await eventually(lambda: gateway.served() == "1.1")
+        await until(lambda: gateway.served() == "1.1")
         image.discard("certificates", "bad")
         await commit(store, image, (1, 2))
-        await eventually(lambda: gateway.served() == "1.2")
+        await until(lambda: gateway.served() == "1.2")
     assert [item.key for item in gateway.certificates] == ["good"]
     assert gateway.metric("headgate_table_refused_certificates") == 0
 
@@ -307,12 +302,12 @@ async def test_many_certificates_are_handed_over_in_slices() -> None:
     gateway = Gateway(store)
     await commit(store, image, (1, 1))
     async with gateway.following():
-        await eventually(lambda: len(gateway.certificates) == 250)
+        await until(lambda: len(gateway.certificates) == 250)
         assert gateway.slices == [100, 100, 50]
         for number in range(250):
             image.discard("certificates", f"c{number}")
         await commit(store, image, (1, 2))
-        await eventually(lambda: not gateway.certificates)
+        await until(lambda: not gateway.certificates)
     assert gateway.slices == [100, 100, 50] * 2
 
 
@@ -321,13 +316,13 @@ async def test_losing_the_store_changes_nothing_but_the_tables_age() -> None:
     gateway = Gateway(store)
     await commit(store, small_image(), (1, 1))
     async with gateway.following():
-        await eventually(lambda: gateway.metric("headgate_table_in_sync") == 1)
+        await until(lambda: gateway.metric("headgate_table_in_sync") == 1)
         store.is_away = True
         age = gateway.metric("headgate_table_age_seconds") or 0
-        await eventually(lambda: (gateway.metric("headgate_table_age_seconds") or 0) > age + 0.1)
+        await until(lambda: (gateway.metric("headgate_table_age_seconds") or 0) > age + 0.1)
         assert gateway.reaches() == "10.0.0.1:80"
         store.is_away = False
-        await eventually(lambda: (gateway.metric("headgate_table_age_seconds") or 1) < 0.1)
+        await until(lambda: (gateway.metric("headgate_table_age_seconds") or 1) < 0.1)
 
 
 async def test_the_poll_alone_finds_a_revision_that_no_watch_told_of() -> None:
@@ -335,10 +330,10 @@ async def test_the_poll_alone_finds_a_revision_that_no_watch_told_of() -> None:
     gateway = Gateway(store)
     await commit(store, image, (1, 1))
     async with gateway.following():
-        await eventually(lambda: gateway.served() == "1.1")
+        await until(lambda: gateway.served() == "1.1")
         store._changes.tell = lambda: None  # type: ignore[method-assign]
         await commit(store, small_image(2), (1, 2))
-        await eventually(lambda: gateway.served() == "1.2")
+        await until(lambda: gateway.served() == "1.2")
 
 
 async def test_a_burst_of_revisions_ends_at_the_last() -> None:
@@ -348,7 +343,7 @@ async def test_a_burst_of_revisions_ends_at_the_last() -> None:
         for revision in range(1, 30):
             image.put(upstream("up", endpoint(revision)))
             await commit(store, image, (1, revision))
-        await eventually(lambda: gateway.served() == "1.29")
+        await until(lambda: gateway.served() == "1.29")
     assert gateway.reaches() == "10.0.0.29:80"
 
 
@@ -362,7 +357,7 @@ async def test_a_manifest_of_another_revision_is_refused(caplog: pytest.LogCaptu
     gateway = Gateway(store)
     await commit(store, small_image(), (1, 1))
     async with gateway.following():
-        await eventually(lambda: "revision not applied" in caplog.text)
+        await until(lambda: "revision not applied" in caplog.text)
     assert gateway.served() is None
 
 
@@ -371,16 +366,16 @@ async def test_a_revision_of_a_later_release_is_refused_with_advice_and_the_tabl
     gateway = Gateway(store)
     await commit(store, small_image(), (1, 1))
     async with gateway.following():
-        await eventually(lambda: gateway.served() == "1.1")
+        await until(lambda: gateway.served() == "1.1")
         manifest, chunks = publish(small_image(2), (1, 2))
         await store.put_chunks(chunks)
         later = manifest.model_copy(update={"schema_version": SCHEMA + 1})
         await store.commit(later, await store.read_pointer("default"))
-        await eventually(lambda: gateway.follower.refusal is not None)
+        await until(lambda: gateway.follower.refusal is not None)
         assert "upgrade the gateways" in str(gateway.follower.refusal)
         assert gateway.served() == "1.1"
         await commit(store, small_image(3), (1, 3))  # by a translator of the release before
-        await eventually(lambda: gateway.served() == "1.3")
+        await until(lambda: gateway.served() == "1.3")
 
 
 async def test_a_table_from_disk_is_served_until_the_store_has_a_greater_one(
@@ -408,10 +403,10 @@ async def test_a_table_from_disk_is_served_until_the_store_has_a_greater_one(
     assert second.reaches() == "10.0.0.1:80"
     await commit(store, small_image(2), (3, 6))
     async with second.following():
-        await eventually(lambda: "store is behind" in caplog.text)
+        await until(lambda: "store is behind" in caplog.text)
         assert second.served() == "3.7"
         await commit(store, small_image(2), (4, 1))
-        await eventually(lambda: second.served() == "4.1")
+        await until(lambda: second.served() == "4.1")
 
 
 async def begin_with(gateway: Gateway, image: TableImage, version: tuple[int, int]) -> None:
@@ -433,8 +428,8 @@ async def test_a_version_that_was_given_again_after_a_loss_is_served_as_the_stor
     await begin_with(gateway, small_image(1), (1, 5))
     await commit(store, small_image(2), (1, 5))
     async with gateway.following():
-        await eventually(lambda: gateway.reaches() == "10.0.0.2:80")
-        await eventually(lambda: gateway.metric("headgate_table_in_sync") == 1)
+        await until(lambda: gateway.reaches() == "10.0.0.2:80")
+        await until(lambda: gateway.metric("headgate_table_in_sync") == 1)
     assert gateway.served() == "1.5"
     assert caplog.text.count("other content under the version that is served") == 1
 
@@ -447,7 +442,7 @@ async def test_a_table_from_disk_that_the_store_has_too_is_in_sync_and_nothing_o
     await begin_with(gateway, small_image(1), (1, 5))
     await commit(store, small_image(1), (1, 5))
     async with gateway.following():
-        await eventually(lambda: gateway.metric("headgate_table_in_sync") == 1)
+        await until(lambda: gateway.metric("headgate_table_in_sync") == 1)
     assert store.fetched == []
     assert "other content" not in caplog.text
     assert gateway.metric("headgate_table_swaps_total") == 1

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from fakes.deltas import endpoint_slice, ingress, service
-from fakes.translator_loop import fill, idle, manifest_of, running, table_of, until, version_of
+from fakes.translator_loop import fill, idle, manifest_of, running, table_of, version_of
+from fakes.waiting import until
 from headgate.common.clusters import ClusterSettings, Decision, Drain, read_settings
 from headgate.common.deltas import Delta, Operation
 from headgate.common.errors import NotPermitted

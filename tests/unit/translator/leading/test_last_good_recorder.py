@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from fakes.deltas import applied, deleted, ingress, ref_of
-from fakes.translator_loop import fill, idle, manifest_of, running, table_of, until, version_of
+from fakes.translator_loop import fill, idle, manifest_of, running, table_of, version_of
+from fakes.waiting import until
 from headgate.common.deltas import Delta, LastGood, last_good_subject
 from headgate.common.errors import StoreUnavailable
 from headgate.common.resources import ObjectRef

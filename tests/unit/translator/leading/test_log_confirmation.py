@@ -10,7 +10,8 @@ import pytest
 from prometheus_client import Counter
 
 from fakes.deltas import applied, ingress, service
-from fakes.translator_loop import KINDS, announce, fill, idle, mark, running, snapshots_of, table_of, until, version_of
+from fakes.translator_loop import KINDS, announce, fill, idle, mark, running, snapshots_of, table_of, version_of
+from fakes.waiting import until
 from headgate.common.deltas import LogPlace
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Manifest, Version

@@ -21,9 +21,9 @@ from fakes.translator_loop import (
     running,
     snapshots_of,
     table_of,
-    until,
     version_of,
 )
+from fakes.waiting import until
 from headgate.common.clusters import ClusterSettings, Decision, Removal
 from headgate.common.errors import StoreUnavailable
 from headgate.common.heartbeats import Heartbeat

@@ -9,7 +9,8 @@ import pytest
 
 from fakes.deltas import applied, deleted, endpoint_slice, ingress, service
 from fakes.leadership import Seat
-from fakes.translator_loop import NOW, fill, idle, manifest_of, running, snapshots_of, table_of, until, version_of
+from fakes.translator_loop import NOW, fill, idle, manifest_of, running, snapshots_of, table_of, version_of
+from fakes.waiting import until
 from headgate.common.deltas import LogPlace
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Chunk, Pin, Version

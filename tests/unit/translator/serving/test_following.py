@@ -12,7 +12,8 @@ from fakes.deltas import applied, deleted
 from fakes.fleet import fleet_of
 from fakes.leadership import Seat
 from fakes.translating import Follower, ListedLog
-from fakes.translator_loop import fill, idle, manifest_of, running, until
+from fakes.translator_loop import fill, idle, manifest_of, running
+from fakes.waiting import until
 from headgate.common.snapshot import TableImage, encode_entry, entry_contents
 from headgate.common.stores.memory import MemoryStores
 from headgate.common.stores.reading import read_chunks

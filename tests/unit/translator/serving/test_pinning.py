@@ -21,9 +21,9 @@ from fakes.translator_loop import (
     running,
     snapshots_of,
     table_of,
-    until,
     version_of,
 )
+from fakes.waiting import until
 from headgate.common.errors import NotFound
 from headgate.common.snapshot import Manifest, Version
 from headgate.common.stores.memory import MemoryStores

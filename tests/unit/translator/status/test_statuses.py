@@ -8,7 +8,8 @@ import pytest
 
 from fakes.apisix import resource
 from fakes.deltas import applied, endpoint_slice, ingress, ingress_class, service
-from fakes.translator_loop import fill, idle, running, until, version_of
+from fakes.translator_loop import fill, idle, running, version_of
+from fakes.waiting import until
 from headgate.common.errors import TooLarge
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Version
