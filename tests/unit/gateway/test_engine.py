@@ -73,6 +73,12 @@ def test_compiled_modules_without_their_library_are_not_taken(package: Path) -> 
     assert run(package, None) == ("pure source", "")
 
 
+@pytest.mark.parametrize("record", ['{"parts/probe.py": "00"}', '{"library": 1, "sources": []}', "[]", '{"libr'])
+def test_modules_whose_record_cannot_be_read_are_not_taken(package: Path, record: str) -> None:
+    (package / "compiled.json").write_text(record)
+    assert run(package, None) == ("pure source", "")
+
+
 def test_modules_compiled_for_another_python_are_not_taken(package: Path) -> None:
     compiled = next((package / "parts").glob("*.so"))
     compiled.rename(compiled.with_name("probe.cpython-27-x86_64-linux-gnu.so"))

@@ -40,11 +40,13 @@ def _why_not_compiled() -> str:
     """Say what is wrong with the compiled modules; empty if nothing is."""
     try:
         record = json.loads(_RECORD.read_bytes())
+        library, made_from = _PACKAGE / record["library"], dict[str, str](record["sources"])
     except FileNotFoundError:
         return "are absent"
-    if not (_PACKAGE / record["library"]).exists():
+    except (ValueError, KeyError, TypeError):  # of an earlier release, or cut off
+        return "have a record that cannot be read"
+    if not library.exists():
         return "lack their library"
-    made_from: dict[str, str] = record["sources"]
     for name, digest in made_from.items():
         source = _PACKAGE / name
         if not source.exists() or hashlib.sha256(source.read_bytes()).hexdigest() != digest:

@@ -10,7 +10,7 @@ from headgate.common.resources import ObjectRef
 from headgate.translator.world.attachments import AttachmentPoint
 from headgate.translator.world.graph import Argument, Graph, Rule
 from headgate.translator.world.last_good import Judged, Standing
-from headgate.translator.world.world import StoredKind, World
+from headgate.translator.world.world import Index, StoredKind, World
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -61,9 +61,9 @@ class DryWorld:
         ref = stored.ref(self.cluster, namespace, name)
         return Standing(self._version) if ref == self._ref else self._world.standings.get(ref)
 
-    def find(self, stored: StoredKind[T], namespace: str, index: str) -> tuple[T, ...]:
-        """Return the objects of a namespace with an index value."""
-        return self._world.members(stored.index_key(self.cluster, namespace, index))
+    def find(self, stored: StoredKind[T], index: Index[T], value: str = "", *, namespace: str = "") -> tuple[T, ...]:
+        """Return the objects with a value of an index."""
+        return self._world.members(stored.index_key(index, self.cluster, namespace, value))
 
     def derive(self, rule: Rule[A, T], argument: A) -> T:
         """Compute a memo's value."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from headgate.common.resources import JsonObject, ObjectRef, ResourceKind
 from headgate.translator.fragments.fragment import Identity
 from headgate.translator.manifests.reading import as_text, creation_time, metadata, pack, unpack
-from headgate.translator.world.world import StoredKind
+from headgate.translator.world.world import Index, StoredKind
 
 _METADATA = ("creationTimestamp", "uid")
 Keep = Callable[[JsonObject], JsonObject]
@@ -32,7 +32,7 @@ def document_kind(
     annotations: Keep | None = None,
     labels: Keep | None = None,
     metadata_fields: tuple[str, ...] = _METADATA,
-    index: Callable[[JsonObject], Collection[str]] | None = None,
+    indexes: tuple[Index[Document], ...] = (),
 ) -> StoredKind[Document]:
     """Return how objects of a kind are kept as documents.
 
@@ -41,7 +41,7 @@ def document_kind(
         annotations: which annotations are kept; None: no object of the kind has any that are read.
         labels: which labels are kept; as with annotations.
         metadata_fields: further fields of `metadata` that are kept.
-        index: as in `StoredKind`, of the manifest.
+        indexes: as in `StoredKind`.
     """
 
     def read(manifest: JsonObject) -> Document:
@@ -59,8 +59,14 @@ def document_kind(
         }
         return Document(pack(content))
 
-    find = None if index is None else lambda document: index(document.decode())
-    return StoredKind(kind, read, index=find, restore=Document.decode)
+    return StoredKind(kind, read, indexes=indexes, restore=Document.decode)
+
+
+def document_index(
+    name: str, values: Callable[[JsonObject], Collection[str]], *, is_cluster_wide: bool = False
+) -> Index[Document]:
+    """Return an index of documents by values of their manifests; as `Index`."""
+    return Index(name, lambda document: values(document.decode()), is_cluster_wide)
 
 
 def identify(ref: ObjectRef, manifest: JsonObject) -> Identity:

@@ -18,11 +18,10 @@ from headgate.common.resources import INGRESS_CLASS, JsonObject
 from headgate.translator.manifests.reading import as_object, as_text, creation_time, metadata
 from headgate.translator.world.graph import Lookups, Rule
 from headgate.translator.world.settings import TranslationSettings
-from headgate.translator.world.world import StoredKind
+from headgate.translator.world.world import EVERY, StoredKind
 
 DEFAULT_CLASS_ANNOTATION = "ingressclass.kubernetes.io/is-default-class"
 PARAMETERS_NAMESPACE_ANNOTATION = "apisix.apache.org/parameters-namespace"
-ALL_CLASSES = "all"
 
 
 class IngressClass(NamedTuple):
@@ -69,7 +68,7 @@ def _read_parameters(manifest: JsonObject) -> ClassParameters | None:
     )
 
 
-INGRESS_CLASSES = StoredKind(INGRESS_CLASS, read_ingress_class, index=lambda _: (ALL_CLASSES,))
+INGRESS_CLASSES = StoredKind(INGRESS_CLASS, read_ingress_class, indexes=(EVERY,))
 
 
 class ClassQuestion(NamedTuple):
@@ -89,7 +88,7 @@ def _decide(lookups: Lookups, question: ClassQuestion) -> bool:
         return question.name in settings.class_names if found is None else settings.owns(found.controller)
     if settings.watch_without_class:
         return True
-    classes = lookups.find(INGRESS_CLASSES, "", ALL_CLASSES)
+    classes = lookups.find(INGRESS_CLASSES, EVERY)
     default = _default_class(classes)
     if default is not None:
         return settings.owns(default.controller)
@@ -100,7 +99,7 @@ def find_class(lookups: Lookups, name: str | None) -> IngressClass | None:
     """Return the IngressClass that a name means, or the default one without a name; None where there is none."""
     if name is not None:
         return lookups.get(INGRESS_CLASSES, "", name)
-    return _default_class(lookups.find(INGRESS_CLASSES, "", ALL_CLASSES))
+    return _default_class(lookups.find(INGRESS_CLASSES, EVERY))
 
 
 def _default_class(classes: tuple[IngressClass, ...]) -> IngressClass | None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from headgate.common.resources import ENDPOINT_SLICE, ENDPOINTS, JsonObject
 from headgate.translator.manifests.reading import as_list, as_object, as_text, metadata
 from headgate.translator.sources.services import ServicePort, is_port
-from headgate.translator.world.world import StoredKind
+from headgate.translator.world.world import Index, StoredKind
 
 SERVICE_NAME_LABEL = "kubernetes.io/service-name"
 ZONE_LABEL = "topology.kubernetes.io/zone"
@@ -167,7 +167,6 @@ def _usefulness(target: Target) -> tuple[bool, bool, bool]:
     return target.is_ready, target.is_serving, not target.is_terminating
 
 
-ENDPOINT_SLICES = StoredKind(
-    ENDPOINT_SLICE, read_slice, index=lambda each: (each.service,) if each.service is not None else ()
-)
+SLICES_OF_SERVICE: Index[Slice] = Index("service", lambda each: (each.service,) if each.service is not None else ())
+ENDPOINT_SLICES = StoredKind(ENDPOINT_SLICE, read_slice, indexes=(SLICES_OF_SERVICE,))
 LEGACY_ENDPOINTS = StoredKind(ENDPOINTS, read_endpoints)

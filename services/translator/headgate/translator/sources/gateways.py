@@ -9,9 +9,7 @@ from typing import NamedTuple
 from headgate.common.resources import GATEWAY, GATEWAY_CLASS, REFERENCE_GRANT, JsonObject
 from headgate.translator.manifests.reading import as_list, as_object, as_text
 from headgate.translator.world.graph import Lookups
-from headgate.translator.world.world import StoredKind
-
-_ALL = "all"
+from headgate.translator.world.world import EVERY, StoredKind
 
 
 def _read_gateway(manifest: JsonObject) -> str:
@@ -54,7 +52,7 @@ GATEWAYS = StoredKind(GATEWAY, _read_gateway)
 """The names of their classes."""
 GATEWAY_CLASSES = StoredKind(GATEWAY_CLASS, _read_gateway_class)
 """The names of their controllers."""
-REFERENCE_GRANTS = StoredKind(REFERENCE_GRANT, _read_grant, index=lambda _: (_ALL,))
+REFERENCE_GRANTS = StoredKind(REFERENCE_GRANT, _read_grant, indexes=(EVERY,))
 
 
 def owns_gateway(class_name: str, lookups: Lookups) -> bool:
@@ -67,5 +65,5 @@ def owns_gateway(class_name: str, lookups: Lookups) -> bool:
 def is_granted(lookups: Lookups, source: Party, target: Party, namespace: str) -> bool:
     """Whether objects of a kind and namespace may refer to an object of another namespace."""
     accepted = {target, target._replace(name="")}
-    grants = lookups.find(REFERENCE_GRANTS, namespace, _ALL)
+    grants = lookups.find(REFERENCE_GRANTS, EVERY, namespace=namespace)
     return any(source in grant.sources and not accepted.isdisjoint(grant.targets) for grant in grants)

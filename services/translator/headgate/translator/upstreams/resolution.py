@@ -12,7 +12,14 @@ from headgate.common.resources import SERVICE_EXPORT
 from headgate.common.table import BackendProtocol, Endpoint, Provenance, Upstream
 from headgate.translator.annotations import PREFIX
 from headgate.translator.fragments.fragment import RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
-from headgate.translator.sources.endpoints import ENDPOINT_SLICES, LEGACY_ENDPOINTS, Address, Target, targets
+from headgate.translator.sources.endpoints import (
+    ENDPOINT_SLICES,
+    LEGACY_ENDPOINTS,
+    SLICES_OF_SERVICE,
+    Address,
+    Target,
+    targets,
+)
 from headgate.translator.sources.services import EXTERNAL_NAME, SERVICES, Service, ServicePort, port_names
 from headgate.translator.sources.sharing import Part, exporters, join, settings_of, sharers
 from headgate.translator.world.graph import Lookups, Rule
@@ -176,7 +183,7 @@ def _endpoints(lookups: Lookups, ref: ServicePortRef, selects: Selects | None) -
     port = service.find_port(ref.port, is_udp=ref.stream == "udp") if service is not None else None
     if service is None or port is None:
         return
-    slices = lookups.find(ENDPOINT_SLICES, ref.namespace, ref.service)
+    slices = lookups.find(ENDPOINT_SLICES, SLICES_OF_SERVICE, ref.service, namespace=ref.namespace)
     if not slices:
         slices = lookups.get(LEGACY_ENDPOINTS, ref.namespace, ref.service) or ()
     if selects is not None:

@@ -20,7 +20,7 @@ from headgate.translator.world.attachments import AttachmentPoint, Providers
 from headgate.translator.world.containment import contain
 from headgate.translator.world.last_good import Standing
 from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
-from headgate.translator.world.world import IndexKey, SharedKey, StoredKind, World
+from headgate.translator.world.world import Index, IndexKey, SharedKey, StoredKind, World
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -65,8 +65,11 @@ class Lookups(Protocol):
         """Return how an object of a kind that is checked stands; None where there is none."""
         ...
 
-    def find(self, stored: StoredKind[T], namespace: str, index: str) -> tuple[T, ...]:
-        """Return the objects of a namespace with an index value, in order of their names."""
+    def find(self, stored: StoredKind[T], index: Index[T], value: str = "", *, namespace: str = "") -> tuple[T, ...]:
+        """Return the objects with a value of an index, in order of their names.
+
+        Only objects of the namespace are returned, unless the index is of the whole cluster.
+        """
         ...
 
     def derive(self, rule: "Rule[A, T]", argument: A) -> T:
@@ -293,8 +296,8 @@ class _Recorder:
         self.asked[ref] = None
         return self._graph.read_standing(ref)
 
-    def find(self, stored: StoredKind[T], namespace: str, index: str) -> tuple[T, ...]:
-        key = stored.index_key(self.cluster, namespace, index)
+    def find(self, stored: StoredKind[T], index: Index[T], value: str = "", *, namespace: str = "") -> tuple[T, ...]:
+        key = stored.index_key(index, self.cluster, namespace, value)
         self.asked[key] = None
         return cast("tuple[T, ...]", self._graph.read_index(key))
 

@@ -9,7 +9,7 @@ from headgate.translator.world.attachments import AttachmentPoint
 from headgate.translator.world.graph import Argument, Lookups, Rule
 from headgate.translator.world.last_good import Standing
 from headgate.translator.world.settings import TranslationSettings
-from headgate.translator.world.world import StoredKind
+from headgate.translator.world.world import Index, StoredKind
 
 T = TypeVar("T")
 A = TypeVar("A", bound=Argument)
@@ -35,7 +35,7 @@ class InPlace:
         """Return None: how objects stand says nothing of what refers to them."""
         return None
 
-    def find(self, stored: StoredKind[T], namespace: str, index: str) -> tuple[T, ...]:
+    def find(self, stored: StoredKind[T], index: Index[T], value: str = "", *, namespace: str = "") -> tuple[T, ...]:
         """Return nothing."""
         return ()
 

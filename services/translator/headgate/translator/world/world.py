@@ -1,7 +1,7 @@
 """The world: every object of every cluster, stripped on entry to what translation reads.
 
 Each kind says how its objects are read (`StoredKind.read`, run once per delta), what is wrong with one by itself
-(`StoredKind.check`) and by which value they are found together (`StoredKind.index`: EndpointSlices by Service). An
+(`StoredKind.check`) and by which values they are found together (`StoredKind.indexes`: EndpointSlices by Service). An
 object whose stripped form is as before has not changed, whatever its resourceVersion says: a status that we wrote
 ourselves never comes back as work.
 
@@ -35,14 +35,29 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Index(Generic[T]):
+    """A way in which objects of one kind are found together. `eq=False`: an index is itself only."""
+
+    name: str
+    values: Callable[[T], Collection[str]]
+    """Values by which an object is found; it is left out if there are none."""
+    is_cluster_wide: bool = False
+    """Whether objects of all namespaces are found together; else those of one namespace are."""
+
+
+EVERY: Index[Any] = Index("every", lambda _: ("",))
+"""All objects of a namespace; of kinds without namespaces, all of a cluster."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class StoredKind(Generic[T]):
     """How objects of one kind are kept."""
 
     kind: ResourceKind
     read: Callable[[JsonObject], T]
     """Manifest to compact form. Total: what is malformed is kept as such or read as absent. Compared with `==`."""
-    index: Callable[[T], Collection[str]] | None = None
-    """Values by which objects of one namespace are found together; without any an object is left out."""
+    indexes: tuple[Index[T], ...] = ()
+    """Ways in which objects are found together."""
     check: Callable[[JsonObject, T], Iterable[Problem]] | None = None
     """What is wrong with an object by itself; a version with errors leaves the last good one in force. None: every
     version is taken as it comes."""
@@ -64,9 +79,10 @@ class StoredKind(Generic[T]):
         """Return the reference of one object of this kind."""
         return ObjectRef(cluster, self.kind.group, self.kind.resource, namespace, name)
 
-    def index_key(self, cluster: str, namespace: str, value: str) -> "IndexKey":
-        """Return the key under which objects with one index value are found."""
-        return IndexKey(cluster, self.kind.group, self.kind.resource, namespace, value)
+    def index_key(self, index: Index[T], cluster: str, namespace: str, value: str) -> "IndexKey":
+        """Return the key under which objects with one value of an index are found."""
+        within = "" if index.is_cluster_wide else namespace
+        return IndexKey(cluster, self.kind.group, self.kind.resource, index.name, within, value)
 
     def shared_key(self, namespace: str, name: str) -> "SharedKey":
         """Return the key under which the namesakes of all clusters are found."""
@@ -81,12 +97,14 @@ class KindKey(NamedTuple):
 
 
 class IndexKey(NamedTuple):
-    """All objects of a kind in a namespace that share an index value."""
+    """All objects of a kind that share a value of an index."""
 
     cluster: str
     group: str
     resource: str
+    index_name: str
     namespace: str
+    """Empty for all namespaces."""
     value: str
 
 
@@ -257,7 +275,7 @@ class World:
         return (key,)
 
     def _reindex(self, stored: StoredKind[Any], ref: ObjectRef, old: Any, value: Any) -> Iterable[IndexKey]:
-        if stored.index is None:
+        if not stored.indexes:
             return ()
         before = _index_keys(stored, ref, old)
         after = _index_keys(stored, ref, value)
@@ -295,9 +313,13 @@ class World:
 
 
 def _index_keys(stored: StoredKind[Any], ref: ObjectRef, value: Any) -> set[IndexKey]:
-    if value is None or stored.index is None:
+    if value is None:
         return set()
-    return {stored.index_key(ref.cluster, ref.namespace, each) for each in stored.index(value)}
+    return {
+        stored.index_key(index, ref.cluster, ref.namespace, each)
+        for index in stored.indexes
+        for each in index.values(value)
+    }
 
 
 def _only_errors(problems: Iterable[Problem]) -> tuple[Problem, ...]:

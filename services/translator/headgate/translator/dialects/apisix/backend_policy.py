@@ -10,7 +10,7 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import BACKEND_TRAFFIC_POLICY, JsonObject, ObjectRef
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.policy import BackendTrafficPolicySpec
-from headgate.translator.dialects.apisix.targets import BACKEND_POLICIES
+from headgate.translator.dialects.apisix.targets import BACKEND_POLICIES, BY_SERVICE
 from headgate.translator.dialects.apisix.upstream import read_fields, read_retries, read_timeouts
 from headgate.translator.fragments.fragment import Fragment, Seniority
 from headgate.translator.manifests.specs import Spec
@@ -64,7 +64,7 @@ def find_backend_policy(lookups: Lookups, target: ServicePortTarget) -> BackendP
 def _rivals(lookups: Lookups, namespace: str, service: str) -> list[_Rival]:
     """Return the policies for a Service and its ports that can be followed, the oldest first."""
     found = []
-    for document in lookups.find(BACKEND_POLICIES, namespace, service):
+    for document in lookups.find(BACKEND_POLICIES, BY_SERVICE, service, namespace=namespace):
         manifest = document.decode()
         policy = _read(manifest, [])
         if policy is not None:

@@ -13,14 +13,15 @@ from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.manifests.reading import as_object
 from headgate.translator.manifests.specs import Part, Spec, read_part
 from headgate.translator.objects.document import identify
-from headgate.translator.sources.classes import ALL_CLASSES, INGRESS_CLASSES, ClassParameters
+from headgate.translator.sources.classes import INGRESS_CLASSES, ClassParameters
 from headgate.translator.world.graph import Lookups
+from headgate.translator.world.world import EVERY
 
 
 def is_referred_to(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
     """Whether an IngressClass of ours names a GatewayProxy as its parameters."""
     wanted = ClassParameters(APISIX_GROUP, GATEWAY_PROXY.kind, ref.namespace, ref.name)
-    classes = lookups.find(INGRESS_CLASSES, "", ALL_CLASSES)
+    classes = lookups.find(INGRESS_CLASSES, EVERY)
     return any(one.parameters == wanted and lookups.settings.owns(one.controller) for one in classes)
 
 

@@ -11,7 +11,7 @@ from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.plugin import NamedPlugin, Plugin
 from headgate.translator.dialects.apisix.models.policy import L4RoutePolicySpec
 from headgate.translator.dialects.apisix.stream import read_stream_plugins
-from headgate.translator.dialects.apisix.targets import L4_POLICIES, stream_route
+from headgate.translator.dialects.apisix.targets import BY_STREAM_ROUTE, L4_POLICIES, stream_route
 from headgate.translator.fragments.fragment import TARGETS_NOT_SERVED, Fragment, Seniority
 from headgate.translator.manifests.specs import Part, Spec
 from headgate.translator.objects.document import identify
@@ -58,7 +58,7 @@ def _judge(lookups: Lookups, ref: ObjectRef, targets: Sequence[Target], own: Sen
 def _rivals(lookups: Lookups, namespace: str, target: Target) -> Iterator[Seniority]:
     """Yield the places of the policies for exactly this target that can be followed."""
     wanted = target._replace(field="")
-    for document in lookups.find(L4_POLICIES, namespace, stream_route(target)):
+    for document in lookups.find(L4_POLICIES, BY_STREAM_ROUTE, stream_route(target), namespace=namespace):
         manifest, problems = document.decode(), list[Problem]()
         targets = [*read_targets(manifest)]
         if any(other._replace(field="") == wanted for other in targets):

@@ -11,7 +11,7 @@ from headgate.common.table import Condition
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.matching import PREFERENCE_ROOM
 from headgate.translator.dialects.apisix.models.policy import HttpRoutePolicySpec
-from headgate.translator.dialects.apisix.targets import ROUTE_POLICIES, SERVED_ROUTES
+from headgate.translator.dialects.apisix.targets import BY_INGRESS, ROUTE_POLICIES, SERVED_ROUTES
 from headgate.translator.dialects.apisix.vars import read_vars
 from headgate.translator.fragments.fragment import TARGETS_NOT_SERVED, Fragment
 from headgate.translator.manifests.reading import as_text, metadata
@@ -52,7 +52,7 @@ def find_route_policy(lookups: Lookups, target: ObjectTarget) -> RoutePolicy:
         return NO_ROUTE_POLICY
     conditions: list[Condition] = []
     preferences = set()
-    for document in lookups.find(ROUTE_POLICIES, namespace, name):
+    for document in lookups.find(ROUTE_POLICIES, BY_INGRESS, name, namespace=namespace):
         manifest = document.decode()
         policy = _read(manifest, [])
         if policy is None:
@@ -102,7 +102,7 @@ def _judge(context: Context, ref: ObjectRef, target: Target, policy: RoutePolicy
     what = f"Ingress {ref.namespace}/{target.name}"
     if _is_ours(context, ref.namespace, target) is None:
         return [not_found(target, f"{what} not found")]
-    for document in context.lookups.find(ROUTE_POLICIES, ref.namespace, target.name):
+    for document in context.lookups.find(ROUTE_POLICIES, BY_INGRESS, target.name, namespace=ref.namespace):
         manifest = document.decode()
         name, other = as_text(metadata(manifest).get("name")), _read(manifest, [])
         if name != ref.name and other is not None and other.preference != policy.preference:

@@ -10,7 +10,7 @@ from headgate.common.resources import (
     SERVICE,
     JsonObject,
 )
-from headgate.translator.objects.document import document_kind
+from headgate.translator.objects.document import document_index, document_kind
 from headgate.translator.objects.targets import Target, read_targets
 
 SERVED_ROUTES = (INGRESS.group, INGRESS.kind)
@@ -34,9 +34,12 @@ def _stream_routes(manifest: JsonObject) -> Collection[str]:
     return {stream_route(target) for target in read_targets(manifest)}
 
 
-BACKEND_POLICIES = document_kind(BACKEND_TRAFFIC_POLICY, metadata_fields=_METADATA, index=_services)
-"""Found by the names of the Services that they are for."""
-ROUTE_POLICIES = document_kind(HTTP_ROUTE_POLICY, metadata_fields=_METADATA, index=_ingresses)
-"""Found by the names of the Ingresses that they are for."""
-L4_POLICIES = document_kind(L4_ROUTE_POLICY, metadata_fields=_METADATA, index=_stream_routes)
-"""Found by the kinds and names of what they are for; see `stream_route`."""
+BY_SERVICE = document_index("service", _services)
+"""By the names of the Services that a policy is for."""
+BY_INGRESS = document_index("ingress", _ingresses)
+"""By the names of the Ingresses that a policy is for."""
+BY_STREAM_ROUTE = document_index("stream route", _stream_routes)
+"""By the kinds and names of the routes that a policy is for; see `stream_route`."""
+BACKEND_POLICIES = document_kind(BACKEND_TRAFFIC_POLICY, metadata_fields=_METADATA, indexes=(BY_SERVICE,))
+ROUTE_POLICIES = document_kind(HTTP_ROUTE_POLICY, metadata_fields=_METADATA, indexes=(BY_INGRESS,))
+L4_POLICIES = document_kind(L4_ROUTE_POLICY, metadata_fields=_METADATA, indexes=(BY_STREAM_ROUTE,))
