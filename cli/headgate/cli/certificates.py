@@ -13,7 +13,7 @@ from headgate.cli.group import TeachingCommand
 from headgate.cli.moments import parse_span
 from headgate.cli.rendering import print_json, print_table
 from headgate.cli.store import ask_stores, current_manifest, store_options
-from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.opening import Stores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import Certificate, TableEntry
 
@@ -72,7 +72,7 @@ def certificates(expiring: str, nats_url: str, data_dir: Path, table: str, as_js
     return ExitCode.NEGATIVE if has_ended or (span is not None and lines) else ExitCode.OK
 
 
-async def _read(stores: NatsStores, table: str) -> tuple[str, list[TableEntry]]:
+async def _read(stores: Stores, table: str) -> tuple[str, list[TableEntry]]:
     _, manifest = await current_manifest(stores.snapshots, table)
     names = [name for name in manifest.chunks if name.kind == "certificates"]
     return str(manifest.version), await read_entries(stores.snapshots, names)

@@ -17,7 +17,7 @@ from headgate.cli.revisions import Image
 from headgate.common.errors import Conflict, DecodeError, NotFound
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Manifest, Version
-from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.opening import Stores
 from headgate.common.table_diff import TableDiff
 from headgate.translator.serving.manual_commits import NothingToDo, Wish
 
@@ -73,7 +73,7 @@ def told(what_not: str) -> Iterator[None]:
         raise CommandError(f"{what_not}: {error}") from error
 
 
-async def greatest_served(stores: NatsStores, table: str) -> Version | None:
+async def greatest_served(stores: Stores, table: str) -> Version | None:
     """Return the greatest version that a gateway serves; has to be asked before anything of the store.
 
     A pointer that is read later is older than one of them only if the store went back.
@@ -87,7 +87,7 @@ def make_wish(by: str, reason: str) -> Wish:
     return Wish(by or current_user(), datetime.now(UTC), reason)
 
 
-async def finish(stores: NatsStores, served: Image, manifest: Manifest, after: str, notes: Sequence[str]) -> Done:
+async def finish(stores: Stores, served: Image, manifest: Manifest, after: str, notes: Sequence[str]) -> Done:
     """Compare, and wait until the gateways have applied it."""
     now = Image(after, manifest.chunks, manifest)
     difference = await compare_images(stores.snapshots, served, now)
@@ -96,7 +96,7 @@ async def finish(stores: NatsStores, served: Image, manifest: Manifest, after: s
     return Done(manifest.version, difference, served.label, after, notes, behind, len(beats))
 
 
-async def _wait_for_gateways(stores: NatsStores, manifest: Manifest) -> list[Heartbeat]:
+async def _wait_for_gateways(stores: Stores, manifest: Manifest) -> list[Heartbeat]:
     end = asyncio.get_running_loop().time() + APPLIED_S
     while True:
         beats = [beat for beat in await stores.heartbeats.live() if beat.table == manifest.table]

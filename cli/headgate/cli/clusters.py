@@ -22,7 +22,7 @@ from headgate.common.errors import Conflict
 from headgate.common.resources import CLUSTER
 from headgate.common.selection import EVERYTHING
 from headgate.common.stores import DeltaLogReader, DeltaSelection, LoggedDelta
-from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.opening import Stores
 from headgate.common.table import DEFAULT_TABLE
 
 _ATTEMPTS = 5
@@ -200,7 +200,7 @@ def _change(
         click.echo(f"cluster {cluster}: {describe(settings.of_table(table))}")
 
 
-async def _read(stores: NatsStores, table: str) -> dict[str, Known]:
+async def _read(stores: Stores, table: str) -> dict[str, Known]:
     # Clusters that are waited for are listed before the first table; any other table that is not there is a slip.
     is_first = table == DEFAULT_TABLE and await stores.snapshots.read_pointer(table) is None
     manifest = None if is_first else (await current_manifest(stores.snapshots, table))[1]
@@ -237,7 +237,7 @@ async def _logged_at(log: DeltaLogReader, cluster: str, sequence: int) -> dateti
 
 
 async def change_cluster(
-    stores: NatsStores, table: str, cluster: str, by: str, changes: Mapping[str, Any], *, is_known: bool = False
+    stores: Stores, table: str, cluster: str, by: str, changes: Mapping[str, Any], *, is_known: bool = False
 ) -> ClusterSettings:
     """Change some of a cluster's settings, and no others that somebody else changes meanwhile.
 
@@ -281,7 +281,7 @@ def _changed(settings: ClusterSettings, table: str, changes: Mapping[str, Any]) 
         raise UsageMistake(f"--gateway: {first['msg'].removeprefix('Value error, ')}") from None
 
 
-async def _check_known(stores: NatsStores, table: str, cluster: str) -> None:
+async def _check_known(stores: Stores, table: str, cluster: str) -> None:
     pointer = await stores.snapshots.read_pointer(table)
     known = sorted((await stores.snapshots.get_manifest(table, pointer.version)).inputs) if pointer else []
     if cluster not in known:

@@ -9,7 +9,7 @@ import click
 from headgate.cli.group import TeachingCommand
 from headgate.cli.rendering import print_json, print_table
 from headgate.cli.store import ask_stores, current_manifest, store_options
-from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.opening import Stores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import Consumer, TableEntry
 
@@ -48,7 +48,7 @@ def consumers(nats_url: str, data_dir: Path, table: str, as_json: bool) -> None:
     )
 
 
-async def _read(stores: NatsStores, table: str) -> tuple[str, list[TableEntry]]:
+async def _read(stores: Stores, table: str) -> tuple[str, list[TableEntry]]:
     _, manifest = await current_manifest(stores.snapshots, table)
     names = [name for name in manifest.chunks if name.kind == "consumers"]
     return str(manifest.version), await read_entries(stores.snapshots, names)

@@ -13,7 +13,7 @@ from headgate.cli.revisions import Image, find_image
 from headgate.cli.store import ask_stores, store_options
 from headgate.common.errors import NotFound
 from headgate.common.stores import SnapshotStore
-from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.opening import Stores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table_diff import TableDiff, diff_tables
 
@@ -59,7 +59,7 @@ def diff(before: str, after: str, exit_code: bool, nats_url: str, data_dir: Path
     return ExitCode.NEGATIVE if exit_code and found.changes else ExitCode.OK
 
 
-async def _compare(stores: NatsStores, table: str, before: str, after: str) -> Compared:
+async def _compare(stores: Stores, table: str, before: str, after: str) -> Compared:
     one = await find_image(stores.snapshots, table, before)
     other = await find_image(stores.snapshots, table, after)
     return Compared(one, other, await compare_images(stores.snapshots, one, other))

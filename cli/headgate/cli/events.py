@@ -18,7 +18,7 @@ from headgate.cli.store import ask_stores
 from headgate.common.deltas import Delta
 from headgate.common.resources import ALL_KINDS
 from headgate.common.stores import DeltaLogReader, DeltaSelection, LoggedDelta
-from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.opening import Stores
 
 SHOWN, SHOWN_BEFORE_NEWS = 50, 10
 AROUND = timedelta(minutes=1)
@@ -93,7 +93,7 @@ def events(
     if limit is None and not begin:
         asked = asked._replace(limit=SHOWN_BEFORE_NEWS if follow else SHOWN)
 
-    async def ask(stores: NatsStores) -> None:
+    async def ask(stores: Stores) -> None:
         async for event in _events(stores.log_reader, asked, follow=follow):
             click.echo(json.dumps(as_document(event)) if as_json else describe(event))
 

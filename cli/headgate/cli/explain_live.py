@@ -16,10 +16,11 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.snapshot import ChunkName
 from headgate.common.stores import SnapshotStore
-from headgate.common.stores.nats import NatsStores, Upkeep
+from headgate.common.stores.nats import Upkeep
 from headgate.common.stores.nats.encoding import decode_message
 from headgate.common.stores.nats.following import read_all
 from headgate.common.stores.nats.log import delta_stream
+from headgate.common.stores.opening import Stores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import TableEntry
 
@@ -27,7 +28,7 @@ READ_AT_ONCE = 100
 """Objects whose last versions are asked of the log in one go."""
 
 
-async def read_suspects(stores: NatsStores, table: str) -> list[Suspect]:
+async def read_suspects(stores: Stores, table: str) -> list[Suspect]:
     """Return the objects with problems that a table's translator reports.
 
     Raises:
@@ -54,7 +55,7 @@ def _is_trouble(problem: Problem) -> bool:
     return problem.severity is not Severity.INFO
 
 
-async def _read_objects(stores: NatsStores, refs: Sequence[ObjectRef]) -> dict[ObjectRef, JsonObject]:
+async def _read_objects(stores: Stores, refs: Sequence[ObjectRef]) -> dict[ObjectRef, JsonObject]:
     """Return the last version of each object that the log has."""
     found: dict[ObjectRef, JsonObject] = {}
     stream = delta_stream(stores.bus, Upkeep(makes_streams=False))

@@ -19,7 +19,7 @@ from headgate.cli.store import ask_stores, store_options
 from headgate.common.errors import NotFound
 from headgate.common.snapshot import TABLE_KIND, Cause, ChangedEntries, Manifest, Version
 from headgate.common.stores import SnapshotStore
-from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.opening import Stores
 from headgate.common.table import EntryKind
 
 SHOWN = 20
@@ -124,9 +124,7 @@ class _Window(NamedTuple):
     """That named the end."""
 
 
-async def _read(
-    stores: NatsStores, table: str, limit: int | None, window: _Window, is_wanted: IsWanted
-) -> list[Manifest]:
+async def _read(stores: Stores, table: str, limit: int | None, window: _Window, is_wanted: IsWanted) -> list[Manifest]:
     snapshots = stores.snapshots
     after = await _parse_bound(snapshots, table, window.since, "--since")
     past = await _parse_bound(snapshots, table, window.until, window.flag)

@@ -13,7 +13,7 @@ from headgate.cli.planning import Plan, choose_cluster, make_plan, read_world
 from headgate.cli.progress import long_work
 from headgate.cli.rendering import print_json
 from headgate.cli.store import ask_stores, current_manifest, store_options
-from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.opening import Stores
 from headgate.common.table_diff import diff_tables
 from headgate.translator.settings import TranslatorSettings
 from headgate.watcher.sources.manifest_files import read_paths
@@ -96,7 +96,7 @@ def _offline(paths: tuple[Path, ...], against: tuple[Path, ...], flags: list[str
 
 
 async def _live(
-    stores: NatsStores, table: str, paths: tuple[Path, ...], cluster: str, settings: TranslatorSettings, *, prune: bool
+    stores: Stores, table: str, paths: tuple[Path, ...], cluster: str, settings: TranslatorSettings, *, prune: bool
 ) -> Plan:
     try:
         _, published = await current_manifest(stores.snapshots, table)

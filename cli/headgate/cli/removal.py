@@ -21,7 +21,7 @@ from headgate.cli.watchers import SILENT_AFTER
 from headgate.common.clusters import ClusterSettings, Removal, cluster_ref
 from headgate.common.deltas import Author, Delta, Operation
 from headgate.common.resources import ObjectRef
-from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.opening import Stores
 
 _LOOKED_UP = ("", "discovery.k8s.io", "multicluster.x-k8s.io")
 """API groups of what others refer to: Services, Secrets, endpoints."""
@@ -56,7 +56,7 @@ def remove_cluster(
         click.echo(f"cluster {cluster} with {count_of(count, 'object')} {would}")
 
 
-async def _remove(stores: NatsStores, table: str, cluster: str, removal: Removal, *, dry_run: bool) -> int:
+async def _remove(stores: Stores, table: str, cluster: str, removal: Removal, *, dry_run: bool) -> int:
     """Delete all objects of a cluster and say that it is gone; return how many they were.
 
     Raises:

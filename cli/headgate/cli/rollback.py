@@ -21,7 +21,7 @@ from headgate.cli.rendering import count_of
 from headgate.cli.revisions import Image, find_image, find_revision
 from headgate.cli.store import ask_stores, store_options
 from headgate.common.snapshot import Chunk, Manifest, decode_chunk
-from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.opening import Stores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import Certificate
 from headgate.common.table_diff import TableDiff, diff_tables
@@ -84,7 +84,7 @@ def unpin(reason: str, by: str, dry_run: bool, nats_url: str, data_dir: Path, ta
     return report_done(done, table, as_json)
 
 
-async def _roll_back(stores: NatsStores, table: str, revision: str, frozen: bool, wish: Wish, *, dry_run: bool) -> Done:
+async def _roll_back(stores: Stores, table: str, revision: str, frozen: bool, wish: Wish, *, dry_run: bool) -> Done:
     target = await find_revision(stores.snapshots, table, revision)
     served = await find_image(stores.snapshots, table, "HEAD")
     after = f"revision {target.version}"
@@ -98,7 +98,7 @@ async def _roll_back(stores: NatsStores, table: str, revision: str, frozen: bool
     return await finish(stores, served, done.manifest, after, notes)
 
 
-async def _unpin(stores: NatsStores, table: str, wish: Wish, *, dry_run: bool) -> Done:
+async def _unpin(stores: Stores, table: str, wish: Wish, *, dry_run: bool) -> Done:
     served = await find_image(stores.snapshots, table, "HEAD")
     if dry_run and served.manifest.pin is not None:
         live = await find_image(stores.snapshots, table, "live")
@@ -108,11 +108,11 @@ async def _unpin(stores: NatsStores, table: str, wish: Wish, *, dry_run: bool) -
     return await finish(stores, served, manifest, "what all objects say now", [])
 
 
-async def _pins(stores: NatsStores, table: str) -> TablePins:
+async def _pins(stores: Stores, table: str) -> TablePins:
     return TablePins(stores.snapshots, table, await greatest_served(stores, table))
 
 
-async def _compare(stores: NatsStores, served: Image, chunks: Sequence[Chunk]) -> TableDiff:
+async def _compare(stores: Stores, served: Image, chunks: Sequence[Chunk]) -> TableDiff:
     kept = {chunk.digest for chunk in chunks} & {name.digest for name in served.chunks}
     old = await read_entries(stores.snapshots, (name for name in served.chunks if name.digest not in kept))
     new = [chunk for chunk in chunks if chunk.digest not in kept]
@@ -128,7 +128,7 @@ def _endpoint_notes(unknown: Sequence[str]) -> Iterator[str]:
         )
 
 
-async def _key_notes(stores: NatsStores, manifest: Manifest) -> Iterator[str]:
+async def _key_notes(stores: Stores, manifest: Manifest) -> Iterator[str]:
     """Warn of old certificates whose keys were sealed to none of the keys that certificates are sealed to now."""
     pinned, live = [
         await read_entries(stores.snapshots, (name for name in names if name.kind == "certificates"))

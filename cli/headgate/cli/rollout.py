@@ -18,7 +18,7 @@ from headgate.cli.store import ask_stores, current_manifest, store_options
 from headgate.common.heartbeats import TrafficCounts
 from headgate.common.snapshot import ChangedEntries, Manifest, Rollout, RolloutPhase, changed_entries
 from headgate.common.stores import SnapshotStore
-from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.opening import Stores
 from headgate.common.stores.reading import read_chunks
 from headgate.common.table import EntryKind
 from headgate.translator.serving.manual_commits import Wish
@@ -73,7 +73,7 @@ def rollout(
     return ExitCode.OK
 
 
-async def _read(stores: NatsStores, table: str) -> State:
+async def _read(stores: Stores, table: str) -> State:
     _, manifest = await current_manifest(stores.snapshots, table)
     current = manifest.rollout
     if current is None:
@@ -89,14 +89,14 @@ async def _waiting(snapshots: SnapshotStore, current: Rollout) -> dict[EntryKind
     return changed_entries(*[await read_chunks(snapshots, names) for names in sides])
 
 
-async def _promote(stores: NatsStores, table: str, wish: Wish) -> Done:
+async def _promote(stores: Stores, table: str, wish: Wish) -> Done:
     served = await find_image(stores.snapshots, table, "HEAD")
     with told(f"table {table} was not promoted"):
         manifest = await (await _control(stores, table)).promote(wish)
     return await finish(stores, served, manifest, "what was rolled out", [])
 
 
-async def _go_back(stores: NatsStores, table: str, wish: Wish) -> Done:
+async def _go_back(stores: Stores, table: str, wish: Wish) -> Done:
     head = await find_image(stores.snapshots, table, "HEAD")
     current = head.manifest.rollout
     served = Image("next", current.next, head.manifest) if current else head
@@ -106,7 +106,7 @@ async def _go_back(stores: NatsStores, table: str, wish: Wish) -> Done:
     return await finish(stores, served, manifest, f"the routes of revision {base} everywhere", [])
 
 
-async def _control(stores: NatsStores, table: str) -> RolloutControl:
+async def _control(stores: Stores, table: str) -> RolloutControl:
     return RolloutControl(stores.snapshots, table, await greatest_served(stores, table))
 
 

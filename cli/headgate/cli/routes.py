@@ -9,7 +9,7 @@ import click
 from headgate.cli.group import TeachingCommand
 from headgate.cli.rendering import print_json, print_table
 from headgate.cli.store import ask_stores, current_manifest, store_options
-from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.opening import Stores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import Route, TableEntry, Upstream, VirtualHost
 
@@ -54,7 +54,7 @@ def routes(host: str, nats_url: str, data_dir: Path, table: str, as_json: bool) 
     )
 
 
-async def _read(stores: NatsStores, table: str) -> tuple[str, list[TableEntry]]:
+async def _read(stores: Stores, table: str) -> tuple[str, list[TableEntry]]:
     _, manifest = await current_manifest(stores.snapshots, table)
     return str(manifest.version), await read_entries(stores.snapshots, manifest.chunks)
 

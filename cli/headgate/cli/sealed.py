@@ -18,7 +18,7 @@ from headgate.cli.rendering import count_of, print_json, print_table
 from headgate.cli.store import ask_stores, current_manifest, store_options
 from headgate.common.errors import SealingError
 from headgate.common.sealing import SealedValue, parse_public_key, recipient_id
-from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.opening import Stores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import TableEntry, entry_key
 
@@ -97,7 +97,7 @@ def _read_name(text: str) -> str:
         ) from error
 
 
-async def _read(stores: NatsStores, table: str) -> tuple[str, list[Sealed]]:
+async def _read(stores: Stores, table: str) -> tuple[str, list[Sealed]]:
     _, manifest = await current_manifest(stores.snapshots, table)
     names = {*manifest.chunks, *manifest.live, *(manifest.rollout.next if manifest.rollout else ())}
     return str(manifest.version), sealed_values(await read_entries(stores.snapshots, names))

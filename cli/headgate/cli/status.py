@@ -33,7 +33,7 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.selection import EVERYTHING, Selection
 from headgate.common.snapshot import Manifest, Pin, RolloutPhase, Version
 from headgate.common.status import StatusUpdate
-from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.opening import Stores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import Certificate
 
@@ -171,14 +171,14 @@ def _status_of(name: ObjectName, nats_url: str, data_dir: Path, *, as_json: bool
     return ExitCode.OK if object_status.is_well(updates, heartbeats) else ExitCode.NEGATIVE
 
 
-async def _read_object(stores: NatsStores, name: ObjectName) -> tuple[list[StatusUpdate], list[Heartbeat]]:
+async def _read_object(stores: Stores, name: ObjectName) -> tuple[list[StatusUpdate], list[Heartbeat]]:
     clusters = sorted({kind.cluster for kind in await read_kinds(stores.bus)})
     boards = await asyncio.gather(*(stores.statuses.read(cluster) for cluster in clusters))
     found = [update for board in boards for update in board if name.is_meant(update)]
     return object_status.present_only(found), [*await stores.heartbeats.live()]
 
 
-async def _read(stores: NatsStores, table: str, up: UpState | None) -> Report:
+async def _read(stores: Stores, table: str, up: UpState | None) -> Report:
     try:
         _, manifest = await current_manifest(stores.snapshots, table)
     except CommandError:
@@ -205,12 +205,12 @@ async def _read(stores: NatsStores, table: str, up: UpState | None) -> Report:
     )
 
 
-async def _certificates(stores: NatsStores, manifest: Manifest) -> list[Certificate]:
+async def _certificates(stores: Stores, manifest: Manifest) -> list[Certificate]:
     names = [name for name in manifest.chunks if name.kind == "certificates"]
     return [entry for entry in await read_entries(stores.snapshots, names) if isinstance(entry, Certificate)]
 
 
-async def _problems(stores: NatsStores, cluster: str, table: str) -> list[StatusUpdate]:
+async def _problems(stores: Stores, cluster: str, table: str) -> list[StatusUpdate]:
     updates = await stores.statuses.read(cluster, table)
     return [update for update in updates if any(one.severity is not Severity.INFO for one in update.problems)]
 

@@ -3,10 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
@@ -16,11 +16,8 @@ from headgate.common.errors import NotFound, StoreUnavailable
 from headgate.common.settings import load_settings
 from headgate.common.snapshot import Manifest, Pointer
 from headgate.common.stores import SnapshotStore
+from headgate.common.stores.opening import Stores, combine, open_tables
 from headgate.common.stores.settings import StoreSettings
-from headgate.common.stores.tables import TableStores
-
-if TYPE_CHECKING:
-    from headgate.common.stores.nats import NatsStores
 
 CONNECT_S = 3.0
 """A server that is there answers in milliseconds; somebody waits at the terminal."""
@@ -69,7 +66,7 @@ def store_options(command: Command) -> Command:
 def ask_stores(
     nats_url: str,
     data_dir: Path,
-    question: Callable[["NatsStores"], Awaitable[T]],
+    question: Callable[[Stores], Awaitable[T]],
     *,
     answer_s: float | None = ANSWER_S,
 ) -> T:
@@ -120,16 +117,7 @@ def _place(nats_url: str, data_dir: Path) -> _Place:
     return _Place(nats_url or settings.nats_url, settings)
 
 
-def _open_tables(settings: StoreSettings, stores: "NatsStores") -> AbstractAsyncContextManager[TableStores]:
-    target = settings.redis
-    if target is None:
-        return nullcontext(TableStores(stores.snapshots, stores.heartbeats, stores.leases))
-    from headgate.common.stores.redis.stores import open_tables  # 0.15 s, for those who need it
-
-    return open_tables(target, "headgate", wait_s=CONNECT_S)
-
-
-async def _ask(place: _Place, question: Callable[["NatsStores"], Awaitable[T]], answer_s: float | None) -> T:
+async def _ask(place: _Place, question: Callable[[Stores], Awaitable[T]], answer_s: float | None) -> T:
     # The client brings aiohttp along: hundreds of modules, of which `explain --manifests` needs none.
     from headgate.common.bus import Bus
     from headgate.common.stores.nats import NatsStores, Upkeep
@@ -142,9 +130,8 @@ async def _ask(place: _Place, question: Callable[["NatsStores"], Awaitable[T]], 
         async with asyncio.timeout(answer_s):
             stores = NatsStores(bus, upkeep=Upkeep(makes_streams=False))
             await stores.ensure()
-            async with _open_tables(settings, stores) as tables:
-                stores.snapshots, stores.heartbeats, stores.leases = tables
-                return await question(stores)
+            async with open_tables(settings, stores, "headgate", wait_s=CONNECT_S) as tables:
+                return await question(combine(stores, tables))
     except (StoreUnavailable, TimeoutError) as error:
         raise Unreachable(f"no answer from the stores (NATS at {bus.address}): {error or 'timeout'}") from error
     finally:

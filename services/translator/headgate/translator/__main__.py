@@ -3,7 +3,6 @@
 import gc
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime
 
 from headgate.common.bus import Bus
@@ -15,7 +14,7 @@ from headgate.common.service import ServiceContext, run_service
 from headgate.common.settings import load_settings
 from headgate.common.stores import LeaseBoard
 from headgate.common.stores.nats import NatsStores, Upkeep
-from headgate.common.stores.tables import TableStores
+from headgate.common.stores.opening import open_tables
 from headgate.common.tasks import run_together
 from headgate.translator.admission.desk import AdmissionDesk
 from headgate.translator.leading.housekeeping import keep_in_order
@@ -59,7 +58,7 @@ async def _work(context: ServiceContext, settings: TranslatorSettings) -> None:
     try:
         stores = await NatsStores.open(bus, upkeep=Upkeep(replicas=settings.nats_replicas))
         context.admin.add_readiness("table", lambda: "not connected to the store of tables yet")
-        async with _open_tables(settings, stores, name) as tables:
+        async with open_tables(settings, stores, name) as tables:
             parts = Stores(
                 *(stores.log_reader, stores.last_good, tables.snapshots, stores.statuses, tables.heartbeats),
                 ask_watchers=lambda: ask_for_resync(bus),
@@ -94,17 +93,6 @@ def _leadership(
         return Sole()
     name = lease_name(settings.table)
     return Elector(leases, name, settings.instance, settings.timing, is_ready=is_ready, behind_since=behind_since)
-
-
-def _open_tables(
-    settings: TranslatorSettings, stores: NatsStores, name: str
-) -> AbstractAsyncContextManager[TableStores]:
-    target = settings.redis
-    if target is None:
-        return nullcontext(TableStores(stores.snapshots, stores.heartbeats, stores.leases))
-    from headgate.common.stores.redis.stores import open_tables  # 24 MB, for those who need it
-
-    return open_tables(target, name)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from headgate.common.errors import HeadgateError
 from headgate.common.heartbeats import COUNTING_INTERVAL_S, INTERVAL_S, Heartbeat
 from headgate.common.service import ServiceContext
 from headgate.common.snapshot import ChunkName, Manifest
+from headgate.common.stores.opening import OpenTables
 from headgate.common.tasks import cancel, run_together
 from headgate.gateway.following.apply import TableApplier
 from headgate.gateway.following.follower import Follower
@@ -38,7 +39,6 @@ from headgate.gateway.worker.health_notes import health_notes
 from headgate.gateway.worker.heartbeat import Announcer
 from headgate.gateway.worker.pages import TablePages
 from headgate.gateway.worker.ports import Ports, naming
-from headgate.gateway.worker.store_link import OpenStores
 from headgate.gateway.worker.upkeep import Upkeep
 from headgate.gateway.worker.wiring import make_collectors, make_serving, make_table
 
@@ -75,7 +75,7 @@ class Worker:
         self._has_table = asyncio.Event()
         self._is_heap_frozen = False
 
-    async def run(self, context: ServiceContext, open_stores: OpenStores) -> None:
+    async def run(self, context: ServiceContext, open_tables: OpenTables) -> None:
         """Serve until told to stop, then drain.
 
         Ports are kept from the beginning, so that a wrong one is told at once, and opened with the first table: clients
@@ -83,9 +83,9 @@ class Worker:
         """
         with ExitStack() as ports:
             self._ports.reserve(ports)
-            await self._run(context, open_stores)
+            await self._run(context, open_tables)
 
-    async def _run(self, context: ServiceContext, open_stores: OpenStores) -> None:
+    async def _run(self, context: ServiceContext, open_tables: OpenTables) -> None:
         context.health.add_readiness("table", self._why_not_ready)
         fallback, writes = self._serving.fallback, self._role.writes_last_good
         if fallback:
@@ -100,7 +100,7 @@ class Worker:
             await self._load_last_good()
             await run_together(
                 self._serve_until(context.stopping),
-                endure("following the store", lambda: self._follow(open_stores)),
+                endure("following the store", lambda: self._follow(open_tables)),
                 endure("retiring pools", self._upkeep.retire_pools),
                 endure("reviewing series", self._upkeep.review_series),
                 *([endure("reloading the fallback certificate", fallback.run)] if fallback else []),
@@ -130,8 +130,8 @@ class Worker:
         await stopping.wait()
         await self._ports.drain()
 
-    async def _follow(self, open_stores: OpenStores) -> None:
-        async with open_stores() as stores:
+    async def _follow(self, open_tables: OpenTables) -> None:
+        async with open_tables() as stores:
             # A translator that starts on a store from a backup knows by our announcement alone what was served.
             self._follower = follower = Follower(
                 stores.snapshots,
