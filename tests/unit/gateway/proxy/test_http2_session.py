@@ -1,6 +1,7 @@
 """Frames that break RFC 9113 end what they have to, with the code that the RFC names.
 
-The session's source is tested, compiled or not: a class of a test cannot inherit from a compiled one.
+The sources of the session and of its base are tested, compiled or not: a class of a test cannot inherit from a compiled
+one.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from headgate.gateway.proxy.http2 import frames as http2
 from headgate.gateway.proxy.http2.decompression import HeaderList
 from headgate.gateway.proxy.http2.flow import Flow
 
-_source = from_source("headgate.gateway.proxy.http2.session")
+_source = from_source("headgate.gateway.proxy.http2.frame_writer", "headgate.gateway.proxy.http2.session")
 ConnectionFault, Session = _source.ConnectionFault, _source.Session
 
 
