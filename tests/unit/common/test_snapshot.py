@@ -32,7 +32,7 @@ from headgate.common.snapshot import (
     encode_entry,
     open_chunk,
 )
-from headgate.common.table import Endpoint, Provenance, TableEntry, Upstream, VirtualHost
+from headgate.common.table import Endpoint, Provenance, Rank, TableEntry, Upstream, VirtualHost
 
 FROM = Provenance(cluster="c", kind="Service", namespace="d", name="n")
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -238,6 +238,14 @@ def test_a_manifest_of_the_schema_before_the_last_message_read_is_read() -> None
     written = json.loads(manifest(log="1").model_dump_json(exclude={"last_read"})) | {"schema_version": 4}
     found = Manifest.decode(compress(json.dumps(written).encode()))
     assert (found.last_read, found.log, found.schema_version) == (None, "1", 4)
+
+
+def test_a_chunk_of_the_schema_before_ranks_is_read() -> None:
+    source = {"cluster": "a", "kind": "Ingress", "namespace": "d", "name": "n"}
+    route = {"name": "n", "path": {"type": "prefix", "value": "/"}, "priority": 7, "provenance": source}
+    [found] = decode_chunk("hosts", json.dumps([{"host": "a.com", "routes": [route]}]).encode())
+    assert isinstance(found, VirtualHost)
+    assert found.routes[0].rank == Rank(priority=7)
 
 
 def test_the_last_message_read_comes_back_as_it_was() -> None:

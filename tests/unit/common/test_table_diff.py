@@ -18,6 +18,7 @@ from headgate.common.table import (
     PathType,
     PluginUse,
     Provenance,
+    Rank,
     Route,
     StreamRoute,
     Subject,
@@ -152,13 +153,20 @@ def test_a_route_that_goes_to_another_object_says_so() -> None:
     "changed",
     [
         route("/", type=PathType.EXACT),
-        route("/", priority=1),
+        route("/", rank=Rank(priority=1)),
         route("/", when=Compare(subject=Subject.METHOD, values=("GET",))),
     ],
 )
 def test_what_a_route_matches_is_no_field_of_it(changed: Route) -> None:
     found = diff([host(route("/"))], [host(changed)])
     assert [change.operation for change in found.changes] == ["added", "removed"]
+
+
+def test_the_rest_of_a_rank_is_a_field_of_the_route() -> None:
+    before, after = (host(route("/", rank=Rank(priority=1, path_priority=number))) for number in (5, 6))
+    change = only(before, after)
+    assert change.name == "/ prefix, priority 1"
+    assert change.fields == (FieldChange(field="rank.path_priority", before=5, after=6),)
 
 
 def test_routes_with_equal_paths_are_told_apart_by_their_conditions() -> None:

@@ -35,7 +35,7 @@ from headgate.common.trie import Trie
 
 ENTRY_LIMIT = 4 * 1024 * 1024
 """Bytes that a chunk of one single entry may have, so that a damaged chunk cannot fill a reader's memory."""
-SCHEMA = 6
+SCHEMA = 7
 """Version of the table vocabulary and of the manifest; a reader refuses a manifest of a greater one."""
 MAX_CAUSES = 100
 MAX_NAMES = 100

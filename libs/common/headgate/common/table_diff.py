@@ -218,7 +218,7 @@ def _routes(host: VirtualHost | None) -> dict[RouteIdentity, Route]:
         condition = route.when.model_dump_json(exclude_defaults=True) if route.when else ""
         path, number = route.path, 0
         while (
-            identity := RouteIdentity(path.type, path.value, path.ignore_case, route.priority, condition, number)
+            identity := RouteIdentity(path.type, path.value, path.ignore_case, route.rank.priority, condition, number)
         ) in found:
             number += 1
         found[identity] = route
@@ -260,7 +260,7 @@ def _diff_routes(host: str, old: Route | None, new: Route | None, plain: _Plain)
     assert one is not None
     name, when = _route_name(one), plain.said_of(one.when) if one.when else None
     if old is None or new is None:
-        left_out = {"name", "path", "priority", "when", "provenance"}
+        left_out = {"name", "path", "rank", "when", "provenance"}
         whole = _whole("route", name, old, new, plain, within=host, leave_out=left_out)
         yield whole.model_copy(update={"when": when})
         return
@@ -281,13 +281,14 @@ def _route_name(route: Route) -> str:
     name = f"{route.path.value} {route.path.type}"
     if route.path.ignore_case:
         name += " in any case"
-    return f"{name}, priority {route.priority}" if route.priority else name
+    return f"{name}, priority {route.rank.priority}" if route.rank.priority else name
 
 
 def _route_data(route: Route, plain: _Plain) -> PlainObject:
     data = plain.all_of(route)
-    for part_of_identity in ("name", "path", "when", "priority", "provenance"):
+    for part_of_identity in ("name", "path", "when", "provenance"):
         del data[part_of_identity]
+    del data["rank"]["priority"]
     return {**data, "plugins": plain.uses(route.plugins), "source": _source(route)}
 
 

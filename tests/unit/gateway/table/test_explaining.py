@@ -1,5 +1,7 @@
 """What `headgate explain` says."""
 
+from typing import Any
+
 import httptools
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 
 from fakes.gateway_table import compiled, endpoint, host, route, upstream
 from fakes.requests import PLAIN, request
-from headgate.common.table import AllOf, Compare, Endpoint, Operator, PathType, Subject, TableEntry
+from headgate.common.table import AllOf, Compare, Endpoint, Operator, PathType, Rank, Subject, TableEntry
 from headgate.gateway.balancing.levels import Place
 from headgate.gateway.table.explaining.explain import explain
 from headgate.gateway.table.explaining.explanation import Explanation, HealthNote
@@ -243,7 +245,7 @@ CONDITIONAL: list[TableEntry] = [
         ),
         route("/a/[0-9]+", "regex", name="pattern"),
         route("/a", "string-prefix", name="start"),
-        route("/a/1", name="urgent").model_copy(update={"priority": 5}),
+        route("/a/1", name="urgent").model_copy(update={"rank": Rank(priority=5)}),
         route("/a(", "regex", name="broken"),
     ),
     upstream("up", endpoint(1)),
@@ -279,6 +281,28 @@ def test_priority_and_patterns_are_told() -> None:
     reasons = reasons_of(explain(EntryView(CONDITIONAL), "GET", "foo.com", "/"))
     assert reasons["start"] == "the path does not begin with it"
     assert reasons["pattern"] == "the path does not match it from its beginning"
+
+
+@pytest.mark.parametrize(
+    ("winner", "loser", "reason"),
+    [
+        ({"path_priority": 5}, {}, "winner has priority 5 among the routes for its path, this one 0"),
+        ({"written_length": 9}, {"written_length": 2}, "is written with more characters (9, this one's with 2)"),
+        ({"has_method": True}, {"headers": 3}, "winner asks for a method, this one does not"),
+        ({"headers": 2}, {"headers": 1, "comparisons": 9}, "winner asks for 2 headers, this one for 1"),
+        ({"query_parameters": 2}, {}, "winner asks for 2 query parameters, this one for 0"),
+        ({"comparisons": 2}, {"comparisons": 1}, "winner makes 2 comparisons, this one 1"),
+        ({}, {"is_default": True}, "this one gives way to winner"),
+        ({"is_default": True}, {"is_unreadable": True}, "winner is the same match and comes first"),
+    ],
+)
+def test_the_field_of_the_rank_that_decides_is_told(winner: dict[str, Any], loser: dict[str, Any], reason: str) -> None:
+    ranked = {"winner": Rank(**winner), "loser": Rank(**loser)}
+    routes = [route("/", name=name).model_copy(update={"rank": rank}) for name, rank in ranked.items()]
+    behind = routes if winner.get("is_default") else routes[::-1]
+    explanation = explain(EntryView([host("foo.com", *behind)]), "GET", "foo.com", "/")
+    assert explanation.winner == "foo.com|winner"
+    assert reason in reasons_of(explanation)["loser"]
 
 
 def test_a_broken_route_that_answers_says_so() -> None:

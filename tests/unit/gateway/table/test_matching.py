@@ -18,6 +18,7 @@ from headgate.common.table import (
     Compare,
     Operator,
     PathType,
+    Rank,
     Route,
     Subject,
     TlsPolicy,
@@ -193,15 +194,21 @@ def naive_takes(item: Route, path: str) -> bool:
     return elements(path)[: len(wanted)] == wanted or path.split("/")[: len(wanted)] == wanted
 
 
+def naive_rank(rank: Rank) -> tuple[int, ...]:
+    """What decides among routes for one path; the smallest wins."""
+    return -rank.path_priority, -rank.has_method, -rank.headers, -rank.comparisons, int(rank.is_default)
+
+
 def naive_winner(routes: list[Route], path: str, satisfied: Collection[str]) -> str | None:
     """All routes one by one, in the order that `Route` documents; `satisfied`: header names the request has."""
     classes = [PathType.EXACT, PathType.REGEX, PathType.PREFIX, PathType.PREFIX]
     order = sorted(
         routes,
         key=lambda item: (
-            -item.priority,
+            -item.rank.priority,
             classes.index(PathType.PREFIX if item.path.type is PathType.STRING_PREFIX else item.path.type),
             -len(item.path.value),
+            *(() if item.path.type is PathType.REGEX else naive_rank(item.rank)),
         ),
     )
     for item in order:
@@ -232,6 +239,17 @@ VALUES = {
 }
 
 
+RANKS = st.builds(
+    Rank,
+    priority=st.sampled_from([0, 0, 1, -1]),
+    path_priority=st.sampled_from([0, 0, 1, -1]),
+    has_method=st.booleans(),
+    headers=st.integers(0, 1),
+    comparisons=st.integers(0, 1),
+    is_default=st.booleans(),
+)
+
+
 @st.composite
 def any_routes(draw: st.DrawFn) -> list[Route]:
     """Routes of all types, some with a condition on a header, priorities or in any case."""
@@ -243,9 +261,7 @@ def any_routes(draw: st.DrawFn) -> list[Route]:
         when = Compare(subject=Subject.HEADER, name=header, operator=Operator.PRESENT) if header else None
         fold = kind == "regex" and draw(st.booleans())
         path = item.path.model_copy(update={"ignore_case": fold})
-        items.append(
-            item.model_copy(update={"when": when, "priority": draw(st.sampled_from([0, 0, 1, -1])), "path": path})
-        )
+        items.append(item.model_copy(update={"when": when, "rank": draw(RANKS), "path": path}))
     return items
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.common.table import PathMatch, PathType, Provenance, Route
+from headgate.common.table import PathMatch, PathType, Provenance, Rank, Route
 from headgate.gateway.proxy.heads.paths import plain_escapes as plain_escapes_of_gateways
 from headgate.gateway.table.match import PathRule, compile_rule
 from headgate.translator.assembly.taken_paths import MAX_PATTERNS, TakenPaths, plain_escapes
@@ -30,7 +30,7 @@ REQUESTS = ("/", "/a", "/a/", "/a/b", "/a/b/c", "/a/b/c/d", "/ab", "/abc", "/A",
 def route(type_: PathType, value: str, priority: int = 0, *, ignore_case: bool = False) -> Route:
     path = PathMatch(type=type_, value=value, ignore_case=ignore_case)
     source = Provenance(cluster="a", kind="Ingress", namespace="n", name="i")
-    return Route(name=f"{type_} {value} {priority}", path=path, priority=priority, provenance=source)
+    return Route(name=f"{type_} {value} {priority}", path=path, rank=Rank(priority=priority), provenance=source)
 
 
 plain = st.builds(

@@ -22,6 +22,7 @@ from headgate.common.table.match import (
     PathType,
     Subject,
 )
+from headgate.common.table.rank import Rank, count_comparisons
 from headgate.common.table.route import (
     ANY_HOST,
     Canary,
@@ -120,6 +121,7 @@ __all__ = [
     "PluginUse",
     "Policy",
     "Provenance",
+    "Rank",
     "Retries",
     "RetryCondition",
     "Route",
@@ -132,6 +134,7 @@ __all__ = [
     "Upstream",
     "VirtualHost",
     "WeightedBackend",
+    "count_comparisons",
     "entry_key",
     "entry_kind",
 ]

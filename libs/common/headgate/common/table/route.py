@@ -7,6 +7,7 @@ from pydantic import Field, JsonValue
 from headgate.common.sealing import ClusterValue
 from headgate.common.table.base import Entry, Provenance
 from headgate.common.table.match import Condition, PathMatch
+from headgate.common.table.rank import Rank, RouteRank
 from headgate.common.table.tls import TlsPolicy
 
 ANY_HOST = "*"
@@ -109,9 +110,9 @@ class PluginUse(Entry):
 class Route(Entry):
     """What happens to the requests of one host that match.
 
-    Of the routes of a virtual host that match a request the first in this order wins: higher priority; exact path, then
-    regex, then prefixes; longer path; position in `VirtualHost.routes`. A dialect imposes an order of its own by
-    `priority`, or by position where the paths are equal.
+    Of the routes of a virtual host that match a request the first in this order wins: higher `rank.priority`; exact
+    path, then regex, then prefixes; longer path; of equal paths the other fields of `rank`, in their order; position
+    in the host. Of patterns of one length position alone decides.
     """
 
     name: str
@@ -119,7 +120,7 @@ class Route(Entry):
     path: PathMatch
     when: Condition | None = None
     """What a request has to satisfy besides its path."""
-    priority: int = 0
+    rank: RouteRank = Rank()
     backends: tuple[WeightedBackend, ...] = ()
     """None: some plugin answers every request."""
     canaries: tuple[Canary, ...] = ()

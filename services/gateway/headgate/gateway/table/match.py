@@ -15,7 +15,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from headgate.common.table import PathType, Route
+from headgate.common.table import PathType, Rank, Route
+from headgate.common.table.rank import BeforePath, WithinPath
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.patterns import PatternSet, compile_pattern, literal_beginning
 from headgate.gateway.model.steps import Steps
@@ -31,7 +32,10 @@ SLASH = ord("/")
 PATTERNS_AT_ONCE = 32
 """Patterns compiled to one automaton, in some 3 ms; a request of a host with more pays for each."""
 
-_CLASSES = {PathType.EXACT: 0, PathType.REGEX: 1, PathType.PREFIX: 2, PathType.STRING_PREFIX: 2}
+_NO_RANK = Rank()
+
+
+Precedence = tuple[bool, BeforePath, WithinPath | tuple[()], int]
 
 
 class PathRule(NamedTuple):
@@ -41,25 +45,23 @@ class PathRule(NamedTuple):
     value: bytes
     position: int = 0
     """Of the route within its host."""
-    priority: int = 0
+    rank: Rank = _NO_RANK
     ignore_case: bool = False
     condition: CompiledCondition | None = None
     fault: str = ""
     """Why the route cannot be matched as it says: it then comes after all others, and answers what no other takes."""
 
     @property
-    def precedence(self) -> tuple[bool, int, int, int, int]:
-        """Sort key, winner first, as `Route` documents it.
-
-        Kubernetes says longest first, then exact before prefix. As an exact path is the whole request's, that is the
-        same but for exact `/foo` and prefix `/foo/`, where the slash is ignored by the prefix's own rule.
-        """
-        return bool(self.fault), -self.priority, _CLASSES[self.type], -len(self.value), self.position
+    def precedence(self) -> Precedence:
+        """Sort key, winner first, as `Route` documents it."""
+        # Of one length and type only patterns can differ and take the same path; between them their position decides.
+        within_path = () if self.type is PathType.REGEX else self.rank.within_path
+        return bool(self.fault), self.rank.before_path(self.type, len(self.value)), within_path, self.position
 
     @property
     def is_plain(self) -> bool:
-        """Whether type, length and position alone decide about the rule, without a pattern."""
-        return self.type is not PathType.REGEX and not self.priority and self.condition is None and not self.fault
+        """Whether type, length and, of equal paths, rank and position alone decide about the rule."""
+        return self.type is not PathType.REGEX and not self.rank.priority and self.condition is None and not self.fault
 
     def takes(self, path: bytes) -> bool:
         """Tell whether the rule takes a path, looked at alone. The index must agree with this."""
@@ -87,10 +89,10 @@ def compile_rule(route: Route, position: int = 0) -> PathRule:
             compile_pattern(value, "path.value", ignore_case=path.ignore_case)
     except BadMatch as bad:
         beginning = "" if path.ignore_case else literal_beginning(value)
-        return PathRule(PathType.STRING_PREFIX, beginning.encode(), position, route.priority, fault=str(bad))
+        return PathRule(PathType.STRING_PREFIX, beginning.encode(), position, route.rank, fault=str(bad))
     raw = value.encode()
     literal = raw if path.type is PathType.REGEX else plain_escapes(raw)
-    rule = PathRule(path.type, literal, position, route.priority, path.ignore_case)
+    rule = PathRule(path.type, literal, position, route.rank, path.ignore_case)
     if route.when is None:
         return rule
     try:
@@ -261,7 +263,7 @@ def _longest_first(keys: Iterable[bytes]) -> tuple[int, ...]:
     return tuple(sorted({len(key) for key in keys}, reverse=True))
 
 
-def _precedence(item: tuple[PathRule, object]) -> tuple[bool, int, int, int, int]:
+def _precedence(item: tuple[PathRule, object]) -> Precedence:
     return item[0].precedence
 
 

@@ -160,7 +160,7 @@ def _describe_route(route: Route) -> dict[str, object]:
         "name": route.name,
         "path_type": route.path.type,
         "path": route.path.value,
-        "priority": route.priority,
+        "priority": route.rank.priority,
         "condition": describe(route.when) if route.when is not None else "",
         "backends": [{"upstream": backend.upstream, "weight": backend.weight} for backend in route.backends],
         "timeouts": route.timeouts.model_dump(exclude_none=True),

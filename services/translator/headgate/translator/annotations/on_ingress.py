@@ -80,7 +80,7 @@ _MATCHING = (
     ),
     Annotation(
         name="priority",
-        sets="priority",
+        sets="rank.priority",
         read=texts.whole(-1_000_000, 1_000_000),
         value="whole number",
         default="0",

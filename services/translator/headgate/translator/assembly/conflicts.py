@@ -15,14 +15,13 @@ from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import ENTRY_LIMIT
 from headgate.common.table import (
     ANY_HOST,
-    AllOf,
-    AnyOf,
     Canary,
     Condition,
     PathType,
     Route,
     TlsPolicy,
 )
+from headgate.common.table.rank import BeforePath, WithinPath
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
 from headgate.translator.assembly.namesakes import by_namesake, is_for_both
 from headgate.translator.assembly.ownership import Admitted, Ownership, Sharing, Tenant, admit, find_owner, tenant_of
@@ -73,7 +72,7 @@ def merge_host(
 ) -> Verdict:
     """Merge what fragments claim at one host.
 
-    Routes come in the order in which a gateway prefers them: exact before prefix, longer path, more conditions.
+    Routes come in the order in which a gateway prefers them, by rank and path.
 
     Args:
         host: that it is about.
@@ -94,7 +93,7 @@ def merge_host(
             lost.setdefault(identity.ref, []).append(_lost_path(host, claim, identity, winner, owner, sharing))
     canaried = add_canaries(ownership, users, list(winners.values()), lost)
     room = HOST_LIMIT - (len(tls[0].policy.model_dump_json().encode()) if tls else 0)
-    fitting = sorted(_fit(host, room, canaried, lost), key=_preference)
+    fitting = sorted(_fit(host, room, canaried, lost), key=_order)
     speakers = _speakers(ownership, users)
     return Verdict(
         bool(claims) or any(host in fragment.hosts for fragment in users),
@@ -125,9 +124,10 @@ def _admitted(ownership: Ownership, users: Iterable[Fragment], lost: Lost) -> li
     return sorted(admitted, key=_precedence)
 
 
-def _precedence(admitted: Admitted) -> tuple[int, bool, int, int]:
-    claim = admitted.claim
-    return admitted.rank, claim.is_default or claim.gives_way, -claim.preference, admitted.position
+def _precedence(admitted: Admitted) -> tuple[int, bool, WithinPath, int]:
+    """Sort key among claims of equal matches, of which one is served."""
+    rank = admitted.claim.route.rank
+    return admitted.rank, rank.gives_way, rank.within_path, admitted.position
 
 
 def _speakers(ownership: Ownership, users: Sequence[Fragment]) -> Sequence[Fragment]:
@@ -287,26 +287,10 @@ def _may_be_large(won: Won) -> bool:
     return bool(route.plugins or route.when or route.canaries)
 
 
-_TYPE_ORDER = {PathType.EXACT: 0, PathType.REGEX: 1, PathType.PREFIX: 2, PathType.STRING_PREFIX: 2}
-
-
-def _preference(claim: RouteClaim) -> tuple[int, int, int, str, int, int]:
-    route, path = claim.route, claim.route.path
-    place = -route.priority, _TYPE_ORDER[path.type], -len(path.value), path.value
-    return *place, -claim.preference, -_comparisons(route.when)
-
-
-def _comparisons(condition: Condition | None) -> int:
-    """Return how many comparisons a condition has: of routes for one path the one that asks for more goes first."""
-    match condition:
-        case None:
-            return 0
-        case AllOf():
-            return sum(map(_comparisons, condition.all_of))
-        case AnyOf():
-            return max(map(_comparisons, condition.any_of), default=0)
-        case _:
-            return 1
+def _order(claim: RouteClaim) -> tuple[BeforePath, str, WithinPath]:
+    """Sort key among the routes of a host; of equal ones those of the oldest object are first already."""
+    path, rank = claim.route.path, claim.route.rank
+    return rank.before_path(path.type, len(path.value)), path.value, rank.within_path
 
 
 def _lost_path(
@@ -316,9 +300,10 @@ def _lost_path(
     path = f"{claim.route.path.type} path {claim.route.path.value}"
     if is_for_both(winner.route, owner, claim.route, loser, sharing):
         return by_namesake(claim.field, claim.route.path.value, f"{path} of {where}", owner, loser)
-    is_shadowed = claim.is_default and not winner.is_default
+    mine, theirs = claim.route.rank, winner.route.rank
+    is_shadowed = mine.is_default and not theirs.is_default
     why = "whose rule goes before a default backend" if is_shadowed else seniority_of(owner, loser)
-    if claim.gives_way and not winner.gives_way:
+    if mine.is_unreadable and not theirs.is_unreadable:
         why = "because what this object asks of requests cannot be read"
     return Problem(
         severity=Severity.WARNING if is_shadowed else Severity.ERROR,

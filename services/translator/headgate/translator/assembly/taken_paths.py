@@ -47,7 +47,7 @@ class TakenPaths:
         """Take the path of a route."""
         path, value = route.path, plain_escapes(route.path.value)
         lowest = self._lowest_priority
-        self._lowest_priority = route.priority if lowest is None else min(lowest, route.priority)
+        self._lowest_priority = route.rank.priority if lowest is None else min(lowest, route.rank.priority)
         beginning = value.lower()
         if path.type is PathType.EXACT:
             self._exact.setdefault(value, route)
@@ -68,7 +68,7 @@ class TakenPaths:
         """Return a route from which another one would take requests by more than a longer path; None without one."""
         if self._lowest_priority is None:
             return None
-        path, goes_first = route.path, route.priority > self._lowest_priority
+        path, goes_first = route.path, route.rank.priority > self._lowest_priority
         match path.type:
             case PathType.REGEX:
                 return self._rival_of_pattern(beginning_of(path), goes_first)

@@ -173,14 +173,8 @@ class RouteClaim(NamedTuple):
     route: Route
     field: str
     """Where the path was written."""
-    is_default: bool = False
-    """Gives way to every claim of the same path that is not, whatever the objects' age."""
     is_refused: bool = False
     """Answers 503 whatever the request: no canary takes a part of it."""
-    gives_way: bool = False
-    """As a default does: it would take requests that it was not meant for."""
-    preference: int = 0
-    """Among routes for the same path, whatever else they ask of requests: the greater goes first."""
 
 
 class CanaryClaim(NamedTuple):

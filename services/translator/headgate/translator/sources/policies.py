@@ -37,8 +37,8 @@ class BackendPolicy(NamedTuple):
 class RoutePolicy(NamedTuple):
     """What holds for all routes of an object."""
 
-    preference: int = 0
-    """As in `RouteClaim`."""
+    priority: int = 0
+    """Among routes for the same path: `Rank.path_priority`."""
     conditions: tuple[Condition, ...] = ()
     """That requests have to satisfy besides."""
     fault: str = ""

@@ -1,6 +1,6 @@
 """Which route of a host takes a request, and what the others lost by."""
 
-from headgate.common.table import PathType, VirtualHost
+from headgate.common.table import PathType, Rank, VirtualHost
 from headgate.gateway.proxy.heads.facts import RequestFacts
 from headgate.gateway.table.condition_text import describe, why_not
 from headgate.gateway.table.explaining.explanation import Candidate
@@ -62,7 +62,7 @@ class _Contest:
             route=route.name,
             path_type=route.path.type,
             path=route.path.value,
-            priority=route.priority,
+            priority=route.rank.priority,
             condition=describe(route.when) if route.when is not None else "",
             takes_path=rule.takes(self._facts.path),
             wins=rule is self._best,
@@ -85,15 +85,35 @@ class _Contest:
 
     def _why_behind(self, rule: PathRule, best: PathRule) -> str:
         winner = self._host.routes[best.position]
-        if rule.priority != best.priority:
-            return f"{winner.name} has priority {best.priority}, this one {rule.priority}"
+        if rule.rank.priority != best.rank.priority:
+            return f"{winner.name} has priority {best.rank.priority}, this one {rule.rank.priority}"
         if best.type is PathType.EXACT and rule.type is not PathType.EXACT:
             return f"{winner.name} matches it exactly"
         if best.type is PathType.REGEX and rule.type is not PathType.REGEX:
             return f"{winner.name} is a pattern, and patterns go before prefixes"
         if len(rule.value) < len(best.value):
             return f"{winner.path.value} of {winner.name} is longer"
+        if rule.type is not PathType.REGEX and (field := _first_difference(rule.rank, best.rank)):
+            mine, theirs = (getattr(each.rank, field) for each in (rule, best))
+            return _RANK_REASONS[field].format(winner=winner.name, theirs=theirs, mine=mine)
         return f"{winner.name} is the same match and comes first"
+
+
+def _first_difference(one: Rank, other: Rank) -> str:
+    """Return the field that decides between routes for one path; empty if their ranks are equal."""
+    return next((field for field in _RANK_REASONS if getattr(one, field) != getattr(other, field)), "")
+
+
+_RANK_REASONS = {
+    "path_priority": "{winner} has priority {theirs} among the routes for its path, this one {mine}",
+    "written_length": "the path of {winner} is written with more characters ({theirs}, this one's with {mine})",
+    "has_method": "{winner} asks for a method, this one does not",
+    "headers": "{winner} asks for {theirs} headers, this one for {mine}",
+    "query_parameters": "{winner} asks for {theirs} query parameters, this one for {mine}",
+    "comparisons": "{winner} makes {theirs} comparisons, this one {mine}",
+    "gives_way": "this one gives way to {winner}: it is a default backend, or its conditions cannot be read",
+}
+"""By the fields of `Rank` that are compared within one path, in their order."""
 
 
 _PATH_FAULTS = {

@@ -19,8 +19,6 @@ from headgate.translator.dialects.apisix.models.route import Match
 from headgate.translator.manifests.specs import refuse
 
 MAX_PATH = 4096
-PREFERENCE_ROOM = 8192
-"""Places that a priority has: more than the length of any path, which decides among rules of one priority."""
 _LABEL = r"[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?"
 _HOST = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
 _SENT_AS_THEY_ARE = "".join(map(chr, range(0x21, 0x7F)))

@@ -10,13 +10,22 @@ from typing import NamedTuple
 
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
-from headgate.common.table import PluginUse, Provenance, Retries, Route, Timeouts, WeightedBackend
+from headgate.common.table import (
+    PluginUse,
+    Provenance,
+    Rank,
+    Retries,
+    Route,
+    Timeouts,
+    WeightedBackend,
+    count_comparisons,
+)
 from headgate.translator.annotations.apisix import ApisixAnnotations, apisix_annotations, read_apisix_annotations
 from headgate.translator.annotations.host_sharing import read_host_sharing
 from headgate.translator.dialects.apisix.backends import NodesBackend, ServiceBackend
 from headgate.translator.dialects.apisix.context import Context, find_referenced
 from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS
-from headgate.translator.dialects.apisix.matching import PREFERENCE_ROOM, MatchRule, PathRule, read_match
+from headgate.translator.dialects.apisix.matching import MatchRule, PathRule, read_match
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.models.route import HttpRule, StreamRule
 from headgate.translator.dialects.apisix.models.upstream import UpstreamSettings
@@ -285,14 +294,7 @@ class _Rule:
         for path in self._match.paths:
             route = self._route(path, self._match, common)
             for host in self._match.hosts:
-                yield RouteClaim(
-                    host,
-                    route,
-                    path.field,
-                    is_refused=self._refusal is not None,
-                    gives_way=bool(self._filter_fault),
-                    preference=self._rule.priority * PREFERENCE_ROOM + len(path.written),
-                )
+                yield RouteClaim(host, route, path.field, is_refused=self._refusal is not None)
 
     def _common(self) -> _Common:
         """Make what the routes of all paths share."""
@@ -304,11 +306,17 @@ class _Rule:
         return _Common(tuple(weighted), *self._timing(), provenance)
 
     def _route(self, path: PathRule, match: MatchRule, common: _Common) -> Route:
-        ref, rule = self._ref, self._rule
+        ref, rule, when = self._ref, self._rule, match.when(path)
         return Route(
             name=f"{ref.cluster}/{ref.namespace}/{ref.name} {rule.name} {path.written}",
             path=path.match,
-            when=match.when(path),
+            when=when,
+            rank=Rank(
+                path_priority=rule.priority,
+                written_length=len(path.written),
+                comparisons=count_comparisons(when),
+                is_unreadable=bool(self._filter_fault),
+            ),
             backends=common.backends,
             timeouts=common.timeouts,
             retries=common.retries,

@@ -9,7 +9,6 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import Condition
 from headgate.translator.dialects.apisix.context import Context
-from headgate.translator.dialects.apisix.matching import PREFERENCE_ROOM
 from headgate.translator.dialects.apisix.models.policy import HttpRoutePolicySpec
 from headgate.translator.dialects.apisix.targets import BY_INGRESS, ROUTE_POLICIES, SERVED_ROUTES
 from headgate.translator.dialects.apisix.vars import read_vars
@@ -51,7 +50,7 @@ def find_route_policy(lookups: Lookups, target: ObjectTarget) -> RoutePolicy:
     if (group, kind) != SERVED_ROUTES:
         return NO_ROUTE_POLICY
     conditions: list[Condition] = []
-    preferences = set()
+    priorities = set()
     for document in lookups.find(ROUTE_POLICIES, BY_INGRESS, name, namespace=namespace):
         manifest = document.decode()
         policy = _read(manifest, [])
@@ -59,10 +58,10 @@ def find_route_policy(lookups: Lookups, target: ObjectTarget) -> RoutePolicy:
             named = f"{namespace}/{as_text(metadata(manifest).get('name'))}"
             return RoutePolicy(fault=f"HTTPRoutePolicy {named} cannot be followed")
         conditions += policy.conditions
-        preferences.add(policy.preference)
-    if len(preferences) != 1:
+        priorities.add(policy.priority)
+    if len(priorities) != 1:
         return NO_ROUTE_POLICY
-    return RoutePolicy(preferences.pop(), tuple(conditions))
+    return RoutePolicy(priorities.pop(), tuple(conditions))
 
 
 def _read(manifest: JsonObject, problems: list[Problem]) -> RoutePolicy | None:
@@ -78,7 +77,7 @@ def _read(manifest: JsonObject, problems: list[Problem]) -> RoutePolicy | None:
     problems += found
     if spec is None or any(problem.severity is Severity.ERROR for problem in found):
         return None
-    return RoutePolicy((spec.priority or 0) * PREFERENCE_ROOM, tuple(conditions))
+    return RoutePolicy(spec.priority or 0, tuple(conditions))
 
 
 def _is_foreign(context: Context, namespace: str, target: Target) -> bool:
@@ -105,11 +104,10 @@ def _judge(context: Context, ref: ObjectRef, target: Target, policy: RoutePolicy
     for document in context.lookups.find(ROUTE_POLICIES, BY_INGRESS, target.name, namespace=ref.namespace):
         manifest = document.decode()
         name, other = as_text(metadata(manifest).get("name")), _read(manifest, [])
-        if name != ref.name and other is not None and other.preference != policy.preference:
-            priorities = [one.preference // PREFERENCE_ROOM for one in (other, policy)]
+        if name != ref.name and other is not None and other.priority != policy.priority:
             message = (
-                f"{what} has HTTPRoutePolicy {ref.namespace}/{name} with priority {priorities[0]} too, and here it is "
-                f"{priorities[1]}; until they agree none of the Ingress' policies holds"
+                f"{what} has HTTPRoutePolicy {ref.namespace}/{name} with priority {other.priority} too, and here it is "
+                f"{policy.priority}; until they agree none of the Ingress' policies holds"
             )
             return [conflicted(target, message)]
     return []

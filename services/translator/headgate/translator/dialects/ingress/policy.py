@@ -60,8 +60,8 @@ class Policy:
     """With an empty upstream. The object is a canary and has no routes of its own."""
     refusal: str | None
     """Why all its requests are refused."""
-    gives_way: bool
-    """Whether that is because nobody can tell which requests it is for."""
+    is_unreadable: bool
+    """Whether that is because it cannot be read which requests it is for."""
     problems: tuple[Problem, ...]
     namespace: str = ""
     """Of the Services, instead of the object's own."""
@@ -69,10 +69,17 @@ class Policy:
     """That is spoken with the Services, instead of what they say."""
     backends: tuple[BackendUse, ...] = ()
     """Upstreams that its plugins refer to."""
-    preference: int = 0
-    """Of its routes, as in `RouteClaim`."""
+    priority: int = 0
+    """Of its routes, whatever their paths: `Rank.priority`."""
+    path_priority: int = 0
+    """Of its routes among those for the same path: `Rank.path_priority`."""
     shares_hosts_with: tuple[str, ...] = ()
     """As in `Fragment`."""
+
+    @property
+    def concerns_routes(self) -> bool:
+        """Whether it says anything of the routes."""
+        return bool(self.fields or self.when or self.refusal or self.priority or self.path_priority)
 
 
 _NOTHING_SAID = Policy(
@@ -83,7 +90,7 @@ _NOTHING_SAID = Policy(
     tls_field="",
     canary=None,
     refusal=None,
-    gives_way=False,
+    is_unreadable=False,
     problems=(),
 )
 
@@ -108,8 +115,8 @@ def _add_policy(ref: ObjectRef, policy: Policy, found: RoutePolicy) -> Policy:
         policy,
         when=_all_of([*([policy.when] if policy.when else ()), *found.conditions]),
         refusal=policy.refusal or refusal,
-        gives_way=policy.gives_way or bool(refusal),
-        preference=found.preference,
+        is_unreadable=policy.is_unreadable or bool(refusal),
+        path_priority=found.priority,
     )
 
 
@@ -169,14 +176,15 @@ def _read(ref: ObjectRef, annotations: JsonObject, lookups: Lookups) -> Policy:
         tls_field=field_of(next(iter([*reading.written("client_auth"), *reading.written("tls")]), "")),
         canary=canary,
         refusal=_refusal(ref, reading.unreadable),
-        gives_way=bool(reading.closed("when") or reading.closed("canary")),
+        is_unreadable=bool(reading.closed("when") or reading.closed("canary")),
         problems=tuple(reading.problems),
+        priority=reading.group("rank").get("priority", 0),
         shares_hosts_with=reading.group("sharing").get("namespaces", ()),
     )
 
 
 def _refuse_what_the_main_decides(reading: Reading) -> None:
-    for group in ("", "retries", "timeouts", "stickiness", "tls", "client_auth"):
+    for group in ("", "rank", "retries", "timeouts", "stickiness", "tls", "client_auth"):
         for name in reading.written(group):
             reading.refuse(name, "must be on the Ingress that this one is a canary of")
 

@@ -17,9 +17,11 @@ from headgate.common.table import (
     PathMatch,
     PathType,
     Provenance,
+    Rank,
     Route,
     TlsPolicy,
     WeightedBackend,
+    count_comparisons,
 )
 from headgate.translator.dialects.ingress.canary import narrow
 from headgate.translator.dialects.ingress.document import class_name
@@ -58,6 +60,7 @@ from headgate.translator.world.graph import Lookups
 
 KIND = "Ingress"
 _SHOWN_NAMES = 5
+_RULE, _DEFAULT_BACKEND = Rank(), Rank(is_default=True)
 _CATCH_ALL = PathMatch(type=PathType.PREFIX, value="/")
 
 
@@ -109,7 +112,7 @@ def _within_bounds(ref: ObjectRef, policy: Policy, spec: IngressSpec, problems: 
         when=None,
         tls=TlsPolicy(client_auth=ClientAuth(ca_pem="")) if policy.tls else None,
         refusal=f"{KIND} {ref.namespace}/{ref.name} makes too much work and refuses requests",
-        gives_way=True,
+        is_unreadable=True,
     )
 
 
@@ -146,13 +149,23 @@ class _Backends:
 
 
 def _with_policy(claim: RouteClaim, ref: ObjectRef, policy: Policy) -> RouteClaim:
+    if not policy.concerns_routes:
+        return claim
+    change: JsonObject = {"when": policy.when, "rank": _rank(claim.route.rank, policy)}
     if policy.refusal is not None:
-        refused = {"when": policy.when, "backends": (WeightedBackend(upstream=_refusal(ref, policy.refusal).key),)}
-        route = claim.route.model_copy(update=refused)
-        return claim._replace(route=route, is_refused=True, gives_way=policy.gives_way)
-    if policy.fields or policy.when is not None:
-        claim = claim._replace(route=claim.route.model_copy(update={**policy.fields, "when": policy.when}))
-    return claim._replace(preference=policy.preference) if policy.preference else claim
+        change["backends"] = (WeightedBackend(upstream=_refusal(ref, policy.refusal).key),)
+        return claim._replace(route=claim.route.model_copy(update=change), is_refused=True)
+    return claim._replace(route=claim.route.model_copy(update=change | policy.fields))
+
+
+def _rank(rank: Rank, policy: Policy) -> Rank:
+    """Return the rank of a route by the annotations and policies; one that is refused has none by its priorities."""
+    change: JsonObject = {"comparisons": count_comparisons(policy.when)}
+    if policy.refusal is not None:
+        change["is_unreadable"] = policy.is_unreadable
+    else:
+        change |= {"priority": policy.priority, "path_priority": policy.path_priority}
+    return rank.model_copy(update=change)
 
 
 def _refusal(ref: ObjectRef, reason: str) -> RefusalRef:
@@ -224,9 +237,10 @@ def _claim(
         path=match,
         backends=(WeightedBackend(upstream=backends.upstream(backend).key),),
         provenance=Provenance(cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=field),
+        rank=_DEFAULT_BACKEND if is_default else _RULE,
         **backends.route_fields(backend),
     )
-    return RouteClaim(host, route, intern(field if is_default else f"{field}.path"), is_default)
+    return RouteClaim(host, route, intern(field if is_default else f"{field}.path"))
 
 
 def _backend_uses(spec: IngressSpec, backends: _Backends, written: Callable[[str], str]) -> Iterator[BackendUse]:
