@@ -72,16 +72,19 @@ async def fill(stores: MemoryStores, *manifests: Any, cluster: str = "a") -> Non
 async def idle(stores: MemoryStores, *translators: TranslatorLoop) -> None:
     """Wait until everything in the log is read and published, and statuses are posted by whoever leads."""
     await until(
-        lambda: all(
-            each._intake.sequence == stores.log._last_sequence
-            and each._due is None
-            and not each._causes.count
-            and each.readiness() is None
-            and (not each._leadership.is_leader or (each._leads and each._is_settled))
-            and not (each._leads and each._statuses.pending)  # whoever follows leaves them to the one that leads
-            for each in translators
-        )
+        lambda: all(each.inputs.intake.sequence == stores.log._last_sequence and each.is_idle for each in translators)
     )
+
+
+def digests_of(translator: TranslatorLoop) -> list[str]:
+    """Return the digests of the table that a translator would publish."""
+    return [chunk.digest for chunk in translator.output.draft(translator.translation, translator.inputs).chunks]
+
+
+def has_published_all(stores: MemoryStores, translator: TranslatorLoop) -> bool:
+    """Whether everything in the log was read, and is in a revision."""
+    is_read = translator.inputs.intake.sequence == stores.log._last_sequence
+    return is_read and not translator.inputs.causes.count
 
 
 def version_of(stores: MemoryStores) -> Version | None:

@@ -211,7 +211,7 @@ async def test_tables_that_share_chunks_drop_their_own_history_only() -> None:
         for number in range(5):
             await stores.log_writer.append(applied(web("team-a", f"a{number}.example")))
             await idle(stores, edge, ours)
-        await ours._publisher.collect_garbage()
+        await ours.output.publisher.collect_garbage()
         assert len(await stores.snapshots.versions("tenant")) == 1
         assert len(await stores.snapshots.versions("default")) >= 5
         for version in await stores.snapshots.versions("default"):

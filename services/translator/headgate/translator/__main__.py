@@ -65,7 +65,7 @@ async def _work(context: ServiceContext, settings: TranslatorSettings) -> None:
                 log_writer=stores.log_writer,
             )
             leadership = _leadership(
-                settings, tables.leases, lambda: loop.readiness() is None, lambda: loop.uncommitted_since
+                settings, tables.leases, lambda: loop.readiness() is None, lambda: loop.inputs.uncommitted_since
             )
             loop = TranslatorLoop(parts, settings, leadership)
             context.admin.add_readiness("table", lambda: None if loop.awaits_first_cluster else loop.readiness())
@@ -74,7 +74,7 @@ async def _work(context: ServiceContext, settings: TranslatorSettings) -> None:
                 await run_together(
                     loop.run(),
                     leadership.run(),
-                    run_while_leading(leadership, lambda: keep_in_order(stores, loop.clusters)),
+                    run_while_leading(leadership, lambda: keep_in_order(stores, lambda: loop.inputs.clusters)),
                     answering.run(),
                 )
             finally:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fakes.deltas import applied, deleted
 from fakes.leadership import Seat
 from fakes.translating import Follower, ListedLog
-from fakes.translator_loop import fill, idle, manifest_of, running
+from fakes.translator_loop import digests_of, fill, idle, manifest_of, running
 from headgate.common.deltas import Delta, LastGood
 from headgate.common.stores.memory import MemoryStores
 from headgate.translator import loop as loop_module
@@ -147,4 +147,4 @@ def _give(seats: tuple[Seat, Seat], place: int) -> None:
 
 def _digests(translator: TranslatorLoop) -> list[str]:
     """Digests of what it published last, or would publish."""
-    return [chunk.digest for chunk in translator._draft().chunks]
+    return digests_of(translator)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fakes.deltas import applied, deleted, ingress, ref_of
-from fakes.translator_loop import fill, idle, manifest_of, running, table_of, version_of
+from fakes.translator_loop import digests_of, fill, idle, manifest_of, running, table_of, version_of
 from fakes.waiting import until
 from headgate.common.deltas import Delta, LastGood, last_good_subject
 from headgate.common.errors import StoreUnavailable
@@ -51,7 +51,7 @@ def record(stores: MemoryStores) -> LastGood | None:
 async def settled(stores: MemoryStores, *translators: TranslatorLoop) -> None:
     """Wait until everything is published and written down."""
     await idle(stores, *translators)
-    await until(lambda: not any(each._translation.world.standings.unwritten for each in translators))
+    await until(lambda: not any(each.translation.world.standings.unwritten for each in translators))
     await idle(stores, *translators)
 
 
@@ -101,7 +101,7 @@ async def test_a_second_translator_comes_to_the_same_table() -> None:
         manifest = await manifest_of(stores)
         async with running(stores) as second:
             await settled(stores, first, second)
-            assert [chunk.digest for chunk in second._draft().chunks] == [chunk.digest for chunk in manifest.chunks]
+            assert digests_of(second) == [chunk.digest for chunk in manifest.chunks]
             assert version_of(stores) == manifest.version
 
 
@@ -167,7 +167,7 @@ async def test_a_history_that_cannot_be_read_holds_the_table_back_for_some_secon
         await until(lambda: version_of(stores))
         assert "b.example" in await table_of(stores)
         monkeypatch.setattr(keeping, "PATIENCE_S", 5.0)
-        translator._keeper._failing_since -= 5.0  # type: ignore[operator]
+        translator.output.keeper._failing_since -= 5.0  # type: ignore[operator]
         await tell(stores, ingress("new", host="new.example", path="wrong"), ingress("newer", host="newer.example"))
         await until(lambda: version_of(stores).revision == 2)  # type: ignore[union-attr]
         assert "newer.example" in await table_of(stores)

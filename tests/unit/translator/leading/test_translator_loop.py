@@ -133,7 +133,11 @@ async def test_a_lost_log_keeps_the_table_until_its_clusters_are_back() -> None:
         first = await until(lambda: version_of(stores))
         stores.log.lose()
         await fill(stores, ingress("web", host="a2.example"), cluster="a")
-        await until(lambda: "b" in (translator._obstacle() or "") and translator._intake.sequence)
+        await until(
+            lambda: (
+                "b" in (translator.inputs.obstacle(leads=translator.leads) or "") and translator.inputs.intake.sequence
+            )
+        )
         assert version_of(stores) == first
         assert translator.readiness() is None
         await fill(stores, ingress("web", host="b.example"), cluster="b")
@@ -184,7 +188,7 @@ async def test_a_restart_waits_for_no_cluster_that_was_removed_meanwhile() -> No
     async with running(stores) as translator:
         await until(lambda: translator.readiness() is None)
         assert set(await table_of(stores)) == {"a.example", "a/default/web:80"}
-        assert (translator.clusters(), [*(await manifest_of(stores)).inputs]) == ({"a", "b"}, ["a"])
+        assert (translator.inputs.clusters, [*(await manifest_of(stores)).inputs]) == ({"a", "b"}, ["a"])
     stores.log.lose()
     await fill(stores, ingress("web", host="a2.example"), cluster="a")
     async with running(stores) as translator:
@@ -224,7 +228,7 @@ async def test_a_log_that_was_lost_is_not_taken_for_a_new_one() -> None:
     stores = MemoryStores()
     await stores.heartbeats.beat(heartbeat(Version(7, 3)))
     async with running(stores) as translator:
-        await until(lambda: translator._intake.is_replayed)
+        await until(lambda: translator.inputs.intake.is_replayed)
         assert not translator.awaits_first_cluster
     stores = MemoryStores()
     await fill(stores, ingress("web", host="a.example"))
@@ -232,7 +236,7 @@ async def test_a_log_that_was_lost_is_not_taken_for_a_new_one() -> None:
         await until(lambda: version_of(stores))
     stores.log.lose()
     async with running(stores) as translator:
-        await until(lambda: translator._intake.is_replayed)
+        await until(lambda: translator.inputs.intake.is_replayed)
         assert not translator.awaits_first_cluster
 
 
@@ -251,7 +255,7 @@ async def test_after_the_loss_of_everything_further_clusters_are_waited_for() ->
     await stores.heartbeats.beat(heartbeat(Version(5, 5)))
     await fill(stores, ingress("web", host="a.example"), cluster="a")
     async with running(stores, recovery_wait_s=0.2) as translator:
-        await until(lambda: translator._recovering_since)
+        await until(lambda: translator.inputs._recovering_since)
         await fill(stores, ingress("web", host="b.example"), cluster="b")
         await until(lambda: version_of(stores))
         assert {"a.example", "b.example"} <= set(await table_of(stores))
@@ -288,7 +292,7 @@ async def test_a_translator_that_is_behind_stands_back_until_it_has_read_the_log
         ours = await manifest_of(stores)
         foreign = ours.model_copy(update={"version": Version(ours.version.epoch, 2), "chunks": ()})
         await stores.snapshots.commit(foreign, await stores.snapshots.read_pointer("default"))
-        translator._intake._sequence = 0  # as if the log had gone on meanwhile
+        translator.inputs.intake._sequence = 0  # as if the log had gone on meanwhile
         translator._schedule()
         await stores.log_writer.append(applied(ingress("new", host="new.example")))
         await idle(stores, translator)
@@ -334,8 +338,8 @@ async def test_statuses_name_addresses_and_problems_and_come_once() -> None:
     assert [event.reason for event in update.events] == ["Accepted", "ServiceNotFound"]
     count = stores.statuses._sequence  # type: ignore[attr-defined]
     async with running(stores) as translator:
-        await until(lambda: translator.readiness() is None and translator._statuses._poster._read)
-        await until(lambda: not translator._statuses.pending)
+        await until(lambda: translator.readiness() is None and translator.output.statuses._poster._read)
+        await until(lambda: not translator.output.statuses.pending)
         assert stores.statuses._sequence == count  # type: ignore[attr-defined]
 
 
@@ -404,7 +408,7 @@ async def test_an_object_deleted_while_nobody_translated_is_forgotten_once() -> 
         await until(lambda: not posted(stores)["web"].problems)
     count = stores.statuses._sequence  # type: ignore[attr-defined]
     async with running(stores) as translator:
-        await until(lambda: translator.readiness() is None and translator._statuses._poster._read)
+        await until(lambda: translator.readiness() is None and translator.output.statuses._poster._read)
         await idle(stores, translator)
         assert stores.statuses._sequence == count  # type: ignore[attr-defined]
 

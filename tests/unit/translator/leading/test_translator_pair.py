@@ -88,7 +88,7 @@ async def test_a_takeover_finds_its_own_table_and_statuses_and_writes_neither_ag
         await idle(stores, both.one, both.other)
         before, posted = version_of(stores), posts(stores)
         both.hand_over()
-        await until(lambda: both.other._term == 1)
+        await until(lambda: both.other.leads)
         await idle(stores, both.other)
         await asyncio.sleep(0.1)
         assert (version_of(stores), posts(stores)) == (before, posted)
@@ -186,7 +186,7 @@ async def test_one_that_stood_still_before_its_commit_does_not_make_it() -> None
         await asyncio.sleep(0.1)
         both.seat.lose()
         both.other_seat.take()
-        await until(lambda: both.other._term == 1)
+        await until(lambda: both.other.leads)
         await idle(stores, both.other)
         assert version_of(stores) == first
         assert "b.example" not in await table_of(stores)
@@ -226,10 +226,10 @@ async def test_one_that_has_read_less_of_the_log_waits_with_its_first_commit() -
             second = version_of(stores)
             seats[0].lose()
             seats[1].take()
-            await until(lambda: "read more of the log" in (other._obstacle() or ""))
+            await until(lambda: "read more of the log" in (other.inputs.obstacle(leads=other.leads) or ""))
             assert version_of(stores) == second
             late.flows.set()
-            await until(lambda: other._intake.sequence == sequence and other._due is None)
+            await until(lambda: other.inputs.intake.sequence == sequence and other._due is None)
             assert version_of(stores) == second
 
 

@@ -12,7 +12,7 @@ from fakes.deltas import applied, deleted
 from fakes.fleet import fleet_of
 from fakes.leadership import Seat
 from fakes.translating import Follower, ListedLog
-from fakes.translator_loop import fill, idle, manifest_of, running
+from fakes.translator_loop import digests_of, fill, idle, manifest_of, running
 from fakes.waiting import until
 from headgate.common.snapshot import TableImage, encode_entry, entry_contents
 from headgate.common.stores.memory import MemoryStores
@@ -89,12 +89,12 @@ async def _roll_out_by_turns(history: list[Any]) -> None:
                     seats[turn == "other"].take()
                 elif turn == "pause":
                     await asyncio.sleep(0.01)
-            await until(lambda: any(each._leads for each in loops))
+            await until(lambda: any(each.leads for each in loops))
             await idle(stores, *loops)
             before = await manifest_of(stores)
             for each in loops:
-                assert [chunk.digest for chunk in each._draft().chunks] == [name.digest for name in before.live]
-            [leading] = [each for each in loops if each._leads]
+                assert digests_of(each) == [name.digest for name in before.live]
+            [leading] = [each for each in loops if each.leads]
             for names in (before.chunks, before.rollout.next if before.rollout else ()):
                 for chunk in await read_chunks(stores.snapshots, (name for name in names if name.kind == "upstreams")):
                     for key, held in entry_contents(chunk.content).items():

@@ -30,6 +30,7 @@ from headgate.common.stores.memory import MemoryStores
 from headgate.common.table import Upstream
 from headgate.translator import loop as loop_module
 from headgate.translator.fragments.fragment import RefusalRef, ResourceRef, ServicePortRef, parse_service_port
+from headgate.translator.leading import output as output_module
 from headgate.translator.loop import TranslatorLoop
 from headgate.translator.serving.manual_commits import NothingToDo, Wish
 from headgate.translator.serving.pinning import Pinned, TablePins
@@ -182,7 +183,7 @@ async def test_policies_are_those_of_the_old_revision() -> None:
         await say(stores, broken)
         await idle(stores, translator)
         await roll_back(stores, before)
-        await until(lambda: translator._serving.pin)
+        await until(lambda: translator.output.serving.pin)
         await idle(stores, translator)
         entry = (await table_of(stores))[OLD]
     assert isinstance(entry, Upstream)
@@ -229,12 +230,12 @@ async def test_a_second_translator_takes_the_pin_over() -> None:
     async with changed(stores) as (first, before), running(stores) as second:
         await until(lambda: second.readiness() is None)
         await roll_back(stores, before)
-        await until(lambda: first._serving.pin and second._serving.pin)
+        await until(lambda: first.output.serving.pin and second.output.serving.pin)
         await say(stores, endpoint_slice("old", "10.0.0.8"), ingress("more", host="b.example"))
         await idle(stores, first, second)
         assert (await backend_of(stores), await endpoints_of(stores, OLD)) == (OLD, ["10.0.0.8"])
         await unpin(stores)
-        await until(lambda: not first._serving.pin and not second._serving.pin)
+        await until(lambda: not first.output.serving.pin and not second.output.serving.pin)
         assert await backend_of(stores) == NEW
 
 
@@ -242,7 +243,7 @@ async def test_a_lost_store_gets_the_pinned_table_back() -> None:
     stores = MemoryStores()
     async with changed(stores) as (translator, before):
         await roll_back(stores, before)
-        await until(lambda: translator._serving.pin)
+        await until(lambda: translator.output.serving.pin)
         await idle(stores, translator)
         snapshots_of(stores).lose()
         found = await until(lambda: version_of(stores))
@@ -259,7 +260,7 @@ async def test_a_store_from_before_the_pin_does_not_unpin() -> None:
         earlier = await snapshots.read_pointer("default")
         assert earlier is not None
         await roll_back(stores, before)
-        await until(lambda: translator._serving.pin)
+        await until(lambda: translator.output.serving.pin)
         await idle(stores, translator)
         snapshots._pointers["default"] = earlier  # as a backup has it
         await until(lambda: version_of(stores).epoch > before.epoch)  # type: ignore[union-attr]
@@ -274,7 +275,7 @@ async def test_a_pin_that_the_store_lost_with_the_leading_translator_is_known_to
         earlier = await snapshots.read_pointer("default")
         assert earlier is not None
         await roll_back(stores, before)
-        await until(lambda: first._serving.pin and second._serving.pin)
+        await until(lambda: first.output.serving.pin and second.output.serving.pin)
         await idle(stores, first)
         one.lose()
         snapshots._pointers["default"] = earlier  # as a backup has it
@@ -287,7 +288,7 @@ async def test_a_lost_log_leaves_the_pinned_table_alone() -> None:
     stores = MemoryStores()
     async with changed(stores) as (translator, before):
         await roll_back(stores, before)
-        await until(lambda: translator._serving.pin)
+        await until(lambda: translator.output.serving.pin)
         await idle(stores, translator)
         stores.log.lose()
         await announce(stores)
@@ -303,7 +304,7 @@ async def test_a_pinned_table_can_be_pinned_to_another_revision() -> None:
         after = version_of(stores)
         assert after is not None
         await roll_back(stores, before)
-        await until(lambda: translator._serving.pin)
+        await until(lambda: translator.output.serving.pin)
         await roll_back(stores, after)
         await say(stores, endpoint_slice("new", "10.0.0.5"))
         await idle(stores, translator)
@@ -313,7 +314,7 @@ async def test_a_pinned_table_can_be_pinned_to_another_revision() -> None:
 
 
 async def test_the_revision_that_a_table_is_pinned_to_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_module, "GARBAGE_INTERVAL_S", 0.0)
+    monkeypatch.setattr(output_module, "GARBAGE_INTERVAL_S", 0.0)
     stores = MemoryStores()
     async with changed(stores) as (_, before):
         await roll_back(stores, before)

@@ -228,7 +228,7 @@ async def test_a_restart_tells_nothing_that_was_told(monkeypatch: pytest.MonkeyP
         await until(lambda: board.of() and board.condition().status == "True")
     count = len(board.posted)
     async with running(stores, recovery_wait_s=0) as translator:
-        await until(lambda: translator._statuses._poster._read)
+        await until(lambda: translator.output.statuses._poster._read)
         await idle(stores, translator)
         await asyncio.sleep(0.1)
     following.cancel()

@@ -20,6 +20,7 @@ from headgate.common.stores.memory import MemoryStores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import TableEntry, Upstream, entry_key
 from headgate.translator import loop as loop_module
+from headgate.translator.leading import output as output_module
 from headgate.translator.loop import TranslatorLoop
 from headgate.translator.serving.manual_commits import NothingToDo, Wish
 from headgate.translator.serving.pinning import TablePins
@@ -61,9 +62,9 @@ async def rolling(
         await until(lambda: all(gateway.manifest for gateway in fleet.gateways.values()))
         await until(
             lambda: (
-                translator._surroundings
-                and len(translator._surroundings.heartbeats) == len(fleet.gateways)
-                and all(beat.version for beat in translator._surroundings.heartbeats)
+                translator.output.surroundings
+                and len(translator.output.surroundings.heartbeats) == len(fleet.gateways)
+                and all(beat.version for beat in translator.output.surroundings.heartbeats)
             )
         )
         yield translator, fleet
@@ -204,7 +205,11 @@ async def test_endpoints_never_wait() -> None:
     async with rolling(stores) as (translator, fleet):
         await begun(stores, fleet)
         await say(stores, endpoint_slice("new", "10.0.0.7"), endpoint_slice("old", "10.0.0.8"))
-        await until(lambda: translator._intake.sequence == stores.log._last_sequence and not translator._causes.count)
+        await until(
+            lambda: (
+                translator.inputs.intake.sequence == stores.log._last_sequence and not translator.inputs.causes.count
+            )
+        )
         assert endpoints_in(await table_of(stores), OLD) == ["10.0.0.8"]
         assert endpoints_in(await next_of(stores), NEW) == ["10.0.0.7"]
         manifest = await manifest_of(stores)
@@ -322,7 +327,7 @@ async def test_a_pin_ends_a_rollout_and_unpinning_serves_the_live_table_at_once(
         pins = TablePins(stores.snapshots, "default", None)
         done = await pins.pin(target, WISH)
         assert done.manifest.rollout is None
-        await until(lambda: translator._serving.pin)
+        await until(lambda: translator.output.serving.pin)
         await until(lambda: not fleet.next)
         await pins.unpin(WISH)
         assert backend_in(await table_of(stores)) == NEW
@@ -405,7 +410,7 @@ async def test_a_chosen_replica_that_ends_twice_takes_the_fleet_back() -> None:
     async with rolling(stores) as (translator, fleet):
         rollout = await begun(stores, fleet)
         [chosen] = rollout.replicas
-        await until(lambda: translator._serving._observer._workers)
+        await until(lambda: translator.output.serving._observer._workers)
         fleet[chosen].started = datetime(2026, 1, 2, tzinfo=UTC)
         once = await until_rollout(stores, lambda found: found.ended)
         assert (once.ended, once.replicas, once.phase) == ((chosen,), (chosen,), RolloutPhase.STEPPING)
@@ -446,14 +451,14 @@ async def test_a_chosen_replica_that_falls_silent_has_ended(monkeypatch: pytest.
     async with rolling(stores) as (translator, fleet):
         rollout = await begun(stores, fleet)
         [chosen] = rollout.replicas
-        await until(lambda: translator._serving._observer._workers)
+        await until(lambda: translator.output.serving._observer._workers)
         fleet[chosen].is_silent = True
         beat = fleet[chosen].beat()
-        seen = translator._serving._observer._workers[chosen, 0]
+        seen = translator.output.serving._observer._workers[chosen, 0]
         await until(
             lambda: (
-                translator._serving._observer._workers[chosen, 0].said_at == seen.said_at
-                and translator._surroundings.heartbeats
+                translator.output.serving._observer._workers[chosen, 0].said_at == seen.said_at
+                and translator.output.surroundings.heartbeats
             )
         )  # type: ignore[union-attr]
         await asyncio.sleep(0.3)
@@ -486,7 +491,11 @@ async def test_a_service_that_refuses_requests_does_so_in_the_next_table_and_in_
         await say(stores, bad, endpoint_slice("bad", "10.0.0.3"), ingress("web", host="a.example", service="bad"))
         await until_rollout(stores, lambda found: found.phase is RolloutPhase.STEPPING)
         await say(stores, endpoint_slice("bad", "10.0.0.4"), endpoint_slice("old", "10.0.0.8"))
-        await until(lambda: translator._intake.sequence == stores.log._last_sequence and not translator._causes.count)
+        await until(
+            lambda: (
+                translator.inputs.intake.sequence == stores.log._last_sequence and not translator.inputs.causes.count
+            )
+        )
         entry = (await next_of(stores))["a/default/bad:80"]
         assert isinstance(entry, Upstream)
         assert "refuses requests" in (entry.unavailable or "")
@@ -504,13 +513,13 @@ async def test_rollouts_that_are_turned_off_end_with_the_live_table() -> None:
 
 
 async def test_the_revision_that_all_serve_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_module, "GARBAGE_INTERVAL_S", 0.0)
+    monkeypatch.setattr(output_module, "GARBAGE_INTERVAL_S", 0.0)
     stores = MemoryStores()
     async with rolling(stores, keep_revisions=1) as (translator, fleet):
         rollout = await begun(stores, fleet)
         for number in range(5):
             await say(stores, ingress(f"i{number}", host=f"h{number}.example"))
-            await until(lambda: not translator._causes.count)
+            await until(lambda: not translator.inputs.causes.count)
         await until(lambda: len(stores.snapshots._manifests) < 4)
         assert rollout.base in await stores.snapshots.versions("default")
         assert backend_in(await next_of(stores)) == NEW
@@ -546,6 +555,6 @@ async def test_a_table_that_becomes_empty_is_rolled_out_too_and_committed_once()
         assert "a.example" in await table_of(stores)
         assert await next_of(stores) == {}
         for _ in range(3):
-            seen = translator._surroundings
-            await until(lambda seen=seen: translator._surroundings is not seen and translator._due is None)
+            seen = translator.output.surroundings
+            await until(lambda seen=seen: translator.output.surroundings is not seen and translator._due is None)
         assert version_of(stores) == rollout.target
