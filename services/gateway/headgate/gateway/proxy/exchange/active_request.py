@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from headgate.gateway.proxy.exchange.request_body import RequestBody
 from headgate.gateway.proxy.heads.facts import RequestFacts
 from headgate.gateway.proxy.peer import Peer
-from headgate.gateway.proxy.sides import SentRequest, UpstreamSide
+from headgate.gateway.proxy.sides import ClientSide, SentRequest, UpstreamSide
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.endpoint_pool import EndpointPool
@@ -35,29 +35,32 @@ class ActiveRequest(SentRequest):
         "upstream_state",
     )
 
-    active: bool
-    body: RequestBody
     origin: Peer
     """Who the request is from: the peer, or whom a trusted one names."""
-    path: bytes
-    """That routes are asked for; empty for the gateway's own requests."""
-    head_only: bool
-    tunnel: bool
-    route: "RouteTarget | None"
-    pool: "EndpointPool | None"
-    """Of the endpoint that was tried last."""
-    upstream_state: "UpstreamState | None"
-    """What the upstream's health and load are told to."""
-    retries: int
-    """How often the request was sent again."""
-    answer_begun: bool
-    status: int
-    bytes_sent: int
-    reason: str
-    """For the log: why the answer is not the upstream's; empty if it is."""
-    began: float
-    """Monotonic seconds."""
-    _facts: RequestFacts | None
+
+    def __init__(self, client: ClientSide, body: RequestBody) -> None:
+        super().__init__(client)
+        self.active = False
+        self.body = body
+        self.path = b""
+        """That routes are asked for; empty for the gateway's own requests."""
+        self.head_only = False
+        self.tunnel = False
+        self.route: RouteTarget | None = None
+        self.pool: EndpointPool | None = None
+        """Of the endpoint that was tried last."""
+        self.upstream_state: UpstreamState | None = None
+        """What the upstream's health and load are told to."""
+        self.retries = 0
+        """How often the request was sent again."""
+        self.answer_begun = False
+        self.status = 0
+        self.bytes_sent = 0
+        self.reason = ""
+        """For the log: why the answer is not the upstream's; empty if it is."""
+        self.began = 0.0
+        """Monotonic seconds."""
+        self._facts: RequestFacts | None = None
 
     @property
     def backend(self) -> str:

@@ -63,8 +63,6 @@ class Attempts:
         self._context = context
         self._books = books
         self._deadlines = deadlines
-        exchange.pool = None
-        exchange.upstream_state = None
         self._tried: tuple[EndpointPool, ...] = _NO_POOLS
         self._is_counted = False
         """The upstream's bounds count this request."""

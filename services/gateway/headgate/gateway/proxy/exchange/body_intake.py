@@ -15,18 +15,12 @@ _UNBOUNDED: Final = -1
 class BodyIntake:
     """Bounds and holds the body of one exchange's requests, which `RequestBody` keeps."""
 
-    __slots__ = ("_buffers", "_deadlines", "_exchange", "_is_asked_for")
+    __slots__ = ("_buffers", "_deadlines", "_exchange")
 
     def __init__(self, exchange: ActiveRequest, context: ProxyContext, deadlines: Deadlines) -> None:
         self._exchange = exchange
         self._buffers = context.buffers
         self._deadlines = deadlines
-        self.begin()
-
-    def begin(self) -> None:
-        """Begin with a request."""
-        self._is_asked_for = False
-        """The client was sent a 100."""
 
     def limit(self, limit: int) -> bool:
         """Take no more than so many bytes; False: there are more, and the request was refused."""
@@ -51,8 +45,8 @@ class BodyIntake:
     def ask(self) -> None:
         """Send a 100 to a client that waits for one."""
         exchange = self._exchange
-        if exchange.fields.expects_continue and not self._is_asked_for and not exchange.body.received:
-            self._is_asked_for = True
+        if exchange.fields.expects_continue and not exchange.body.is_asked_for and not exchange.body.received:
+            exchange.body.is_asked_for = True
             exchange.client.send_continue()
 
     def keep(self, payload: bytes, done: bool, trailers: bytes) -> bool:

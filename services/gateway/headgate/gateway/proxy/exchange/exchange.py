@@ -42,17 +42,12 @@ class Exchange(ActiveRequest):
     __slots__ = ("_context", "_early", "_early_end", "attempts", "books", "deadlines", "intake")
 
     def __init__(self, client: ClientSide, context: ProxyContext) -> None:
-        self.client = client
+        super().__init__(client, RequestBody(context.buffers))
         self._context = context
-        self.active = False
-        self.upstream = None
-        self.route = None
-        self.body = RequestBody(context.buffers)
         self.books = Books(self, context)
         self.deadlines = Deadlines(self, context)
         self.attempts = Attempts(self, context, self.books, self.deadlines)
         self.intake = BodyIntake(self, context, self.deadlines)
-        self.path = b""
         self._early: list[bytes] | None = None
         """What the client said to an upstream that has not switched to its protocol yet; None: nothing."""
         self._early_end = False
@@ -81,7 +76,6 @@ class Exchange(ActiveRequest):
         self._facts = None
         self.run = None
         self.body.begin()
-        self.intake.begin()
         self.attempts.begin()
         self.books.begin()
         self.deadlines.begin()

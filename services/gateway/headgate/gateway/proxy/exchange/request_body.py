@@ -12,6 +12,7 @@ class RequestBody:
         "_more",
         "counted",
         "held_limit",
+        "is_asked_for",
         "is_held",
         "is_kept",
         "is_replaced",
@@ -40,6 +41,8 @@ class RequestBody:
         """Bytes that came, wherever they are."""
         self.limit = -1
         """Longest body that is taken, in bytes; -1: the client's side alone decides."""
+        self.is_asked_for = False
+        """The client was sent a 100."""
         self.is_held = False
         """It is kept back until all of it is there."""
         self.is_kept = True

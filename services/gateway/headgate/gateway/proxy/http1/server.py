@@ -11,7 +11,7 @@ from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.errors import BadMessage, LimitExceeded
 from headgate.gateway.proxy.exchange.exchange import Exchange
 from headgate.gateway.proxy.heads.forward import answer_framing, answer_head
-from headgate.gateway.proxy.heads.head import AnswerHead, RequestFields
+from headgate.gateway.proxy.heads.head import AnswerHead
 from headgate.gateway.proxy.http1.closing import ClosingSide
 from headgate.gateway.proxy.http1.ends import ends_of_connection
 from headgate.gateway.proxy.http1.framing import encode_chunk, last_chunk
@@ -20,6 +20,7 @@ from headgate.gateway.proxy.http1.states import ANSWERING, BODY, CLOSED, HEAD, L
 from headgate.gateway.proxy.http2.server import Http2Connection
 from headgate.gateway.proxy.outbox import OutboxTransport
 from headgate.gateway.proxy.peer import Peer
+from headgate.gateway.proxy.sides import NO_FIELDS
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _JOIN_LIMIT: Final = 16 * 1024
@@ -29,7 +30,6 @@ _REFUSED_METHODS: Final = frozenset({b"CONNECT", b"TRACE"})
 _QUESTION_MARK: Final = 0x3F
 _BURST: Final = 32
 """Pipelined requests taken in one turn of the event loop, however often it reads, before others have theirs."""
-_NO_FIELDS: Final = RequestFields()
 
 
 class ClientConnection(ClosingSide):
@@ -409,7 +409,7 @@ class ClientConnection(ClosingSide):
         if not exchange.active:
             self.state = BODY
             self._minor = 1
-            exchange.begin(b"-", b"-", _NO_FIELDS)
+            exchange.begin(b"-", b"-", NO_FIELDS)
         exchange.refuse(bad.status, bad.reason)
 
     def _close(self) -> None:
