@@ -2,8 +2,9 @@
 
 Hatchling calls the hook for wheels; `make accelerate` runs the file itself, and `make up` runs it with `--beside` while
 the sources serve. Compiling is a process of its own, so that whatever ends it (a failing compiler, a full disk, the
-kernel for want of memory) leaves an installation that runs on the sources, and one line that says so. `HEADGATE_ENGINE`
-decides here, too: with `compiled` such a failure is an error, with `pure` nothing is compiled.
+kernel for want of memory) leaves an installation that runs on the sources, and one line that says so. It ends with the
+process that started it, however that one ends. `HEADGATE_ENGINE` decides here, too: with `compiled` such a failure is
+an error, with `pure` nothing is compiled.
 
 `headgate/gateway/compiled.json` keeps what was compiled: the library with the machine code, and the digest of each
 source by its path in that folder. It decides here whether there is anything to do, and in the running gateway whether
@@ -37,6 +38,8 @@ LOG = BUILD / "compile.log"
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 JOBS = min(4, len(os.sched_getaffinity(0)))
 """Compilers at once: each takes up to 200 MB, beside the 400 MB of mypyc."""
+LOOK_S = 0.2
+"""Between two looks at the processes that a process waits for or depends on."""
 PLUGINS = (
     "interface/headers",
     "interface/messages",
@@ -106,7 +109,7 @@ def compile_in_place(*, beside: bool = False) -> str:
     """Compile if need be, and return what was done in one line.
 
     Args:
-        beside: at the lowest priority, and only as long as the process lives that started this one.
+        beside: at the lowest priority.
 
     Raises:
         RuntimeError: nothing could be compiled, and `HEADGATE_ENGINE` is `compiled`.
@@ -135,16 +138,18 @@ def _run_compilers(beside: bool) -> str:
     parent = os.getppid()
     BUILD.mkdir(exist_ok=True)
     with LOG.open("w") as log:
-        command = [sys.executable, __file__, "--compile"]
+        command = [sys.executable, __file__, "--compile", str(os.getpid())]
         process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)  # noqa: S603 - of ours
         with _ended(process):
             if beside:
                 os.setpriority(os.PRIO_PGRP, process.pid, 19)
-            while process.poll() is None and not (beside and os.getppid() != parent):
+            while process.poll() is None and os.getppid() == parent:
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(0.5)
+                    process.wait(LOOK_S)
     if process.returncode == 0 and is_fresh():
         return ""
+    if os.getppid() != parent:
+        return "compiling ended with the process that started it"
     return f"compiling failed ({LOG} says how)"
 
 
@@ -159,12 +164,33 @@ def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
         process.wait()
 
 
+def _compile_under(parent: int) -> int:
+    """Compile as long as the parent lives, and return the exit code.
+
+    A child compiles: mypyc does not let another thread of its process run for seconds.
+    """
+    child = os.fork()
+    if not child:
+        _compile()
+        sys.stdout.flush()
+        os._exit(0)  # Python would take the trees of mypy apart first, for seconds.
+    while os.getppid() == parent:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(LOOK_S)
+    os.killpg(0, signal.SIGKILL)
+    return 1
+
+
 def _compile() -> None:
     """Compile, unless another process did so meanwhile. Raises what the compilers raise."""
     with (BUILD / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if is_fresh():
             return
+        for left in BUILD.glob("tmp*"):  # by a process that was killed
+            shutil.rmtree(left)
         made_from = digests()
         with contextlib.chdir(ROOT), tempfile.TemporaryDirectory(dir="build") as folder:
             _call_mypyc(group(made_from), folder)
@@ -234,10 +260,8 @@ class CompiledProxy(BuildHookInterface[Any]):
 def main(arguments: list[str]) -> int:
     """Compile as the arguments say; return the exit code."""
     beside = "--beside" in arguments
-    if "--compile" in arguments:
-        _compile()
-        sys.stdout.flush()
-        os._exit(0)  # Python would take the trees of mypy apart first, for seconds.
+    if arguments[:1] == ["--compile"]:
+        return _compile_under(int(arguments[1]))
     if beside and is_fresh():
         return 0
     if beside:

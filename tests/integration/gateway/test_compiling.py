@@ -1,8 +1,11 @@
 """What compiling leaves behind, with real compilers, on a gateway whose only code is one function."""
 
+import asyncio
+import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -13,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import headgate.gateway
+from fakes.waiting import until
 
 ROOT = Path(headgate.gateway.__file__).parents[2]
 PROBE = "def origin() -> str:\n    return 'compiled' if '.so' in __file__ else 'source'\n"
@@ -61,12 +65,28 @@ def build(root: Path, target: str) -> Path:
 
 
 def start(root: Path, *command: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if name != "HEADGATE_ENGINE"}
-    environment |= {"PYTHONPATH": str(root), **settings}
-    arguments = [sys.executable, *command]
+    arguments, environment = [sys.executable, *command], environment_of(root, **settings)
     return subprocess.run(
         arguments, cwd=root, env=environment, capture_output=True, text=True, timeout=BOUND_S, check=False
     )
+
+
+def environment_of(root: Path, **settings: str) -> dict[str, str]:
+    """Return the variables of this process without `HEADGATE_ENGINE`, for one that works in a tree."""
+    environment = {name: value for name, value in os.environ.items() if name != "HEADGATE_ENGINE"}
+    return {**environment, "PYTHONPATH": str(root), **settings}
+
+
+def is_locked(path: Path) -> bool:
+    """Say whether a process holds a lock on a file."""
+    if not path.exists():
+        return False
+    with path.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +151,7 @@ def test_a_compiler_that_ends_midway_leaves_the_sources_and_the_next_run_a_new_l
     root = shutil.copytree(compiled, tmp_path / "tree")
     removed = root / "headgate" / "gateway" / "proxy" / f"removed{sysconfig.get_config_var('EXT_SUFFIX')}"
     removed.touch()
+    (root / "build" / "tmp_of_one_that_was_killed").mkdir()
     (root / "headgate" / "gateway" / "proxy" / "probe.py").write_text(PROBE.replace("compiled", "changed"))
     compiler = root / "compiler"
     compiler.write_text('#!/bin/sh\necho >> calls\n[ "$(wc -l < calls)" -le 12 ] && exec cc "$@"\nkill -9 $$\n')
@@ -142,8 +163,41 @@ def test_a_compiler_that_ends_midway_leaves_the_sources_and_the_next_run_a_new_l
     assert compile_tree(root).stderr.startswith("compiled ")
     assert python(root, SHOW).stdout == "compiled changed\n"
     assert not removed.exists()
+    assert not [*(root / "build").glob("tmp*")]
     (library,) = (root / "headgate" / "gateway").glob("_engine_*")
     assert library.name == json.loads((root / "headgate" / "gateway" / "compiled.json").read_text())["library"]
+
+
+NEVER_ENDING = f"""#!{sys.executable}
+import fcntl, time
+lock = open("{{lock}}", "w")
+fcntl.flock(lock, fcntl.LOCK_EX)
+time.sleep({BOUND_S})
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "signal_number"),
+    [
+        pytest.param(["{python}", "hatch_build.py"], signal.SIGKILL, id="the one that waits for it"),
+        pytest.param(
+            ["sh", "-c", "{python} hatch_build.py --beside & exec sleep 200"],
+            signal.SIGTERM,
+            id="what serves meanwhile",
+        ),
+    ],
+)
+async def test_compiling_ends_with_what_started_it(tree: Path, command: list[str], signal_number: int) -> None:
+    compiler, works = tree / "compiler", tree / "works"
+    compiler.write_text(NEVER_ENDING.format(lock=works))
+    compiler.chmod(0o755)
+    arguments = [part.format(python=sys.executable) for part in command]
+    process = await asyncio.create_subprocess_exec(*arguments, cwd=tree, env=environment_of(tree, CC=str(compiler)))
+    await until(lambda: is_locked(works), BOUND_S)
+    assert is_locked(tree / "build" / "lock")
+    process.send_signal(signal_number)
+    await process.wait()
+    await until(lambda: not is_locked(works) and not is_locked(tree / "build" / "lock"))
 
 
 def test_where_the_engine_has_to_be_compiled_a_failure_is_an_error(tree: Path) -> None:
