@@ -240,12 +240,12 @@ def test_a_manifest_of_the_schema_before_the_last_message_read_is_read() -> None
     assert (found.last_read, found.log, found.schema_version) == (None, "1", 4)
 
 
-def test_a_chunk_of_the_schema_before_ranks_is_read() -> None:
+def test_a_chunk_of_schema_6_is_read() -> None:
     source = {"cluster": "a", "kind": "Ingress", "namespace": "d", "name": "n"}
     route = {"name": "n", "path": {"type": "prefix", "value": "/"}, "priority": 7, "provenance": source}
-    [found] = decode_chunk("hosts", json.dumps([{"host": "a.com", "routes": [route]}]).encode())
+    [found] = decode_chunk("hosts", json.dumps([{"host": "a.com", "routes": [route], "falls_through": True}]).encode())
     assert isinstance(found, VirtualHost)
-    assert found.routes[0].rank == Rank(priority=7)
+    assert (found.routes[0].rank, found.unmatched) == (Rank(priority=7), "next-host")
 
 
 def test_the_last_message_read_comes_back_as_it_was() -> None:

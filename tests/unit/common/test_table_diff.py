@@ -189,6 +189,11 @@ def test_order_counts_among_routes_that_nothing_else_decides_between() -> None:
     assert only(host(*patterns), host(*reversed(patterns))).fields[0].after == ["/.b regex", "/a. regex"]
 
 
+def test_what_becomes_of_unmatched_requests_is_a_field_of_the_host() -> None:
+    change = only(host(route()), host(route(), unmatched="next-host"))
+    assert change.fields == (FieldChange(field="unmatched", before="404", after="next-host"),)
+
+
 def test_tls_of_a_host_is_compared_field_by_field() -> None:
     before, after = (host(tls=TlsPolicy(min_version=version)) for version in ("1.2", "1.3"))
     assert only(before, after).fields == (FieldChange(field="tls.min_version", before="1.2", after="1.3"),)

@@ -93,8 +93,10 @@ def describe(offline: Offline) -> dict[str, Any]:
         "tls": {each.host: _plain(each.tls) for each in offline.entries if isinstance(each, VirtualHost) and each.tls},
         "streams": {each.key: _plain(each, "key") for each in offline.entries if isinstance(each, StreamRoute)},
         "consumers": {each.key: _plain(each, "key") for each in offline.entries if isinstance(each, Consumer)},
-        "falls through": {
-            each.host: True for each in offline.entries if isinstance(each, VirtualHost) and each.falls_through
+        "unmatched": {
+            each.host: each.unmatched
+            for each in offline.entries
+            if isinstance(each, VirtualHost) and each.unmatched != "404"
         },
     }
     shown = table | {kind: entries for kind, entries in rare.items() if entries}

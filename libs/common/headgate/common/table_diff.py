@@ -233,6 +233,7 @@ def _host_fields(
     plain: _Plain,
 ) -> tuple[FieldChange, ...]:
     found = list(_differences("tls", *(plain.all_of(one.tls) if one.tls else None for one in (old, new))))
+    found += _differences("unmatched", old.unmatched, new.unmatched)
     peers = {_peers(identity) for identity in before.keys() & after.keys()}
     for group in sorted(peers):
         was, now = (

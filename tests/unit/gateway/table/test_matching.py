@@ -128,7 +128,7 @@ def test_unmatched_path_of_a_matched_host_is_not_another_hosts_business() -> Non
 
 def falling(name: str, *paths: str) -> VirtualHost:
     made = host(name, *(route(path, "string-prefix") for path in paths))
-    return made.model_copy(update={"falls_through": True})
+    return made.model_copy(update={"unmatched": "next-host"})
 
 
 def taken(compiler: TableCompiler, host_name: bytes, path: bytes) -> str | None:

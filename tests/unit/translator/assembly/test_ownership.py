@@ -287,13 +287,13 @@ def test_a_guest_does_not_keep_requests_of_the_owner_from_falling_through() -> N
     owning = route(rule("r", "/shop*", hosts=["open.test"]), name="shop", namespace="team-a", creationTimestamp=OLD)
     table = Table(owning, guest("/api", path_type="Prefix"))
     host = table.host()
-    assert host.falls_through
+    assert host.unmatched == "next-host"
 
 
 def test_a_guest_does_not_let_requests_of_the_owner_fall_through() -> None:
     table = Table(VICTIM, apisix_guest("/api*"))
     host = table.host()
-    assert not host.falls_through
+    assert host.unmatched == "404"
 
 
 # TLS

@@ -32,6 +32,7 @@ from headgate.common.table.route import (
     Route,
     Stickiness,
     Timeouts,
+    Unmatched,
     VirtualHost,
     WeightedBackend,
 )
@@ -131,6 +132,7 @@ __all__ = [
     "TableEntry",
     "Timeouts",
     "TlsPolicy",
+    "Unmatched",
     "Upstream",
     "VirtualHost",
     "WeightedBackend",

@@ -1,8 +1,8 @@
 """What happens to a request: hosts, their routes, and the policies of a route."""
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import AliasChoices, BeforeValidator, Field, JsonValue
 
 from headgate.common.sealing import ClusterValue
 from headgate.common.table.base import Entry, Provenance
@@ -147,11 +147,18 @@ class Route(Entry):
     provenance: Provenance
 
 
+Unmatched = Literal["404", "next-host"]
+
+
+def _from_schema_6(value: Any) -> Any:
+    return ("404", "next-host")[value] if isinstance(value, bool) else value
+
+
 class VirtualHost(Entry):
     """The routes of one host.
 
     The host is decided first, then the path: a path that no route of the matched host takes is a 404, never another
-    host's business, unless the host `falls_through`. Exact hosts go before wildcards; of wildcards the longer suffix
+    host's business, unless `unmatched` says so. Exact hosts go before wildcards; of wildcards the longer suffix
     goes first, and of equal ones that for one label.
     """
 
@@ -161,5 +168,10 @@ class VirtualHost(Entry):
     routes: tuple[Route, ...]
     tls: TlsPolicy | None = None
     """For connections whose server name is this host."""
-    falls_through: bool = False
-    """Requests that none of its routes takes go to the next host that would take them (Apache APISIX)."""
+    unmatched: Annotated[
+        Unmatched,
+        BeforeValidator(_from_schema_6),
+        Field(validation_alias=AliasChoices("unmatched", "falls_through")),
+    ] = "404"
+    """Requests that none of its routes takes get a 404, or go to the next host that would take them (Apache APISIX).
+    Tables up to schema 6 have a boolean `falls_through`."""

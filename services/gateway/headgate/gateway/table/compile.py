@@ -15,7 +15,7 @@ import msgspec
 from headgate.common.errors import DecodeError
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.snapshot import Version
-from headgate.common.table import PathMatch, PluginUse, Route, VirtualHost
+from headgate.common.table import PathMatch, PluginUse, Route, Unmatched, VirtualHost
 from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.steps import Steps
@@ -60,7 +60,7 @@ def no_plugins(uses: Sequence[PluginUse], scope: str, path: PathMatch, owner: st
 class CompiledHost:
     """The routes of one host."""
 
-    __slots__ = ("_guarded", "falls_through", "match", "routes", "tls")
+    __slots__ = ("_guarded", "match", "routes", "tls", "unmatched")
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class CompiledHost:
         match: MatchPath[CompiledRoute],
         tls: "HostTls | None" = None,
         *,
-        falls_through: bool = False,
+        unmatched: Unmatched = "404",
     ) -> None:
         self.routes = routes
         """In the order of `VirtualHost.routes`, each with how it matches."""
@@ -76,14 +76,14 @@ class CompiledHost:
         """Finds the route of a request by its path and what else routes look at."""
         self.tls = tls
         """For connections whose server name is this host; None: the gateway's own policy."""
-        self.falls_through = falls_through
-        """Whether requests that no route takes are another host's business."""
+        self.unmatched = unmatched
+        """As in `VirtualHost`."""
         self._guarded: WeakKeyDictionary[CompiledRoute, CompiledRoute] = WeakKeyDictionary()
 
     def guard(self, route: CompiledRoute) -> CompiledRoute:
         """Return another host's route for a request of this one, which asks the same of clients' certificates as ever.
 
-        Else whoever is refused by this host's routes would be let in by those that it falls through to.
+        Else whoever is refused by this host's routes would be let in by those of the hosts after it.
         """
         guard = self.tls.guard if self.tls is not None else None
         if guard is None:
@@ -152,7 +152,7 @@ def compile_host(
             size = 0
             yield
     match = yield from index_paths(routes)
-    return host, CompiledHost(routes, match, tls, falls_through=fields.falls_through)
+    return host, CompiledHost(routes, match, tls, unmatched=fields.unmatched)
 
 
 def split_host(raw: bytes) -> tuple[VirtualHost, list[bytes]]:
@@ -262,18 +262,20 @@ class CompiledTable:
             if found is None:
                 return None
         route = found.match(path, source)
-        return self._match_next(found, host, path, source) if route is None and found.falls_through else route
+        if route is None and found.unmatched == "next-host":
+            return self._match_next(found, host, path, source)
+        return route
 
     def _match_next(
         self, failed: CompiledHost, host: bytes, path: bytes, source: "RequestSource"
     ) -> "CompiledRoute | NeedsBody | None":
-        """Ask the hosts after one that falls through, until one takes the request or keeps it to itself."""
+        """Ask the hosts after one that passes a request on, until one takes the request or keeps it to itself."""
         hosts = (self._hosts.get(name.encode("latin-1")) for name in host_candidates(host.decode("latin-1")))
         behind = dropwhile(lambda each: each is not failed, filter(None, hosts))
         for found in islice(behind, 1, None):
             route = found.match(path, source)
             if isinstance(route, CompiledRoute):
                 return failed.guard(route)
-            if route is not None or not found.falls_through:
+            if route is not None or found.unmatched == "404":
                 return route
         return None

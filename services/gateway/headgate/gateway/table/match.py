@@ -1,8 +1,8 @@
 """Finding the route of a request: by host, then by path, in one dictionary look-up each for most tables.
 
-The host is decided first, and for good unless it falls through: exact, then wildcards, the longer suffix first, then
-`*`. Paths are compared as bytes, in the one form that `proxy.heads.paths` gives them; of escapes that a route's path
-has, the same form is taken.
+The host is decided first, and for good unless it leaves unmatched requests to the next one: exact, then wildcards, the
+longer suffix first, then `*`. Paths are compared as bytes, in the one form that `proxy.heads.paths` gives them; of
+escapes that a route's path has, the same form is taken.
 
 Segment prefixes ignore a trailing slash on both sides, so `/foo` and `/foo/` take the same requests and only one of two
 such prefixes can ever win. A host whose routes have neither conditions nor priorities nor patterns has a `PathIndex`:

@@ -248,7 +248,7 @@ class Assembly:
         if verdict.is_claimed:
             routes = tuple(map(self._global_plugins.add_to, verdict.routes))
             tls = self._inherited_tls(host, verdict) or verdict.tls
-            self._put(VirtualHost(host=host, routes=routes, tls=tls, falls_through=verdict.falls_through))
+            self._put(VirtualHost(host=host, routes=routes, tls=tls, unmatched=verdict.unmatched))
         else:
             self._inherited_tls(host, verdict)
             self._discard("hosts", host)
@@ -280,10 +280,10 @@ class Assembly:
         return inherited
 
     def _has_certificate(self, host: str) -> bool:
-        """Whether a host has a certificate of its own, with which nothing is asked."""
+        """Whether a host has a certificate with which everything is said that is asked of its clients."""
         name = server_name(host)
         users = list(self._fragments_of(self._name_users.of(name)))
-        return any(user.falls_through for user in may_present(self._name_ownership(name, users), users))
+        return any(user.settles_tls for user in may_present(self._name_ownership(name, users), users))
 
     def _assemble_port(self, port: StreamPort) -> None:
         routes, lost = award_port(

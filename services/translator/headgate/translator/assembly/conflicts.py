@@ -20,6 +20,7 @@ from headgate.common.table import (
     PathType,
     Route,
     TlsPolicy,
+    Unmatched,
 )
 from headgate.common.table.rank import BeforePath, WithinPath
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
@@ -46,8 +47,7 @@ class Verdict(NamedTuple):
 
     is_claimed: bool
     """Whether the host exists: a canary alone makes none."""
-    falls_through: bool
-    """Whether requests that none of its routes takes are other hosts' business."""
+    unmatched: Unmatched
     inherits_tls: bool
     """Whether the TLS of a wildcard that takes its name holds for it, if it has none of its own."""
     routes: tuple[Route, ...]
@@ -97,8 +97,8 @@ def merge_host(
     speakers = _speakers(ownership, users)
     return Verdict(
         bool(claims) or any(host in fragment.hosts for fragment in users),
-        all(fragment.falls_through for fragment in speakers),
-        any(fragment.falls_through for fragment in speakers),
+        "next-host" if all(fragment.unmatched == "next-host" for fragment in speakers) else "404",
+        any(fragment.inherits_tls for fragment in speakers),
         tuple(claim.route for claim in fitting),
         tls[0].policy if tls else None,
         tls[1] if tls else None,
@@ -138,7 +138,7 @@ def _speakers(ownership: Ownership, users: Sequence[Fragment]) -> Sequence[Fragm
     routing = [
         user
         for user in users
-        if any(claim.host == host for claim in user.routes) or (host in user.hosts and not user.falls_through)
+        if any(claim.host == host for claim in user.routes) or (host in user.hosts and user.unmatched == "404")
     ]
     first = min((ownership.rank(user.identity) for user in routing), default=0)
     return [user for user in routing if ownership.rank(user.identity) == first] or users

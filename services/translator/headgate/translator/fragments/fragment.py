@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
 from headgate.common.status import AncestorRef, LoadBalancerAddress
-from headgate.common.table import Canary, Consumer, ConsumerGroup, PathMatch, PluginUse, Route, StreamRoute, TlsPolicy
+from headgate.common.table import (
+    Canary,
+    Consumer,
+    ConsumerGroup,
+    PathMatch,
+    PluginUse,
+    Route,
+    StreamRoute,
+    TlsPolicy,
+    Unmatched,
+)
 from headgate.translator.world.last_good import ObjectVersion, Standing
 
 if TYPE_CHECKING:
@@ -269,8 +279,13 @@ class Fragment:
     problems: tuple[Problem, ...] = ()
     errors: tuple[Problem, ...] = ()
     """Those of the problems that its present version has by itself."""
-    falls_through: bool = False
-    """Requests of its hosts that nobody's route takes are other hosts' business, if all who speak of the host agree."""
+    unmatched: Unmatched = "404"
+    """Requests for its hosts that no route takes go to the next host only if all objects that speak of the host say
+    so."""
+    inherits_tls: bool = False
+    """TLS that is set for a wildcard holds for its hosts too, if nothing is set for them."""
+    settles_tls: bool = False
+    """It says all that is asked of clients at the names of its certificates: no wildcard's TLS holds for them."""
     shares_hosts_with: tuple[str, ...] = ()
     """Namespaces, or `cluster/namespace`, that count as this object's own where its namespace owns a host."""
     global_plugins: tuple[PluginUse, ...] = ()

@@ -44,8 +44,6 @@ class TranslatedKind(Generic[T, D]):
     """Whether an object may contribute anything at all: a quick look, so that others cost nothing."""
     hosts: Callable[[D], Iterable[str]] = lambda _: ()
     """Hosts that stay the object's own if its translation fails, lest other objects take their requests."""
-    falls_through: bool = False
-    """As in `Fragment`, for an object whose translation fails."""
     yields_to: StoredKind[Any] | None = None
     """Kind in which a server may serve the same objects: an object that is there too counts there only."""
 

@@ -54,7 +54,6 @@ def refuse_object(kind: TranslatedKind[Any, Any], ref: ObjectRef, form: Any, err
         kind.identify(ref, decoded),
         hosts=tuple(dict.fromkeys(kind.hosts(decoded))),
         problems=(Problem(reason="InternalError", message=message),),
-        falls_through=kind.falls_through,
     )
 
 

@@ -182,7 +182,7 @@ def test_what_is_asked_of_clients_holds_for_rules_without_hosts_too() -> None:
     found = table.host("a.com")
     assert found is not None
     assert found.tls is not None
-    assert found.falls_through
+    assert found.unmatched == "next-host"
     assert table.winner("a.com/") == "route rule"
 
 

@@ -83,7 +83,7 @@ def explain(
     for chosen in found:
         best, compared = compare_routes(chosen, facts)
         candidates = compared + candidates if best is not None else candidates + compared
-        if best is not None or not chosen.falls_through:
+        if best is not None or chosen.unmatched == "404":
             break
     passed_over = tuple(
         Candidate(host=other.host, reason=f"{chosen.host} matches {host or 'the request'} better, and hosts go first")

@@ -133,7 +133,6 @@ def contribute(
         own=(consumer,) if is_made else (),
         backends=own.backends if is_made else (),
         problems=tuple(problem for problem in problems if not problem.field.endswith(".sealed")),
-        falls_through=True,
     )
 
 

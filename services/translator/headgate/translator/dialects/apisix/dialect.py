@@ -72,7 +72,6 @@ def _kind(
         ownership=ownership,
         definition=DEFINITIONS[stored.kind],
         fields=APISIX_FIELDS[stored.kind.resource],
-        falls_through=True,
     )
 
 

@@ -38,7 +38,7 @@ def translate_gateway_proxy(ref: ObjectRef, manifest: JsonObject, context: Conte
         for part in spec.each("plugins", ProxyPlugin)
     ]
     uses = read_all(plugins, ref.namespace, context._replace(metadata=metadata), problems).guarded
-    return Fragment(identify(ref, manifest), problems=tuple(problems), falls_through=True, global_plugins=uses)
+    return Fragment(identify(ref, manifest), problems=tuple(problems), global_plugins=uses)
 
 
 def _check_provider(value: Any, problems: list[Problem]) -> None:

@@ -91,7 +91,8 @@ def translate_route(ref: ObjectRef, manifest: JsonObject, context: Context) -> F
         backends=tuple(use for rule in rules for use in rule.uses()) + tuple(found.use for found in streams),
         streams=tuple(found.claim for found in streams),
         problems=tuple(dict.fromkeys(problems)),
-        falls_through=True,
+        unmatched="next-host",
+        inherits_tls=True,
     )
 
 

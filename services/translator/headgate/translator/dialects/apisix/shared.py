@@ -52,7 +52,7 @@ def translate_upstream(ref: ObjectRef, manifest: JsonObject, context: Context) -
             if name in names[:index]:
                 message = "must be its own among the subsets"
                 problems.append(refuse("DuplicateName", f"spec.subsets[{index}].name", message, name))
-    return Fragment(identify(ref, manifest), problems=tuple(dict.fromkeys(problems)), falls_through=True)
+    return Fragment(identify(ref, manifest), problems=tuple(dict.fromkeys(problems)))
 
 
 def translate_plugin_config(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:
@@ -71,7 +71,6 @@ def translate_plugin_config(ref: ObjectRef, manifest: JsonObject, context: Conte
         identify(ref, manifest),
         own=(group,) if is_for_group else (),
         problems=tuple(problems),
-        falls_through=True,
         backends=plugins.backends if is_for_group else (),
     )
 
@@ -90,7 +89,7 @@ def translate_route_plugin_config(ref: ObjectRef, manifest: JsonObject, context:
     read_all(parts, ref.namespace, context, problems)
     message = "checked, and not in force anywhere: HTTPRoutes and GRPCRoutes, which name it, are not served"
     problems.append(Problem(severity=Severity.INFO, reason=TARGETS_NOT_SERVED, field="spec", message=message))
-    return Fragment(identify(ref, manifest), problems=tuple(problems), falls_through=True)
+    return Fragment(identify(ref, manifest), problems=tuple(problems))
 
 
 def translate_global_rule(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:
@@ -100,7 +99,6 @@ def translate_global_rule(ref: ObjectRef, manifest: JsonObject, context: Context
     return Fragment(
         identify(ref, manifest),
         problems=tuple(problems),
-        falls_through=True,
         backends=plugins.backends,
         global_plugins=plugins.guarded,
     )
@@ -122,7 +120,7 @@ def translate_cluster_config(ref: ObjectRef, manifest: JsonObject, context: Cont
         if spec.admin:
             problems.append(warn("UnsupportedField", "spec.admin", "not needed: there is no Admin API to be reached"))
     uses = read_all(plugins, "", context, problems).uses
-    return Fragment(identify(ref, manifest), problems=tuple(problems), falls_through=True, global_plugins=uses)
+    return Fragment(identify(ref, manifest), problems=tuple(problems), global_plugins=uses)
 
 
 def find_plugins(lookups: Lookups, target: BundleTarget) -> PluginBundle:

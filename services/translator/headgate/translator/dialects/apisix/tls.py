@@ -21,7 +21,7 @@ def translate_tls(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fra
     problems: list[Problem] = []
     spec = Spec(manifest.get("spec"), problems).rest(TlsSpec)
     if spec is None:
-        return Fragment(identify(ref, manifest), problems=tuple(problems), falls_through=True)
+        return Fragment(identify(ref, manifest), problems=tuple(problems))
     hosts = tuple(dict.fromkeys(host.lower() for host in spec.hosts))
     policy = _policy(ref, spec.client, context, problems) if spec.client is not None else None
     shared_with = read_host_sharing(manifest, problems)
@@ -32,7 +32,9 @@ def translate_tls(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fra
         names=_claims(ref, spec, hosts, context, problems),
         tls=tuple(TlsClaim(_virtual_host(host), policy, "spec.client") for host in hosts if policy is not None),
         problems=tuple(problems),
-        falls_through=True,
+        # The hosts are there for connections to them; requests are the business of whichever route takes them.
+        unmatched="next-host",
+        settles_tls=True,
     )
 
 
