@@ -71,7 +71,7 @@ class Follower:
 
     def settle(self) -> None:
         """Find out what is unsure, and bring everything up to date."""
-        for ref in list(self.translation.world.standings.unsure):
+        for ref in list(self.translation.world.tracker.unsure):
             self.translation.recall(ref, self.log.history(ref))
         for _ in self.translation.settle():
             pass
@@ -79,7 +79,7 @@ class Follower:
     def write_records(self) -> None:
         """Write down what is not written yet, and hear of it as everybody does."""
         world = self.translation.world
-        for ref in list(world.standings.unwritten):
+        for ref in list(world.tracker.unwritten):
             if (record := world.record(ref)) is not None:
                 self.take(self.log.write(record))
 

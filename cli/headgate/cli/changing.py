@@ -19,7 +19,7 @@ from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Manifest, Version
 from headgate.common.stores.opening import Stores
 from headgate.common.table_diff import TableDiff
-from headgate.translator.serving.manual_commits import NothingToDo, Wish
+from headgate.translator.serving.manual_commits import ChangeRequest, NothingToDo
 
 APPLIED_S = 10.0
 """Gateways apply a revision within milliseconds; one that has not after so long is named."""
@@ -82,9 +82,9 @@ async def greatest_served(stores: Stores, table: str) -> Version | None:
     return max(served, default=None)
 
 
-def make_wish(by: str, reason: str) -> Wish:
+def make_request(by: str, reason: str) -> ChangeRequest:
     """Return who wants it, now."""
-    return Wish(by or current_user(), datetime.now(UTC), reason)
+    return ChangeRequest(by or current_user(), datetime.now(UTC), reason)
 
 
 async def finish(stores: Stores, served: Image, manifest: Manifest, after: str, notes: Sequence[str]) -> Done:

@@ -10,7 +10,7 @@ from headgate.cli.changing import (
     dry_run_option,
     finish,
     greatest_served,
-    make_wish,
+    make_request,
     report_done,
     told,
     wish_options,
@@ -25,7 +25,7 @@ from headgate.common.stores.opening import Stores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import Certificate
 from headgate.common.table_diff import TableDiff, diff_tables
-from headgate.translator.serving.manual_commits import Wish
+from headgate.translator.serving.manual_commits import ChangeRequest
 from headgate.translator.serving.pinning import TablePins
 
 SHOWN_NAMES = 3
@@ -62,9 +62,9 @@ def rollback(
     Endpoints are those of today, also while the table is pinned: the pods of yesterday are gone. Changes of other
     objects go on being read, are listed by `headgate history`, and wait. The pin survives restarts of everything.
     """
-    wish = make_wish(by, reason)
+    request = make_request(by, reason)
     done = ask_stores(
-        nats_url, data_dir, lambda stores: _roll_back(stores, table, revision, frozen, wish, dry_run=dry_run)
+        nats_url, data_dir, lambda stores: _roll_back(stores, table, revision, frozen, request, dry_run=dry_run)
     )
     return report_done(done, table, as_json)
 
@@ -79,12 +79,14 @@ def rollback(
 @store_options
 def unpin(reason: str, by: str, dry_run: bool, nats_url: str, data_dir: Path, table: str, as_json: bool) -> int:
     """Serve the live table again: what the objects of all clusters say now, with every change that waited."""
-    wish = make_wish(by, reason)
-    done = ask_stores(nats_url, data_dir, lambda stores: _unpin(stores, table, wish, dry_run=dry_run))
+    request = make_request(by, reason)
+    done = ask_stores(nats_url, data_dir, lambda stores: _unpin(stores, table, request, dry_run=dry_run))
     return report_done(done, table, as_json)
 
 
-async def _roll_back(stores: Stores, table: str, revision: str, frozen: bool, wish: Wish, *, dry_run: bool) -> Done:
+async def _roll_back(
+    stores: Stores, table: str, revision: str, frozen: bool, request: ChangeRequest, *, dry_run: bool
+) -> Done:
     target = await find_revision(stores.snapshots, table, revision)
     served = await find_image(stores.snapshots, table, "HEAD")
     after = f"revision {target.version}"
@@ -93,18 +95,18 @@ async def _roll_back(stores: Stores, table: str, revision: str, frozen: bool, wi
         if dry_run:
             chunks = await pins.preview(target, is_frozen=frozen)
             return Done(None, await _compare(stores, served, chunks), served.label, after)
-        done = await pins.pin(target, wish, is_frozen=frozen)
+        done = await pins.pin(target, request, is_frozen=frozen)
     notes = [*_endpoint_notes(done.unknown), *await _key_notes(stores, done.manifest)]
     return await finish(stores, served, done.manifest, after, notes)
 
 
-async def _unpin(stores: Stores, table: str, wish: Wish, *, dry_run: bool) -> Done:
+async def _unpin(stores: Stores, table: str, request: ChangeRequest, *, dry_run: bool) -> Done:
     served = await find_image(stores.snapshots, table, "HEAD")
     if dry_run and served.manifest.pin is not None:
         live = await find_image(stores.snapshots, table, "live")
         return Done(None, await compare_images(stores.snapshots, served, live), served.label, live.label)
     with told(f"table {table} was not unpinned"):
-        manifest = await (await _pins(stores, table)).unpin(wish)
+        manifest = await (await _pins(stores, table)).unpin(request)
     return await finish(stores, served, manifest, "what all objects say now", [])
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from headgate.cli.changing import Done, finish, greatest_served, make_wish, report_done, told, wish_options
+from headgate.cli.changing import Done, finish, greatest_served, make_request, report_done, told, wish_options
 from headgate.cli.errors import ExitCode, UsageMistake
 from headgate.cli.group import TeachingCommand
 from headgate.cli.history import describe_entries
@@ -21,7 +21,7 @@ from headgate.common.stores import SnapshotStore
 from headgate.common.stores.opening import Stores
 from headgate.common.stores.reading import read_chunks
 from headgate.common.table import EntryKind
-from headgate.translator.serving.manual_commits import Wish
+from headgate.translator.serving.manual_commits import ChangeRequest
 from headgate.translator.serving.rollout.analysis import describe_errors, percentile_ms
 from headgate.translator.serving.rollout.control import RolloutControl
 from headgate.translator.serving.rollout.figures import Comparison, Side, compare, name_some, what_changes
@@ -60,8 +60,10 @@ def rollout(
     that serve it; another change of the objects begins anew.
     """
     if decision is not None:
-        decide, wish = {"promote": _promote, "back": _go_back}[decision], make_wish(by, reason)
-        return report_done(ask_stores(nats_url, data_dir, lambda stores: decide(stores, table, wish)), table, as_json)
+        decide, request = {"promote": _promote, "back": _go_back}[decision], make_request(by, reason)
+        return report_done(
+            ask_stores(nats_url, data_dir, lambda stores: decide(stores, table, request)), table, as_json
+        )
     if by or reason:
         raise UsageMistake("--by and --reason belong to a decision: headgate rollout promote, or headgate rollout back")
     state = ask_stores(nats_url, data_dir, lambda stores: _read(stores, table))
@@ -89,19 +91,19 @@ async def _waiting(snapshots: SnapshotStore, current: Rollout) -> dict[EntryKind
     return changed_entries(*[await read_chunks(snapshots, names) for names in sides])
 
 
-async def _promote(stores: Stores, table: str, wish: Wish) -> Done:
+async def _promote(stores: Stores, table: str, request: ChangeRequest) -> Done:
     served = await find_image(stores.snapshots, table, "HEAD")
     with told(f"table {table} was not promoted"):
-        manifest = await (await _control(stores, table)).promote(wish)
+        manifest = await (await _control(stores, table)).promote(request)
     return await finish(stores, served, manifest, "what was rolled out", [])
 
 
-async def _go_back(stores: Stores, table: str, wish: Wish) -> Done:
+async def _go_back(stores: Stores, table: str, request: ChangeRequest) -> Done:
     head = await find_image(stores.snapshots, table, "HEAD")
     current = head.manifest.rollout
     served = Image("next", current.next, head.manifest) if current else head
     with told(f"table {table} was not taken back"):
-        manifest = await (await _control(stores, table)).go_back(wish)
+        manifest = await (await _control(stores, table)).go_back(request)
     base = manifest.rollout.base if manifest.rollout else manifest.version
     return await finish(stores, served, manifest, f"the routes of revision {base} everywhere", [])
 

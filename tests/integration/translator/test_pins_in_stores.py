@@ -14,13 +14,13 @@ from headgate.common.stores import SnapshotStore
 from headgate.common.stores.memory import MemorySnapshotStore
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import Endpoint, Provenance, Upstream, VirtualHost
-from headgate.translator.serving.manual_commits import ByHand, Wish
+from headgate.translator.serving.manual_commits import ByHand, ChangeRequest
 from headgate.translator.serving.pinning import TablePins
 from headgate.translator.serving.publisher import Draft, Publisher
 from headgate.translator.serving.retention import Retention
 from headgate.translator.serving.rollout.control import RolloutControl
 
-WISH = Wish("ann", datetime(2026, 1, 1, tzinfo=UTC))
+WISH = ChangeRequest("ann", datetime(2026, 1, 1, tzinfo=UTC))
 SERVICE = Provenance(cluster="a", kind="Service", namespace="default", name="web")
 
 

@@ -262,11 +262,11 @@ async def test_tables_whose_gateways_have_other_plugins_do_not_fight_over_last_g
     async with two_tables(stores, plugin_names=["quota"]) as (edge, ours):
         await stores.log_writer.append(applied(web("team-a", "b.example", annotations=plugin)))
         await idle(stores, edge, ours)
-        await until(lambda: not edge.translation.world.standings.unwritten)
+        await until(lambda: not edge.translation.world.tracker.unwritten)
         settled = (await stores.log_reader.position()).last_sequence
         await asyncio.sleep(0.2)
         assert (await stores.log_reader.position()).last_sequence == settled
-        assert not ours.translation.world.standings.unwritten
+        assert not ours.translation.world.tracker.unwritten
         assert await hosts(stores, "default") == {"a.example"}
         assert await hosts(stores, "tenant") == {"b.example"}
 

@@ -192,7 +192,7 @@ class TranslatorLoop:
         output = self.output
         output.begin_term(self._translation)
         await self._inbox.put(Turn())
-        await run_together(output.statuses.run(), output.keeper.run(), output.collect_garbage())
+        await run_together(output.statuses.run(), output.recorder.run(), output.collect_garbage())
 
     async def _take_board(self, refs: Iterable[ObjectRef]) -> None:
         await self._inbox.put(Remembered(tuple(refs)))
@@ -263,12 +263,12 @@ class TranslatorLoop:
         if inputs.catch_up.is_waiting:
             inputs.catch_up.look()
             self._schedule()
-        if inputs.doubt.is_open or output.publisher.is_behind or output.serving.is_stepping or not self.leads:
+        if inputs.confirmation.is_open or output.publisher.is_behind or output.serving.is_stepping or not self.leads:
             self._schedule()
 
     def _take_pointer(self, pointer: Pointer) -> None:
         publisher = self.output.publisher
-        self.inputs.doubt.saw(pointer.version)
+        self.inputs.confirmation.saw(pointer.version)
         # Who follows looks at the pointer now and then, and again when its turn comes.
         if self.leads and pointer.version != publisher.version:
             publisher.observe(pointer, None)
@@ -299,7 +299,7 @@ class TranslatorLoop:
                 inputs.compare(found)
                 self.output.publisher.observe(found.pointer, found.served)
                 await inputs.catch_up.ask(inputs.intake.incarnation)
-            await inputs.look_into_doubt()
+            await inputs.look_for_confirmation()
             wait_s = inputs.recovery_wait_s(self.output.publisher, is_current=self._is_current)
             if (obstacle := inputs.obstacle(leads=self.leads)) is not None:
                 logger.debug("not published", extra={"reason": obstacle})
@@ -320,10 +320,10 @@ class TranslatorLoop:
         self._next_at = time.monotonic() + self._settings.debounce_ms / 1000
         worked_s = time.process_time()
         with span_from(inputs.causes.traceparent, "translate"):
-            await output.keeper.recall(translation)
+            await output.recorder.recall(translation)
             await output.serving.adopt(output.publisher, is_current=self._is_current, leads=self.leads)
             if self.leads and output.publisher.is_behind:
-                await inputs.doubt.check(inputs.intake.last_read)
+                await inputs.confirmation.check(inputs.intake.last_read)
             if await inputs.write_back_decisions(output.publisher.manifest, leads=self.leads):
                 self._stand_back()
                 return
@@ -346,7 +346,7 @@ class TranslatorLoop:
         self._note_current()
         traceparent = self.inputs.causes.traceparent
         self.inputs.begin_causes(self.output.publisher.manifest)
-        self.output.keeper.look_after(self._translation.world)
+        self.output.recorder.look_after(self._translation.world)
         await self.output.post(self._translation, traceparent)
 
     def _note_current(self) -> None:

@@ -18,7 +18,7 @@ from headgate.translator.assembly.assembly import Assembly, Needs
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
 from headgate.translator.assembly.conditions import Condition, judge
 from headgate.translator.assembly.held_table import HELD_UPSTREAM
-from headgate.translator.fragments.fragment import CertificateRef, Fragment, ServicePortRef, UpstreamRef, with_standing
+from headgate.translator.fragments.fragment import CertificateRef, Fragment, ServicePortRef, UpstreamRef, with_versions
 from headgate.translator.objects.dialect import Dialect, TranslatedKind
 from headgate.translator.objects.life_cycle import check_object, is_ours, refuse_object, translate_object
 from headgate.translator.sources.certificates import CERTIFICATE
@@ -115,10 +115,10 @@ class Translation:
             return translate_object(kind, ref, lookups)
 
         def refuse(ref: ObjectRef, error: Exception) -> Fragment | None:
-            form, standing = self.world.get(ref), self.world.standings.get(ref)
-            if form is None or standing is None:
+            form, versions = self.world.get(ref), self.world.tracker.get(ref)
+            if form is None or versions is None:
                 return None
-            return with_standing(refuse_object(kind, ref, form, error), standing)
+            return with_versions(refuse_object(kind, ref, form, error), versions)
 
         return Rule(f"{kind.stored.kind.kind} fragment", 1, translate, refuse)
 
@@ -133,7 +133,7 @@ class Translation:
             return
         self._active.add(cluster)
         self.graph.complete(cluster)
-        for ref in self.world.standings.refs(cluster):
+        for ref in self.world.tracker.refs(cluster):
             self._demand_root(ref)
 
     def dismiss(self, cluster: str) -> None:
@@ -176,8 +176,8 @@ class Translation:
         root, stored = self._roots.get(KindKey(ref.group, ref.resource)), self.world.get(ref)
         if root is None or not self.selection.has_namespace(ref.namespace):
             return
-        standing = self.world.standings.get(ref)
-        if (standing is not None and standing.errors) or (stored is not None and root[0].concerns(stored)):
+        versions = self.world.tracker.get(ref)
+        if (versions is not None and versions.errors) or (stored is not None and root[0].concerns(stored)):
             self.graph.demand(Node(root[1], ref))
 
     def hold(self, refs: frozenset[ServicePortRef]) -> None:
@@ -215,7 +215,7 @@ class Translation:
             self.assembly.put_certificate(argument, output.value)
         else:
             self._supply(self.assembly.put_fragment(argument, output.value))
-            if self.world.standings.get(argument) is None:
+            if self.world.tracker.get(argument) is None:
                 self.graph.release(output.node)
 
     def _supply(self, needs: Needs) -> None:

@@ -62,7 +62,7 @@ class Pair:
 
     def write_records(self, leader: int) -> None:
         world = self.readers[leader].follower.translation.world
-        for ref in list(world.standings.unwritten):
+        for ref in list(world.tracker.unwritten):
             if (record := world.record(ref)) is not None:
                 self.say(self.log.write(record))
 

@@ -13,7 +13,7 @@ from headgate.translator.admission.examine import examine
 from headgate.translator.assembly.conditions import Condition
 from headgate.translator.composition import DIALECTS
 from headgate.translator.serving.fleet import Fleet
-from headgate.translator.status.desired import Facts, Wanted, has_news, report, to_update
+from headgate.translator.status.desired import DesiredStatus, Facts, has_news, report, to_update
 from headgate.translator.translation import Translation
 
 OLD, NEW = "2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z"
@@ -96,7 +96,7 @@ def test_the_stream_port_of_a_namesake_is_no_conflict() -> None:
     assert "StreamConflict" not in [problem.reason for problem in found.problems]
 
 
-def told(translation: Translation, cluster: str) -> tuple[Wanted, StatusUpdate]:
+def told(translation: Translation, cluster: str) -> tuple[DesiredStatus, StatusUpdate]:
     ref = applied(web(OLD), cluster).ref
     fragment = translation.assembly.fragments[ref]
     facts = Facts(fragment.identity, condition(translation, cluster), None, "c", Version(1, 1), None)

@@ -18,7 +18,7 @@ from headgate.common.stores.reading import read_entries
 from headgate.common.table import Upstream
 from headgate.translator.leading.decisions import Decisions
 from headgate.translator.loop import TranslatorLoop
-from headgate.translator.serving.manual_commits import Wish
+from headgate.translator.serving.manual_commits import ChangeRequest
 from headgate.translator.serving.pinning import TablePins
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -121,15 +121,15 @@ async def test_a_translator_that_begins_finds_them_in_the_published_revision() -
 
 
 async def test_a_pin_and_its_end_leave_decisions_where_they_are() -> None:
-    stores, wish = MemoryStores(), Wish("ann", NOW)
+    stores, request = MemoryStores(), ChangeRequest("ann", NOW)
     async with running(stores) as translator:
         await decide(stores, DRAINED)
         await fill(stores, *BASE)
         await idle(stores, translator)
     pins = TablePins(stores.snapshots, "default", None)
-    pinned = await pins.pin(await manifest_of(stores), wish)
+    pinned = await pins.pin(await manifest_of(stores), request)
     assert pinned.manifest.decisions == {"a": decided(DRAINED)}
-    assert (await pins.unpin(wish)).decisions == {"a": decided(DRAINED)}
+    assert (await pins.unpin(request)).decisions == {"a": decided(DRAINED)}
 
 
 async def test_no_revision_in_between_gives_a_drained_cluster_requests() -> None:

@@ -51,7 +51,7 @@ def record(stores: MemoryStores) -> LastGood | None:
 async def settled(stores: MemoryStores, *translators: TranslatorLoop) -> None:
     """Wait until everything is published and written down."""
     await idle(stores, *translators)
-    await until(lambda: not any(each.translation.world.standings.unwritten for each in translators))
+    await until(lambda: not any(each.translation.world.tracker.unwritten for each in translators))
     await idle(stores, *translators)
 
 
@@ -167,7 +167,7 @@ async def test_a_history_that_cannot_be_read_holds_the_table_back_for_some_secon
         await until(lambda: version_of(stores))
         assert "b.example" in await table_of(stores)
         monkeypatch.setattr(keeping, "PATIENCE_S", 5.0)
-        translator.output.keeper._failing_since -= 5.0  # type: ignore[operator]
+        translator.output.recorder._failing_since -= 5.0  # type: ignore[operator]
         await tell(stores, ingress("new", host="new.example", path="wrong"), ingress("newer", host="newer.example"))
         await until(lambda: version_of(stores).revision == 2)  # type: ignore[union-attr]
         assert "newer.example" in await table_of(stores)

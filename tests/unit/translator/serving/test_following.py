@@ -52,7 +52,7 @@ def test_held_tables_have_the_endpoints_of_today_and_their_own_policies(history:
     translation = follower.translation
     for (manifest, cluster, operation, _), action in history:
         follower.take(log.append(applied(manifest, cluster) if operation == "apply" else deleted(manifest, cluster)))
-        for ref in list(translation.world.standings.unsure):
+        for ref in list(translation.world.tracker.unsure):
             translation.recall(ref, log.history(ref))
         for _ in following.settle(translation):
             pass

@@ -32,11 +32,11 @@ from headgate.translator import loop as loop_module
 from headgate.translator.fragments.fragment import RefusalRef, ResourceRef, ServicePortRef, parse_service_port
 from headgate.translator.leading import output as output_module
 from headgate.translator.loop import TranslatorLoop
-from headgate.translator.serving.manual_commits import NothingToDo, Wish
+from headgate.translator.serving.manual_commits import ChangeRequest, NothingToDo
 from headgate.translator.serving.pinning import Pinned, TablePins
 from headgate.translator.status import poster as status_poster
 
-WISH = Wish("ann@laptop", datetime(2026, 1, 1, tzinfo=UTC), "bad deploy")
+WISH = ChangeRequest("ann@laptop", datetime(2026, 1, 1, tzinfo=UTC), "bad deploy")
 OLD, NEW = "a/default/old:80", "a/default/new:80"
 
 

@@ -15,9 +15,9 @@ from headgate.translator.fragments.fragment import Ancestor, Identity
 from headgate.translator.serving.fleet import Fleet, Replica
 from headgate.translator.status.desired import (
     MAX_PROBLEMS,
+    DesiredCondition,
+    DesiredStatus,
     Facts,
-    Saying,
-    Wanted,
     disown,
     forget,
     has_news,
@@ -26,7 +26,7 @@ from headgate.translator.status.desired import (
     to_update,
     wanted_by,
 )
-from headgate.translator.world.last_good import ObjectVersion
+from headgate.translator.world.last_good import VersionId
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 IDENTITY = Identity(ref_of(service()), "v1", "Service", "u", generation=4)
@@ -55,7 +55,7 @@ def facts(*problems: Problem, is_accepted: bool = True, **changes: Any) -> Facts
     )
 
 
-def told(wanted: Wanted, which: ConditionType) -> Saying:
+def told(wanted: DesiredStatus, which: ConditionType) -> DesiredCondition:
     return next(said for said in wanted.conditions if said.type is which)
 
 
@@ -64,7 +64,7 @@ def accepted(known: Facts) -> tuple[str, str, str]:
     return said.status, said.reason, said.message
 
 
-def programmed(wanted: Wanted) -> tuple[str, str]:
+def programmed(wanted: DesiredStatus) -> tuple[str, str]:
     said = told(wanted, ConditionType.PROGRAMMED)
     return said.status, said.reason
 
@@ -94,7 +94,7 @@ def test_what_it_refers_to_counts_as_a_reference_and_not_against_acceptance() ->
 
 
 def test_a_version_that_another_one_stands_in_for_is_not_accepted_and_says_what_is_served() -> None:
-    known = facts(BAD, errors=(BAD,), stand_in=ObjectVersion("u", "812", 3, 5))
+    known = facts(BAD, errors=(BAD,), stand_in=VersionId("u", "812", 3, 5))
     status, reason, message = accepted(known)
     assert (status, reason) == ("False", "Invalid")
     assert message == (
@@ -269,7 +269,7 @@ def test_addresses_that_are_not_known_now_stay_as_they_were() -> None:
 # What is told
 
 
-def update(wanted: Wanted, before: StatusUpdate | None = None, after_s: float = 0) -> StatusUpdate:
+def update(wanted: DesiredStatus, before: StatusUpdate | None = None, after_s: float = 0) -> StatusUpdate:
     return to_update(wanted, before, NOW + timedelta(seconds=after_s), None)
 
 
@@ -435,7 +435,7 @@ def test_an_error_of_a_policy_itself_keeps_it_from_all_targets() -> None:
 
 
 def test_while_its_last_good_version_holds_all_targets_are_told_that_the_present_one_does_not() -> None:
-    good = ObjectVersion("u", "17", 3, 1)
+    good = VersionId("u", "17", 3, 1)
     found = ancestors(facts(BAD, errors=(BAD,), stand_in=good, ancestors=TARGETS))
     assert [(ancestor, status, reason) for ancestor, _, status, reason in found] == [
         (ONE, "False", "Invalid"),

@@ -198,7 +198,7 @@ def test_so_it_does_when_the_good_versions_are_in_records_only(history: list[Any
     later.replay()
     assert later.image == first.image
     assert later.conditions == first.conditions
-    assert not later.translation.world.standings.unwritten
+    assert not later.translation.world.tracker.unwritten
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])

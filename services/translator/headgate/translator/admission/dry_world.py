@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from headgate.common.resources import ObjectRef
 from headgate.translator.world.attachments import AttachmentPoint
 from headgate.translator.world.graph import Argument, Graph, Rule
-from headgate.translator.world.last_good import Judged, Standing
+from headgate.translator.world.last_good import JudgedVersion, ObjectVersions
 from headgate.translator.world.world import Index, StoredKind, World
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ class DryWorld:
 
     is_assumed = False
 
-    def __init__(self, world: World, graph: Graph, ref: ObjectRef, version: Judged) -> None:
+    def __init__(self, world: World, graph: Graph, ref: ObjectRef, version: JudgedVersion) -> None:
         """Look at a world.
 
         Args:
@@ -56,10 +56,10 @@ class DryWorld:
         ref = stored.ref(self.cluster, namespace, name)
         return cast("T | None", self._version.form if ref == self._ref else self._world.get(ref))
 
-    def standing(self, stored: StoredKind[Any], namespace: str, name: str) -> Standing | None:
+    def versions(self, stored: StoredKind[Any], namespace: str, name: str) -> ObjectVersions | None:
         """Return how an object stands."""
         ref = stored.ref(self.cluster, namespace, name)
-        return Standing(self._version) if ref == self._ref else self._world.standings.get(ref)
+        return ObjectVersions(self._version) if ref == self._ref else self._world.tracker.get(ref)
 
     def find(self, stored: StoredKind[T], index: Index[T], value: str = "", *, namespace: str = "") -> tuple[T, ...]:
         """Return the objects with a value of an index."""

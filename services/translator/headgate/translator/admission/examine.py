@@ -61,8 +61,8 @@ def _find_before(translation: Translation, proposal: Proposal) -> Sequence[Findi
     if proposal.before is not None:
         inspected = world.inspect(ref, proposal.before)
     else:
-        standing = world.standings.get(ref)
-        inspected = Inspected(standing.present, frozenset(standing.errors)) if standing else None
+        versions = world.tracker.get(ref)
+        inspected = Inspected(versions.present, frozenset(versions.errors)) if versions else None
     return _find(translation, ref, inspected) or ()
 
 

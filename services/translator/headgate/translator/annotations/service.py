@@ -21,7 +21,7 @@ _OVER_TLS = (BackendProtocol.HTTPS, BackendProtocol.H2)
 _EJECTIONS_AT_MOST = 10
 
 
-class StreamWish(NamedTuple):
+class StreamPolicy(NamedTuple):
     """What a Service wants of a port of the gateways."""
 
     protocol: str
@@ -33,7 +33,7 @@ class StreamWish(NamedTuple):
     """Further fields of the `StreamRoute`."""
 
 
-class ServiceWishes(NamedTuple):
+class ServicePolicy(NamedTuple):
     """The annotations of a Service, read once when it arrives."""
 
     uid: str
@@ -44,13 +44,13 @@ class ServiceWishes(NamedTuple):
     """Fields of the `Upstream`s of all its ports."""
     refusal: str | None
     """Why none of its ports may get requests: an annotation's name."""
-    stream: StreamWish | None
+    stream: StreamPolicy | None
     is_global: bool
     """It is one with the Services of its namespace and name that other clusters export."""
     problems: tuple[Problem, ...]
 
 
-def read_wishes(manifest: JsonObject) -> ServiceWishes | None:
+def read_service_policy(manifest: JsonObject) -> ServicePolicy | None:
     """Read a Service's annotations; None where there are none of ours."""
     annotations = ours(manifest)
     if not annotations:
@@ -59,7 +59,7 @@ def read_wishes(manifest: JsonObject) -> ServiceWishes | None:
     upstream = _upstream_fields(reading)
     stream = _stream(reading)
     refused = [name for name in reading.unreadable if not name.startswith("stream-")]
-    return ServiceWishes(
+    return ServicePolicy(
         uid=as_text(metadata(manifest).get("uid")),
         created_at=creation_time(manifest),
         written=annotations,
@@ -121,7 +121,7 @@ def _ejection(reading: Reading) -> Ejection | None:
     return Ejection(**written) if written else None
 
 
-def _stream(reading: Reading) -> StreamWish | None:
+def _stream(reading: Reading) -> StreamPolicy | None:
     names = reading.written("stream")
     if not names:
         return None
@@ -142,7 +142,7 @@ def _stream(reading: Reading) -> StreamWish | None:
     if reading.closed("stream") or not has_port:
         return None
     number = int(backend) if backend and backend.isascii() and backend.isdigit() else backend
-    return StreamWish(protocol, port, number, written)
+    return StreamPolicy(protocol, port, number, written)
 
 
 def _refuse_portless(reading: Reading, name: str, is_tls: bool) -> None:

@@ -23,7 +23,7 @@ from headgate.common.table import (
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
 from headgate.translator.assembly.claims import (
     ChangedEntry,
-    Spot,
+    HostPath,
     claimed_hosts,
     claimed_names,
     claimed_ports,
@@ -85,7 +85,7 @@ class Assembly:
         """Objects whose conditions may have changed since the caller last cleared this."""
         self._fragments: dict[ObjectRef, Fragment] = {}
         self._host_users: Users[str] = Users()
-        self._spot_users: Users[Spot] = Users()
+        self._spot_users: Users[HostPath] = Users()
         self._name_users: Users[str] = Users()
         self._port_users: Users[StreamPort] = Users()
         self._upstream_users: Users[UpstreamRef] = Users()
@@ -385,7 +385,7 @@ class Assembly:
         """Return who would lose what where an object contributed this instead of what it does; nothing is kept."""
         before = self._fragments.get(ref)
         lost: dict[Place, Mapping[ObjectRef, tuple[Problem, ...]]] = {}
-        by_host: dict[str, set[Spot]] = {}
+        by_host: dict[str, set[HostPath]] = {}
         for spot in claimed_spots(before) | claimed_spots(fragment):
             by_host.setdefault(spot.host, set()).add(spot)
         for host, spots in by_host.items():
@@ -406,7 +406,7 @@ class Assembly:
         return lost
 
     def _rehearse_host(
-        self, host: str, spots: Collection[Spot], before: Fragment | None, after: Fragment
+        self, host: str, spots: Collection[HostPath], before: Fragment | None, after: Fragment
     ) -> Mapping[ObjectRef, tuple[Problem, ...]]:
         """Merge what others claim of the same spots, and nothing else: a host may have thousands of users.
 

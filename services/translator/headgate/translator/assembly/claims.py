@@ -9,7 +9,7 @@ from headgate.translator.assembly.wildcard_tls import ANY_DEPTH
 from headgate.translator.fragments.fragment import CertificateRef, Fragment, StreamPort, UpstreamRef
 
 
-class Spot(NamedTuple):
+class HostPath(NamedTuple):
     """What of a host objects can contend for."""
 
     host: str
@@ -43,22 +43,22 @@ def claimed_hosts(fragment: Fragment | None) -> dict[str, None]:
     return dict.fromkeys((*fragment.hosts, *claimed, *canaried))
 
 
-def claimed_spots(fragment: Fragment | None) -> dict[Spot, None]:
+def claimed_spots(fragment: Fragment | None) -> dict[HostPath, None]:
     """Return what an object contends for at each host."""
     if fragment is None:
         return {}
-    routed = (Spot(claim.host, claim.route.path.value) for claim in fragment.routes)
-    canaried = (Spot(claim.host, claim.path.value) for claim in fragment.canaries)
-    return dict.fromkeys((*routed, *canaried, *(Spot(claim.host, "") for claim in fragment.tls)))
+    routed = (HostPath(claim.host, claim.route.path.value) for claim in fragment.routes)
+    canaried = (HostPath(claim.host, claim.path.value) for claim in fragment.canaries)
+    return dict.fromkeys((*routed, *canaried, *(HostPath(claim.host, "") for claim in fragment.tls)))
 
 
-def trim(fragment: Fragment, spots: Collection[Spot]) -> Fragment:
+def trim(fragment: Fragment, spots: Collection[HostPath]) -> Fragment:
     """Return a fragment that claims nothing but these spots."""
     return replace(
         fragment,
-        routes=tuple(claim for claim in fragment.routes if Spot(claim.host, claim.route.path.value) in spots),
-        canaries=tuple(claim for claim in fragment.canaries if Spot(claim.host, claim.path.value) in spots),
-        tls=tuple(claim for claim in fragment.tls if Spot(claim.host, "") in spots),
+        routes=tuple(claim for claim in fragment.routes if HostPath(claim.host, claim.route.path.value) in spots),
+        canaries=tuple(claim for claim in fragment.canaries if HostPath(claim.host, claim.path.value) in spots),
+        tls=tuple(claim for claim in fragment.tls if HostPath(claim.host, "") in spots),
     )
 
 

@@ -6,7 +6,7 @@ also of those that no live route names any more; policies (balancing, TLS, check
 
 What is needed to go on after a restart stands in the current revision itself: following only ever replaces endpoints.
 The endpoints of today are those that the live table has; only what it lacks, or has no endpoints of because of what
-its Service wishes for, is resolved besides.
+its Service policy for, is resolved besides.
 """
 
 from collections.abc import Iterable
@@ -78,7 +78,7 @@ def with_endpoints_of(held: bytes, current: bytes) -> bytes:
 
 
 def _resolve(lookups: Lookups, ref: ServicePortRef) -> ResolvedUpstream:
-    # What a Service wishes for now, and a wish that cannot be followed, are not the held table's business.
+    # What a Service's annotations say now does not concern a held table, even if they cannot be followed.
     return resolve_upstream(lookups, ref, heeds_wishes=False)
 
 

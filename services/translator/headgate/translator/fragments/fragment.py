@@ -19,7 +19,7 @@ from headgate.common.table import (
     TlsPolicy,
     Unmatched,
 )
-from headgate.translator.world.last_good import ObjectVersion, Standing
+from headgate.translator.world.last_good import ObjectVersions, VersionId
 
 if TYPE_CHECKING:
     from headgate.translator.upstreams.resolution import ResolvedUpstream
@@ -292,15 +292,15 @@ class Fragment:
     """For the requests of all routes of the table."""
     ancestors: tuple[Ancestor, ...] = ()
     """Of a policy: the objects that it is about."""
-    stand_in: ObjectVersion | None = None
+    stand_in: VersionId | None = None
     """Version that all of this comes from, if it is not the present one."""
     addresses: tuple[LoadBalancerAddress, ...] | None = None
     """That its status shows; None: those of the table's gateways."""
 
 
-def with_standing(fragment: Fragment, standing: Standing) -> Fragment:
+def with_versions(fragment: Fragment, versions: ObjectVersions) -> Fragment:
     """Return what an object contributes by the version that is served, with what has to be said of its present one."""
-    version, errors, good = standing.present.version, standing.errors, standing.good
+    version, errors, good = versions.present.version, versions.errors, versions.good
     identity = replace(fragment.identity, uid=version.uid, generation=version.generation)
     if not errors:
         return replace(fragment, identity=identity)

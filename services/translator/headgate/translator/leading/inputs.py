@@ -11,7 +11,7 @@ from headgate.common.stores import DeltaLogReader, DeltaLogWriter, LogBatch, Log
 from headgate.translator.leading.decisions import Decisions
 from headgate.translator.leading.intake import Causes, Intake
 from headgate.translator.leading.leadership import CatchUp
-from headgate.translator.leading.log_confirmation import AskWatchers, Doubt
+from headgate.translator.leading.log_confirmation import AskWatchers, LogConfirmation
 from headgate.translator.leading.surroundings import Surroundings
 from headgate.translator.serving.publisher import Publisher
 from headgate.translator.settings import TranslatorSettings
@@ -47,7 +47,7 @@ class Inputs:
         self.intake = Intake(_NOT_READ, translation, settings.table)
         self.causes = Causes()
         self.catch_up = CatchUp(log)
-        self.doubt = Doubt(log, ask_watchers)
+        self.confirmation = LogConfirmation(log, ask_watchers)
         self.decisions = Decisions(log_writer)
         self._translation = translation
         self._required: frozenset[str] = frozenset()
@@ -89,7 +89,7 @@ class Inputs:
             is_current: whether the translation before was published; its clusters are waited for then.
         """
         if replay.went_back:
-            self.doubt.went_back()
+            self.confirmation.went_back()
         if is_current:
             self._required |= self._translation.active_clusters
             logger.warning("the log begins anew; the published table stays until its clusters are listed again")
@@ -107,13 +107,13 @@ class Inputs:
 
     def receive(self, batch: LogBatch) -> bool:
         """Take messages in; return whether there may be something to publish by it."""
-        is_awaited = self.catch_up.is_waiting or self.doubt.is_open
+        is_awaited = self.catch_up.is_waiting or self.confirmation.is_open
         return self.intake.receive(batch, self.causes) or is_awaited
 
     def compare(self, found: Surroundings) -> None:
         """Compare what the store has with what gateways serve: a store that went back casts doubt on the log."""
-        self.doubt.saw(found.pointer.version if found.pointer else None)
-        self.doubt.heard(found.served)
+        self.confirmation.saw(found.pointer.version if found.pointer else None)
+        self.confirmation.heard(found.served)
 
     def obstacle(self, *, leads: bool) -> str | None:
         """Say what must happen before a table may be published; None: nothing."""
@@ -127,27 +127,27 @@ class Inputs:
             return f"no cluster is completely listed yet ({waiting or 'none is announced'})"
         if leads and not self.catch_up.is_done(self.intake.sequence):
             return "another translator has read more of the log"
-        return self.doubt.obstacle()
+        return self.confirmation.obstacle()
 
     def recovery_wait_s(self, publisher: Publisher, *, is_current: bool) -> float:
         """Return seconds to wait for clusters that may exist besides, while nothing is known of what gateways serve."""
         is_lost = not is_current and publisher.version is None and publisher.served is not None
-        if not is_lost and not self.doubt.is_blind:
+        if not is_lost and not self.confirmation.is_blind:
             return 0.0
         if self._recovering_since is None:
             self._recovering_since = time.monotonic()
             logger.warning("gateways serve a table that the store does not have: waiting for all of its clusters")
         return self._recovering_since + self._settings.recovery_wait_s - time.monotonic()
 
-    async def look_into_doubt(self) -> None:
+    async def look_for_confirmation(self) -> None:
         """Ask watchers if it is time to, and see which clusters they have confirmed.
 
         Raises:
             StoreUnavailable: not now.
         """
-        if self.doubt.must_ask:
-            await self.doubt.ask()
-        self.doubt.look(self.intake, self._settings.forget_clusters)
+        if self.confirmation.must_ask:
+            await self.confirmation.ask()
+        self.confirmation.look(self.intake, self._settings.forget_clusters)
 
     async def write_back_decisions(self, current: Manifest | None, *, leads: bool) -> bool:
         """Keep what people decided of clusters; return whether the log just got some of it again."""
@@ -156,7 +156,7 @@ class Inputs:
 
     def end_recovery(self, publisher: Publisher) -> None:
         """Note that a table was published, or found to be so: nothing is waited for any more."""
-        self.doubt.saw(publisher.version)
-        self.doubt.end()
+        self.confirmation.saw(publisher.version)
+        self.confirmation.end()
         self._required = frozenset()
         self._recovering_since = None

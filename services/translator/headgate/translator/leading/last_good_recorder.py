@@ -34,7 +34,7 @@ class _Sent(NamedTuple):
     at: float
 
 
-class LastGoodKeeper:
+class LastGoodRecorder:
     """Reads and writes records for one translation after another."""
 
     def __init__(self, log: LastGoodLog, table: str) -> None:
@@ -50,7 +50,7 @@ class LastGoodKeeper:
         Raises:
             StoreError: histories cannot be read now; after `PATIENCE_S` of that it goes on without them.
         """
-        unsure = list(translation.world.standings.unsure)
+        unsure = list(translation.world.tracker.unsure)
         if not unsure:
             return False
         try:
@@ -71,7 +71,7 @@ class LastGoodKeeper:
         if world is not self._world:
             self.rest()
             self._world = world
-        if world.standings.unwritten:
+        if world.tracker.unwritten:
             self._wake.set()
 
     def rest(self) -> None:
@@ -100,9 +100,9 @@ class LastGoodKeeper:
     def _due(self) -> list[ObjectRef]:
         if self._world is None:
             return []
-        now, standings = time.monotonic(), self._world.standings
-        self._sent = {ref: sent for ref, sent in self._sent.items() if ref in standings.unwritten}
-        wanted = ((ref, standings.record(ref), self._sent.get(ref)) for ref in standings.unwritten)
+        now, tracker = time.monotonic(), self._world.tracker
+        self._sent = {ref: sent for ref, sent in self._sent.items() if ref in tracker.unwritten}
+        wanted = ((ref, tracker.record(ref), self._sent.get(ref)) for ref in tracker.unwritten)
         due = (
             ref
             for ref, record, sent in wanted
@@ -117,7 +117,7 @@ class LastGoodKeeper:
                 raise result
 
     async def _write(self, world: World, ref: ObjectRef) -> None:
-        said, record = world.record(ref), world.standings.record(ref)
+        said, record = world.record(ref), world.tracker.record(ref)
         if said is None or record is None:
             return
         try:

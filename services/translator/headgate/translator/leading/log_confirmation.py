@@ -23,7 +23,7 @@ AskWatchers = Callable[[], Awaitable[None]]
 logger = logging.getLogger(__name__)
 
 
-class Doubt:
+class LogConfirmation:
     """What is known against the log."""
 
     def __init__(self, log: DeltaLogReader, ask_watchers: AskWatchers | None) -> None:

@@ -12,11 +12,11 @@ from headgate.common.stores import HeartbeatBoard, LastGoodLog, SnapshotStore, S
 from headgate.common.telemetry import current_traceparent, tracer
 from headgate.translator import metrics
 from headgate.translator.leading.inputs import Inputs
-from headgate.translator.leading.last_good_recorder import LastGoodKeeper
+from headgate.translator.leading.last_good_recorder import LastGoodRecorder
 from headgate.translator.leading.surroundings import Lookout, Surroundings
 from headgate.translator.serving.fleet import Fleet
 from headgate.translator.serving.publisher import Draft, Publisher
-from headgate.translator.serving.serving import Serving, Sight, show
+from headgate.translator.serving.serving import FleetView, Serving, show
 from headgate.translator.settings import TranslatorSettings
 from headgate.translator.status.statuses import Published, Statuses
 from headgate.translator.translation import Translation
@@ -59,7 +59,7 @@ class Output:
         self.publisher = Publisher(snapshots, settings.table, settings.retention, may_commit=may_write)
         self.serving = Serving(snapshots, settings.table, settings.rollout_policy, f"translator {settings.instance}")
         self.lookout = Lookout(heartbeats, snapshots, settings.table)
-        self.keeper = LastGoodKeeper(last_good, settings.table)
+        self.recorder = LastGoodRecorder(last_good, settings.table)
         self.statuses = self._new_statuses()
         self.surroundings: Surroundings | None = None
         """What gateways and the store looked like when they were looked at last."""
@@ -75,7 +75,7 @@ class Output:
 
     def begin_translation(self, *, is_board_lost: bool) -> None:
         """Have another translation from now on."""
-        self.keeper.rest()
+        self.recorder.rest()
         self.serving.begin_translation()
         self.statuses.begin(is_board_lost=is_board_lost)
 
@@ -141,7 +141,7 @@ class Output:
         beats = self.surroundings.heartbeats if self.surroundings else ()
         if self.serving.may_begin(draft):
             beats = await self.lookout.gateways()
-        sight = Sight(beats, datetime.now(UTC), time.monotonic())
+        sight = FleetView(beats, datetime.now(UTC), time.monotonic())
         plan = self.serving.plan(draft, translation.assembly.image, sight)
         with tracer(__name__).start_as_current_span("commit"):
             version = await self.publisher.publish(plan.draft)

@@ -11,28 +11,28 @@ from typing import Any
 from headgate.common.effort import bounded_effort
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
-from headgate.translator.fragments.fragment import Fragment, with_standing
+from headgate.translator.fragments.fragment import Fragment, with_versions
 from headgate.translator.objects.dialect import TranslatedKind
 from headgate.translator.world.graph import Lookups
-from headgate.translator.world.last_good import Standing
+from headgate.translator.world.last_good import ObjectVersions
 
 
 def translate_object(kind: TranslatedKind[Any, Any], ref: ObjectRef, lookups: Lookups) -> Fragment | None:
     """Return what an object contributes; None if it is gone or another controller's."""
-    standing = _standing(kind, ref, lookups)
-    if standing is None:
+    versions = _versions(kind, ref, lookups)
+    if versions is None:
         return None
-    present = standing.present.form
+    present = versions.present.form
     if present is not None and not _owns(kind, ref, present, lookups):
         return None
-    good = standing.good
+    good = versions.good
     if good is not None and not _owns(kind, ref, good.form, lookups):
-        standing, served = Standing(standing.present), present
+        versions, served = ObjectVersions(versions.present), present
     else:
         served = lookups.get(kind.stored, ref.namespace, ref.name)
     if served is None:
         return None
-    return with_standing(_translate(kind, ref, kind.decode(served), lookups), standing)
+    return with_versions(_translate(kind, ref, kind.decode(served), lookups), versions)
 
 
 def is_ours(kind: TranslatedKind[Any, Any], ref: ObjectRef, lookups: Lookups) -> bool | None:
@@ -57,11 +57,11 @@ def refuse_object(kind: TranslatedKind[Any, Any], ref: ObjectRef, form: Any, err
     )
 
 
-def _standing(kind: TranslatedKind[Any, Any], ref: ObjectRef, lookups: Lookups) -> Standing | None:
+def _versions(kind: TranslatedKind[Any, Any], ref: ObjectRef, lookups: Lookups) -> ObjectVersions | None:
     other = kind.yields_to
-    if other is not None and lookups.standing(other, ref.namespace, ref.name) is not None:
+    if other is not None and lookups.versions(other, ref.namespace, ref.name) is not None:
         return None
-    return lookups.standing(kind.stored, ref.namespace, ref.name)
+    return lookups.versions(kind.stored, ref.namespace, ref.name)
 
 
 def _owns(kind: TranslatedKind[Any, Any], ref: ObjectRef, form: Any, lookups: Lookups) -> bool:

@@ -21,7 +21,7 @@ ATTEMPTS = 20
 """A translator that follows a busy cluster commits ten times a second; it loses some of these races."""
 
 
-class Wish(NamedTuple):
+class ChangeRequest(NamedTuple):
     """Who wants something of a table, when, and why."""
 
     by: str

@@ -7,7 +7,7 @@ from headgate.common.snapshot import Chunk, Manifest, Pin, Version, entry_conten
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.reading import read_chunks
 from headgate.translator.assembly.held_table import HeldTable
-from headgate.translator.serving.manual_commits import ByHand, NothingToDo, Wish, next_of
+from headgate.translator.serving.manual_commits import ByHand, ChangeRequest, NothingToDo, next_of
 from headgate.translator.serving.publisher import Draft
 
 
@@ -29,12 +29,12 @@ class TablePins:
         self._store = store
         self._table = table
 
-    async def pin(self, target: Manifest, wish: Wish, *, is_frozen: bool = False) -> Pinned:
+    async def pin(self, target: Manifest, request: ChangeRequest, *, is_frozen: bool = False) -> Pinned:
         """Serve an old revision from now on; a rollout ends with that.
 
         Args:
             target: the old revision.
-            wish: who wants it.
+            request: who wants it.
             is_frozen: keep its endpoints too, instead of following those of today.
 
         Raises:
@@ -47,12 +47,14 @@ class TablePins:
 
         async def compose(current: Manifest) -> Draft:
             nonlocal unknown
-            pin = Pin(version=target.version, since=wish.at, by=wish.by, reason=wish.reason, is_frozen=is_frozen)
+            pin = Pin(
+                version=target.version, since=request.at, by=request.by, reason=request.reason, is_frozen=is_frozen
+            )
             if _is_pinned_like(current.pin, pin):
                 raise NothingToDo(f"table {self._table} is pinned to {pin.version} already")
             live = await read_chunks(self._store, current.live)
             chunks, unknown = await self._compose(target, current, live, is_frozen=is_frozen)
-            cause = wish.as_cause(self._table, "rollback", f"to {target.version}")
+            cause = request.as_cause(self._table, "rollback", f"to {target.version}")
             return next_of(current, cause, Draft(chunks, pin=pin, live=live))
 
         return Pinned(await self._hand.commit(compose), unknown)
@@ -71,7 +73,7 @@ class TablePins:
         unknown = () if is_frozen else _refresh(table, [*served, *live])
         return table.image.chunks(), unknown
 
-    async def unpin(self, wish: Wish) -> Manifest:
+    async def unpin(self, request: ChangeRequest) -> Manifest:
         """Serve the live table again.
 
         Raises:
@@ -84,7 +86,7 @@ class TablePins:
         async def compose(current: Manifest) -> Draft:
             if current.pin is None:
                 raise NothingToDo(f"table {self._table} is not pinned")
-            cause = wish.as_cause(self._table, "unpin", f"from {current.pin.version}")
+            cause = request.as_cause(self._table, "unpin", f"from {current.pin.version}")
             return next_of(current, cause, Draft(await read_chunks(self._store, current.live)))
 
         return await self._hand.commit(compose)

@@ -29,7 +29,7 @@ from headgate.common.stores.reading import read_chunks
 from headgate.translator import metrics
 from headgate.translator.assembly.held_table import HeldTable
 from headgate.translator.serving.following import Following
-from headgate.translator.serving.manual_commits import Wish
+from headgate.translator.serving.manual_commits import ChangeRequest
 from headgate.translator.serving.publisher import Draft, Publisher
 from headgate.translator.serving.rollout.decision import Moved, Outcome, Policy, Tables, advance
 from headgate.translator.serving.rollout.observer import Observer
@@ -63,7 +63,7 @@ class Plan(NamedTuple):
     moves: tuple[Moved, ...] = ()
 
 
-class Sight(NamedTuple):
+class FleetView(NamedTuple):
     """What is seen of gateways, and when."""
 
     beats: Sequence[Heartbeat]
@@ -169,7 +169,7 @@ class Serving:
         """Whether a rollout may begin with a draft of the live table, so that gateways have to be looked at first."""
         return bool(self._policy.shares) and not self.is_stepping and not _is_same(self._held.served, draft)
 
-    def plan(self, draft: Draft, live: TableImage, sight: Sight) -> Plan:
+    def plan(self, draft: Draft, live: TableImage, sight: FleetView) -> Plan:
         """Say what is to be committed.
 
         Args:
@@ -196,8 +196,8 @@ class Serving:
                 served = following
             elif moved.what is RolloutMove.BEGUN:
                 following = HeldTable(live.copy())
-        wish = Wish(self._name, now)
-        causes = tuple(wish.as_cause(self._table, moved.what, moved.note) for moved in outcome.moves)
+        request = ChangeRequest(self._name, now)
+        causes = tuple(request.as_cause(self._table, moved.what, moved.note) for moved in outcome.moves)
         draft = replace(draft, causes=draft.causes + causes, cause_count=draft.cause_count + len(causes))
         if rollout is None or served is None or following is None:
             is_kept = served is not None and _is_same(served, draft)

@@ -111,11 +111,11 @@ def combine_secrets(present: TlsSecret, good: TlsSecret) -> TlsSecret:
 
 def stand_in(lookups: Lookups, namespace: str, name: str, *fields: str) -> str | None:
     """Say, where parts of a Secret cannot be used, which version's are; None where its own are."""
-    standing = lookups.standing(SECRETS, namespace, name)
-    if standing is None or standing.good is None:
+    versions = lookups.versions(SECRETS, namespace, name)
+    if versions is None or versions.good is None:
         return None
-    problem = next((error.message for error in standing.errors if error.field in fields), None)
-    return problem and f"{problem}; that of {standing.good.version} is used instead"
+    problem = next((error.message for error in versions.errors if error.field in fields), None)
+    return problem and f"{problem}; that of {versions.good.version} is used instead"
 
 
 def covers(names: Set[str], name: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from headgate.common.problems import Problem
 from headgate.common.resources import SERVICE, JsonObject
-from headgate.translator.annotations.service import ServiceWishes, read_wishes
+from headgate.translator.annotations.service import ServicePolicy, read_service_policy
 from headgate.translator.manifests.reading import Place, as_list, as_object, as_text
 from headgate.translator.world.world import StoredKind
 
@@ -40,7 +40,7 @@ class Service(NamedTuple):
     """`IPv4`, `IPv6`: the first is the Service's own; empty where the API server did not say."""
     cluster_ip: str = ""
     """Empty for a headless Service."""
-    wishes: ServiceWishes | None = None
+    policy: ServicePolicy | None = None
     """Its annotations, where it has any of ours."""
     addresses: tuple[str, ...] = ()
     """Of its load balancer: addresses and host names."""
@@ -84,7 +84,7 @@ def read_service(manifest: JsonObject) -> Service:
         is_headless=spec.get("clusterIP") == "None",
         families=tuple(family for family in as_list(spec.get("ipFamilies")) if isinstance(family, str)),
         cluster_ip="" if spec.get("clusterIP") == "None" else as_text(spec.get("clusterIP")),
-        wishes=read_wishes(manifest),
+        policy=read_service_policy(manifest),
         addresses=tuple(_balancer_addresses(manifest)),
     )
 
@@ -117,8 +117,8 @@ def restore_service(service: Service) -> JsonObject:
     if service.addresses:
         points = [{"hostname": address} for address in service.addresses]
         restored["status"] = {"loadBalancer": {"ingress": points}}
-    if (wishes := service.wishes) is not None:
-        annotated = {"uid": wishes.uid, "creationTimestamp": wishes.created_at, "annotations": wishes.written}
+    if (policy := service.policy) is not None:
+        annotated = {"uid": policy.uid, "creationTimestamp": policy.created_at, "annotations": policy.written}
         restored["metadata"] = annotated
     return restored
 
@@ -150,7 +150,7 @@ def check_service(manifest: JsonObject, service: Service) -> list[Problem]:
             spec["externalName"].refuse("Required", "a Service of type ExternalName needs the name of a host")
     elif not spec.is_present:
         spec.refuse("Required", "a Service needs a spec")
-    return [*problems, *(service.wishes.problems if service.wishes else ())]
+    return [*problems, *(service.policy.problems if service.policy else ())]
 
 
 def _check_port(port: Place) -> None:
@@ -169,7 +169,7 @@ def is_port(value: Any) -> bool:
 
 def is_global(service: Service) -> bool:
     """Whether an annotation exports it to all clusters."""
-    return service.wishes is not None and service.wishes.is_global
+    return service.policy is not None and service.policy.is_global
 
 
 SERVICES = StoredKind(SERVICE, read_service, check=check_service, restore=restore_service, is_shared=is_global)

@@ -28,7 +28,7 @@ from headgate.translator.assembly.conditions import Condition
 from headgate.translator.assembly.namesakes import SERVED_BY_NAMESAKE
 from headgate.translator.fragments.fragment import TARGETS_NOT_SERVED, Ancestor, Identity
 from headgate.translator.serving.fleet import Fleet
-from headgate.translator.world.last_good import ObjectVersion
+from headgate.translator.world.last_good import VersionId
 
 MAX_EVENTS = 10
 """New ones of one update: more would only drown the first."""
@@ -44,7 +44,7 @@ HELD_BACK = "HeldBack"
 """Reason of an object that waits because the fleet went back from a table with it."""
 
 
-class Saying(NamedTuple):
+class DesiredCondition(NamedTuple):
     """A condition without the time since when it holds."""
 
     type: ConditionType
@@ -60,7 +60,7 @@ class Facts(NamedTuple):
 
     identity: Identity
     condition: Condition
-    stand_in: ObjectVersion | None
+    stand_in: VersionId | None
     content: str
     """Digest of what is served of it."""
     version: Version | None
@@ -75,7 +75,7 @@ class Facts(NamedTuple):
     """Its own; None: those of the table's gateways."""
 
 
-class Wanted(NamedTuple):
+class DesiredStatus(NamedTuple):
     """What should stand in an object's status."""
 
     ref: ObjectRef
@@ -86,7 +86,7 @@ class Wanted(NamedTuple):
     is_accepted: bool
     addresses: tuple[LoadBalancerAddress, ...] | None
     withdrawn: tuple[LoadBalancerAddress, ...]
-    conditions: tuple[Saying, ...]
+    conditions: tuple[DesiredCondition, ...]
     stand_in: ServedVersion | None
     content: str
     revision: Version | None
@@ -98,22 +98,22 @@ class Wanted(NamedTuple):
         return any(said.type is ConditionType.PROGRAMMED and said.status == "True" for said in self.conditions)
 
 
-def wanted_by(update: StatusUpdate) -> Wanted:
+def wanted_by(update: StatusUpdate) -> DesiredStatus:
     """Return what an update wants, without its Events and times."""
-    values = {name: getattr(update, name) for name in Wanted._fields}
+    values = {name: getattr(update, name) for name in DesiredStatus._fields}
     values["conditions"] = tuple(
-        Saying(one.type, one.status, one.reason, one.message, one.ancestor) for one in update.conditions
+        DesiredCondition(one.type, one.status, one.reason, one.message, one.ancestor) for one in update.conditions
     )
-    return Wanted(**values)
+    return DesiredStatus(**values)
 
 
 def report(
-    facts: Facts, addresses: tuple[LoadBalancerAddress, ...] | None, fleet: Fleet, before: Wanted | None
-) -> Wanted:
-    """Return what is wanted for an object that is ours.
+    facts: Facts, addresses: tuple[LoadBalancerAddress, ...] | None, fleet: Fleet, before: DesiredStatus | None
+) -> DesiredStatus:
+    """Return what is desired for an object that is ours.
 
     Addresses, those of the gateways unless the object has its own, are for accepted objects; None, not known now, keeps
-    what was wanted before.
+    what was desired before.
     """
     identity, condition = facts.identity, facts.condition
     if facts.addresses is not None:
@@ -126,7 +126,7 @@ def report(
         addresses = ()
     revision = _revision(facts, before)
     programmed = _programmed(facts, revision, fleet, before)
-    return Wanted(
+    return DesiredStatus(
         ref=identity.ref,
         api_version=identity.api_version,
         kind=identity.kind,
@@ -143,7 +143,7 @@ def report(
     )
 
 
-def _revision(facts: Facts, before: Wanted | None) -> Version | None:
+def _revision(facts: Facts, before: DesiredStatus | None) -> Version | None:
     if not facts.condition.is_accepted or _is_in_no_table(facts):
         return None
     is_as_before = before is not None and before.is_accepted and before.content == facts.content
@@ -157,7 +157,7 @@ def _is_in_no_table(facts: Facts) -> bool:
 
 
 def _withdrawn(
-    addresses: tuple[LoadBalancerAddress, ...] | None, before: Wanted | None
+    addresses: tuple[LoadBalancerAddress, ...] | None, before: DesiredStatus | None
 ) -> tuple[LoadBalancerAddress, ...]:
     if before is None:
         return ()
@@ -165,14 +165,14 @@ def _withdrawn(
     return tuple(address for address in once if address not in (addresses or ()))[:MAX_WITHDRAWN]
 
 
-def _stand_in(version: ObjectVersion | None) -> ServedVersion | None:
+def _stand_in(version: VersionId | None) -> ServedVersion | None:
     return version and ServedVersion(resource_version=version.resource_version, generation=version.generation)
 
 
 # Conditions
 
 
-def _accepted(facts: Facts) -> Saying:
+def _accepted(facts: Facts) -> DesiredCondition:
     condition = facts.condition
     if facts.stand_in is not None:
         text = f"{_texts(condition.errors)}; {facts.stand_in} stays in force until this is mended"
@@ -192,7 +192,7 @@ def _accepted(facts: Facts) -> Saying:
     return _say(ConditionType.ACCEPTED, "True", "Accepted", "")
 
 
-def _for_ancestors(facts: Facts, programmed: Saying) -> Iterator[Saying]:
+def _for_ancestors(facts: Facts, programmed: DesiredCondition) -> Iterator[DesiredCondition]:
     """Say how a policy stands with respect to each of the objects that it is about."""
     for ancestor in facts.ancestors:
         wrong = ancestor.errors_in(facts.condition.problems)
@@ -210,14 +210,14 @@ def _for_ancestors(facts: Facts, programmed: Saying) -> Iterator[Saying]:
             yield programmed._replace(ancestor=ancestor.ref)
 
 
-def _resolved(condition: Condition) -> Saying:
+def _resolved(condition: Condition) -> DesiredCondition:
     if condition.unresolved:
         first = condition.unresolved[0].reason
         return _say(ConditionType.RESOLVED_REFS, "False", first, _texts(condition.unresolved))
     return _say(ConditionType.RESOLVED_REFS, "True", "ResolvedRefs", "")
 
 
-def _programmed(facts: Facts, revision: Version | None, fleet: Fleet, before: Wanted | None) -> Saying:
+def _programmed(facts: Facts, revision: Version | None, fleet: Fleet, before: DesiredStatus | None) -> DesiredCondition:
     what = ConditionType.PROGRAMMED
     if revision is None:
         reason = TARGETS_NOT_SERVED if facts.condition.is_accepted else "NotAccepted"
@@ -239,7 +239,7 @@ def _programmed(facts: Facts, revision: Version | None, fleet: Fleet, before: Wa
     return _kept(before, revision) or _say(what, "True", "Programmed", text)
 
 
-def _in_no_table(reason: str) -> Saying:
+def _in_no_table(reason: str) -> DesiredCondition:
     return _say(ConditionType.PROGRAMMED, "False", reason, "nothing of it is in the table")
 
 
@@ -256,23 +256,23 @@ def _rolling_out(rollout: Rollout, revision: Version, count: int) -> tuple[str, 
     return "RollingOut", text
 
 
-def _kept(before: Wanted | None, revision: Version) -> Saying | None:
+def _kept(before: DesiredStatus | None, revision: Version) -> DesiredCondition | None:
     """What was said of that revision once all served it: that a replica is there more or less is no news."""
     if before is None or before.revision != revision or not before.is_programmed:
         return None
     return _programmed_of(before)
 
 
-def _programmed_of(wanted: Wanted) -> Saying:
-    return next(said for said in wanted.conditions if said.type is ConditionType.PROGRAMMED)
+def _programmed_of(desired: DesiredStatus) -> DesiredCondition:
+    return next(said for said in desired.conditions if said.type is ConditionType.PROGRAMMED)
 
 
 def _all(count: int) -> str:
     return "the one replica" if count == 1 else f"all {count} replicas"
 
 
-def _say(what: ConditionType, status: str, reason: str, message: str) -> Saying:
-    return Saying(what, status, reason, shorten(message, CONDITION_CHARACTERS))
+def _say(what: ConditionType, status: str, reason: str, message: str) -> DesiredCondition:
+    return DesiredCondition(what, status, reason, shorten(message, CONDITION_CHARACTERS))
 
 
 def _texts(problems: Sequence[Problem]) -> str:
@@ -298,81 +298,85 @@ def _shortened(problem: Problem) -> Problem:
 # What is told
 
 
-def disown(before: Wanted) -> Wanted:
-    """Return what is wanted for an object that is no longer ours: what we wrote is taken back."""
+def disown(before: DesiredStatus) -> DesiredStatus:
+    """Return what is desired for an object that is no longer ours: what we wrote is taken back."""
     return _emptied(before)._replace(addresses=(), withdrawn=_withdrawn((), before))
 
 
-def forget(before: Wanted) -> Wanted:
+def forget(before: DesiredStatus) -> DesiredStatus:
     """Return what is said of an object that is gone: nothing is wrong with it any more, and nothing is written."""
     return _emptied(before)._replace(addresses=None)
 
 
-def _emptied(before: Wanted) -> Wanted:
+def _emptied(before: DesiredStatus) -> DesiredStatus:
     return before._replace(
         is_accepted=False, conditions=(), stand_in=None, content="", revision=None, problems=(), generation=0
     )
 
 
-def has_news(wanted: Wanted, before: Wanted | None) -> bool:
+def has_news(desired: DesiredStatus, before: DesiredStatus | None) -> bool:
     """Whether something is wrong that was not told yet."""
-    known = set(before.problems) if before and before.uid == wanted.uid else set()
-    return any(problem not in known for problem in _wrong(wanted))
+    known = set(before.problems) if before and before.uid == desired.uid else set()
+    return any(problem not in known for problem in _wrong(desired))
 
 
-def _wrong(wanted: Wanted) -> list[Problem]:
-    return [problem for problem in wanted.problems if problem.severity is not Severity.INFO]
+def _wrong(desired: DesiredStatus) -> list[Problem]:
+    return [problem for problem in desired.problems if problem.severity is not Severity.INFO]
 
 
 def to_update(
-    wanted: Wanted, before: StatusUpdate | None, at: datetime, traceparent: str | None, table: str = DEFAULT_TABLE
+    desired: DesiredStatus,
+    before: StatusUpdate | None,
+    at: datetime,
+    traceparent: str | None,
+    table: str = DEFAULT_TABLE,
 ) -> StatusUpdate:
     """Return the message for watchers; its Events say what is new since `before`."""
-    known = before if before and before.uid == wanted.uid else None
-    notes = _new_notes(wanted, wanted_by(known) if known else None, at)
+    known = before if before and before.uid == desired.uid else None
+    notes = _new_notes(desired, wanted_by(known) if known else None, at)
     kept = [note for note in known.events if at - note.at < EVENTS_AGE] if known else []
-    values: dict[str, Any] = wanted._asdict() | {"conditions": tuple(_conditions(wanted, known, at))}
+    values: dict[str, Any] = desired._asdict() | {"conditions": tuple(_conditions(desired, known, at))}
     return StatusUpdate(
         **values,
         events=tuple([*kept, *notes][-EVENTS_KEPT:]),
-        last_error=_last_error(wanted, known, at),
+        last_error=_last_error(desired, known, at),
         table=table,
         at=at,
         traceparent=traceparent,
     )
 
 
-def _conditions(wanted: Wanted, before: StatusUpdate | None, at: datetime) -> Iterable[StatusCondition]:
+def _conditions(desired: DesiredStatus, before: StatusUpdate | None, at: datetime) -> Iterable[StatusCondition]:
     known = {(one.ancestor, one.type): one for one in before.conditions} if before else {}
-    for said in wanted.conditions:
+    for said in desired.conditions:
         last = known.get((said.ancestor, said.type))
         yield StatusCondition(**said._asdict(), since=last.since if last and last.status == said.status else at)
 
 
-def _new_notes(wanted: Wanted, before: Wanted | None, at: datetime) -> list[EventNote]:
+def _new_notes(desired: DesiredStatus, before: DesiredStatus | None, at: datetime) -> list[EventNote]:
     known = set(before.problems) if before else set()
-    new = [problem for problem in _wrong(wanted) if problem not in known][:MAX_EVENTS]
+    new = [problem for problem in _wrong(desired) if problem not in known][:MAX_EVENTS]
     notes = [_note("Warning", problem.reason, str(problem), at) for problem in new]
-    if not wanted.is_accepted:
+    if not desired.is_accepted:
         return notes
     if not (before and before.is_accepted):
-        return [_note("Normal", "Accepted", _served(wanted), at), *notes]
-    if wanted.is_programmed and before.revision != wanted.revision:
-        return [_note("Normal", "Programmed", _served(wanted), at), *notes]
-    said = _programmed_of(wanted)
+        return [_note("Normal", "Accepted", _served(desired), at), *notes]
+    if desired.is_programmed and before.revision != desired.revision:
+        return [_note("Normal", "Programmed", _served(desired), at), *notes]
+    said = _programmed_of(desired)
     if said.reason == HELD_BACK and said != _programmed_of(before):
         return [_note("Warning", HELD_BACK, said.message, at), *notes]
     return notes
 
 
-def _served(wanted: Wanted) -> str:
-    errors = sum(problem.severity is Severity.ERROR for problem in wanted.problems)
+def _served(desired: DesiredStatus) -> str:
+    errors = sum(problem.severity is Severity.ERROR for problem in desired.problems)
     how = f"Served in part: {errors} of its fields have errors" if errors else "Served"
-    if wanted.stand_in is not None:
+    if desired.stand_in is not None:
         how = "Served as it was last good"
-    programmed = _programmed_of(wanted)
+    programmed = _programmed_of(desired)
     if programmed.reason == TARGETS_NOT_SERVED:
-        return next(said.message for said in wanted.conditions if said.type is ConditionType.ACCEPTED)
+        return next(said.message for said in desired.conditions if said.type is ConditionType.ACCEPTED)
     return f"{how}; {programmed.message}" if programmed.status == "True" else how
 
 
@@ -380,9 +384,9 @@ def _note(kind: str, reason: str, text: str, at: datetime) -> EventNote:
     return EventNote(type=kind, reason=reason, note=shorten(text, NOTE_BYTES), at=at)
 
 
-def _last_error(wanted: Wanted, before: StatusUpdate | None, at: datetime) -> EventNote | None:
+def _last_error(desired: DesiredStatus, before: StatusUpdate | None, at: datetime) -> EventNote | None:
     known = set(before.problems) if before else set()
-    errors = [problem for problem in wanted.problems if problem.severity is Severity.ERROR and problem not in known]
+    errors = [problem for problem in desired.problems if problem.severity is Severity.ERROR and problem not in known]
     if errors:
         return _note("Warning", errors[0].reason, str(errors[0]), at)
     return before.last_error if before else None

@@ -16,7 +16,7 @@ from headgate.common.resources import ObjectRef
 from headgate.common.status import StatusUpdate
 from headgate.common.stores import StatusBoard
 from headgate.common.tasks import cancel, run_together
-from headgate.translator.status.desired import Wanted, forget, to_update, wanted_by
+from headgate.translator.status.desired import DesiredStatus, forget, to_update, wanted_by
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ QUIET_S = 1.0
 """A board that says nothing for this long has said all; should it say more later, some updates are posted twice."""
 PARALLEL = 32
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.1, 5.0
-Wish = Callable[[Wanted | None], Wanted | None]
+Wish = Callable[[DesiredStatus | None], DesiredStatus | None]
 """From what was posted before to what is wanted now; None is for an object that is gone: the board forgets it."""
 
 
@@ -41,10 +41,10 @@ class StatusPoster:
         """Prepare.
 
         Args:
-            board: where wishes go.
-            table: whose wishes they are; what others want is their business.
+            board: where policy go.
+            table: whose policy they are; what others want is their business.
             on_board: told of every object that has something posted already, once per cluster.
-            may_post: whether this translator is the one that posts; wishes wait while it is not.
+            may_post: whether this translator is the one that posts; policy wait while it is not.
         """
         self._board = board
         self._table = table
@@ -70,7 +70,7 @@ class StatusPoster:
         """Objects for which something was posted."""
         return self._posted.keys()
 
-    def posted(self, ref: ObjectRef) -> Wanted | None:
+    def posted(self, ref: ObjectRef) -> DesiredStatus | None:
         """Return what was posted last for an object."""
         update = self._update(ref)
         return None if update is None else wanted_by(update)
@@ -100,11 +100,11 @@ class StatusPoster:
         self._doubted.update(self._posted)
 
     def give_up(self) -> None:
-        """Forget the wishes that wait: another one posts from now on."""
+        """Forget the statuses that wait: another translator posts from now on."""
         self._wishes.clear()
 
     async def run(self) -> None:
-        """Post wishes for ever."""
+        """Post statuses for ever."""
         await run_together(self._post_for_ever(), self._follow_clusters())
 
     # The board

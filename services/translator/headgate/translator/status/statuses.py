@@ -16,7 +16,7 @@ from headgate.common.status import LoadBalancerAddress
 from headgate.common.stores import StatusBoard
 from headgate.translator.assembly.conditions import judge
 from headgate.translator.serving.fleet import Fleet
-from headgate.translator.status.desired import Facts, Wanted, disown, has_news, report
+from headgate.translator.status.desired import DesiredStatus, Facts, disown, has_news, report
 from headgate.translator.status.poster import StatusPoster, Wish
 from headgate.translator.translation import Translation
 
@@ -203,7 +203,7 @@ class Statuses:
         facts = Facts(*known, *self._published, fragment.ancestors, fragment.addresses)
         return lambda before: self._report(ref, facts, before)
 
-    def _report(self, ref: ObjectRef, facts: Facts, before: Wanted | None) -> Wanted | None:
+    def _report(self, ref: ObjectRef, facts: Facts, before: DesiredStatus | None) -> DesiredStatus | None:
         wanted = report(facts, self._addresses, self._fleet, before)
         if wanted.revision is None or wanted.is_programmed:
             self._awaited.pop(ref, None)
@@ -215,7 +215,7 @@ class Statuses:
         self._awaited[ref] = _Awaited(wanted.revision, until, behind if is_told else None)
         return wanted if is_told else before
 
-    def _is_worth_waiting(self, facts: Facts, wanted: Wanted) -> bool:
+    def _is_worth_waiting(self, facts: Facts, wanted: DesiredStatus) -> bool:
         held_at = self._published.held_at
         is_held_back = held_at is not None and wanted.revision is not None and held_at < wanted.revision
         return bool(self._fleet.replicas) and not is_held_back

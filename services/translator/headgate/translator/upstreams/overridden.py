@@ -41,7 +41,7 @@ class OverriddenService(NamedTuple):
         policy = lookups.attached(BACKEND_POLICIES, target) if self.has_policy else None
         if policy:
             service = find_service(lookups, self.namespace, self.name)
-            said = service.wishes.upstream if service is not None and service.wishes else {}
+            said = service.policy.upstream if service is not None and service.policy else {}
             fields |= {name: value for name, value in policy.upstream.items() if name not in said}
         if self.protocol is not None:
             fields["protocol"] = self.protocol

@@ -23,7 +23,7 @@ from headgate.translator.sources.endpoints import (
 from headgate.translator.sources.services import EXTERNAL_NAME, SERVICES, Service, ServicePort, port_names
 from headgate.translator.sources.sharing import Part, exporters, join, settings_of, sharers
 from headgate.translator.world.graph import Lookups, Rule
-from headgate.translator.world.last_good import Standing
+from headgate.translator.world.last_good import ObjectVersions
 
 _REFUSES = "refuses requests: its annotation"
 _APP_PROTOCOLS = {
@@ -81,13 +81,13 @@ def resolve_upstream(
     service = lookups.elsewhere(clusters[0]).get(SERVICES, ref.namespace, ref.service)
     assert service is not None, clusters
     if not heeds_wishes:
-        service = service._replace(wishes=None)
-    if service.wishes and service.wishes.refusal:
-        message = f"{_name(ref)} {_REFUSES} {PREFIX}{service.wishes.refusal} cannot be followed"
+        service = service._replace(policy=None)
+    if service.policy and service.policy.refusal:
+        message = f"{_name(ref)} {_REFUSES} {PREFIX}{service.policy.refusal} cannot be followed"
         return unavailable(ref, BackendFault("InvalidAnnotation", message))
     resolved = _resolve_service(lookups, ref, service, clusters, selects)
-    if resolved.fault is None and (standing := lookups.standing(SERVICES, ref.namespace, ref.service)):
-        return resolved._replace(fault=_stand_in(ref, standing))
+    if resolved.fault is None and (versions := lookups.versions(SERVICES, ref.namespace, ref.service)):
+        return resolved._replace(fault=_stand_in(ref, versions))
     return resolved
 
 
@@ -129,11 +129,11 @@ def _resolve_service(
     return _resolve_endpoints(lookups, ref, service, clusters, selects)
 
 
-def _stand_in(ref: ServicePortRef, standing: Standing) -> BackendFault | None:
+def _stand_in(ref: ServicePortRef, versions: ObjectVersions) -> BackendFault | None:
     """Say that a Service is used as it was before an update that cannot be."""
-    if standing.good is None:
+    if versions.good is None:
         return None
-    message = f"{_name(ref)} is used as of {standing.good.version}, as it cannot be used as it is: {standing.errors[0]}"
+    message = f"{_name(ref)} is used as of {versions.good.version}, as it cannot be used as it is: {versions.errors[0]}"
     return BackendFault("InvalidService", message, Severity.WARNING)
 
 
@@ -197,7 +197,7 @@ def _entry(ref: ServicePortRef, service: Service, endpoints: tuple[Endpoint, ...
     port = service.find_port(ref.port) if not ref.stream else None
     if port is not None and port.app_protocol in _APP_PROTOCOLS:
         said["protocol"] = _APP_PROTOCOLS[port.app_protocol]
-    said |= service.wishes.upstream if service.wishes else {}
+    said |= service.policy.upstream if service.policy else {}
     if ref.stream:
         fields["protocol"] = BackendProtocol(ref.stream)
     return Upstream(key=ref.key, endpoints=endpoints, provenance=_provenance(ref), **said | fields)

@@ -18,7 +18,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 from headgate.common.resources import ObjectRef
 from headgate.translator.world.attachments import AttachmentPoint, Providers
 from headgate.translator.world.containment import contain
-from headgate.translator.world.last_good import Standing
+from headgate.translator.world.last_good import ObjectVersions
 from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
 from headgate.translator.world.world import Index, IndexKey, SharedKey, StoredKind, World
 
@@ -61,7 +61,7 @@ class Lookups(Protocol):
         """Return the stored form of what is served of an object; None where there is nothing."""
         ...
 
-    def standing(self, stored: StoredKind[Any], namespace: str, name: str) -> Standing | None:
+    def versions(self, stored: StoredKind[Any], namespace: str, name: str) -> ObjectVersions | None:
         """Return how an object of a kind that is checked stands; None where there is none."""
         ...
 
@@ -238,9 +238,9 @@ class Graph:
         """Return an object of the world."""
         return self._world.get(ref)
 
-    def read_standing(self, ref: ObjectRef) -> Standing | None:
+    def read_versions(self, ref: ObjectRef) -> ObjectVersions | None:
         """Return how an object of the world stands."""
-        return self._world.standings.get(ref)
+        return self._world.tracker.get(ref)
 
     def read_index(self, key: IndexKey) -> tuple[Any, ...]:
         """Return an index's objects."""
@@ -291,10 +291,10 @@ class _Recorder:
         self.asked[ref] = None
         return cast("T | None", self._graph.read_object(ref))
 
-    def standing(self, stored: StoredKind[Any], namespace: str, name: str) -> Standing | None:
+    def versions(self, stored: StoredKind[Any], namespace: str, name: str) -> ObjectVersions | None:
         ref = stored.ref(self.cluster, namespace, name)
         self.asked[ref] = None
-        return self._graph.read_standing(ref)
+        return self._graph.read_versions(ref)
 
     def find(self, stored: StoredKind[T], index: Index[T], value: str = "", *, namespace: str = "") -> tuple[T, ...]:
         key = stored.index_key(index, self.cluster, namespace, value)

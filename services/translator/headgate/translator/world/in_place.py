@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from headgate.translator.world.attachments import AttachmentPoint
 from headgate.translator.world.graph import Argument, Lookups, Rule
-from headgate.translator.world.last_good import Standing
+from headgate.translator.world.last_good import ObjectVersions
 from headgate.translator.world.settings import TranslationSettings
 from headgate.translator.world.world import Index, StoredKind
 
@@ -31,7 +31,7 @@ class InPlace:
         """Return the sample of the kind."""
         return stored.sample
 
-    def standing(self, stored: StoredKind[Any], namespace: str, name: str) -> Standing | None:
+    def versions(self, stored: StoredKind[Any], namespace: str, name: str) -> ObjectVersions | None:
         """Return None: how objects stand says nothing of what refers to them."""
         return None
 

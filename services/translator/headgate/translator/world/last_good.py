@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from headgate.common.problems import Problem
 
 
-class ObjectVersion(NamedTuple):
+class VersionId(NamedTuple):
     """Which version of an object something is."""
 
     uid: str
@@ -31,22 +31,22 @@ class ObjectVersion(NamedTuple):
         return f"resourceVersion {self.resource_version}"
 
 
-class Judged(NamedTuple):
+class JudgedVersion(NamedTuple):
     """One version of an object, read and judged by itself."""
 
     form: Any | None
     """Its stored form; None where it could not even be read."""
-    version: ObjectVersion
+    version: VersionId
     errors: tuple[Problem, ...] = ()
     """What is wrong with it by itself; empty for a good version."""
 
 
-class Standing(NamedTuple):
+class ObjectVersions(NamedTuple):
     """Where an object's versions have led."""
 
-    present: Judged
+    present: JudgedVersion
     """Its last version."""
-    good: Judged | None = None
+    good: JudgedVersion | None = None
     """Served in place of a last version that has errors; None also where no version was good."""
 
     @property
@@ -55,25 +55,25 @@ class Standing(NamedTuple):
         return self.present.errors
 
     @property
-    def last_good(self) -> Judged | None:
+    def last_good(self) -> JudgedVersion | None:
         """The version that would stand in for a next one."""
         return self.good if self.present.errors else self.present
 
 
-def succeed(before: Standing | None, new: Judged) -> Standing:
+def succeed(before: ObjectVersions | None, new: JudgedVersion) -> ObjectVersions:
     """Return how an object stands after one more version. One of another uid is another object."""
     good = before.last_good if before and new.errors else None
-    return Standing(new, good if good and _is_same_object(good, new) else None)
+    return ObjectVersions(new, good if good and _is_same_object(good, new) else None)
 
 
-def support(standing: Standing, found: Judged) -> Standing:
+def support(versions: ObjectVersions, found: JudgedVersion) -> ObjectVersions:
     """Return how an object stands when a version is heard of out of order: the newest good one stands in."""
-    present, good = standing
+    present, good = versions
     if not present.errors or found.errors or not _is_same_object(found, present):
-        return standing
+        return versions
     least = good.version.sequence if good else -1
-    return Standing(present, found) if least < found.version.sequence < present.version.sequence else standing
+    return ObjectVersions(present, found) if least < found.version.sequence < present.version.sequence else versions
 
 
-def _is_same_object(one: Judged, other: Judged) -> bool:
+def _is_same_object(one: JudgedVersion, other: JudgedVersion) -> bool:
     return one.version.uid == other.version.uid

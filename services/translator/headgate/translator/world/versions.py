@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from headgate.common.deltas import Delta, GoodVersion, LastGood, Operation
 from headgate.common.resources import ObjectRef
-from headgate.translator.world.last_good import Judged, Standing, succeed, support
+from headgate.translator.world.last_good import JudgedVersion, ObjectVersions, succeed, support
 
-Judge = Callable[[Delta | GoodVersion], Judged]
+Judge = Callable[[Delta | GoodVersion], JudgedVersion]
 
 
 class Record(NamedTuple):
@@ -31,24 +31,24 @@ class Record(NamedTuple):
 NO_RECORD = Record(0, 0)
 
 
-class Standings:
+class VersionTracker:
     """How each object stands."""
 
     def __init__(self) -> None:
-        self._standings: dict[ObjectRef, Standing] = {}
+        self._versions: dict[ObjectRef, ObjectVersions] = {}
         self._records: dict[ObjectRef, Record] = {}
-        self._written: dict[ObjectRef, Judged] = {}
+        self._written: dict[ObjectRef, JudgedVersion] = {}
         """Good versions of records that may still matter."""
         self._unsure: dict[ObjectRef, None] = {}
         self._unwritten: dict[ObjectRef, None] = {}
 
-    def get(self, ref: ObjectRef) -> Standing | None:
+    def get(self, ref: ObjectRef) -> ObjectVersions | None:
         """Return how an object stands; None where there is none."""
-        return self._standings.get(ref)
+        return self._versions.get(ref)
 
     def refs(self, cluster: str) -> list[ObjectRef]:
         """Return the objects of one cluster."""
-        return [ref for ref in self._standings if ref.cluster == cluster]
+        return [ref for ref in self._versions if ref.cluster == cluster]
 
     @property
     def unsure(self) -> Collection[ObjectRef]:
@@ -64,69 +64,69 @@ class Standings:
         """Return what ought to be written down of an object; None while that is not known."""
         if ref in self._unsure:
             return None
-        standing = self._standings.get(ref)
-        if standing is None or not standing.errors:
+        versions = self._versions.get(ref)
+        if versions is None or not versions.errors:
             return NO_RECORD
-        return Record(standing.present.version.sequence, standing.good.version.sequence if standing.good else 0)
+        return Record(versions.present.version.sequence, versions.good.version.sequence if versions.good else 0)
 
-    def follow(self, ref: ObjectRef, new: Judged | None) -> Standing | None:
+    def follow(self, ref: ObjectRef, new: JudgedVersion | None) -> ObjectVersions | None:
         """Take the next version of an object, None for its deletion; return how it stands now."""
-        before = self._standings.get(ref)
+        before = self._versions.get(ref)
         if new is None:
             return self._set(ref, None)
         if before is None and new.errors:
             self._unsure[ref] = None  # earlier versions may have been good; a record of it comes after it
         return self._set(ref, succeed(before, new))
 
-    def _set(self, ref: ObjectRef, after: Standing | None) -> Standing | None:
+    def _set(self, ref: ObjectRef, after: ObjectVersions | None) -> ObjectVersions | None:
         if after is None:
-            self._standings.pop(ref, None)
+            self._versions.pop(ref, None)
         else:
-            self._standings[ref] = after
+            self._versions[ref] = after
         if after is None or not after.errors:
             self._unsure.pop(ref, None)
             self._written.pop(ref, None)
         self._compare_with_record(ref)
         return after
 
-    def recall(self, ref: ObjectRef, history: Iterable[Delta], judge: Judge) -> Standing | None:
+    def recall(self, ref: ObjectRef, history: Iterable[Delta], judge: Judge) -> ObjectVersions | None:
         """Take what the log still has of an object, oldest first; return how it stands now."""
         self._unsure.pop(ref, None)
-        standing = self._standings.get(ref)
-        if standing is None or not standing.errors:
-            return standing
-        last: Standing | None = None
+        versions = self._versions.get(ref)
+        if versions is None or not versions.errors:
+            return versions
+        last: ObjectVersions | None = None
         for delta in history:
-            if delta.sequence >= standing.present.version.sequence:
+            if delta.sequence >= versions.present.version.sequence:
                 break
-            if delta.operation is Operation.DELETE or delta.uid != standing.present.version.uid:
+            if delta.operation is Operation.DELETE or delta.uid != versions.present.version.uid:
                 last = None
                 self._forget_written(ref, delta.sequence)
             else:
                 last = succeed(last, judge(delta))
         if last is not None and last.last_good is not None:
-            standing = support(standing, last.last_good)
-        return self._set(ref, self._supported(ref, standing))
+            versions = support(versions, last.last_good)
+        return self._set(ref, self._supported(ref, versions))
 
-    def remember(self, ref: ObjectRef, said: LastGood, judge: Judge) -> Standing | None:
+    def remember(self, ref: ObjectRef, said: LastGood, judge: Judge) -> ObjectVersions | None:
         """Take a record; return how its object stands now."""
-        good, standing = said.good, self._standings.get(ref)
+        good, versions = said.good, self._versions.get(ref)
         self._records[ref] = Record(said.refused, good.sequence if good else 0)
         self._written.pop(ref, None)
         if not said.refused:
             del self._records[ref]
-        elif good is not None and (standing is None or standing.errors):
+        elif good is not None and (versions is None or versions.errors):
             self._written[ref] = judge(good)
-        if standing is None or not standing.errors:
+        if versions is None or not versions.errors:
             self._compare_with_record(ref)
-            return standing
-        if said.refused == standing.present.version.sequence:
+            return versions
+        if said.refused == versions.present.version.sequence:
             self._unsure.pop(ref, None)
-        return self._set(ref, standing if ref in self._unsure else self._supported(ref, standing))
+        return self._set(ref, versions if ref in self._unsure else self._supported(ref, versions))
 
-    def _supported(self, ref: ObjectRef, standing: Standing) -> Standing:
+    def _supported(self, ref: ObjectRef, versions: ObjectVersions) -> ObjectVersions:
         written = self._written.get(ref)
-        return support(standing, written) if written else standing
+        return support(versions, written) if written else versions
 
     def _forget_written(self, ref: ObjectRef, sequence: int) -> None:
         """Of an object that was deleted, or another one, at a sequence nothing from before counts."""

@@ -5,7 +5,7 @@ Each kind says how its objects are read (`StoredKind.read`, run once per delta),
 object whose stripped form is as before has not changed, whatever its resourceVersion says: a status that we wrote
 ourselves never comes back as work.
 
-A version with errors of its own does not take the place of the last good one (`standing`, `standings`).
+A version with errors of its own does not take the place of the last good one (`standing`, `tracker`).
 
 Rejected: keeping the decoded manifests. A dict forest costs several times the memory of what is needed of it, and
 comparing forests is slow.
@@ -26,8 +26,8 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject, ObjectRef, ResourceKind
 from headgate.translator.manifests.reading import metadata
 from headgate.translator.world.containment import contain
-from headgate.translator.world.last_good import Judged, ObjectVersion, Standing
-from headgate.translator.world.versions import Standings
+from headgate.translator.world.last_good import JudgedVersion, ObjectVersions, VersionId
+from headgate.translator.world.versions import VersionTracker
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ Check = Callable[[ObjectRef, JsonObject, Any], Iterable[Problem]]
 class Inspected(NamedTuple):
     """A version of an object that is not in the world."""
 
-    judged: Judged
+    judged: JudgedVersion
     problems: frozenset[Problem]
     """All that is wrong with it by itself, warnings too."""
 
@@ -144,7 +144,7 @@ class World:
         self._indexes: dict[IndexKey, dict[ObjectRef, Any]] = {}
         self._shared: dict[SharedKey, set[str]] = {}
         self._counts: Counter[str] = Counter()
-        self.standings = Standings()
+        self.tracker = VersionTracker()
         """Of the kinds that are checked."""
 
     def apply(self, delta: Delta) -> tuple[Hashable, ...]:
@@ -156,14 +156,14 @@ class World:
         is_present = delta.operation is Operation.APPLY and delta.object is not None
         if stored.check is None and stored.name not in self._checks:
             return self._serve(stored, ref, _read(stored, ref, delta.object or {}) if is_present else None)
-        before = self.standings.get(ref)
-        after = self.standings.follow(ref, self._judge(stored, ref, delta) if is_present else None)
+        before = self.tracker.get(ref)
+        after = self.tracker.follow(ref, self._judge(stored, ref, delta) if is_present else None)
         return self._stand(stored, ref, before, after)
 
     def recall(self, ref: ObjectRef, history: Iterable[Delta]) -> tuple[Hashable, ...]:
         """Take an object's earlier versions, oldest first; return the keys whose content changed by it."""
-        stored, before = self._kinds[KindKey(ref.group, ref.resource)], self.standings.get(ref)
-        after = self.standings.recall(ref, history, lambda delta: self._judge(stored, ref, delta))
+        stored, before = self._kinds[KindKey(ref.group, ref.resource)], self.tracker.get(ref)
+        after = self.tracker.recall(ref, history, lambda delta: self._judge(stored, ref, delta))
         return self._stand(stored, ref, before, after)
 
     def remember(self, said: LastGood) -> tuple[Hashable, ...]:
@@ -172,16 +172,16 @@ class World:
         if stored is None:
             return ()
         ref = ObjectRef(*map(sys.intern, said.ref))
-        before = self.standings.get(ref)
-        after = self.standings.remember(ref, said, lambda good: self._judge(stored, ref, good))
+        before = self.tracker.get(ref)
+        after = self.tracker.remember(ref, said, lambda good: self._judge(stored, ref, good))
         return self._stand(stored, ref, before, after)
 
     def record(self, ref: ObjectRef) -> LastGood | None:
         """Return what ought to be written down of an object; None while that is not known."""
-        record, standing = self.standings.record(ref), self.standings.get(ref)
+        record, versions = self.tracker.record(ref), self.tracker.get(ref)
         if record is None:
             return None
-        good = standing.good if standing else None
+        good = versions.good if versions else None
         stored = self._kinds[KindKey(ref.group, ref.resource)]
         if good is None or stored.restore is None:
             return LastGood(ref=ref, refused=record.refused)
@@ -203,15 +203,15 @@ class World:
         content = msgspec.json.encode(stored.restore(form), order="deterministic")
         return hashlib.blake2b(content, digest_size=8).hexdigest()
 
-    def _judge(self, stored: StoredKind[Any], ref: ObjectRef, told: Delta | GoodVersion) -> Judged:
+    def _judge(self, stored: StoredKind[Any], ref: ObjectRef, told: Delta | GoodVersion) -> JudgedVersion:
         manifest = told.object or {}
         generation = metadata(manifest).get("generation")
         counted = generation if isinstance(generation, int) else 0
-        version = ObjectVersion(told.uid, told.resource_version, counted, told.sequence)
+        version = VersionId(told.uid, told.resource_version, counted, told.sequence)
         form = _read(stored, ref, manifest)
         if form is None:
-            return Judged(None, version, (_FAILURE,))
-        return Judged(
+            return JudgedVersion(None, version, (_FAILURE,))
+        return JudgedVersion(
             form, version, contain(lambda: self._errors(stored, ref, manifest, form), _fail, f"checking {ref}")
         )
 
@@ -234,16 +234,16 @@ class World:
         form = stored.read(manifest)
         problems = self._problems(stored, ref, manifest, form)
         generation = metadata(manifest).get("generation")
-        version = ObjectVersion("", "", generation if isinstance(generation, int) else 0, 0)
-        return Inspected(Judged(form, version, _only_errors(problems)), frozenset(problems))
+        version = VersionId("", "", generation if isinstance(generation, int) else 0, 0)
+        return Inspected(JudgedVersion(form, version, _only_errors(problems)), frozenset(problems))
 
     def _stand(
-        self, stored: StoredKind[Any], ref: ObjectRef, before: Standing | None, after: Standing | None
+        self, stored: StoredKind[Any], ref: ObjectRef, before: ObjectVersions | None, after: ObjectVersions | None
     ) -> tuple[Hashable, ...]:
         form = _served(stored, after)
         changed = self._serve(stored, ref, form)
         if not changed and form is not None:
-            self._objects[ref] = form  # equal, and the one that the standing holds: nothing is kept twice
+            self._objects[ref] = form  # equal, and the one that the versions hold: nothing is kept twice
         return changed or ((ref,) if _look(before) != _look(after) else ())
 
     def _serve(self, stored: StoredKind[Any], ref: ObjectRef, form: Any | None) -> tuple[Hashable, ...]:
@@ -330,20 +330,20 @@ def _read(stored: StoredKind[Any], ref: ObjectRef, manifest: JsonObject) -> Any:
     return contain(lambda: stored.read(manifest), lambda _: None, f"reading {ref}")
 
 
-def _served(stored: StoredKind[Any], standing: Standing | None) -> Any | None:
-    if standing is None:
+def _served(stored: StoredKind[Any], versions: ObjectVersions | None) -> Any | None:
+    if versions is None:
         return None
-    present, good = standing
+    present, good = versions
     if good is None:
         return present.form
     return good.form if present.form is None else stored.combine(present.form, good.form)
 
 
-def _look(standing: Standing | None) -> tuple[Any, ...]:
-    """What of a standing can be told to others, beside the form that is served."""
-    if standing is None:
+def _look(versions: ObjectVersions | None) -> tuple[Any, ...]:
+    """Return what of an object's versions can be told to others, beside the form that is served."""
+    if versions is None:
         return ()
-    present, good = standing
+    present, good = versions
     version = present.version
     return version.uid, version.generation, present.errors, present.errors and present.form, good and good.version
 

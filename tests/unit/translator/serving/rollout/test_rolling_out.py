@@ -22,14 +22,14 @@ from headgate.common.table import TableEntry, Upstream, entry_key
 from headgate.translator import loop as loop_module
 from headgate.translator.leading import output as output_module
 from headgate.translator.loop import TranslatorLoop
-from headgate.translator.serving.manual_commits import NothingToDo, Wish
+from headgate.translator.serving.manual_commits import ChangeRequest, NothingToDo
 from headgate.translator.serving.pinning import TablePins
 from headgate.translator.serving.rollout import decision as rollouts
 from headgate.translator.serving.rollout import observer as rollout_observer
 from headgate.translator.serving.rollout.control import RolloutControl
 from headgate.translator.status import poster as status_poster
 
-WISH = Wish("ann@laptop", datetime(2026, 1, 1, tzinfo=UTC), "looks wrong")
+WISH = ChangeRequest("ann@laptop", datetime(2026, 1, 1, tzinfo=UTC), "looks wrong")
 OLD, NEW = "a/default/old:80", "a/default/new:80"
 GATEWAYS = ("g1", "g2", "g3", "g4")
 BASE = (

@@ -9,7 +9,7 @@ from headgate.common.problems import Problem
 from headgate.common.resources import SERVICE, ObjectRef
 from headgate.common.table import BackendProtocol, Provenance, StreamRoute, WeightedBackend
 from headgate.translator.annotations.reading import field_of
-from headgate.translator.annotations.service import ServiceWishes, StreamWish
+from headgate.translator.annotations.service import ServicePolicy, StreamPolicy
 from headgate.translator.fragments.fragment import (
     BackendUse,
     Fragment,
@@ -29,38 +29,38 @@ _OVER_TLS = (BackendProtocol.HTTPS, BackendProtocol.H2)
 
 def translate_service(ref: ObjectRef, service: Service, lookups: Lookups) -> Fragment:
     """Return what a Service contributes by its annotations."""
-    identity, wishes = _identify(ref, service), service.wishes
-    if wishes is None:
+    identity, policy = _identify(ref, service), service.policy
+    if policy is None:
         return Fragment(identity)
-    problems = list(wishes.problems)
-    backend = _backend(ref, service, wishes, problems) if wishes.stream else None
-    if wishes.stream is None or backend is None:
+    problems = list(policy.problems)
+    backend = _backend(ref, service, policy, problems) if policy.stream else None
+    if policy.stream is None or backend is None:
         return Fragment(identity, problems=tuple(problems))
-    is_named = wishes.stream.backend_port is not None
+    is_named = policy.stream.backend_port is not None
     port_field = field_of("stream-backend-port" if is_named else "stream-port")
     return Fragment(
         identity,
         backends=(BackendUse(backend, field_of("stream-port"), port_field),),
-        streams=(_claim(ref, wishes.stream, backend),),
+        streams=(_claim(ref, policy.stream, backend),),
         problems=tuple(problems),
     )
 
 
 def _identify(ref: ObjectRef, service: Service) -> Identity:
-    wishes = service.wishes
-    uid, created_at = (wishes.uid, wishes.created_at) if wishes else ("", "")
+    policy = service.policy
+    uid, created_at = (policy.uid, policy.created_at) if policy else ("", "")
     return Identity(ref, "v1", SERVICE.kind, uid, created_at)
 
 
-def _backend(ref: ObjectRef, service: Service, wishes: ServiceWishes, problems: list[Problem]) -> ServicePortRef | None:
+def _backend(ref: ObjectRef, service: Service, policy: ServicePolicy, problems: list[Problem]) -> ServicePortRef | None:
     """The Service's port that gets the connections: the one that is named, the only one, or that of the same number."""
-    wish = wishes.stream
-    assert wish is not None
-    ports = service.udp_ports if wish.protocol == "udp" else service.ports
-    number: int | str | None = wish.backend_port
+    stream = policy.stream
+    assert stream is not None
+    ports = service.udp_ports if stream.protocol == "udp" else service.ports
+    number: int | str | None = stream.backend_port
     if number is None:
-        same = [port.port for port in ports if port.port == wish.port]
-        number = ports[0].port if len(ports) == 1 else next(iter(same), None if ports else wish.port or HTTPS_PORT)
+        same = [port.port for port in ports if port.port == stream.port]
+        number = ports[0].port if len(ports) == 1 else next(iter(same), None if ports else stream.port or HTTPS_PORT)
     if number is None:
         message = (
             f"must name the Service's port that gets the connections, of {port_names(ports)}; "
@@ -68,40 +68,40 @@ def _backend(ref: ObjectRef, service: Service, wishes: ServiceWishes, problems: 
         )
         problems.append(Problem(reason="Required", field=field_of("stream-backend-port"), message=message))
         return None
-    return ServicePortRef(ref.cluster, ref.namespace, ref.name, number, _spoken(wish, wishes))
+    return ServicePortRef(ref.cluster, ref.namespace, ref.name, number, _spoken(stream, policy))
 
 
-def _spoken(wish: StreamWish, wishes: ServiceWishes) -> Literal["tcp", "udp", "tls"]:
-    if wish.protocol == "udp":
+def _spoken(stream: StreamPolicy, policy: ServicePolicy) -> Literal["tcp", "udp", "tls"]:
+    if stream.protocol == "udp":
         return "udp"
-    is_over_tls = wishes.upstream.get("protocol") in _OVER_TLS and wish.protocol != "tls-passthrough"
+    is_over_tls = policy.upstream.get("protocol") in _OVER_TLS and stream.protocol != "tls-passthrough"
     return "tls" if is_over_tls else "tcp"
 
 
-def _claim(ref: ObjectRef, wish: StreamWish, backend: ServicePortRef) -> StreamClaim:
-    field = field_of("stream-port" if wish.port else "stream-server-names")
+def _claim(ref: ObjectRef, stream: StreamPolicy, backend: ServicePortRef) -> StreamClaim:
+    field = field_of("stream-port" if stream.port else "stream-server-names")
     route = StreamRoute(
-        key=f"{ref.cluster}/{ref.namespace}/{ref.name}:{wish.port}/{'udp' if wish.protocol == 'udp' else 'tcp'}",
-        protocol="tls" if wish.protocol.startswith("tls-") else "udp" if wish.protocol == "udp" else "tcp",
-        port=wish.port,
-        terminate=wish.protocol == "tls-terminate",
+        key=f"{ref.cluster}/{ref.namespace}/{ref.name}:{stream.port}/{'udp' if stream.protocol == 'udp' else 'tcp'}",
+        protocol="tls" if stream.protocol.startswith("tls-") else "udp" if stream.protocol == "udp" else "tcp",
+        port=stream.port,
+        terminate=stream.protocol == "tls-terminate",
         backends=(WeightedBackend(upstream=backend.key),),
         provenance=Provenance(
             cluster=ref.cluster, kind=SERVICE.kind, namespace=ref.namespace, name=ref.name, rule=field
         ),
-        **wish.fields,
+        **stream.fields,
     )
     return StreamClaim(route, field)
 
 
 def _has_annotations(service: Service) -> bool:
-    return service.wishes is not None
+    return service.policy is not None
 
 
 def _is_ours(ref: ObjectRef, service: Service, lookups: Lookups) -> bool:
     """Whether a Service has annotations of ours, or an error of its own, of which its author must hear."""
-    standing = lookups.standing(SERVICES, ref.namespace, ref.name)
-    return _has_annotations(service) or bool(standing and standing.errors)
+    versions = lookups.versions(SERVICES, ref.namespace, ref.name)
+    return _has_annotations(service) or bool(versions and versions.errors)
 
 
 ANNOTATED_SERVICES = Dialect(

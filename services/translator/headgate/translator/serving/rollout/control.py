@@ -3,7 +3,7 @@
 from headgate.common.snapshot import Manifest, Rollout, RolloutMove, RolloutPhase, Version
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.reading import read_chunks
-from headgate.translator.serving.manual_commits import ByHand, NothingToDo, Wish, next_of
+from headgate.translator.serving.manual_commits import ByHand, ChangeRequest, NothingToDo, next_of
 from headgate.translator.serving.publisher import Draft
 from headgate.translator.serving.rollout.decision import go_back
 
@@ -17,7 +17,7 @@ class RolloutControl:
         self._store = store
         self._table = table
 
-    async def promote(self, wish: Wish) -> Manifest:
+    async def promote(self, request: ChangeRequest) -> Manifest:
         """Serve the next table everywhere, also one that the fleet went back from.
 
         Raises:
@@ -29,23 +29,23 @@ class RolloutControl:
 
         async def compose(current: Manifest) -> Draft:
             rollout = self._rollout_of(current)
-            cause = wish.as_cause(self._table, RolloutMove.PROMOTED, f"of {rollout.target} everywhere")
+            cause = request.as_cause(self._table, RolloutMove.PROMOTED, f"of {rollout.target} everywhere")
             return next_of(current, cause, Draft(await read_chunks(self._store, rollout.next)))
 
         return await self._hand.commit(compose)
 
-    async def go_back(self, wish: Wish) -> Manifest:
+    async def go_back(self, request: ChangeRequest) -> Manifest:
         """Have all replicas serve what the others do, until another table is wanted; raises what `promote` does."""
 
         async def compose(current: Manifest) -> Draft:
             rollout = self._rollout_of(current)
             if rollout.phase is RolloutPhase.HELD:
                 raise NothingToDo(f"table {self._table} went back from {rollout.target} already: {rollout.reason}")
-            cause = wish.as_cause(self._table, RolloutMove.WENT_BACK, f"from {rollout.target}")
+            cause = request.as_cause(self._table, RolloutMove.WENT_BACK, f"from {rollout.target}")
             served, following, live = [
                 await read_chunks(self._store, names) for names in (current.chunks, rollout.next, current.live)
             ]
-            back = go_back(rollout, wish.at, wish.reason or "no reason was given", wish.by)
+            back = go_back(rollout, request.at, request.reason or "no reason was given", request.by)
             return next_of(current, cause, Draft(served, rollout=back, next=following, live=live))
 
         return await self._hand.commit(compose)
