@@ -14,6 +14,7 @@ from headgate.common.table import (
     Policy,
 )
 from headgate.translator.annotations.reading import Reading, ours, read_annotations
+from headgate.translator.manifests.patches import UpstreamPatch
 from headgate.translator.manifests.reading import as_text, creation_time, metadata
 
 _HASHING = (Policy.RING_HASH, Policy.RENDEZVOUS)
@@ -40,8 +41,8 @@ class ServicePolicy(NamedTuple):
     created_at: str
     written: JsonObject
     """The annotations as they were written."""
-    upstream: JsonObject
-    """Fields of the `Upstream`s of all its ports."""
+    upstream: UpstreamPatch
+    """What is said of the upstreams of all its ports."""
     refusal: str | None
     """Why none of its ports may get requests: an annotation's name."""
     stream: StreamPolicy | None
@@ -56,7 +57,7 @@ def read_service_policy(manifest: JsonObject) -> ServicePolicy | None:
     if not annotations:
         return None
     reading = read_annotations("Service", annotations)
-    upstream = _upstream_fields(reading)
+    upstream = _upstream_patch(reading)
     stream = _stream(reading)
     refused = [name for name in reading.unreadable if not name.startswith("stream-")]
     return ServicePolicy(
@@ -71,7 +72,7 @@ def read_service_policy(manifest: JsonObject) -> ServicePolicy | None:
     )
 
 
-def _upstream_fields(reading: Reading) -> JsonObject:
+def _upstream_patch(reading: Reading) -> UpstreamPatch:
     fields = reading.group()
     parts: dict[str, BackendTls | Balancing | ActiveCheck | Ejection | CircuitBreaker | None] = {
         "tls": _tls(reading, fields.get("protocol", BackendProtocol.HTTP)),
@@ -81,7 +82,7 @@ def _upstream_fields(reading: Reading) -> JsonObject:
     }
     if limits := reading.group("circuit_breaker"):
         parts["circuit_breaker"] = CircuitBreaker(**limits)
-    return fields | {name: part for name, part in parts.items() if part is not None}
+    return UpstreamPatch(**fields, **parts)
 
 
 def _tls(reading: Reading, protocol: BackendProtocol) -> BackendTls | None:

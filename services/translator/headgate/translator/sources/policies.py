@@ -1,9 +1,8 @@
 """What policies say of the objects that they are attached to, whichever dialect they are written in."""
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from headgate.common.table import Condition, Retries, Timeouts
+from headgate.translator.manifests.patches import NO_ROUTE_PATCH, RoutePatch, UpstreamPatch
 from headgate.translator.world.attachments import AttachmentPoint
 
 
@@ -27,20 +26,15 @@ class ServicePortTarget(NamedTuple):
 class BackendPolicy(NamedTuple):
     """How a port of a Service is spoken to."""
 
-    upstream: Mapping[str, Any]
-    """Fields of the table's upstream, for which the Service's own annotations say nothing."""
-    timeouts: Timeouts | None
-    """Of routes that say none themselves."""
-    retries: Retries | None
+    upstream: UpstreamPatch
+    route: RoutePatch
+    """Holds for routes to it."""
 
 
 class RoutePolicy(NamedTuple):
     """What holds for all routes of an object."""
 
-    priority: int = 0
-    """Among routes for the same path: `Rank.path_priority`."""
-    conditions: tuple[Condition, ...] = ()
-    """That requests have to satisfy besides."""
+    patch: RoutePatch = NO_ROUTE_PATCH
     fault: str = ""
     """Set if nobody can tell which requests the routes are for."""
 

@@ -1,9 +1,10 @@
 """A port of a Service that is spoken to in another way than its own objects say."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from headgate.common.table import BackendProtocol
 from headgate.translator.fragments.fragment import ServicePortRef
+from headgate.translator.manifests.patches import NO_UPSTREAM_PATCH
 from headgate.translator.sources.policies import BACKEND_POLICIES, ServicePortTarget
 from headgate.translator.sources.sharing import find_service
 from headgate.translator.upstreams.resolution import ResolvedUpstream, resolve_upstream
@@ -36,13 +37,13 @@ class OverriddenService(NamedTuple):
     def resolve(self, lookups: Lookups) -> ResolvedUpstream:
         """Find the endpoints. What the Service's annotations say goes before a policy."""
         resolved = resolve_upstream(lookups, ServicePortRef(self.cluster, self.namespace, self.name, self.port))
-        fields = {"key": self.key}
+        fields: dict[str, Any] = {"key": self.key}
         target = ServicePortTarget(self.namespace, self.name, self.port)
         policy = lookups.attached(BACKEND_POLICIES, target) if self.has_policy else None
         if policy:
             service = find_service(lookups, self.namespace, self.name)
-            said = service.policy.upstream if service is not None and service.policy else {}
-            fields |= {name: value for name, value in policy.upstream.items() if name not in said}
+            said = service.policy.upstream if service is not None and service.policy else NO_UPSTREAM_PATCH
+            fields |= said.over(policy.upstream).said
         if self.protocol is not None:
             fields["protocol"] = self.protocol
         return resolved._replace(entry=resolved.entry.model_copy(update=fields))

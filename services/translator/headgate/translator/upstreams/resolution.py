@@ -197,7 +197,7 @@ def _entry(ref: ServicePortRef, service: Service, endpoints: tuple[Endpoint, ...
     port = service.find_port(ref.port) if not ref.stream else None
     if port is not None and port.app_protocol in _APP_PROTOCOLS:
         said["protocol"] = _APP_PROTOCOLS[port.app_protocol]
-    said |= service.policy.upstream if service.policy else {}
+    said |= service.policy.upstream.said if service.policy else {}
     if ref.stream:
         fields["protocol"] = BackendProtocol(ref.stream)
     return Upstream(key=ref.key, endpoints=endpoints, provenance=_provenance(ref), **said | fields)

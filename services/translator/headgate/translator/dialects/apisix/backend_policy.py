@@ -13,6 +13,7 @@ from headgate.translator.dialects.apisix.models.policy import BackendTrafficPoli
 from headgate.translator.dialects.apisix.targets import BACKEND_POLICIES, BY_SERVICE
 from headgate.translator.dialects.apisix.upstream import read_fields, read_retries, read_timeouts
 from headgate.translator.fragments.fragment import Fragment, Seniority
+from headgate.translator.manifests.patches import RoutePatch, UpstreamPatch
 from headgate.translator.manifests.specs import Spec
 from headgate.translator.objects.document import identify
 from headgate.translator.objects.targets import Target, ancestors_of, not_found, outranked, read_targets, seniority_of
@@ -80,8 +81,11 @@ def _read(manifest: JsonObject, problems: list[Problem]) -> BackendPolicy | None
     problems += found
     if spec is None or any(problem.severity is Severity.ERROR for problem in found):
         return None
-    timeouts = read_timeouts(spec.timeout) if spec.timeout is not None else None
-    return BackendPolicy(fields, timeouts, read_retries(spec.retries) if spec.retries is not None else None)
+    route = RoutePatch(
+        timeouts=read_timeouts(spec.timeout) if spec.timeout is not None else None,
+        retries=read_retries(spec.retries) if spec.retries is not None else None,
+    )
+    return BackendPolicy(UpstreamPatch(**fields), route)
 
 
 def _judge(lookups: Lookups, ref: ObjectRef, target: Target, seniority: Seniority) -> list[Problem]:

@@ -13,6 +13,7 @@ from headgate.translator.dialects.apisix.models.policy import HttpRoutePolicySpe
 from headgate.translator.dialects.apisix.targets import BY_INGRESS, ROUTE_POLICIES, SERVED_ROUTES
 from headgate.translator.dialects.apisix.vars import read_vars
 from headgate.translator.fragments.fragment import TARGETS_NOT_SERVED, Fragment
+from headgate.translator.manifests.patches import RoutePatch
 from headgate.translator.manifests.reading import as_text, metadata
 from headgate.translator.manifests.specs import Spec, refuse, warn
 from headgate.translator.objects.document import identify
@@ -57,11 +58,11 @@ def find_route_policy(lookups: Lookups, target: ObjectTarget) -> RoutePolicy:
         if policy is None:
             named = f"{namespace}/{as_text(metadata(manifest).get('name'))}"
             return RoutePolicy(fault=f"HTTPRoutePolicy {named} cannot be followed")
-        conditions += policy.conditions
-        priorities.add(policy.priority)
+        conditions += policy.patch.conditions
+        priorities.add(policy.patch.path_priority)
     if len(priorities) != 1:
         return NO_ROUTE_POLICY
-    return RoutePolicy(priorities.pop(), tuple(conditions))
+    return RoutePolicy(RoutePatch(path_priority=priorities.pop(), conditions=tuple(conditions)))
 
 
 def _read(manifest: JsonObject, problems: list[Problem]) -> RoutePolicy | None:
@@ -77,7 +78,7 @@ def _read(manifest: JsonObject, problems: list[Problem]) -> RoutePolicy | None:
     problems += found
     if spec is None or any(problem.severity is Severity.ERROR for problem in found):
         return None
-    return RoutePolicy(spec.priority or 0, tuple(conditions))
+    return RoutePolicy(RoutePatch(path_priority=spec.priority or 0, conditions=tuple(conditions)))
 
 
 def _is_foreign(context: Context, namespace: str, target: Target) -> bool:
@@ -104,10 +105,11 @@ def _judge(context: Context, ref: ObjectRef, target: Target, policy: RoutePolicy
     for document in context.lookups.find(ROUTE_POLICIES, BY_INGRESS, target.name, namespace=ref.namespace):
         manifest = document.decode()
         name, other = as_text(metadata(manifest).get("name")), _read(manifest, [])
-        if name != ref.name and other is not None and other.priority != policy.priority:
+        if name != ref.name and other is not None and other.patch.path_priority != policy.patch.path_priority:
+            theirs, own = other.patch.path_priority, policy.patch.path_priority
             message = (
-                f"{what} has HTTPRoutePolicy {ref.namespace}/{name} with priority {other.priority} too, and here it is "
-                f"{policy.priority}; until they agree none of the Ingress' policies holds"
+                f"{what} has HTTPRoutePolicy {ref.namespace}/{name} with priority {theirs} too, and here it is {own}; "
+                "until they agree none of the Ingress' policies holds"
             )
             return [conflicted(target, message)]
     return []

@@ -10,12 +10,10 @@ from headgate.common.plugins.errors import PluginFault
 from headgate.common.problems import Problem
 from headgate.common.resources import APISIX_PLUGIN_CONFIG, INGRESS, JsonObject, ObjectRef
 from headgate.common.table import (
-    AllOf,
     BackendProtocol,
     Canary,
     ClientAuth,
     Compare,
-    Condition,
     PathType,
     Retries,
     Stickiness,
@@ -34,6 +32,7 @@ from headgate.translator.annotations.reading import field_of
 from headgate.translator.dialects.ingress.canary import read_canary
 from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.fragments.fragment import BackendUse
+from headgate.translator.manifests.patches import NO_ROUTE_PATCH, RoutePatch
 from headgate.translator.manifests.reading import shown
 from headgate.translator.sources.certificates import AUTHORITIES, REVOCATIONS, SECRETS, stand_in
 from headgate.translator.sources.plugin_bundles import PLUGIN_BUNDLES, BundleTarget, PluginBundle
@@ -51,9 +50,8 @@ class Policy:
 
     path_type: PathType
     """Of paths with type `ImplementationSpecific`."""
-    fields: JsonObject
-    """Of its `Route`s."""
-    when: Condition | None
+    patch: RoutePatch
+    """What is said of its routes."""
     tls: TlsPolicy | None
     tls_field: str
     canary: Canary | None
@@ -69,23 +67,18 @@ class Policy:
     """That is spoken with the Services, instead of what they say."""
     backends: tuple[BackendUse, ...] = ()
     """Upstreams that its plugins refer to."""
-    priority: int = 0
-    """Of its routes, whatever their paths: `Rank.priority`."""
-    path_priority: int = 0
-    """Of its routes among those for the same path: `Rank.path_priority`."""
     shares_hosts_with: tuple[str, ...] = ()
     """As in `Fragment`."""
 
     @property
     def concerns_routes(self) -> bool:
         """Whether it says anything of the routes."""
-        return bool(self.fields or self.when or self.refusal or self.priority or self.path_priority)
+        return bool(self.refusal or self.patch.said)
 
 
 _NOTHING_SAID = Policy(
     path_type=PathType.PREFIX,
-    fields={},
-    when=None,
+    patch=NO_ROUTE_PATCH,
     tls=None,
     tls_field="",
     canary=None,
@@ -113,17 +106,16 @@ def _add_policy(ref: ObjectRef, policy: Policy, found: RoutePolicy) -> Policy:
     refusal = f"Ingress {ref.namespace}/{ref.name} refuses requests: {found.fault}" if found.fault else None
     return replace(
         policy,
-        when=_all_of([*([policy.when] if policy.when else ()), *found.conditions]),
+        patch=policy.patch.over(found.patch),
         refusal=policy.refusal or refusal,
         is_unreadable=policy.is_unreadable or bool(refusal),
-        path_priority=found.priority,
     )
 
 
 def _add_apisix(
     ref: ObjectRef, policy: Policy, annotations: JsonObject, class_name: str | None, lookups: Lookups
 ) -> Policy:
-    """Add what annotations of Apache APISIX say. Where both say something ours count; plugins are added up."""
+    """Add what annotations of Apache APISIX say; ours go before them."""
     read = read_apisix_annotations(annotations)
     problems, unreadable = [*policy.problems, *read.problems], list(read.unreadable)
     shared, field = PluginBundle(), apisix_field("plugin-config-name")
@@ -137,18 +129,17 @@ def _add_apisix(
             problems.append(Problem(reason="PluginConfigNotFound", field=field, value=value, message=message))
     own = {use.name for use in read.plugins}
     plugins = (*(use for use in shared.uses if use.name not in own), *read.plugins)
-    fields: JsonObject = {"plugins": (*policy.fields.get("plugins", ()), *plugins)} if plugins else {}
-    if read.websocket is not None:
-        fields["websocket"] = read.websocket
-    if read.retries is not None:
-        fields["retries"] = Retries(attempts=min(read.retries, _MAX_ATTEMPTS), on=("connect", "reset", "timeout"))
-    if read.timeouts:
-        fields["timeouts"] = Timeouts(**read.timeouts)
-    said = {name: value for name, value in policy.fields.items() if name != "plugins"}
+    attempts = None if read.retries is None else min(read.retries, _MAX_ATTEMPTS)
+    patch = RoutePatch(
+        plugins=plugins,
+        websocket=read.websocket,
+        retries=None if attempts is None else Retries(attempts=attempts, on=("connect", "reset", "timeout")),
+        timeouts=Timeouts(**read.timeouts) if read.timeouts else None,
+    )
     return replace(
         policy,
         path_type=read.path_type or policy.path_type,
-        fields=policy.fields | fields | said,
+        patch=policy.patch.over(patch),
         refusal=policy.refusal or _refusal(ref, unreadable, ""),
         problems=tuple(problems),
         namespace=read.namespace,
@@ -164,21 +155,20 @@ def _read(ref: ObjectRef, annotations: JsonObject, lookups: Lookups) -> Policy:
     canary = read_canary(reading)
     if canary is not None:
         _refuse_what_the_main_decides(reading)
-    fields = reading.group() | _parts(reading) | _plugins(reading, lookups.settings.plugin_names)
+    fields = reading.group() | reading.group("rank") | _parts(reading)
+    fields |= _plugins(reading, lookups.settings.plugin_names)
     conditions = [condition for several in reading.group("when").values() for condition in several]
     if client_auth is not None and client_auth.mode == "required":
         conditions.append(_OVER_TLS)
     return Policy(
         path_type=reading.group("path").get("type", PathType.PREFIX),
-        fields=fields,
-        when=_all_of(conditions),
+        patch=RoutePatch(conditions=tuple(conditions), **fields),
         tls=tls,
         tls_field=field_of(next(iter([*reading.written("client_auth"), *reading.written("tls")]), "")),
         canary=canary,
         refusal=_refusal(ref, reading.unreadable),
         is_unreadable=bool(reading.closed("when") or reading.closed("canary")),
         problems=tuple(reading.problems),
-        priority=reading.group("rank").get("priority", 0),
         shares_hosts_with=reading.group("sharing").get("namespaces", ()),
     )
 
@@ -192,10 +182,6 @@ def _refuse_what_the_main_decides(reading: Reading) -> None:
 def _refusal(ref: ObjectRef, unreadable: Iterable[str], prefix: str = PREFIX) -> str | None:
     names = ", ".join(f"{prefix}{name}" for name in unreadable)
     return f"Ingress {ref.namespace}/{ref.name} refuses requests: {names} cannot be followed" if names else None
-
-
-def _all_of(conditions: list[Condition]) -> Condition | None:
-    return AllOf(all_of=tuple(conditions)) if len(conditions) > 1 else next(iter(conditions), None)
 
 
 def _parts(reading: Reading) -> dict[str, Any]:

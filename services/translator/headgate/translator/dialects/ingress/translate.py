@@ -50,6 +50,7 @@ from headgate.translator.fragments.fragment import (
     UpstreamRef,
 )
 from headgate.translator.fragments.route_cost import MAX_COST, TOO_COSTLY, host_cost, route_cost
+from headgate.translator.manifests.patches import NO_ROUTE_PATCH
 from headgate.translator.manifests.reading import shown
 from headgate.translator.objects.document import identify
 from headgate.translator.sources.addresses import CLASS_ADDRESSES
@@ -102,14 +103,13 @@ def _within_bounds(ref: ObjectRef, policy: Policy, spec: IngressSpec, problems: 
     """Return the policy, or one that refuses all requests of an object that makes too much work."""
     of_hosts = host_cost(policy.tls) * max(1, len(spec.rules)) if policy.tls else 0
     routes = sum(len(rule.paths) for rule in spec.rules) + (max(1, len(spec.rules)) if spec.default_backend else 0)
-    if of_hosts + routes * route_cost(policy.when, policy.fields.get("plugins", ())) <= MAX_COST:
+    if of_hosts + routes * route_cost(policy.patch.when, policy.patch.plugins) <= MAX_COST:
         return policy
     message = f"what the annotations say of {len(spec.rules)} rules with {routes} paths {TOO_COSTLY}"
     problems.append(Problem(reason="TooMuchWork", field="metadata.annotations", message=message))
     return replace(
         policy,
-        fields={},
-        when=None,
+        patch=NO_ROUTE_PATCH,
         tls=TlsPolicy(client_auth=ClientAuth(ca_pem="")) if policy.tls else None,
         refusal=f"{KIND} {ref.namespace}/{ref.name} makes too much work and refuses requests",
         is_unreadable=True,
@@ -144,27 +144,26 @@ class _Backends:
     def route_fields(self, backend: Backend) -> JsonObject:
         """Return what of a route a policy for its backend says."""
         policy = None if isinstance(backend, ResourceBackend) else self._policy_of(backend)
-        said = {"timeouts": policy.timeouts, "retries": policy.retries} if policy else {}
-        return {name: value for name, value in said.items() if value is not None}
+        return policy.route.fields if policy else {}
 
 
 def _with_policy(claim: RouteClaim, ref: ObjectRef, policy: Policy) -> RouteClaim:
     if not policy.concerns_routes:
         return claim
-    change: JsonObject = {"when": policy.when, "rank": _rank(claim.route.rank, policy)}
+    change: JsonObject = {"when": policy.patch.when, "rank": _rank(claim.route.rank, policy)}
     if policy.refusal is not None:
         change["backends"] = (WeightedBackend(upstream=_refusal(ref, policy.refusal).key),)
         return claim._replace(route=claim.route.model_copy(update=change), is_refused=True)
-    return claim._replace(route=claim.route.model_copy(update=change | policy.fields))
+    return claim._replace(route=claim.route.model_copy(update=change | policy.patch.fields))
 
 
 def _rank(rank: Rank, policy: Policy) -> Rank:
     """Return the rank of a route by the annotations and policies; one that is refused has none by its priorities."""
-    change: JsonObject = {"comparisons": count_comparisons(policy.when)}
+    change: JsonObject = {"comparisons": count_comparisons(policy.patch.when)}
     if policy.refusal is not None:
         change["is_unreadable"] = policy.is_unreadable
     else:
-        change |= {"priority": policy.priority, "path_priority": policy.path_priority}
+        change |= {"priority": policy.patch.priority or 0, "path_priority": policy.patch.path_priority or 0}
     return rank.model_copy(update=change)
 
 
@@ -179,7 +178,7 @@ def _refusal_uses(ref: ObjectRef, policy: Policy) -> Iterator[BackendUse]:
 
 def _as_canary(fragment: Fragment, policy: Policy, canary: Canary) -> Fragment:
     """A canary has no routes, hosts and TLS of its own. One that cannot be read takes nothing."""
-    narrowed = narrow(canary, policy.when)
+    narrowed = narrow(canary, policy.patch.when)
     claims = (
         CanaryClaim(
             claim.host,

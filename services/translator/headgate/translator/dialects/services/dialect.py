@@ -74,7 +74,7 @@ def _backend(ref: ObjectRef, service: Service, policy: ServicePolicy, problems: 
 def _spoken(stream: StreamPolicy, policy: ServicePolicy) -> Literal["tcp", "udp", "tls"]:
     if stream.protocol == "udp":
         return "udp"
-    is_over_tls = policy.upstream.get("protocol") in _OVER_TLS and stream.protocol != "tls-passthrough"
+    is_over_tls = policy.upstream.protocol in _OVER_TLS and stream.protocol != "tls-passthrough"
     return "tls" if is_over_tls else "tcp"
 
 
