@@ -68,7 +68,7 @@ def plugins(table: Translated) -> dict[str, Any]:
                 "response-rewrite": {
                     "status_code": 201,
                     "body": "b",
-                    "headers": {"add": ["X-A:1"], "set": {"X-B": "2", "X-C": "3"}, "remove": ["X-D"]},
+                    "headers": {"add": ["X-A: 1"], "set": {"X-B": "2", "X-C": "3"}, "remove": ["X-D"]},
                 }
             },
         ),

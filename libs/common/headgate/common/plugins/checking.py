@@ -6,7 +6,8 @@ What a user wrote is shown only where it cannot be a secret: numbers, and words 
 import copy
 import difflib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from pydantic import JsonValue, ValidationError
@@ -115,11 +116,26 @@ def read_config(model: type[C], use: PluginUse, secrets: Mapping[str, str]) -> C
         raise _fault(model, use.name, error.errors(include_url=False)[0]) from None
 
 
-def _check_sealed(model: type[PluginConfig], use: PluginUse) -> None:
-    """Check a configuration, of which what is sealed cannot be looked at."""
+@contextmanager
+def faults_of(model: type[PluginConfig]) -> Iterator[None]:
+    """Raise PluginFault for a value that a configuration made within does not take."""
+    try:
+        with bounded_patterns():
+            yield
+    except ValidationError as error:
+        raise _fault(model, model.plugin, error.errors(include_url=False)[0]) from None
+
+
+def check_size(use: PluginUse) -> None:
+    """Look whether gateways would read a configuration of this size. Raises PluginFault."""
     size = len(json.dumps(use.config))
     if size > MAX_CONFIG:
         raise PluginFault(use.name, "config", f"must have at most {MAX_CONFIG} bytes as JSON, but has {size}")
+
+
+def _check_sealed(model: type[PluginConfig], use: PluginUse) -> None:
+    """Check a configuration, of which what is sealed cannot be looked at."""
+    check_size(use)
     try:
         with bounded_patterns():
             model.model_validate(_with_secrets(use, dict.fromkeys(use.secrets, SEALED)))

@@ -1,10 +1,13 @@
 """The base of what plugins are told, and secrets in it."""
 
-from typing import Annotated, Final
+from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import BaseModel, ConfigDict, PlainValidator
+from pydantic import BaseModel, ConfigDict, JsonValue, PlainSerializer, PlainValidator, SerializationInfo
 
 from headgate.common.secret import Secret
+
+_REVEALED: Final = object()
+"""Context of a serialization that shows secrets."""
 
 
 class PluginConfig(BaseModel):
@@ -14,6 +17,18 @@ class PluginConfig(BaseModel):
     # which is when a table with such a plugin is compiled, not its first request. Table entries are different: decoding
     # chunks needs nearly all of them, and a model that is built by itself and within its parent is built twice.
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
+
+    plugin: ClassVar[str] = ""
+    """Name of the plugin whose configuration it is: a keyword of the class. Parts of a configuration have none."""
+
+    def __init_subclass__(cls, *, plugin: str = "", **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if plugin:
+            cls.plugin = plugin
+
+    def written(self) -> dict[str, JsonValue]:
+        """Return what was given, as a user would write it: for the table, secrets included."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True, context=_REVEALED)
 
 
 SEALED: Final = Secret("")
@@ -28,5 +43,11 @@ def _read_secret(value: object) -> Secret[str]:
     return Secret(value)
 
 
-SecretText = Annotated[Secret[str], PlainValidator(_read_secret)]
+def _write_secret(secret: Secret[str], info: SerializationInfo) -> str:
+    return secret.reveal() if info.context is _REVEALED else str(secret)
+
+
+SecretText = Annotated[
+    Secret[str], PlainValidator(_read_secret), PlainSerializer(_write_secret, return_type=str, when_used="json")
+]
 """A text that prints as `***`; `reveal()` gives it where it is used."""

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from typing import Annotated, Final, NamedTuple
 
-from pydantic import AfterValidator, JsonValue
+from pydantic import AfterValidator, JsonValue, PlainSerializer
 
 from headgate.common.patterns import compile_pattern
 from headgate.common.plugins.fields import check_network
@@ -138,6 +138,12 @@ _READ: dict[str, Callable[[JsonValue], str | float | tuple[str, ...]]] = {
 }
 
 
+def write_comparison(comparison: Comparison) -> JsonValue:
+    """Return a comparison as a configuration has it."""
+    value = list(comparison.value) if isinstance(comparison.value, tuple) else comparison.value
+    return [comparison.name, *("!" if comparison.is_turned else ""), comparison.operator, value]
+
+
 def parse_expressions(expressions: tuple[JsonValue, ...]) -> Expression | None:
     """Read what all have to hold; None if there is nothing. Raises ValueError."""
     parsed = _parse(list(expressions), _MAX_DEPTH) if expressions else None
@@ -206,5 +212,12 @@ def _join(expressions: tuple[JsonValue, ...]) -> tuple[JsonValue, ...]:
     return _check(expressions)
 
 
-AlternativeExpressions = Annotated[tuple[JsonValue, ...], AfterValidator(_join)]
+def _write_alternatives(expressions: tuple[JsonValue, ...]) -> list[JsonValue]:
+    """Undo `_join`."""
+    return list(expressions[1:] if expressions[:1] == ("OR",) else expressions)
+
+
+AlternativeExpressions = Annotated[
+    tuple[JsonValue, ...], AfterValidator(_join), PlainSerializer(_write_alternatives, when_used="json")
+]
 """Conditions of which one has to hold."""

@@ -1,6 +1,6 @@
 """What happens to a request: hosts, their routes, and the policies of a route."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
 from pydantic import AliasChoices, BeforeValidator, Field, JsonValue
 
@@ -90,8 +90,17 @@ class Stickiness(Entry):
     same_site: Literal["", "Strict", "Lax", "None"] = ""
 
 
+class TypedConfig(Protocol):
+    """A plugin's configuration as a value: a model of `headgate.common.plugins`."""
+
+    plugin: ClassVar[str]
+
+    def written(self) -> dict[str, JsonValue]:
+        """Return it as a user would write it."""
+
+
 class PluginUse(Entry):
-    """A plugin and what it is told."""
+    """A plugin and its configuration, as a user wrote it or, made by `of`, as a dialect says it."""
 
     name: str
     """Under which the plugin is registered: `cors`."""
@@ -105,6 +114,11 @@ class PluginUse(Entry):
     is_global: bool = False
     """Runs before the plugins of routes, whatever the orders; no route's and no consumer's of the same name stands
     in its place."""
+
+    @classmethod
+    def of(cls, config: TypedConfig) -> Self:
+        """Return the use of the plugin whose configuration it is."""
+        return cls(name=config.plugin, config=config.written())
 
 
 class Route(Entry):

@@ -11,8 +11,20 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headgate.common.plugins.checking import check_use
+from headgate.common.plugins.authentication.basic_auth import BasicAuthConfig
+from headgate.common.plugins.authentication.forward_auth import ForwardAuthConfig
+from headgate.common.plugins.authentication.key_auth import KeyAuthConfig
+from headgate.common.plugins.checking import check_size, faults_of
+from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.errors import PluginFault
+from headgate.common.plugins.expressions import Comparison, write_comparison
+from headgate.common.plugins.security.cors import CorsConfig
+from headgate.common.plugins.security.csrf import CsrfConfig
+from headgate.common.plugins.security.ip_restriction import IpRestrictionConfig
+from headgate.common.plugins.traffic.proxy_rewrite import ProxyRewriteConfig
+from headgate.common.plugins.traffic.redirect import RedirectConfig
+from headgate.common.plugins.transformation.fault_injection import Abort, FaultInjectionConfig
+from headgate.common.plugins.transformation.response_rewrite import AnswerHeaderChanges, ResponseRewriteConfig
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject
 from headgate.common.table import BackendProtocol, PathType, PluginUse
@@ -29,7 +41,7 @@ _SCHEMES = {
     "grpc": BackendProtocol.H2C,
     "grpcs": BackendProtocol.H2,
 }
-_AUTHENTICATIONS = {"keyAuth": "key-auth", "basicAuth": "basic-auth"}
+_AUTHENTICATIONS: Mapping[str, type[PluginConfig]] = {"keyAuth": KeyAuthConfig, "basicAuth": BasicAuthConfig}
 
 
 def _boolean(text: str) -> bool:
@@ -145,17 +157,6 @@ APPROXIMATIONS: Final[Mapping[str, str]] = {
     "http-redirect-code": "301 for codes that are not from 301 to 308",
 }
 """Annotations that are not followed in every case as by Apache APISIX, and how they are."""
-_OF_PLUGINS = {
-    "cors": "enable-cors",
-    "csrf": "csrf-key",
-    "fault-injection": "http-allow-methods",
-    "forward-auth": "auth-uri",
-    "ip-restriction": "allowlist-source-range",
-    "proxy-rewrite": "rewrite-target",
-    "redirect": "http-redirect",
-    "response-rewrite": "enable-response-rewrite",
-}
-"""At which annotation it is said that a plugin does not take what it is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +232,7 @@ class _Reading:
 
     def result(self) -> ApisixAnnotations:
         found = self._values
-        uses = tuple(self._checked(use) for use in self._plugins())
+        plugins = tuple(self._plugins())
         times = {name: found.get(f"upstream-{name}-timeout") for name in ("connect", "read", "send")}
         is_timed = any(times.values())
         return ApisixAnnotations(
@@ -242,116 +243,129 @@ class _Reading:
             protocol=found.get("upstream-scheme"),
             retries=found.get("upstream-retries"),
             timeouts={f"{name}_s": value or DEFAULT_TIMEOUT_S for name, value in times.items() if is_timed},
-            plugins=tuple(use for use in uses if use is not None),
+            plugins=plugins,
             problems=tuple(self._problems),
             unreadable=tuple(self._unreadable),
         )
 
-    def _checked(self, use: PluginUse) -> PluginUse | None:
-        try:
-            check_use(use)
-        except PluginFault as fault:
-            self._refuse(_OF_PLUGINS.get(use.name, "auth-type"), f"must be what plugin {use.name} takes: {fault.fault}")
-            return None
-        return use
-
     # Plugins
 
     def _plugins(self) -> Iterator[PluginUse]:
-        made = {
-            "cors": self._cors(),
-            "csrf": self._csrf(),
-            "fault-injection": self._methods(),
-            "forward-auth": self._forward_auth(),
-            "ip-restriction": self._ip_restriction(),
-            "proxy-rewrite": self._proxy_rewrite(),
-            "redirect": self._redirect(),
-            "response-rewrite": self._response_rewrite(),
-        }
-        for name, config in made.items():
-            if config is not None:
-                yield PluginUse(name=name, config=config)
+        makers: tuple[tuple[str, type[PluginConfig], Callable[[], PluginConfig | None]], ...] = (
+            ("enable-cors", CorsConfig, self._cors),
+            ("csrf-key", CsrfConfig, self._csrf),
+            ("http-allow-methods", FaultInjectionConfig, self._methods),
+            ("auth-uri", ForwardAuthConfig, self._forward_auth),
+            ("allowlist-source-range", IpRestrictionConfig, self._ip_restriction),
+            ("rewrite-target", ProxyRewriteConfig, self._proxy_rewrite),
+            ("http-redirect", RedirectConfig, self._redirect),
+            ("enable-response-rewrite", ResponseRewriteConfig, self._response_rewrite),
+        )
+        for annotation, model, make in makers:
+            use = self._made(annotation, model, make)
+            if use is not None:
+                yield use
         if "auth-type" in self._values:
-            yield PluginUse(name=self._values["auth-type"])
+            yield PluginUse.of(self._values["auth-type"]())
+
+    def _made(
+        self, annotation: str, model: type[PluginConfig], make: Callable[[], PluginConfig | None]
+    ) -> PluginUse | None:
+        """Return a plugin's use; None without one, or if it does not take a value, which is said at an annotation."""
+        try:
+            with faults_of(model):
+                config = make()
+            use = PluginUse.of(config) if config is not None else None
+            if use is not None:
+                check_size(use)
+        except PluginFault as fault:
+            self._refuse(annotation, f"must be what plugin {model.plugin} takes: {fault.fault}")
+            return None
+        return use
 
     def _some(self, **fields: str) -> dict[str, Any]:
         return {field: self._values[name] for field, name in fields.items() if name in self._values}
 
-    def _cors(self) -> JsonObject | None:
+    def _cors(self) -> CorsConfig | None:
         if not self._values.get("enable-cors"):
             return None
-        return self._some(
+        given = self._some(
             allow_origins="cors-allow-origin", allow_headers="cors-allow-headers", allow_methods="cors-allow-methods"
         )
+        return CorsConfig(**given)
 
-    def _csrf(self) -> JsonObject | None:
+    def _csrf(self) -> CsrfConfig | None:
         if not self._values.get("enable-csrf"):
             return None
         if not self._values.get("csrf-key"):
             self._refuse("enable-csrf", "must be together with csrf-key")
             return None
-        return {"key": self._values["csrf-key"]}
+        return CsrfConfig(key=self._values["csrf-key"])
 
-    def _methods(self) -> JsonObject | None:
+    def _methods(self) -> FaultInjectionConfig | None:
         """Refuse methods as the controller does; http-allow-methods goes first."""
         allowed, blocked = self._values.get("http-allow-methods"), self._values.get("http-block-methods")
         if not allowed and not blocked:
             return None
-        condition = ["request_method", "!", "in", allowed] if allowed else ["request_method", "in", blocked]
-        return {"abort": {"http_status": 405, "vars": [[condition]]}}
+        refused = Comparison("request_method", "in", tuple(allowed or blocked or ()), is_turned=bool(allowed))
+        return FaultInjectionConfig(abort=Abort(http_status=405, vars=([write_comparison(refused)],)))
 
-    def _forward_auth(self) -> JsonObject | None:
+    def _forward_auth(self) -> ForwardAuthConfig | None:
         if "auth-uri" not in self._values:
             return None
-        return self._some(
+        given = self._some(
             uri="auth-uri",
             ssl_verify="auth-ssl-verify",
             request_headers="auth-request-headers",
             upstream_headers="auth-upstream-headers",
             client_headers="auth-client-headers",
         )
+        return ForwardAuthConfig(**given)
 
-    def _ip_restriction(self) -> JsonObject | None:
+    def _ip_restriction(self) -> IpRestrictionConfig | None:
         found = self._values
         allowed = found.get("allowlist-source-range") or found.get("whitelist-source-range")
         denied = found.get("blocklist-source-range") or found.get("blacklist-source-range")
         if not allowed and not denied:
             return None
-        return {name: one for name, one in (("whitelist", allowed), ("blacklist", denied)) if one}
+        given = {name: one for name, one in (("whitelist", allowed), ("blacklist", denied)) if one}
+        return IpRestrictionConfig(**given)
 
-    def _proxy_rewrite(self) -> JsonObject | None:
+    def _proxy_rewrite(self) -> ProxyRewriteConfig | None:
         found = self._values
         if "rewrite-target" in found:
-            return {"uri": found["rewrite-target"]}
+            return ProxyRewriteConfig(uri=found["rewrite-target"])
         regex, template = found.get("rewrite-target-regex"), found.get("rewrite-target-regex-template")
         if regex and template:
-            return {"regex_uri": [regex, template]}
+            return ProxyRewriteConfig(regex_uri=(regex, template))
         if regex or template:
             names = ("rewrite-target-regex", "rewrite-target-regex-template")
             present, absent = names if regex else names[::-1]
             self._refuse(present, f"must be together with {absent}")
         return None
 
-    def _redirect(self) -> JsonObject | None:
+    def _redirect(self) -> RedirectConfig | None:
         if self._values.get("http-to-https", self._values.get("ssl-redirect")):
-            return {"http_to_https": True}
+            return RedirectConfig(http_to_https=True)
         if "http-redirect" not in self._values:
             return None
         code = self._values.get("http-redirect-code", 301)
-        return {"uri": self._values["http-redirect"], "ret_code": code if 301 <= code <= 308 else 301}
+        return RedirectConfig(uri=self._values["http-redirect"], ret_code=code if 301 <= code <= 308 else 301)
 
-    def _response_rewrite(self) -> JsonObject | None:
+    def _response_rewrite(self) -> ResponseRewriteConfig | None:
         if not self._values.get("enable-response-rewrite"):
             return None
-        config = self._some(status_code="response-rewrite-status-code", body="response-rewrite-body")
+        given = self._some(status_code="response-rewrite-status-code", body="response-rewrite-body")
         if "response-rewrite-body-base64" in self._values:
-            config |= {"body": self._values["response-rewrite-body-base64"], "body_base64": True}
+            given |= {"body": self._values["response-rewrite-body-base64"], "body_base64": True}
         headers = self._some(
             add="response-rewrite-add-header",
             set="response-rewrite-set-header",
             remove="response-rewrite-remove-header",
         )
-        return config | ({"headers": headers} if headers else {})
+        if headers:
+            given["headers"] = AnswerHeaderChanges(**headers)
+        return ResponseRewriteConfig(**given)
 
 
 def _problem(severity: Severity, reason: str, name: str, message: str, written: object) -> Problem:

@@ -84,7 +84,7 @@ class BasicUser(PluginConfig):
         return self
 
 
-class BasicAuthConfig(AuthenticationConfig):
+class BasicAuthConfig(AuthenticationConfig, plugin="basic-auth"):
     """Fields of `basic-auth`. Without `users` and `htpasswd` it asks for a consumer's name and password."""
 
     users: tuple[BasicUser, ...] = ()

@@ -6,7 +6,7 @@ from headgate.common.plugins.called import CalledConfig
 from headgate.common.plugins.fields import HeaderName, HeaderTemplate, PatternText
 
 
-class ForwardAuthConfig(CalledConfig):
+class ForwardAuthConfig(CalledConfig, plugin="forward-auth"):
     """Fields of `forward-auth`."""
 
     request_method: str = Field(default="GET", pattern="^[A-Z]+$")

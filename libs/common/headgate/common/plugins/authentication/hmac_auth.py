@@ -14,7 +14,7 @@ from headgate.common.plugins.fields import HeaderValue
 HmacAlgorithm = Literal["hmac-sha1", "hmac-sha256", "hmac-sha512"]
 
 
-class HmacAuthConfig(AuthenticationConfig):
+class HmacAuthConfig(AuthenticationConfig, plugin="hmac-auth"):
     """Fields of `hmac-auth`."""
 
     allowed_algorithms: tuple[HmacAlgorithm, ...] = Field(

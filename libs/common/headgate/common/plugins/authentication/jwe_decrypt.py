@@ -13,7 +13,7 @@ from headgate.common.plugins.fields import HeaderName
 _KEY_BYTES = 32
 
 
-class JweDecryptConfig(PluginConfig):
+class JweDecryptConfig(PluginConfig, plugin="jwe-decrypt"):
     """Fields of `jwe-decrypt`."""
 
     header: HeaderName = "Authorization"

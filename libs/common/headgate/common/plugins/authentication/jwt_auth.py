@@ -31,7 +31,7 @@ Algorithm = Literal[
 ]
 
 
-class JwtAuthConfig(AuthenticationConfig):
+class JwtAuthConfig(AuthenticationConfig, plugin="jwt-auth"):
     """Fields of `jwt-auth`."""
 
     header: HeaderName = "authorization"

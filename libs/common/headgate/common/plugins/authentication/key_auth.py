@@ -12,7 +12,7 @@ from headgate.common.plugins.authentication.authenticator import (
 from headgate.common.plugins.fields import HeaderName, HeaderValue
 
 
-class KeyAuthConfig(AuthenticationConfig):
+class KeyAuthConfig(AuthenticationConfig, plugin="key-auth"):
     """Fields of `key-auth`."""
 
     header: HeaderName = "apikey"

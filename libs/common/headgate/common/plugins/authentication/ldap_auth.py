@@ -17,7 +17,7 @@ def _checked_server(text: str) -> str:
     return text
 
 
-class LdapAuthConfig(AuthenticationConfig):
+class LdapAuthConfig(AuthenticationConfig, plugin="ldap-auth"):
     """Fields of `ldap-auth`."""
 
     ldap_uri: Annotated[str, AfterValidator(_checked_server)]

@@ -41,7 +41,7 @@ class OneOfSeveral(PluginConfig):
         return self
 
 
-class MultiAuthConfig(PluginConfig):
+class MultiAuthConfig(PluginConfig, plugin="multi-auth"):
     """Fields of `multi-auth`."""
 
     auth_plugins: tuple[OneOfSeveral, ...] = Field(min_length=2, max_length=16)

@@ -72,7 +72,7 @@ class ClaimValidator(PluginConfig):
     audience: AudienceRule = AudienceRule()
 
 
-class OpenidConnectConfig(PluginConfig):
+class OpenidConnectConfig(PluginConfig, plugin="openid-connect"):
     """Fields of `openid-connect`."""
 
     client_id: str = Field(min_length=1)

@@ -20,7 +20,7 @@ def _checked_prefix(text: str) -> str:
     return text
 
 
-class WolfRbacConfig(PluginConfig):
+class WolfRbacConfig(PluginConfig, plugin="wolf-rbac"):
     """Fields of `wolf-rbac`: none, all is said of the consumer."""
 
 

@@ -32,7 +32,7 @@ class Healthy(PluginConfig):
     """Since the last failure."""
 
 
-class ApiBreakerConfig(PluginConfig):
+class ApiBreakerConfig(PluginConfig, plugin="api-breaker"):
     """Fields of `api-breaker`."""
 
     break_response_code: int = Field(ge=200, le=599)

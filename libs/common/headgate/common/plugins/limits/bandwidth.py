@@ -5,7 +5,7 @@ from pydantic import Field
 from headgate.common.plugins.config import PluginConfig
 
 
-class BandwidthConfig(PluginConfig):
+class BandwidthConfig(PluginConfig, plugin="bandwidth"):
     """Fields of `bandwidth`."""
 
     rate: int = Field(gt=0)

@@ -5,7 +5,7 @@ from pydantic import Field
 from headgate.common.plugins.config import PluginConfig
 
 
-class ClientControlConfig(PluginConfig):
+class ClientControlConfig(PluginConfig, plugin="client-control"):
     """Fields of `client-control`."""
 
     max_body_size: int = Field(default=0, ge=0)

@@ -72,7 +72,7 @@ class ConnRule(PluginConfig):
     """A template: `$remote_addr`. The rule is passed over if the request has none of its variables."""
 
 
-class LimitConnConfig(LimitKeyConfig):
+class LimitConnConfig(LimitKeyConfig, plugin="limit-conn"):
     """Fields of `limit-conn`."""
 
     conn: VariableCount | None = None
@@ -95,7 +95,7 @@ class LimitConnConfig(LimitKeyConfig):
         return self
 
 
-class LimitReqConfig(LimitKeyConfig):
+class LimitReqConfig(LimitKeyConfig, plugin="limit-req"):
     """Fields of `limit-req`."""
 
     rate: float = Field(gt=0)
@@ -117,7 +117,7 @@ class CountRule(PluginConfig):
     """`X-<prefix>-RateLimit-Limit` and so on; the rule's position by default."""
 
 
-class LimitCountConfig(LimitKeyConfig):
+class LimitCountConfig(LimitKeyConfig, plugin="limit-count"):
     """Fields of `limit-count`."""
 
     count: VariableCount | None = None

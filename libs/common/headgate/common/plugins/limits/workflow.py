@@ -68,7 +68,7 @@ class WorkflowRule(PluginConfig):
     """One: `["return", {"code": 403}]`, `["limit-count", {...}]` or `["limit-conn", {...}]`."""
 
 
-class WorkflowConfig(PluginConfig):
+class WorkflowConfig(PluginConfig, plugin="workflow"):
     """Fields of `workflow`."""
 
     rules: tuple[WorkflowRule, ...] = Field(min_length=1)

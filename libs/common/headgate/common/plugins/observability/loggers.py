@@ -31,7 +31,7 @@ class LoggerConfig(PluginConfig):
     """Longer bodies are logged up to here."""
 
 
-class FileLoggerConfig(LoggerConfig):
+class FileLoggerConfig(LoggerConfig, plugin="file-logger"):
     """Fields of `file-logger`."""
 
     path: str = Field(min_length=1)
@@ -58,7 +58,7 @@ class BatchConfig(LoggerConfig):
     """Entries with which it is sent at once."""
 
 
-class HttpLoggerConfig(BatchConfig):
+class HttpLoggerConfig(BatchConfig, plugin="http-logger"):
     """Fields of `http-logger`."""
 
     uri: str
@@ -102,7 +102,7 @@ class KafkaTls(PluginConfig):
     """Check their certificates."""
 
 
-class KafkaLoggerConfig(BatchConfig):
+class KafkaLoggerConfig(BatchConfig, plugin="kafka-logger"):
     """Fields of `kafka-logger`."""
 
     brokers: tuple[KafkaBroker, ...] = Field(default=(), max_length=MAX_BROKERS)
@@ -160,7 +160,7 @@ class AddressConfig(BatchConfig):
     port: int = Field(ge=1, le=65535)
 
 
-class TcpLoggerConfig(AddressConfig):
+class TcpLoggerConfig(AddressConfig, plugin="tcp-logger"):
     """Fields of `tcp-logger`."""
 
     timeout: int = Field(default=1000, ge=1, le=600_000)
@@ -171,14 +171,14 @@ class TcpLoggerConfig(AddressConfig):
     """Server name that is asked for in TLS."""
 
 
-class UdpLoggerConfig(AddressConfig):
+class UdpLoggerConfig(AddressConfig, plugin="udp-logger"):
     """Fields of `udp-logger`."""
 
     timeout: float = Field(default=3, ge=1, le=600)
     """Seconds."""
 
 
-class SyslogConfig(AddressConfig):
+class SyslogConfig(AddressConfig, plugin="syslog"):
     """Fields of `syslog`."""
 
     timeout: int = Field(default=3000, ge=1, le=600_000)

@@ -38,7 +38,7 @@ class Sampler(PluginConfig):
     options: SamplerOptions = Field(default_factory=SamplerOptions)
 
 
-class OpentelemetryConfig(PluginConfig):
+class OpentelemetryConfig(PluginConfig, plugin="opentelemetry"):
     """Fields of `opentelemetry`."""
 
     sampler: Sampler = Field(default_factory=Sampler)

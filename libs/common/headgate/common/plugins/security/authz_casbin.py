@@ -26,7 +26,7 @@ def checked_model(text: str) -> str:
     return text
 
 
-class AuthzCasbinConfig(PluginConfig):
+class AuthzCasbinConfig(PluginConfig, plugin="authz-casbin"):
     """Fields of `authz-casbin`: `model` and `policy`, or the paths of two files."""
 
     model: Annotated[str, AfterValidator(checked_model)] | None = None

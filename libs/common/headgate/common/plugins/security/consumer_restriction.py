@@ -16,7 +16,7 @@ class AllowedMethods(PluginConfig):
     methods: tuple[Method, ...] = ()
 
 
-class ConsumerRestrictionConfig(PluginConfig):
+class ConsumerRestrictionConfig(PluginConfig, plugin="consumer-restriction"):
     """Fields of `consumer-restriction`."""
 
     type: Literal["consumer_name", "consumer_group_id", "route_id", "service_id"] = "consumer_name"

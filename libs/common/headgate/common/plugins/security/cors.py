@@ -16,7 +16,7 @@ ListText = Annotated[HeaderValue, BeforeValidator(_join)]
 """Comma-separated, or a list."""
 
 
-class CorsConfig(PluginConfig):
+class CorsConfig(PluginConfig, plugin="cors"):
     """Fields of `cors`."""
 
     allow_origins: ListText = "*"

@@ -6,7 +6,7 @@ from headgate.common.plugins.config import PluginConfig, SecretText
 from headgate.common.plugins.fields import HeaderName
 
 
-class CsrfConfig(PluginConfig):
+class CsrfConfig(PluginConfig, plugin="csrf"):
     """Fields of `csrf`."""
 
     key: SecretText

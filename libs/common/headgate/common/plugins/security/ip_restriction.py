@@ -8,7 +8,7 @@ from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.fields import NetworkText
 
 
-class IpRestrictionConfig(PluginConfig):
+class IpRestrictionConfig(PluginConfig, plugin="ip-restriction"):
     """Fields of `ip-restriction`."""
 
     whitelist: tuple[NetworkText, ...] = ()

@@ -13,7 +13,7 @@ def _checked_host(text: str) -> str:
     return text.rstrip("/")
 
 
-class OpaConfig(PluginConfig):
+class OpaConfig(PluginConfig, plugin="opa"):
     """Fields of `opa`."""
 
     host: Annotated[str, AfterValidator(_checked_host)]

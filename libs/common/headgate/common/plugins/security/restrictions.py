@@ -9,7 +9,7 @@ from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.fields import PatternText
 
 
-class UaRestrictionConfig(PluginConfig):
+class UaRestrictionConfig(PluginConfig, plugin="ua-restriction"):
     """Fields of `ua-restriction`."""
 
     allowlist: tuple[PatternText, ...] = ()
@@ -40,7 +40,7 @@ def _check_host(text: str) -> str:
 RefererHost = Annotated[str, AfterValidator(_check_host)]
 
 
-class RefererRestrictionConfig(PluginConfig):
+class RefererRestrictionConfig(PluginConfig, plugin="referer-restriction"):
     """Fields of `referer-restriction`."""
 
     whitelist: tuple[RefererHost, ...] = ()
@@ -59,7 +59,7 @@ class RefererRestrictionConfig(PluginConfig):
         return self
 
 
-class UriBlockerConfig(PluginConfig):
+class UriBlockerConfig(PluginConfig, plugin="uri-blocker"):
     """Fields of `uri-blocker`."""
 
     block_rules: tuple[PatternText, ...] = Field(min_length=1)

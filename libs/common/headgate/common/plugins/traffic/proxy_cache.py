@@ -9,7 +9,7 @@ from headgate.common.plugins.config import PluginConfig
 VariableText = Annotated[str, Field(min_length=1)]
 
 
-class ProxyCacheConfig(PluginConfig):
+class ProxyCacheConfig(PluginConfig, plugin="proxy-cache"):
     """Fields of `proxy-cache`."""
 
     cache_strategy: Literal["disk", "memory"] = "disk"

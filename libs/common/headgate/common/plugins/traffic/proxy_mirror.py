@@ -9,7 +9,7 @@ from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.fields import check_url
 
 
-class ProxyMirrorConfig(PluginConfig):
+class ProxyMirrorConfig(PluginConfig, plugin="proxy-mirror"):
     """Fields of `proxy-mirror`."""
 
     host: str | None = None

@@ -65,7 +65,7 @@ class PrefixReplacement(PluginConfig):
     replacement: str
 
 
-class ProxyRewriteConfig(PluginConfig):
+class ProxyRewriteConfig(PluginConfig, plugin="proxy-rewrite"):
     """Fields of `proxy-rewrite`. Of the changes to the path the first that is given and matches is made."""
 
     uri: str | None = Field(default=None, pattern="^/", max_length=8192)

@@ -6,7 +6,7 @@ from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.fields import NetworkText
 
 
-class RealIpConfig(PluginConfig):
+class RealIpConfig(PluginConfig, plugin="real-ip"):
     """Fields of `real-ip`."""
 
     source: str = Field(min_length=1)

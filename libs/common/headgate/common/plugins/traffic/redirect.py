@@ -8,7 +8,7 @@ from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.fields import PatternText
 
 
-class RedirectConfig(PluginConfig):
+class RedirectConfig(PluginConfig, plugin="redirect"):
     """Fields of `redirect`: exactly one of the first three."""
 
     http_to_https: bool = False

@@ -17,7 +17,7 @@ class RangeId(PluginConfig):
     )
 
 
-class RequestIdConfig(PluginConfig):
+class RequestIdConfig(PluginConfig, plugin="request-id"):
     """Fields of `request-id`."""
 
     header_name: HeaderName = "X-Request-Id"

@@ -35,7 +35,7 @@ class SplitRule(PluginConfig):
     weighted_upstreams: tuple[WeightedUpstream, ...] = Field(default=(WeightedUpstream(),), min_length=1, max_length=20)
 
 
-class TrafficSplitConfig(PluginConfig):
+class TrafficSplitConfig(PluginConfig, plugin="traffic-split"):
     """Fields of `traffic-split`."""
 
     rules: tuple[SplitRule, ...] = ()

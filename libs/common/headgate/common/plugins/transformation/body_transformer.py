@@ -54,7 +54,7 @@ class BodyTemplate(PluginConfig):
             return self.template
 
 
-class BodyTransformerConfig(PluginConfig):
+class BodyTransformerConfig(PluginConfig, plugin="body-transformer"):
     """Fields of `body-transformer`: one of the two templates or both."""
 
     request: BodyTemplate | None = None

@@ -36,14 +36,14 @@ class GzipBuffers(PluginConfig):
     size: int = Field(default=4096, ge=1)
 
 
-class GzipConfig(CompressionConfig):
+class GzipConfig(CompressionConfig, plugin="gzip"):
     """Fields of `gzip`."""
 
     comp_level: int = Field(default=1, ge=1, le=9)
     buffers: GzipBuffers = GzipBuffers()
 
 
-class BrotliConfig(CompressionConfig):
+class BrotliConfig(CompressionConfig, plugin="brotli"):
     """Fields of `brotli`."""
 
     comp_level: int = Field(default=6, ge=0, le=11)
@@ -55,7 +55,7 @@ class BrotliConfig(CompressionConfig):
     lgblock: int = Field(default=0, ge=0, le=24)
 
 
-class ZstdConfig(CompressionConfig):
+class ZstdConfig(CompressionConfig, plugin="zstd"):
     """Fields of `zstd`."""
 
     comp_level: int = Field(default=3, ge=1, le=19)

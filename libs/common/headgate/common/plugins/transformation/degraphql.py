@@ -32,7 +32,7 @@ def _operations(query: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-class DegraphqlConfig(PluginConfig):
+class DegraphqlConfig(PluginConfig, plugin="degraphql"):
     """Fields of `degraphql`."""
 
     query: str = Field(min_length=1, max_length=16384)

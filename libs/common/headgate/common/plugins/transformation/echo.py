@@ -8,7 +8,7 @@ from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.fields import HeaderName, HeaderTemplate
 
 
-class EchoConfig(PluginConfig):
+class EchoConfig(PluginConfig, plugin="echo"):
     """Fields of `echo`."""
 
     before_body: str | None = None

@@ -8,7 +8,7 @@ from headgate.common.plugins.called import CalledConfig
 from headgate.common.plugins.fields import HeaderName, HeaderTemplate
 
 
-class ErrorPageConfig(CalledConfig):
+class ErrorPageConfig(CalledConfig, plugin="error-page"):
     """Fields of `error-page`."""
 
     statuses: tuple[tuple[int, int], ...] = Field(min_length=1)

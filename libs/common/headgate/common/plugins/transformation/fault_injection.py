@@ -30,7 +30,7 @@ class Delay(PluginConfig):
     vars: AlternativeExpressions = ()
 
 
-class FaultInjectionConfig(PluginConfig):
+class FaultInjectionConfig(PluginConfig, plugin="fault-injection"):
     """Fields of `fault-injection`: one of the two or both; a delay comes before an abort."""
 
     abort: Abort | None = None

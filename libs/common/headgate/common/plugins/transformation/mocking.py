@@ -18,7 +18,7 @@ _MAX_MADE = 128 << 10
 """Bytes of JSON, about, of a body that is made up, at most."""
 
 
-class MockingConfig(PluginConfig):
+class MockingConfig(PluginConfig, plugin="mocking"):
     """Fields of `mocking`."""
 
     delay: float = Field(default=0, ge=0, le=3600)

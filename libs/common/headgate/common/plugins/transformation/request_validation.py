@@ -67,7 +67,7 @@ def _check_schema(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
 Schema = Annotated[dict[str, JsonValue], AfterValidator(_check_schema)]
 
 
-class RequestValidationConfig(PluginConfig):
+class RequestValidationConfig(PluginConfig, plugin="request-validation"):
     """Fields of `request-validation`: one of the two schemas or both."""
 
     header_schema: Schema | None = None

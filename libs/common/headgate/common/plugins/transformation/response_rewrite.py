@@ -4,7 +4,7 @@ import base64
 import binascii
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, field_validator, model_validator
 
 from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.expressions import HeadExpressions
@@ -25,6 +25,10 @@ def _read_added(value: Any) -> Any:
     return value
 
 
+def _write_added(added: tuple[tuple[str, str], ...]) -> list[str]:
+    return [f"{name}: {value}" for name, value in added]
+
+
 def _cut(line: str) -> tuple[str, str]:
     name, colon, value = line.partition(":")
     if not colon:
@@ -35,7 +39,11 @@ def _cut(line: str) -> tuple[str, str]:
 class AnswerHeaderChanges(PluginConfig):
     """Changes of an answer's headers; removal comes first, then `set`, then `add`. Values may have `$` references."""
 
-    add: Annotated[tuple[tuple[HeaderName, HeaderTemplate], ...], BeforeValidator(_read_added)] = ()
+    add: Annotated[
+        tuple[tuple[HeaderName, HeaderTemplate], ...],
+        BeforeValidator(_read_added),
+        PlainSerializer(_write_added, when_used="json"),
+    ] = ()
     """Lines `Name: value`."""
     set: dict[HeaderName, HeaderTemplate] = Field(default_factory=dict)
     """An empty value removes the header."""
@@ -53,7 +61,7 @@ class BodySubstitution(PluginConfig):
     """`i` ignores case; the others are taken for compatibility."""
 
 
-class ResponseRewriteConfig(PluginConfig):
+class ResponseRewriteConfig(PluginConfig, plugin="response-rewrite"):
     """Fields of `response-rewrite`."""
 
     status_code: int | None = Field(default=None, ge=200, le=599)
