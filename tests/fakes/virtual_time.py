@@ -1,7 +1,9 @@
 """An event loop whose clock jumps: minutes of timeouts pass in milliseconds, and every test run is the same.
 
 When no callback is ready and no socket has data, time moves to the next timer. Real sockets work, as long as both ends
-are in the same loop. What would run in a thread runs at once: the loop could not see that it is under way.
+are in the same loop and the kernel's buffers have room: where they are full, the kernel's own timers take longer than
+`_SETTLE_S`. What would run in a thread runs at once: the loop could not see that it is under way. In a test,
+`time.monotonic` gives the loop's time, too.
 """
 
 import asyncio
@@ -9,6 +11,7 @@ import functools
 import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec
+from unittest import mock
 
 _P = ParamSpec("_P")
 _SETTLE_S = 0.003
@@ -57,7 +60,10 @@ def in_virtual_time(test: Callable[_P, Coroutine[Any, Any, None]]) -> Callable[_
 
     @functools.wraps(test)
     def run(*args: _P.args, **kwargs: _P.kwargs) -> None:
-        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        with (
+            asyncio.Runner(loop_factory=VirtualTimeLoop) as runner,
+            mock.patch("time.monotonic", runner.get_loop().time),
+        ):
             runner.run(test(*args, **kwargs))
 
     return run

@@ -9,6 +9,7 @@ import pytest
 from fakes.http2 import http2_client, request
 from fakes.proxied import Client, Conversation, Proxied, answering, proxied
 from fakes.tls import SelfSigned
+from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.gateway.listeners.sharing import SharedListener
 from headgate.gateway.net.sockets import open_listener
@@ -59,6 +60,7 @@ async def test_http2_connections_count_once_and_are_let_go() -> None:
             await until(lambda: proxy.server.connections == 0)
 
 
+@in_virtual_time
 async def test_body_that_trickles_is_a_408_though_it_never_rests() -> None:
     config = ProxyConfig(body_timeout_s=0.4, min_body_rate=1000)
     async with proxied(config=config) as proxy:
@@ -74,6 +76,7 @@ async def test_body_that_trickles_is_a_408_though_it_never_rests() -> None:
 
 
 @pytest.mark.parametrize("framing", [b"Content-Length: 24", b"Transfer-Encoding: chunked"])
+@in_virtual_time
 async def test_body_that_comes_fast_enough_or_has_no_length_may_take_its_time(framing: bytes) -> None:
     chunked = b"chunked" in framing
     config = ProxyConfig(body_timeout_s=0.3, min_body_rate=1000 if chunked else 10)

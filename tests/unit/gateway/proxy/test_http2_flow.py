@@ -7,6 +7,7 @@ import pytest
 
 from fakes.http2 import Peer, http2_client, request
 from fakes.proxied import Conversation, proxied
+from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.gateway.proxy.config import ProxyConfig
 
@@ -77,6 +78,7 @@ async def test_what_is_held_for_a_connecting_upstream_is_bounded() -> None:
         assert answer.status == 503
 
 
+@in_virtual_time
 async def test_a_finished_answer_that_is_never_taken_is_dropped() -> None:
     config = ProxyConfig(body_timeout_s=0.2, idle_timeout_s=0.4)
     settings = {4: 0}
@@ -88,6 +90,7 @@ async def test_a_finished_answer_that_is_never_taken_is_dropped() -> None:
         assert client.last_error == 0
 
 
+@in_virtual_time
 async def test_an_answer_that_stalls_is_dropped_with_its_upstream() -> None:
     gone = asyncio.Event()
 
@@ -110,6 +113,7 @@ async def test_an_answer_that_stalls_is_dropped_with_its_upstream() -> None:
 
 @pytest.mark.parametrize("size", [40_000, LARGE], ids=["given", "under way"])
 @pytest.mark.parametrize(("increment", "is_dropped"), [(5, True), (200, False)])
+@in_virtual_time
 async def test_a_client_has_to_open_its_window_fast_enough(size: int, increment: int, is_dropped: bool) -> None:
     async def pour(conversation: Conversation) -> None:
         await conversation.head()

@@ -12,6 +12,7 @@ import pytest
 
 from fakes.http2 import Http2Origin, Peer, Serve, answer_with, http2_client, request
 from fakes.proxied import OK, Conversation, Proxied, Target, answering, proxied
+from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.common.table import CircuitBreaker
 from headgate.gateway.health.circuit import Circuit
@@ -118,6 +119,7 @@ async def before(
 # Smuggling
 
 
+@in_virtual_time
 async def test_data_of_a_connect_waits_for_the_upstream_to_switch() -> None:
     got = bytearray()
 
@@ -136,6 +138,7 @@ async def test_data_of_a_connect_waits_for_the_upstream_to_switch() -> None:
         assert bytes(got) == b""
 
 
+@in_virtual_time
 async def test_a_head_request_that_a_plugin_turns_into_a_get_leaves_no_body_behind() -> None:
     poison = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"
 
@@ -169,6 +172,7 @@ class Replacing(Plugin[PluginConfig]):
         request.replace_body(b"new")
 
 
+@in_virtual_time
 async def test_what_the_client_sends_of_a_replaced_body_does_not_reach_the_upstream() -> None:
     got = bytearray()
 
@@ -194,6 +198,7 @@ async def test_what_the_client_sends_of_a_replaced_body_does_not_reach_the_upstr
         assert bytes(got) == b""
 
 
+@in_virtual_time
 async def test_what_the_client_sends_of_a_replaced_body_is_no_request() -> None:
     async with proxied() as proxy:
         proxy.target.policies = plugged(Replacing)
@@ -239,16 +244,21 @@ async def test_an_answer_that_ended_with_its_connection_leaves_no_upstream_behin
         await client.reader.readuntil(b"0\r\n\r\n")
         loop = asyncio.get_running_loop()
         connect = loop.create_connection
+        connecting, may_connect = asyncio.Event(), asyncio.Event()
 
         async def slowly(*arguments: object, **options: object) -> object:
-            await asyncio.sleep(0.2)
+            connecting.set()
+            await may_connect.wait()
             return await connect(*arguments, **options)  # type: ignore[call-overload]
 
         monkeypatch.setattr(loop, "create_connection", slowly)
         await client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
-        await asyncio.sleep(0.05)
+        await connecting.wait()
         await client.send(b"5\r\nfirst\r\n")
-        await asyncio.sleep(0.4)
+        for _ in range(10):  # The proxy reads that before it is connected.
+            await asyncio.sleep(0)
+        may_connect.set()
+        await until(lambda: len(proxy.origin.heads) == 2)
         await client.send(b"4\r\nlast\r\n0\r\n\r\n")
         await client.answer()
         assert b"first" in bodies[0], "a part of the body is lost, and the upstream cannot know"
@@ -269,6 +279,7 @@ class SlowPage(Plugin[PluginConfig]):
         response.replace(Response.text(504, "page"))
 
 
+@in_virtual_time
 async def test_a_hook_of_an_earlier_request_never_answers_a_later_one() -> None:
     async def script(conversation: Conversation) -> None:
         head = await conversation.head()
@@ -299,6 +310,7 @@ class SlowHead(Plugin[PluginConfig]):
         await asyncio.sleep(0.4)
 
 
+@in_virtual_time
 async def test_an_upstream_lost_while_a_hook_looks_at_its_answer_is_not_asked_again() -> None:
     async def cut(peer: Peer, stream_id: int) -> None:
         peer.h2.send_headers(stream_id, [(b":status", b"200"), (b"content-length", b"10"), (b"x-from", b"one")])
@@ -315,6 +327,7 @@ async def test_an_upstream_lost_while_a_hook_looks_at_its_answer_is_not_asked_ag
         assert not (b"one" in everything and b"two" in everything)
 
 
+@in_virtual_time
 async def test_a_goaway_does_not_repeat_a_request_whose_answer_has_begun() -> None:
     async def leave(peer: Peer, stream_id: int) -> None:
         peer.h2.send_headers(stream_id, [(b":status", b"200"), (b"content-length", b"100")])
@@ -424,6 +437,7 @@ async def test_a_connection_that_is_closed_while_its_client_reads_nothing_ends_i
         await until(lambda: not connections, within_s=4)
 
 
+@in_virtual_time
 async def test_an_endpoint_that_allows_no_streams_is_not_stormed() -> None:
     async with before(answer_with(), settings={3: 0}) as (proxy, origins):
         client = await proxy.connect()
@@ -435,6 +449,7 @@ async def test_an_endpoint_that_allows_no_streams_is_not_stormed() -> None:
 # Counts
 
 
+@in_virtual_time
 async def test_a_request_reset_in_the_turn_that_it_came_gives_its_connection_back() -> None:
     async with proxied() as proxy, http2_client(proxy.port) as client:
         state = watch(proxy, CircuitBreaker(max_connections=2))
@@ -469,6 +484,7 @@ async def test_a_deadline_of_the_clients_is_no_failure_of_the_endpoint() -> None
         assert state.reports == []
 
 
+@in_virtual_time
 async def test_waiting_for_our_own_bound_is_no_failure_of_the_endpoint() -> None:
     async def silent(conversation: Conversation) -> None:
         await conversation.head()
@@ -500,6 +516,7 @@ class TextBody(Plugin[PluginConfig]):
 
 
 @pytest.mark.filterwarnings("default")
+@in_virtual_time
 async def test_a_plugin_that_goes_wrong_does_not_stop_the_clock() -> None:
     async def silent(conversation: Conversation) -> None:
         await conversation.head()
@@ -528,6 +545,7 @@ class Lenient(Plugin[PluginConfig]):
             await request.read_body(10)
 
 
+@in_virtual_time
 async def test_a_body_that_was_too_long_for_a_plugin_passes_whole() -> None:
     bodies: list[bytes] = []
 

@@ -6,6 +6,7 @@ import socket
 import pytest
 
 from fakes.proxied import OK, Conversation, Script, answering, proxied
+from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.gateway.proxy.config import ProxyConfig
 
@@ -28,6 +29,7 @@ async def test_head_that_does_not_end_is_a_408(start: bytes) -> None:
         assert b"\r\nConnection: close\r\n" in answer
 
 
+@in_virtual_time
 async def test_head_that_drips_gets_no_more_time() -> None:
     async with proxied(config=ProxyConfig(header_timeout_s=SHORT_S)) as proxy:
         client = await proxy.connect()
@@ -73,6 +75,7 @@ async def test_upstream_that_does_not_answer_is_a_504() -> None:
         assert proxy.target.pools[0].in_flight == 0
 
 
+@in_virtual_time
 async def test_timeout_of_the_route_goes_before_the_general_one() -> None:
     async with proxied(silent, config=ProxyConfig(idle_timeout_s=1.0)) as proxy:
         proxy.target.read_timeout_s = 0.01
@@ -92,6 +95,7 @@ async def test_answer_that_stalls_is_cut_off() -> None:
         assert proxy.log.records[0][-1] == "upstream did not answer in time"
 
 
+@in_virtual_time
 async def test_answer_that_comes_slowly_but_steadily_is_not_cut_off() -> None:
     async def script(conversation: Conversation) -> None:
         await conversation.head()
@@ -179,7 +183,8 @@ async def test_without_a_rate_a_client_has_to_take_something_of_an_answers_end()
         reading = asyncio.create_task(read_slowly(proxy.port, 1, 3, 3))
         await until(lambda: proxy.server.connections == 1)
         await until(lambda: proxy.server.connections == 0, within_s=2)
-        await reading
+        reading.cancel()
+        await asyncio.wait({reading})
 
 
 async def test_the_end_of_an_answer_is_looked_at_long_before_its_connection_has_rested_for_too_long() -> None:
@@ -187,9 +192,11 @@ async def test_the_end_of_an_answer_is_looked_at_long_before_its_connection_has_
         reading = asyncio.create_task(read_slowly(proxy.port, 1, 3, 3))
         await until(lambda: proxy.server.connections == 1)
         await until(lambda: proxy.server.connections == 0, within_s=3)
-        await reading
+        reading.cancel()
+        await asyncio.wait({reading})
 
 
+@in_virtual_time
 async def test_a_connection_whose_client_has_taken_everything_rests_on() -> None:
     async with proxied(answering(OK, OK), config=ProxyConfig(body_timeout_s=0.1, idle_timeout_s=30)) as proxy:
         client = await proxy.connect()
@@ -221,6 +228,7 @@ async def test_refused_client_that_sends_on_is_dropped_after_a_while() -> None:
         await until(lambda: proxy.server.connections == 0)
 
 
+@in_virtual_time
 async def test_early_connections_do_not_suffer_from_a_coarse_clock() -> None:
     async with proxied(answering(OK), config=ProxyConfig(header_timeout_s=SHORT_S)) as proxy:
         for _ in range(10):

@@ -10,6 +10,7 @@ import pytest
 from fakes.deltas import applied, deleted, endpoint_slice, ingress, service
 from fakes.leadership import Seat
 from fakes.translator_loop import NOW, fill, idle, manifest_of, running, snapshots_of, table_of, version_of
+from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.common.deltas import LogPlace
 from headgate.common.heartbeats import Heartbeat
@@ -60,6 +61,7 @@ def posts(stores: MemoryStores) -> int:
     return stores.statuses._sequence  # type: ignore[attr-defined,no-any-return]
 
 
+@in_virtual_time
 async def test_one_that_follows_is_ready_and_writes_nothing() -> None:
     stores = await filled()
     async with running(stores, leadership=Seat()) as translator:
@@ -79,6 +81,7 @@ async def test_one_that_begins_to_lead_publishes_and_posts() -> None:
         assert "a.example" in await table_of(stores)
 
 
+@in_virtual_time
 async def test_a_takeover_finds_its_own_table_and_statuses_and_writes_neither_again() -> None:
     stores = await filled()
     async with pair(stores) as both:
@@ -94,6 +97,7 @@ async def test_a_takeover_finds_its_own_table_and_statuses_and_writes_neither_ag
         assert (version_of(stores), posts(stores)) == (before, posted)
 
 
+@in_virtual_time
 async def test_a_takeover_goes_on_with_what_came_meanwhile_and_names_only_that() -> None:
     stores = await filled()
     async with pair(stores) as both:
@@ -171,6 +175,7 @@ class SlowStore(MemorySnapshotStore):
         await super().put_chunks(chunks)
 
 
+@in_virtual_time
 async def test_one_that_stood_still_before_its_commit_does_not_make_it() -> None:
     stores, slow = await filled(), SlowStore()
     stores.snapshots = slow
@@ -233,6 +238,7 @@ async def test_one_that_has_read_less_of_the_log_waits_with_its_first_commit() -
             assert version_of(stores) == second
 
 
+@in_virtual_time
 async def test_statuses_that_wait_are_not_posted_by_one_that_leads_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     stores = await filled()
     post, opened, tried = stores.statuses.post, asyncio.Event(), 0

@@ -9,6 +9,7 @@ import pytest
 from fakes.apisix import resource
 from fakes.deltas import applied, endpoint_slice, ingress, ingress_class, service
 from fakes.translator_loop import fill, idle, running, version_of
+from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.common.errors import TooLarge
 from headgate.common.heartbeats import Heartbeat
@@ -67,6 +68,7 @@ async def follow(stores: MemoryStores) -> None:
         await serve(stores, version_of(stores), addresses=("192.0.2.1",))
 
 
+@in_virtual_time
 async def test_an_object_that_is_all_right_is_told_of_once_when_gateways_serve_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -139,6 +141,7 @@ async def test_a_replica_that_lags_is_told_of_after_some_seconds(monkeypatch: py
 
 
 @pytest.mark.parametrize("replicas", [(), ("slow",)], ids=["no replica", "a replica that lags"])
+@in_virtual_time
 async def test_what_stays_as_it_was_told_is_not_looked_into_again(
     replicas: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +182,7 @@ async def test_a_change_elsewhere_is_no_news_of_an_object(monkeypatch: pytest.Mo
     following.cancel()
 
 
+@in_virtual_time
 async def test_an_update_is_told_of_once_with_its_generation_and_revision(monkeypatch: pytest.MonkeyPatch) -> None:
     stores = MemoryStores()
     board = Board(stores, monkeypatch)
@@ -219,6 +223,7 @@ async def test_an_update_with_an_error_is_told_of_at_once_and_names_what_stays_i
     assert update.last_error.reason == "InvalidPath"
 
 
+@in_virtual_time
 async def test_a_restart_tells_nothing_that_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
     stores = MemoryStores()
     board = Board(stores, monkeypatch)
