@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from headgate.common.problems import LETS_IN, Problem, Severity
 from headgate.common.resources import APISIX_ROUTE, INGRESS, SERVICE, JsonObject, ObjectRef
 from headgate.translator.annotations import PREFIX
-from headgate.translator.annotations.apisix import APISIX_PREFIX, APPROXIMATIONS, ON_INGRESS_ONLY
+from headgate.translator.annotations.apisix import APISIX_ANNOTATIONS, APISIX_PREFIX
 from headgate.translator.annotations.nginx import NGINX_ANNOTATIONS, NGINX_PREFIX, what_instead
 from headgate.translator.annotations.reading import nearest
 from headgate.translator.composition import DIALECTS
@@ -193,9 +193,10 @@ def _of_apisix(resource: str, name: str) -> Said:
     short = name.removeprefix(APISIX_PREFIX)
     if resource not in (INGRESS.resource, APISIX_ROUTE.resource):
         return Said(name, "", Verdict.IGNORED, "read on Ingresses and ApisixRoutes only")
-    if resource == APISIX_ROUTE.resource and short in ON_INGRESS_ONLY:
+    row = APISIX_ANNOTATIONS.rows.get(short)
+    if row is not None and row.kinds and resource == APISIX_ROUTE.resource:
         return Said(name, "", Verdict.IGNORED, "read on Ingresses only: an ApisixRoute has a field for it")
-    how = APPROXIMATIONS.get(short, "")
+    how = row.approximation if row is not None else ""
     return Said(name, "", Verdict.APPROXIMATED if how else Verdict.HONOURED, how)
 
 

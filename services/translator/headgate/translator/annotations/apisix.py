@@ -25,12 +25,12 @@ from headgate.common.plugins.traffic.proxy_rewrite import ProxyRewriteConfig
 from headgate.common.plugins.traffic.redirect import RedirectConfig
 from headgate.common.plugins.transformation.fault_injection import Abort, FaultInjectionConfig
 from headgate.common.plugins.transformation.response_rewrite import AnswerHeaderChanges, ResponseRewriteConfig
-from headgate.common.problems import Problem, Severity
+from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject
 from headgate.common.table import BackendProtocol, PathType, PluginUse
-from headgate.translator.annotations.reading import nearest
+from headgate.translator.annotations.annotation import Annotation, AnnotationTable
+from headgate.translator.annotations.reading import Reading
 from headgate.translator.manifests import texts
-from headgate.translator.manifests.reading import as_object, metadata, shown, type_name
 
 APISIX_PREFIX: Final = "k8s.apisix.apache.org/"
 DEFAULT_TIMEOUT_S: Final = 60.0
@@ -79,84 +79,64 @@ def _base64(text: str) -> str:
     return text
 
 
-_READERS: Mapping[str, Callable[[str], Any]] = {
-    "use-regex": _boolean,
-    "enable-websocket": _boolean,
-    "svc-namespace": _object_name,
-    "plugin-config-name": _object_name,
-    "upstream-scheme": lambda text: texts.one_of(_SCHEMES)(text.lower()),
-    "upstream-retries": texts.whole(0, 1000),
-    "upstream-connect-timeout": texts.duration,
-    "upstream-read-timeout": texts.duration,
-    "upstream-send-timeout": texts.duration,
-    "enable-cors": _boolean,
-    "cors-allow-origin": str,
-    "cors-allow-headers": str,
-    "cors-allow-methods": str,
-    "enable-csrf": _boolean,
-    "csrf-key": str,
-    "http-to-https": _boolean,
-    "ssl-redirect": _boolean,
-    "http-redirect": str,
-    "http-redirect-code": texts.whole(100, 999),
-    "rewrite-target": str,
-    "rewrite-target-regex": texts.regex,
-    "rewrite-target-regex-template": str,
-    "enable-response-rewrite": _boolean,
-    "response-rewrite-status-code": texts.whole(200, 598),
-    "response-rewrite-body": str,
-    "response-rewrite-body-base64": _base64,
-    "response-rewrite-add-header": texts.words,
-    "response-rewrite-set-header": _pairs,
-    "response-rewrite-remove-header": texts.words,
-    "auth-uri": str,
-    "auth-ssl-verify": lambda text: text != "false",
-    "auth-request-headers": texts.words,
-    "auth-upstream-headers": texts.words,
-    "auth-client-headers": texts.words,
-    "allowlist-source-range": lambda text: list(texts.networks(text)),
-    "whitelist-source-range": lambda text: list(texts.networks(text)),
-    "blocklist-source-range": lambda text: list(texts.networks(text)),
-    "blacklist-source-range": lambda text: list(texts.networks(text)),
-    "http-allow-methods": _methods,
-    "http-block-methods": _methods,
-    "auth-type": texts.one_of(_AUTHENTICATIONS),
-}
-_GUARDS = frozenset(
+def _on_ingress(name: str, read: Callable[[str], Any], approximation: str = "") -> Annotation:
+    """Return an annotation that becomes no plugin: an ApisixRoute has a field for it, and it is not followed there."""
+    return Annotation(name, read, kinds=("Ingress",), approximation=approximation)
+
+
+def _guard(name: str, read: Callable[[str], Any], *, is_private: bool = False) -> Annotation:
+    """Return an annotation that keeps requests out."""
+    return Annotation(name, read, guards=True, is_private=is_private)
+
+
+APISIX_ANNOTATIONS: Final = AnnotationTable.of(
+    APISIX_PREFIX,
     (
-        "enable-csrf",
-        "csrf-key",
-        "auth-uri",
-        "allowlist-source-range",
-        "whitelist-source-range",
-        "blocklist-source-range",
-        "blacklist-source-range",
-        "http-allow-methods",
-        "http-block-methods",
-        "auth-type",
-    )
+        _on_ingress("use-regex", _boolean, "patterns are RE2, and looked for from the path's beginning"),
+        _on_ingress("enable-websocket", _boolean),
+        _on_ingress("svc-namespace", _object_name),
+        _on_ingress("plugin-config-name", _object_name),
+        _on_ingress("upstream-scheme", lambda text: texts.one_of(_SCHEMES)(text.lower())),
+        _on_ingress("upstream-retries", texts.whole(0, 1000), "10 at most; what cannot be sent again is not"),
+        _on_ingress("upstream-connect-timeout", texts.duration),
+        _on_ingress("upstream-read-timeout", texts.duration),
+        _on_ingress("upstream-send-timeout", texts.duration),
+        Annotation("enable-cors", _boolean),
+        Annotation("cors-allow-origin", str),
+        Annotation("cors-allow-headers", str),
+        Annotation("cors-allow-methods", str),
+        _guard("enable-csrf", _boolean),
+        _guard("csrf-key", str, is_private=True),
+        Annotation("http-to-https", _boolean),
+        Annotation("ssl-redirect", _boolean),
+        Annotation("http-redirect", str),
+        Annotation(
+            "http-redirect-code", texts.whole(100, 999), approximation="301 for codes that are not from 301 to 308"
+        ),
+        Annotation("rewrite-target", str),
+        Annotation("rewrite-target-regex", texts.regex),
+        Annotation("rewrite-target-regex-template", str),
+        Annotation("enable-response-rewrite", _boolean),
+        Annotation("response-rewrite-status-code", texts.whole(200, 598)),
+        Annotation("response-rewrite-body", str),
+        Annotation("response-rewrite-body-base64", _base64),
+        Annotation("response-rewrite-add-header", texts.words),
+        Annotation("response-rewrite-set-header", _pairs),
+        Annotation("response-rewrite-remove-header", texts.words),
+        _guard("auth-uri", str),
+        Annotation("auth-ssl-verify", lambda text: text != "false"),
+        Annotation("auth-request-headers", texts.words),
+        Annotation("auth-upstream-headers", texts.words),
+        Annotation("auth-client-headers", texts.words),
+        _guard("allowlist-source-range", lambda text: list(texts.networks(text))),
+        _guard("whitelist-source-range", lambda text: list(texts.networks(text))),
+        _guard("blocklist-source-range", lambda text: list(texts.networks(text))),
+        _guard("blacklist-source-range", lambda text: list(texts.networks(text))),
+        _guard("http-allow-methods", _methods),
+        _guard("http-block-methods", _methods),
+        _guard("auth-type", texts.one_of(_AUTHENTICATIONS)),
+    ),
 )
-"""Annotations that keep requests out."""
-ON_INGRESS_ONLY: Final = frozenset(
-    (
-        "use-regex",
-        "enable-websocket",
-        "svc-namespace",
-        "plugin-config-name",
-        "upstream-scheme",
-        "upstream-retries",
-        "upstream-connect-timeout",
-        "upstream-read-timeout",
-        "upstream-send-timeout",
-    )
-)
-"""Annotations that become no plugin: an ApisixRoute has fields for them, and they are not followed there."""
-APPROXIMATIONS: Final[Mapping[str, str]] = {
-    "use-regex": "patterns are RE2, and looked for from the path's beginning",
-    "upstream-retries": "10 at most; what cannot be sent again is not",
-    "http-redirect-code": "301 for codes that are not from 301 to 308",
-}
-"""Annotations that are not followed in every case as by Apache APISIX, and how they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +162,7 @@ class ApisixAnnotations:
 
 def apisix_annotations(manifest: JsonObject) -> JsonObject:
     """Return an object's annotations with that prefix, sorted by name."""
-    annotations = as_object(metadata(manifest).get("annotations"))
-    return {key: annotations[key] for key in sorted(annotations) if key.startswith(APISIX_PREFIX)}
+    return APISIX_ANNOTATIONS.written(manifest)
 
 
 def read_apisix_annotations(annotations: Mapping[str, Any]) -> ApisixAnnotations:
@@ -191,44 +170,16 @@ def read_apisix_annotations(annotations: Mapping[str, Any]) -> ApisixAnnotations
     return _Reading(annotations).result()
 
 
-def apisix_field(name: str) -> str:
-    """Return the field path of an annotation."""
-    return f"metadata.annotations[{APISIX_PREFIX}{name}]"
-
-
 class _Reading:
     def __init__(self, annotations: Mapping[str, Any]) -> None:
-        self._problems: list[Problem] = []
-        self._unreadable: list[str] = []
-        self._values: dict[str, Any] = {}
-        self._written = {key.removeprefix(APISIX_PREFIX): value for key, value in annotations.items()}
-        for name, written in self._written.items():
-            self._take(name, written)
-
-    def _take(self, name: str, written: Any) -> None:
-        read = _READERS.get(name)
-        if read is None:
-            near = nearest(name, _READERS)
-            hint = f"; the nearest is {APISIX_PREFIX}{near}" if near else ""
-            message = f"there is no annotation {APISIX_PREFIX}{name}{hint}; it is ignored"
-            self._problems.append(_problem(Severity.WARNING, "UnknownAnnotation", name, message, written))
-        elif not isinstance(written, str):
-            self._refuse(name, f"must be a string, but is {type_name(written)}; put it in quotes")
-        else:
-            try:
-                self._values[name] = read(written.strip())
-            except ValueError as error:
-                self._refuse(name, str(error))
-
-    def _refuse(self, name: str, message: str) -> None:
-        guards = name in _GUARDS
-        if guards:
-            self._unreadable.append(APISIX_PREFIX + name)
-        severity = Severity.ERROR if guards else Severity.WARNING
-        consequence = "until then the last good version stays in force, or every request is refused"
-        text = f"{message}; {consequence if guards else 'it is ignored'}"
-        written = "***" if name == "csrf-key" else self._written.get(name)
-        self._problems.append(_problem(severity, "InvalidAnnotation", name, text, written))
+        self._reading = Reading(APISIX_ANNOTATIONS)
+        for key, written in annotations.items():
+            name = key.removeprefix(APISIX_PREFIX)
+            if name in APISIX_ANNOTATIONS.rows:
+                self._reading.take(name, written)
+            else:
+                self._reading.warn_unknown(name, written)
+        self._values = self._reading.group()
 
     def result(self) -> ApisixAnnotations:
         found = self._values
@@ -244,8 +195,8 @@ class _Reading:
             retries=found.get("upstream-retries"),
             timeouts={f"{name}_s": value or DEFAULT_TIMEOUT_S for name, value in times.items() if is_timed},
             plugins=plugins,
-            problems=tuple(self._problems),
-            unreadable=tuple(self._unreadable),
+            problems=tuple(self._reading.problems),
+            unreadable=tuple(f"{APISIX_PREFIX}{name}" for name in self._reading.unreadable),
         )
 
     # Plugins
@@ -279,7 +230,7 @@ class _Reading:
             if use is not None:
                 check_size(use)
         except PluginFault as fault:
-            self._refuse(annotation, f"must be what plugin {model.plugin} takes: {fault.fault}")
+            self._reading.refuse(annotation, f"must be what plugin {model.plugin} takes: {fault.fault}")
             return None
         return use
 
@@ -298,7 +249,7 @@ class _Reading:
         if not self._values.get("enable-csrf"):
             return None
         if not self._values.get("csrf-key"):
-            self._refuse("enable-csrf", "must be together with csrf-key")
+            self._reading.refuse("enable-csrf", "must be together with csrf-key")
             return None
         return CsrfConfig(key=self._values["csrf-key"])
 
@@ -341,7 +292,7 @@ class _Reading:
         if regex or template:
             names = ("rewrite-target-regex", "rewrite-target-regex-template")
             present, absent = names if regex else names[::-1]
-            self._refuse(present, f"must be together with {absent}")
+            self._reading.refuse(present, f"must be together with {absent}")
         return None
 
     def _redirect(self) -> RedirectConfig | None:
@@ -366,8 +317,3 @@ class _Reading:
         if headers:
             given["headers"] = AnswerHeaderChanges(**headers)
         return ResponseRewriteConfig(**given)
-
-
-def _problem(severity: Severity, reason: str, name: str, message: str, written: object) -> Problem:
-    value = None if written is None else shown(written)
-    return Problem(severity=severity, reason=reason, field=apisix_field(name), value=value, message=message)

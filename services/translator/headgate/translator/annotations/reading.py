@@ -6,24 +6,24 @@ from typing import Any
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject
-from headgate.translator.annotations.annotation import PREFIX, Annotation
+from headgate.translator.annotations.annotation import PREFIX, Annotation, AnnotationTable
 from headgate.translator.annotations.meant import Meant, meant_guard
 from headgate.translator.annotations.on_ingress import INGRESS_ANNOTATIONS
 from headgate.translator.annotations.on_service import SERVICE_ANNOTATIONS
-from headgate.translator.manifests.reading import as_object, metadata, shown, type_name
+from headgate.translator.manifests.reading import shown, type_name
 
 MISSPELT = 0.9
 """Likeness from which on a name must be meant for another: a letter or two of it differ."""
-TABLES: Mapping[str, Mapping[str, Annotation]] = {
-    kind: {annotation.name: annotation for annotation in table}
-    for kind, table in (("Ingress", INGRESS_ANNOTATIONS), ("Service", SERVICE_ANNOTATIONS))
+TABLES: Mapping[str, AnnotationTable] = {
+    "Ingress": AnnotationTable.of(PREFIX, INGRESS_ANNOTATIONS),
+    "Service": AnnotationTable.of(PREFIX, SERVICE_ANNOTATIONS),
 }
+"""Our own annotations, by the kind that they are on."""
 
 
 def ours(manifest: JsonObject) -> JsonObject:
     """Return an object's annotations with our prefix, sorted by name."""
-    annotations = as_object(metadata(manifest).get("annotations"))
-    return {key: annotations[key] for key in sorted(annotations) if key.startswith(PREFIX)}
+    return TABLES["Ingress"].written(manifest)
 
 
 def field_of(name: str) -> str:
@@ -32,10 +32,11 @@ def field_of(name: str) -> str:
 
 
 class Reading:
-    """What one object's annotations say."""
+    """What one object's annotations of one vocabulary say."""
 
-    def __init__(self, kind: str) -> None:
-        self._table = TABLES[kind]
+    def __init__(self, table: AnnotationTable) -> None:
+        """Begin with nothing; annotations of the table are taken one by one."""
+        self._table = table
         self._groups: dict[str, dict[str, Any]] = {}
         self._written: dict[str, Any] = {}
         self.problems: list[Problem] = []
@@ -44,7 +45,7 @@ class Reading:
 
     def take(self, name: str, written: Any) -> None:
         """Read one annotation of the table."""
-        annotation = self._table[name]
+        annotation = self._table.rows[name]
         self._written[name] = written
         if not isinstance(written, str):
             return self.refuse(name, f"must be a string, but is {type_name(written)}; put it in quotes")
@@ -52,21 +53,29 @@ class Reading:
             value = annotation.read(written.strip())
         except ValueError as error:
             return self.refuse(name, str(error))
-        group, _, field = annotation.sets.rpartition(".")
+        group, _, field = annotation.target.rpartition(".")
         self._groups.setdefault(group, {}).update(value if field == "*" else {field: value})
         return None
 
     def refuse(self, name: str, message: str) -> None:
         """Note that an annotation cannot be followed: it is ignored, or what it guards is closed."""
-        annotation = self._table[name]
+        annotation = self._table.rows[name]
         if annotation.guards and name not in self.unreadable:
             self.unreadable.append(name)
         self._complain("InvalidAnnotation", name, annotation, message)
 
+    def warn_unknown(self, name: str, written: Any) -> None:
+        """Note that there is no such annotation."""
+        self.problems.append(unknown_annotation(self._table, name, written))
+
     def caution(self, name: str, message: str) -> None:
         """Note that an annotation is followed and probably does not do what its author wants."""
         problem = Problem(
-            severity=Severity.WARNING, reason="PluginCaution", field=field_of(name), value="***", message=message
+            severity=Severity.WARNING,
+            reason="PluginCaution",
+            field=self._table.field(name),
+            value="***",
+            message=message,
         )
         self.problems.append(problem)
 
@@ -74,15 +83,16 @@ class Reading:
         """Note that an annotation which keeps requests out is written wrongly: ignored, it would let them in."""
         self._written[meant] = written
         self.unreadable.append(meant)
-        message = f"there is no annotation {PREFIX}{name}; the nearest is {PREFIX}{meant}, which keeps requests out"
-        self._complain("UnknownAnnotation", name, self._table[meant], message)
+        prefix = self._table.prefix
+        message = f"there is no annotation {prefix}{name}; the nearest is {prefix}{meant}, which keeps requests out"
+        self._complain("UnknownAnnotation", name, self._table.rows[meant], message)
 
     def refuse_synonym(self, name: str, meant: Meant, written: Any) -> None:
         """Note that an annotation of another controller, which keeps requests out, was given our prefix."""
         self._written.setdefault(meant.annotation, written)
         self.unreadable.append(meant.annotation)
-        message = f"there is no annotation {PREFIX}{name}; what keeps these requests out is {meant.instead}"
-        self._complain("UnknownAnnotation", name, self._table[meant.annotation], message)
+        message = f"there is no annotation {self._table.prefix}{name}; what keeps these requests out is {meant.instead}"
+        self._complain("UnknownAnnotation", name, self._table.rows[meant.annotation], message)
 
     def _complain(self, reason: str, name: str, annotation: Annotation, message: str) -> None:
         closed = "its port stays closed" if annotation.sets.startswith("stream.") else "every request is refused"
@@ -92,7 +102,7 @@ class Reading:
             Problem(
                 severity=Severity.ERROR if annotation.guards else Severity.WARNING,
                 reason=reason,
-                field=field_of(name),
+                field=self._table.field(name),
                 value=None if written is None else "***" if annotation.is_private else shown(written),
                 message=f"{message}; {guarded if annotation.guards else 'it is ignored'}",
             )
@@ -108,7 +118,7 @@ class Reading:
 
     def written(self, group: str) -> list[str]:
         """Return the names of the annotations of a group that were written, readable or not."""
-        return [name for name in self._written if self._table[name].sets.rpartition(".")[0] == group]
+        return [name for name in self._written if self._table.rows[name].group == group]
 
     def closed(self, group: str) -> list[str]:
         """Return the names of the annotations of a group that keep requests out and cannot be read."""
@@ -117,7 +127,7 @@ class Reading:
 
 def read_annotations(kind: str, annotations: Mapping[str, Any]) -> Reading:
     """Read the annotations with our prefix of an Ingress or a Service."""
-    reading, table = Reading(kind), TABLES[kind]
+    reading, table = Reading(TABLES[kind]), TABLES[kind].rows
     written = {key.removeprefix(PREFIX): value for key, value in annotations.items() if key.startswith(PREFIX)}
     for name in (name for name in table if name in written):
         reading.take(name, written[name])
@@ -138,25 +148,29 @@ def _misspelt_guard(name: str, table: Mapping[str, Annotation]) -> str | None:
 
 
 def _unknown(kind: str, name: str, written: Any) -> Problem:
-    elsewhere = [(other, table[name]) for other, table in TABLES.items() if other != kind and name in table]
-    near = None if elsewhere else _nearest(name, TABLES[kind])
-    is_private = any(
-        annotation.is_private for annotation in (*(one for _, one in elsewhere), *([near] if near else ()))
-    )
-    if elsewhere:
-        message = f"{PREFIX}{name} belongs on an object of kind {elsewhere[0][0]}; it is ignored here"
-    else:
-        hint = f"; the nearest is {PREFIX}{near.name}" if near else ""
-        message = f"there is no annotation {PREFIX}{name}{hint}; it is ignored"
-    value = "***" if is_private else shown(written)
+    elsewhere = [(other, table.rows[name]) for other, table in TABLES.items() if other != kind and name in table.rows]
+    if not elsewhere:
+        return unknown_annotation(TABLES[kind], name, written)
+    (other, annotation), *_ = elsewhere
+    message = f"{PREFIX}{name} belongs on an object of kind {other}; it is ignored here"
+    value = "***" if annotation.is_private else shown(written)
     return Problem(
         severity=Severity.WARNING, reason="UnknownAnnotation", field=field_of(name), value=value, message=message
     )
 
 
-def _nearest(name: str, table: Mapping[str, Annotation]) -> Annotation | None:
-    near = nearest(name, table)
-    return table[near] if near else None
+def unknown_annotation(table: AnnotationTable, name: str, written: Any) -> Problem:
+    """Return the warning of an annotation that does not exist, with the one that was probably meant."""
+    near = nearest(name, table.rows)
+    hint = f"; the nearest is {table.prefix}{near}" if near else ""
+    is_private = near is not None and table.rows[near].is_private
+    return Problem(
+        severity=Severity.WARNING,
+        reason="UnknownAnnotation",
+        field=table.field(name),
+        value="***" if is_private else shown(written),
+        message=f"there is no annotation {table.prefix}{name}{hint}; it is ignored",
+    )
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

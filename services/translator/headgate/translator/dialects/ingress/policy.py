@@ -23,9 +23,9 @@ from headgate.common.table import (
 )
 from headgate.translator.annotations import PREFIX, Reading, ours, read_annotations
 from headgate.translator.annotations.apisix import (
+    APISIX_ANNOTATIONS,
     APISIX_PREFIX,
     apisix_annotations,
-    apisix_field,
     read_apisix_annotations,
 )
 from headgate.translator.annotations.reading import field_of
@@ -118,7 +118,7 @@ def _add_apisix(
     """Add what annotations of Apache APISIX say; ours go before them."""
     read = read_apisix_annotations(annotations)
     problems, unreadable = [*policy.problems, *read.problems], list(read.unreadable)
-    shared, field = PluginBundle(), apisix_field("plugin-config-name")
+    shared, field = PluginBundle(), APISIX_ANNOTATIONS.field("plugin-config-name")
     if read.plugin_config:
         target = BundleTarget(APISIX_PLUGIN_CONFIG.kind, ref.namespace, read.plugin_config, class_name)
         shared = lookups.attached(PLUGIN_BUNDLES, target)
