@@ -69,23 +69,23 @@ class Translated:
 
     def route(self, rule_name: str = "rule", host: str = "*") -> Route:
         """Return the first route of a rule."""
-        table = self._view.virtual_host(host)
+        table = self._view.entry(VirtualHost, host)
         assert table is not None
         return next(one for one in table.routes if f" {rule_name} " in one.name)
 
     def host(self, host: str) -> VirtualHost | None:
         """Return a virtual host."""
-        return self._view.virtual_host(host)
+        return self._view.entry(VirtualHost, host)
 
     def upstream(self, key: str = "a/default/web:80/apisix") -> Upstream:
         """Return an upstream."""
-        found = self._view.upstream(key)
+        found = self._view.entry(Upstream, key)
         assert found is not None, [one.key for one in self.offline.entries if isinstance(one, Upstream)]
         return found
 
     def streams(self) -> list[StreamRoute]:
         """Return the stream routes."""
-        return list(self._view.stream_routes())
+        return list(self._view.entries(StreamRoute))
 
     def problems(self, name: str = "route") -> list[Problem]:
         """Return what is wrong with an object of the group, but for endpoints that are missing."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 import click
@@ -15,6 +15,9 @@ from headgate.cli.group import TeachingCommand
 from headgate.cli.rendering import count_of, print_json, print_table
 from headgate.cli.store import ask_stores, store_options
 from headgate.cli.up.data_dir import read_state
+
+if TYPE_CHECKING:
+    from headgate.common.table import TableEntry
 
 ASK_S = 10.0
 DEFAULT_ADMIN_URL = "http://127.0.0.1:9080"
@@ -185,7 +188,7 @@ def _complaints(nats_url: str, data_dir: Path, table: str, explanation: Any) -> 
     return complaints(explanation, suspects)
 
 
-def _explain_by(entries: Iterable[object], label: str, request: _Request) -> Any:
+def _explain_by(entries: "Iterable[TableEntry]", label: str, request: _Request) -> Any:
     """Explain by entries at hand, with this machine's settings of a gateway."""
     from headgate.common.settings import load_settings
     from headgate.gateway.settings import GatewaySettings

@@ -20,19 +20,12 @@ from headgate.common.errors import NotFound
 from headgate.common.snapshot import TABLE_KIND, Cause, ChangedEntries, Manifest, Version
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.opening import Stores
-from headgate.common.table import EntryKind
+from headgate.common.table import ENTRIES, EntryKind
 
 SHOWN = 20
 SHOWN_CAUSES = 3
 SHOWN_HOSTS = 3
 READ_AT_ONCE = 16
-_NOUNS: Mapping[EntryKind, str] = {
-    "upstreams": "upstream",
-    "certificates": "certificate",
-    "streams": "stream",
-    "consumers": "consumer",
-    "consumer_groups": "consumer group",
-}
 
 IsWanted = Callable[[Manifest], bool]
 
@@ -223,9 +216,9 @@ def _parts(changed: Mapping[EntryKind, ChangedEntries]) -> Iterator[str]:
         yield from hosts.names[:SHOWN_HOSTS]
         if hosts.count > SHOWN_HOSTS:
             yield f"{count_of(hosts.count - SHOWN_HOSTS, 'more host')}"
-    for kind, noun in _NOUNS.items():
-        if kind in changed:
-            yield count_of(changed[kind].count, noun)
+    for kind, row in ENTRIES.items():
+        if kind in changed and kind != "hosts":
+            yield count_of(changed[kind].count, row.noun)
 
 
 def describe_causes(manifest: Manifest) -> list[str]:

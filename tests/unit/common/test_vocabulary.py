@@ -1,5 +1,7 @@
 """Small values: problems, statuses, resources, table entries."""
 
+from typing import get_args
+
 import pytest
 from nacl.public import PrivateKey
 from pydantic import ValidationError
@@ -9,8 +11,7 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import INGRESS, SERVICE, ObjectRef
 from headgate.common.status import status_subject
 from headgate.common.table import (
-    ENTRY_KINDS,
-    ENTRY_TYPES,
+    ENTRIES,
     AllOf,
     AnyOf,
     Balancing,
@@ -19,6 +20,8 @@ from headgate.common.table import (
     Consumer,
     ConsumerGroup,
     Endpoint,
+    EntryKind,
+    EntryNoun,
     HashKey,
     MqttConnect,
     Not,
@@ -29,11 +32,13 @@ from headgate.common.table import (
     Route,
     StreamRoute,
     Subject,
+    TableEntry,
     Upstream,
     VirtualHost,
     WeightedBackend,
     entry_key,
     entry_kind,
+    kind_of,
 )
 
 FROM = Provenance(cluster="c", kind="Ingress", namespace="d", name="n", rule="spec.rules[0]")
@@ -75,7 +80,7 @@ def test_every_kind_of_entry_knows_its_key() -> None:
         Consumer(key="c/d/jack", name="d_jack", provenance=FROM),
         ConsumerGroup(key="c/d/gold", name="gold", provenance=FROM),
     )
-    assert tuple(entry_kind(entry) for entry in entries) == ENTRY_KINDS
+    assert tuple(entry_kind(entry) for entry in entries) == tuple(ENTRIES)
     assert [entry_key(entry) for entry in entries] == [
         "a.com",
         "c/d/web:80",
@@ -84,7 +89,14 @@ def test_every_kind_of_entry_knows_its_key() -> None:
         "c/d/jack",
         "c/d/gold",
     ]
-    assert all(isinstance(entry, ENTRY_TYPES[entry_kind(entry)]) for entry in entries)
+    assert all(isinstance(entry, ENTRIES[entry_kind(entry)].model) for entry in entries)
+    assert [kind_of(type(entry)) for entry in entries] == [entry_kind(entry) for entry in entries]
+
+
+def test_types_name_the_kinds_that_have_rows() -> None:
+    assert get_args(EntryKind) == tuple(ENTRIES)
+    assert get_args(TableEntry) == tuple(row.model for row in ENTRIES.values())
+    assert get_args(EntryNoun) == tuple(row.noun for row in ENTRIES.values())
 
 
 @pytest.mark.parametrize(

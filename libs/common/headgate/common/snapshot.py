@@ -24,8 +24,7 @@ from headgate.common.errors import DecodeError
 from headgate.common.resources import ENDPOINT_SLICE, ENDPOINTS
 from headgate.common.selection import EVERYTHING, Selection
 from headgate.common.table import (
-    ENTRY_KINDS,
-    ENTRY_TYPES,
+    ENTRIES,
     EntryKind,
     TableEntry,
     entry_key,
@@ -380,7 +379,7 @@ def changed_entries(before: Iterable[Chunk], after: Iterable[Chunk]) -> dict[Ent
     was = _contents_by_kind(chunk for digest, chunk in old.items() if digest not in new)
     now = _contents_by_kind(chunk for digest, chunk in new.items() if digest not in old)
     changed: dict[EntryKind, ChangedEntries] = {}
-    for kind in ENTRY_KINDS:
+    for kind in ENTRIES:
         names = sorted(key for key in was[kind].keys() | now[kind].keys() if was[kind].get(key) != now[kind].get(key))
         if names:
             changed[kind] = ChangedEntries(count=len(names), names=tuple(names[:MAX_NAMES]))
@@ -388,7 +387,7 @@ def changed_entries(before: Iterable[Chunk], after: Iterable[Chunk]) -> dict[Ent
 
 
 def _contents_by_kind(chunks: Iterable[Chunk]) -> dict[EntryKind, dict[str, bytes]]:
-    found: dict[EntryKind, dict[str, bytes]] = {kind: {} for kind in ENTRY_KINDS}
+    found: dict[EntryKind, dict[str, bytes]] = {kind: {} for kind in ENTRIES}
     for chunk in chunks:
         found[chunk.kind].update(entry_contents(chunk.content))
     return found
@@ -404,8 +403,8 @@ _decode_key = msgspec.json.Decoder(_Keys).decode
 
 
 _CHUNK_ADAPTERS: Mapping[EntryKind, TypeAdapter[tuple[TableEntry, ...]]] = {
-    kind: TypeAdapter(tuple[entry_type, ...])  # type: ignore[valid-type]
-    for kind, entry_type in ENTRY_TYPES.items()
+    kind: TypeAdapter(tuple[row.model, ...])  # type: ignore[name-defined]
+    for kind, row in ENTRIES.items()
 }
 
 
@@ -416,7 +415,7 @@ class TableImage:
     """
 
     def __init__(self, entries: Iterable[TableEntry] = ()) -> None:
-        self._tries: dict[EntryKind, Trie[Chunk]] = {kind: Trie(_maker(kind)) for kind in ENTRY_KINDS}
+        self._tries: dict[EntryKind, Trie[Chunk]] = {kind: Trie(_maker(kind)) for kind in ENTRIES}
         for entry in entries:
             self.put(entry)
 

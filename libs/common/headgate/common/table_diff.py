@@ -14,23 +14,24 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from headgate.common.sealing import ClusterValue
 from headgate.common.table import (
-    Certificate,
+    ENTRIES,
     Consumer,
     ConsumerGroup,
     Credential,
     Endpoint,
     Entry,
     EntryKind,
+    EntryNoun,
     PathType,
     PluginUse,
     Route,
-    StreamRoute,
     TableEntry,
     Upstream,
     VirtualHost,
@@ -41,7 +42,7 @@ from headgate.common.table import (
 T = TypeVar("T")
 PlainObject = dict[str, Any]
 
-ItemKind = Literal["host", "route", "upstream", "endpoint", "certificate", "stream", "consumer", "consumer group"]
+ItemKind = EntryNoun | Literal["route", "endpoint"]
 _MARK_DIGITS = 8
 _KEY = secrets.token_bytes(32)
 
@@ -117,7 +118,8 @@ def diff_tables(before: Iterable[TableEntry], after: Iterable[TableEntry], *, he
     was = {(entry_kind(entry), entry_key(entry)): entry for entry in before}
     now = {(entry_kind(entry), entry_key(entry)): entry for entry in after}
     changes: list[ItemChange] = []
-    for kind, compare in _COMPARISONS:
+    for kind, row in ENTRIES.items():
+        compare = _COMPARISONS.get(kind) or partial(_diff_plainly, row.noun)
         for key in sorted(name for entry, name in was.keys() | now.keys() if entry == kind):
             old, new = was.get((kind, key)), now.get((kind, key))
             if old != new:
@@ -336,20 +338,10 @@ def _diff_endpoints(
     yield ItemChange(kind="endpoint", operation=DiffOperation.CHANGED, name=name, within=upstream, fields=fields)
 
 
-# Certificates and streams
+# Entries without parts of their own: certificates, streams
 
 
-def _diff_certificates(key: str, old: Any, new: Any, plain: _Plain) -> Iterator[ItemChange]:
-    return _diff_plainly("certificate", key, old, new, plain)
-
-
-def _diff_streams(key: str, old: Any, new: Any, plain: _Plain) -> Iterator[ItemChange]:
-    return _diff_plainly("stream", key, old, new, plain)
-
-
-def _diff_plainly(
-    kind: ItemKind, key: str, old: Certificate | StreamRoute | None, new: Any, plain: _Plain
-) -> Iterator[ItemChange]:
+def _diff_plainly(kind: EntryNoun, key: str, old: Any, new: Any, plain: _Plain) -> Iterator[ItemChange]:
     if old is None or new is None:
         yield _whole(kind, key, old, new, plain, leave_out={"key", "provenance"})
         return
@@ -397,14 +389,13 @@ def _credentials(credentials: Sequence[Credential], plain: _Plain) -> PlainObjec
 
 
 _Compare = Callable[[str, Any, Any, _Plain], Iterator[ItemChange]]
-_COMPARISONS: tuple[tuple[EntryKind, _Compare], ...] = (
-    ("hosts", _diff_hosts),
-    ("upstreams", _diff_upstreams),
-    ("certificates", _diff_certificates),
-    ("streams", _diff_streams),
-    ("consumers", _diff_consumers),
-    ("consumer_groups", _diff_consumer_groups),
-)
+_COMPARISONS: Mapping[EntryKind, _Compare] = {
+    "hosts": _diff_hosts,
+    "upstreams": _diff_upstreams,
+    "consumers": _diff_consumers,
+    "consumer_groups": _diff_consumer_groups,
+}
+"""Of kinds that are not compared field by field alone."""
 
 
 def _whole(

@@ -2,6 +2,7 @@
 
 from fakes.gateway_table import host, load, new_compiler
 from headgate.common.snapshot import ChunkName, TableImage, Version
+from headgate.common.table import Consumer
 from headgate.gateway.table.view import CompilerView
 from unit.gateway.plugins.people import consumer, group
 
@@ -15,7 +16,7 @@ def test_a_revision_brings_and_takes_consumers_and_groups() -> None:
     found = compiler.consumer_directory.find("key-auth", b"sesame")
     assert found is not None
     assert compiler.consumer_directory.group("gold") is not None
-    assert [each.name for each in CompilerView(compiler).consumers()] == ["jack"]
+    assert [each.name for each in CompilerView(compiler).entries(Consumer)] == ["jack"]
 
     image.put(consumer("jill", ("key-auth", {"key": "open"})))
     assert load(compiler, image, (1, 2)) == 1

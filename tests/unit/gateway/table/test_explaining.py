@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fakes.gateway_table import compiled, endpoint, host, route, upstream
 from fakes.requests import PLAIN, request
-from headgate.common.table import AllOf, Compare, Endpoint, Operator, PathType, Rank, Subject, TableEntry
+from headgate.common.table import AllOf, Compare, Endpoint, Operator, PathType, Rank, Subject, TableEntry, VirtualHost
 from headgate.gateway.balancing.levels import Place
 from headgate.gateway.table.explaining.explain import explain
 from headgate.gateway.table.explaining.explanation import Explanation, HealthNote
@@ -215,8 +215,8 @@ def test_a_backend_that_the_table_lacks_is_named() -> None:
 
 
 def test_both_views_list_the_same_hosts() -> None:
-    hosts = {item.host: item for item in EntryView(ENTRIES).virtual_hosts()}
-    assert {item.host: item for item in CompilerView(compiled(ENTRIES)).virtual_hosts()} == hosts
+    hosts = {item.host: item for item in EntryView(ENTRIES).entries(VirtualHost)}
+    assert {item.host: item for item in CompilerView(compiled(ENTRIES)).entries(VirtualHost)} == hosts
 
 
 def test_methods_that_explain_knows_are_those_of_the_parser() -> None:

@@ -55,14 +55,14 @@ class Table:
 
     def taker(self, path: str, headers: Annotations | None = None, host: str = "open.test") -> str | None:
         """Return namespace and name of the object whose route takes a request."""
-        table = self.view.virtual_host(host)
+        table = self.view.entry(VirtualHost, host)
         found = explain(self.view, "GET", host, path, headers or {}).winner
         named = {f"{host}|{one.name}": one.provenance for one in table.routes} if table else {}
         return f"{named[found].namespace}/{named[found].name}" if found else None
 
     def host(self, host: str = "open.test") -> VirtualHost:
         """Return a virtual host."""
-        found = self.view.virtual_host(host)
+        found = self.view.entry(VirtualHost, host)
         assert found is not None
         return found
 

@@ -6,11 +6,18 @@ endpoint churn never touches a route. Values are frozen and hold no reference to
 Grows with the data plane: what is here is served today.
 """
 
-from collections.abc import Mapping
-from typing import Literal
-
 from headgate.common.table.base import Entry, Provenance
 from headgate.common.table.consumers import Consumer, ConsumerGroup, Credential
+from headgate.common.table.kinds import (
+    ENTRIES,
+    EntryKind,
+    EntryNoun,
+    EntryRow,
+    TableEntry,
+    entry_key,
+    entry_kind,
+    kind_of,
+)
 from headgate.common.table.match import (
     AllOf,
     AnyOf,
@@ -53,47 +60,10 @@ from headgate.common.table.upstream import (
 
 DEFAULT_TABLE = "default"
 
-EntryKind = Literal["hosts", "upstreams", "certificates", "streams", "consumers", "consumer_groups"]
-ENTRY_KINDS: tuple[EntryKind, ...] = ("hosts", "upstreams", "certificates", "streams", "consumers", "consumer_groups")
-TableEntry = VirtualHost | Upstream | Certificate | StreamRoute | Consumer | ConsumerGroup
-
-ENTRY_TYPES: Mapping[EntryKind, type[TableEntry]] = {
-    "hosts": VirtualHost,
-    "upstreams": Upstream,
-    "certificates": Certificate,
-    "streams": StreamRoute,
-    "consumers": Consumer,
-    "consumer_groups": ConsumerGroup,
-}
-
-
-def entry_key(entry: TableEntry) -> str:
-    """Key of an entry among those of its kind."""
-    return entry.host if isinstance(entry, VirtualHost) else entry.key
-
-
-def entry_kind(entry: TableEntry) -> EntryKind:
-    """Kind that an entry belongs to."""
-    match entry:
-        case VirtualHost():
-            return "hosts"
-        case Upstream():
-            return "upstreams"
-        case Certificate():
-            return "certificates"
-        case StreamRoute():
-            return "streams"
-        case Consumer():
-            return "consumers"
-        case ConsumerGroup():
-            return "consumer_groups"
-
-
 __all__ = [
     "ANY_HOST",
     "DEFAULT_TABLE",
-    "ENTRY_KINDS",
-    "ENTRY_TYPES",
+    "ENTRIES",
     "ActiveCheck",
     "AllOf",
     "AnyOf",
@@ -113,6 +83,8 @@ __all__ = [
     "Endpoint",
     "Entry",
     "EntryKind",
+    "EntryNoun",
+    "EntryRow",
     "HashKey",
     "MqttConnect",
     "Not",
@@ -139,4 +111,5 @@ __all__ = [
     "count_comparisons",
     "entry_key",
     "entry_kind",
+    "kind_of",
 ]

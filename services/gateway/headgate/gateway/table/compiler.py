@@ -12,7 +12,6 @@ from typing import Any
 from headgate.common.sealing import Unseal
 from headgate.common.snapshot import ChunkName, Version
 from headgate.common.table import (
-    ENTRY_KINDS,
     Certificate,
     Consumer,
     ConsumerGroup,
@@ -97,6 +96,14 @@ class TableCompiler:
         self.streams: ChunkSet[StreamRoute, CompiledStream] = ChunkSet(StreamRoute, self._compile_stream)
         self.consumers: ChunkSet[Consumer, KnownConsumer] = ChunkSet(Consumer, self._compile_consumer)
         self.consumer_groups: ChunkSet[ConsumerGroup, KnownGroup] = ChunkSet(ConsumerGroup, self._compile_group)
+        self.chunk_sets: Mapping[EntryKind, ChunkSet[Any, Any]] = {
+            "hosts": self.hosts,
+            "upstreams": self.upstreams,
+            "certificates": self.certificates,
+            "streams": self.streams,
+            "consumers": self.consumers,
+            "consumer_groups": self.consumer_groups,
+        }
         self.table: CompiledTable | None = None
 
     def _compile_host(self, raw: bytes, find_previous: FindPrevious[CompiledHost]) -> Steps[tuple[str, CompiledHost]]:
@@ -214,8 +221,7 @@ class TableCompiler:
 
     def stored_chunks(self) -> Iterable[tuple[ChunkName, bytes]]:
         """Yield the current chunks, compressed, as the store has them."""
-        kinds = (self.hosts, self.upstreams, self.certificates, self.streams, self.consumers, self.consumer_groups)
-        for chunks in kinds:
+        for chunks in self.chunk_sets.values():
             for held in chunks.held.values():
                 yield held.name, held.stored
 
@@ -226,16 +232,13 @@ class TableUpdate:
     def __init__(self, compiler: TableCompiler, version: Version, names: Sequence[ChunkName]) -> None:
         self._compiler = compiler
         self._version = version
-        by_kind: dict[EntryKind, list[ChunkName]] = {kind: [] for kind in ENTRY_KINDS}
+        by_kind: dict[EntryKind, list[ChunkName]] = {kind: [] for kind in compiler.chunk_sets}
         for name in names:
             by_kind[name.kind].append(name)
-        self._hosts = compiler.hosts.stage(by_kind["hosts"])
-        self._upstreams = compiler.upstreams.stage(by_kind["upstreams"])
-        self._certificates = compiler.certificates.stage(by_kind["certificates"])
-        self._streams = compiler.streams.stage(by_kind["streams"])
-        self._consumers = compiler.consumers.stage(by_kind["consumers"])
-        self._groups = compiler.consumer_groups.stage(by_kind["consumer_groups"])
-        self.needed = sum((stage.needed for stage in self._stages()), ())
+        self._stages: Mapping[EntryKind, ChunkStage[Any, Any]] = {
+            kind: chunks.stage(by_kind[kind]) for kind, chunks in compiler.chunk_sets.items()
+        }
+        self.needed = sum((stage.needed for stage in self._stages.values()), ())
         """Chunks that the compiler lacks, to be added in any order."""
         self.certificates: tuple[Mapping[str, OpenedCertificate], Collection[str]] = {}, ()
         """Once committed: those that are new or changed by key, and the keys of those that are gone."""
@@ -250,27 +253,12 @@ class TableUpdate:
         Raises:
             DecodeError: the chunk does not follow the contract.
         """
-        match name.kind:
-            case "hosts":
-                yield from self._hosts.add(name, content)
-            case "upstreams":
-                yield from self._upstreams.add(name, content)
-            case "certificates":
-                yield from self._certificates.add(name, content)
-            case "streams":
-                yield from self._streams.add(name, content)
-            case "consumers":
-                yield from self._consumers.add(name, content)
-            case "consumer_groups":
-                yield from self._groups.add(name, content)
-
-    def _stages(self) -> "tuple[ChunkStage[Any, Any], ...]":
-        return self._upstreams, self._hosts, self._certificates, self._streams, self._consumers, self._groups
+        yield from self._stages[name.kind].add(name, content)
 
     @property
     def changes_streams(self) -> bool:
         """Whether the stream listeners need to hear of it."""
-        return self._streams.is_changed
+        return self._stages["streams"].is_changed
 
     def commit(self) -> CompiledTable:
         """Make the revision current. Synchronous: no request runs in between.
@@ -281,19 +269,20 @@ class TableUpdate:
         Raises:
             LookupError: a needed chunk was not added; nothing is changed.
         """
-        for stage in self._stages():
+        for stage in self._stages.values():
             stage.check_complete()
-        bound, gone = self._upstreams.commit()
+        committed = {kind: stage.commit() for kind, stage in self._stages.items()}
+        bound: Mapping[str, BoundUpstream]
+        bound, gone = committed["upstreams"]
         for upstream in bound.values():
             self._compiler.note_upstream(upstream)
         for key in gone:
             self._compiler.forget_upstream(key)
-        self.certificates = self._certificates.commit()
-        self._streams.commit()
-        consumers = self._compiler.consumer_directory.replace(*self._consumers.commit())
+        self.certificates = committed["certificates"]
+        consumers = self._compiler.consumer_directory.replace(*committed["consumers"])
         next(consumers, None)
-        self._compiler.consumer_directory.replace_groups(*self._groups.commit())
-        table = self._compiler.replace_table(self._version, *self._hosts.commit())
+        self._compiler.consumer_directory.replace_groups(*committed["consumer_groups"])
+        table = self._compiler.replace_table(self._version, *committed["hosts"])
         upstreams = self._compiler.settle(bound.values(), gone)
         next(upstreams, None)
         self.settling = _one_after_the_other(consumers, upstreams)

@@ -1,13 +1,15 @@
-"""A table as it can be asked: by host, by upstream key, entry by entry.
+"""A table as it can be asked: for one entry by its key, or for all of a kind.
 
 Two sources: a list of entries (`headgate explain` on files) and a gateway's compiled chunks.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
-from headgate.common.table import Consumer, StreamRoute, Upstream, VirtualHost
+from headgate.common.table import ENTRIES, Entry, TableEntry, entry_key, kind_of
 from headgate.gateway.table.compiler import TableCompiler
+
+E = TypeVar("E", bound=TableEntry)
 
 
 class TableView(Protocol):
@@ -17,52 +19,30 @@ class TableView(Protocol):
     def version_label(self) -> str:
         """`epoch.revision`; empty for a table that was never published."""
 
-    def virtual_host(self, host: str) -> VirtualHost | None:
-        """Return a virtual host by its name: `foo.com`, `*.foo.com` or `*`."""
+    def entry(self, model: type[E], key: str) -> E | None:
+        """Return an entry by its model and its key; the key of a virtual host is its name: `foo.com`, `*.foo.com`."""
 
-    def upstream(self, key: str) -> Upstream | None:
-        """Return an upstream by key."""
-
-    def virtual_hosts(self) -> Iterator[VirtualHost]:
-        """Yield all virtual hosts."""
-
-    def stream_routes(self) -> Iterator[StreamRoute]:
-        """Yield all stream routes."""
-
-    def consumers(self) -> Iterator[Consumer]:
-        """Yield all consumers."""
+    def entries(self, model: type[E]) -> Iterator[E]:
+        """Yield all entries of a model."""
 
 
 class EntryView:
     """A view of entries at hand."""
 
-    def __init__(self, entries: Iterable[object], version_label: str = "") -> None:
-        entries = list(entries)
+    def __init__(self, entries: Iterable[TableEntry], version_label: str = "") -> None:
         self.version_label = version_label
-        self._hosts = {entry.host: entry for entry in entries if isinstance(entry, VirtualHost)}
-        self._streams = {entry.key: entry for entry in entries if isinstance(entry, StreamRoute)}
-        self._upstreams = {entry.key: entry for entry in entries if isinstance(entry, Upstream)}
-        self._consumers = {entry.key: entry for entry in entries if isinstance(entry, Consumer)}
+        self._entries: dict[type[Entry], dict[str, Any]] = {row.model: {} for row in ENTRIES.values()}
+        for entry in entries:
+            self._entries[type(entry)][entry_key(entry)] = entry
 
-    def virtual_host(self, host: str) -> VirtualHost | None:
-        """Return a virtual host by name."""
-        return self._hosts.get(host)
+    def entry(self, model: type[E], key: str) -> E | None:
+        """Return an entry by its model and its key."""
+        return self._entries[model].get(key)
 
-    def upstream(self, key: str) -> Upstream | None:
-        """Return an upstream by key."""
-        return self._upstreams.get(key)
-
-    def virtual_hosts(self) -> Iterator[VirtualHost]:
-        """Yield all virtual hosts, sorted."""
-        return (self._hosts[host] for host in sorted(self._hosts))
-
-    def stream_routes(self) -> Iterator[StreamRoute]:
-        """Yield all stream routes, sorted."""
-        return (self._streams[key] for key in sorted(self._streams))
-
-    def consumers(self) -> Iterator[Consumer]:
-        """Yield all consumers, sorted."""
-        return (self._consumers[key] for key in sorted(self._consumers))
+    def entries(self, model: type[E]) -> Iterator[E]:
+        """Yield all entries of a model, sorted by key."""
+        found = self._entries[model]
+        return (found[key] for key in sorted(found))
 
 
 class CompilerView:
@@ -77,22 +57,11 @@ class CompilerView:
         table = self._compiler.table
         return "" if table is None else table.version_label
 
-    def virtual_host(self, host: str) -> VirtualHost | None:
-        """Return a virtual host by name."""
-        return self._compiler.hosts.entry(host)
+    def entry(self, model: type[E], key: str) -> E | None:
+        """Return an entry by its model and its key."""
+        found: E | None = self._compiler.chunk_sets[kind_of(model)].entry(key)
+        return found
 
-    def upstream(self, key: str) -> Upstream | None:
-        """Return an upstream by key."""
-        return self._compiler.upstreams.entry(key)
-
-    def virtual_hosts(self) -> Iterator[VirtualHost]:
-        """Yield all virtual hosts in no particular order."""
-        return self._compiler.hosts.entries()
-
-    def stream_routes(self) -> Iterator[StreamRoute]:
-        """Yield all stream routes in no particular order."""
-        return self._compiler.streams.entries()
-
-    def consumers(self) -> Iterator[Consumer]:
-        """Yield all consumers in no particular order."""
-        return self._compiler.consumers.entries()
+    def entries(self, model: type[E]) -> Iterator[E]:
+        """Yield all entries of a model in no particular order."""
+        return self._compiler.chunk_sets[kind_of(model)].entries()

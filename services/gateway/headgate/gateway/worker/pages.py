@@ -68,14 +68,14 @@ class TablePages:
 
     async def show_table(self, request: web.Request) -> web.StreamResponse:
         """Stream what `show_version` says and all routes: `{..., "streams": [], "hosts": [{"host", "routes": []}]}`."""
-        streams = [_describe_stream(entry) for entry in self._view.stream_routes()]
+        streams = [_describe_stream(entry) for entry in self._view.entries(StreamRoute)]
         return await self._stream(
-            request, {"streams": streams}, "hosts", map(_describe_host, self._view.virtual_hosts())
+            request, {"streams": streams}, "hosts", map(_describe_host, self._view.entries(VirtualHost))
         )
 
     async def show_consumers(self, request: web.Request) -> web.StreamResponse:
         """Stream what `show_version` says and all consumers: `{..., "consumers": [{"name", "credentials": []}]}`."""
-        return await self._stream(request, {}, "consumers", map(_describe_consumer, self._view.consumers()))
+        return await self._stream(request, {}, "consumers", map(_describe_consumer, self._view.entries(Consumer)))
 
     async def _stream(
         self, request: web.Request, said: dict[str, object], name: str, items: Iterator[dict[str, object]]

@@ -24,7 +24,7 @@ def explain_backends(table: TableView, route: Route, place: Place, health_of: He
         _backend(
             backend,
             backend.weight / total,
-            table.upstream(backend.upstream),
+            table.entry(Upstream, backend.upstream),
             place,
             health_of(backend.upstream),
         )

@@ -7,7 +7,7 @@ does not happen. Works on any `TableView`, with or without a running gateway.
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 
-from headgate.common.table import Route
+from headgate.common.table import Route, VirtualHost
 from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.plugins.runtime.verdicts import PluginVerdict, Preview, first_answer
 from headgate.gateway.proxy.heads.facts import RequestFacts
@@ -73,7 +73,7 @@ def explain(
     facts = RequestFacts(*(part.encode() for part in (method, scheme, host, target, lines, client)))
     facts.path, facts.body = read[0], body
     names = host_candidates(host)
-    found = [virtual_host for name in dict.fromkeys(names) if (virtual_host := table.virtual_host(name))]
+    found = [virtual_host for name in dict.fromkeys(names) if (virtual_host := table.entry(VirtualHost, name))]
     if not found:
         nearest = _nearest(host, table)
         hint = f"; nearest: {nearest}" if nearest else ""
@@ -111,7 +111,7 @@ def explain(
 
 def _nearest(host: str, table: TableView) -> str:
     """Return the name of a host that is spelt nearly so; empty: none is."""
-    names = (virtual_host.host for virtual_host in table.virtual_hosts())
+    names = (virtual_host.host for virtual_host in table.entries(VirtualHost))
     return next(iter(difflib.get_close_matches(host, names, 1, 0.7)), "")
 
 
