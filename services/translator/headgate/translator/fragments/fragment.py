@@ -301,9 +301,11 @@ class Fragment:
 def with_versions(fragment: Fragment, versions: ObjectVersions) -> Fragment:
     """Return what an object contributes by the version that is served, with what has to be said of its present one."""
     version, errors, good = versions.present.version, versions.errors, versions.good
-    identity = replace(fragment.identity, uid=version.uid, generation=version.generation)
+    known = fragment.identity
+    is_same = (known.uid, known.generation) == (version.uid, version.generation)
+    identity = known if is_same else replace(known, uid=version.uid, generation=version.generation)
     if not errors:
-        return replace(fragment, identity=identity)
+        return fragment if is_same else replace(fragment, identity=identity)
     if good is None:
         return replace(fragment, identity=identity, problems=_union(fragment.problems, errors), errors=errors)
     kept = Problem(

@@ -91,6 +91,8 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
     )
     if policy.canary is not None:
         return _as_canary(fragment, policy, policy.canary)
+    if not policy.concerns_routes and policy.tls is None:
+        return fragment
     return replace(
         fragment,
         routes=tuple(_with_policy(claim, ref, policy) for claim in routes),
