@@ -352,14 +352,26 @@ def test_a_megabyte_of_annotations_is_ignored() -> None:
     assert len(translation.world.get(ref_of(web)).content) < 1000
 
 
-def test_a_host_with_more_routes_than_fit_serves_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "asks_for", [{}, {"headgate.dev/client-networks": "10.0.0.0/8"}], ids=["equal", "more-conditions"]
+)
+def test_a_host_with_more_routes_than_fit_serves_the_oldest(
+    asks_for: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from headgate.translator.assembly import conflicts
 
     monkeypatch.setattr(conflicts, "SURELY_FITTING", 2)
     monkeypatch.setattr(conflicts, "HOST_LIMIT", 900)
     translation = fresh("a")
     made = [
-        ingress(f"i{day}", host="a.example", path=f"/{day}", created=f"2024-01-0{day}T00:00:00Z") for day in range(1, 6)
+        ingress(
+            f"i{day}",
+            host="a.example",
+            path=f"/{day}",
+            created=f"2024-01-0{day}T00:00:00Z",
+            annotations=asks_for if day > 3 else {},
+        )
+        for day in range(1, 6)
     ]
     for manifest in made:
         translation.apply(applied(manifest))

@@ -1,9 +1,9 @@
 """Which of several routes that take a request goes first.
 
 A dialect says by a `Rank` what its rules of precedence say of a route. Assembly, the gateways' compiler and
-explanations compare ranks by `before_path` and `within_path`, and nothing else. The age and the name of the object,
-which decide last, are no part of it: assembly orders routes of equal rank by them, so that their position stands for
-both. A table with the ages of its objects would differ after every restore of a cluster.
+explanations compare ranks by `before_path`, `within_path` and `within_match`, and by nothing of their own. The age and
+the name of the object, which decide last, are no part of it: assembly orders routes of equal rank by them, so that
+their position stands for both. A table with the ages of its objects would differ after every restore of a cluster.
 """
 
 from typing import Annotated, Any
@@ -17,6 +17,7 @@ from headgate.common.table.match import AllOf, AnyOf, Condition, PathType
 _CLASSES = {PathType.EXACT: 0, PathType.REGEX: 1, PathType.PREFIX: 2, PathType.STRING_PREFIX: 2}
 
 BeforePath = tuple[int, int, int]
+WithinMatch = tuple[bool, int, int]
 WithinPath = tuple[int, int, bool, int, int, int, bool]
 
 
@@ -55,6 +56,11 @@ class Rank(Entry):
         same but for exact `/foo` and prefix `/foo/`, where the slash is ignored by the prefix's own rule.
         """
         return -self.priority, _CLASSES[path_type], -length
+
+    @property
+    def within_match(self) -> WithinMatch:
+        """Sort key among routes that take the same requests, of which one is served: they ask for the same."""
+        return self.gives_way, -self.path_priority, -self.written_length
 
     @property
     def within_path(self) -> WithinPath:

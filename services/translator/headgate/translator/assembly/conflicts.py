@@ -22,7 +22,7 @@ from headgate.common.table import (
     TlsPolicy,
     Unmatched,
 )
-from headgate.common.table.rank import BeforePath, WithinPath
+from headgate.common.table.rank import BeforePath, WithinMatch, WithinPath
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
 from headgate.translator.assembly.namesakes import by_namesake, is_for_both
 from headgate.translator.assembly.ownership import Admitted, Ownership, Sharing, Tenant, admit, find_owner, tenant_of
@@ -124,10 +124,9 @@ def _admitted(ownership: Ownership, users: Iterable[Fragment], lost: Lost) -> li
     return sorted(admitted, key=_precedence)
 
 
-def _precedence(admitted: Admitted) -> tuple[int, bool, WithinPath, int]:
+def _precedence(admitted: Admitted) -> tuple[int, WithinMatch, int]:
     """Sort key among claims of equal matches, of which one is served."""
-    rank = admitted.claim.route.rank
-    return admitted.rank, rank.gives_way, rank.within_path, admitted.position
+    return admitted.rank, admitted.claim.route.rank.within_match, admitted.position
 
 
 def _speakers(ownership: Ownership, users: Sequence[Fragment]) -> Sequence[Fragment]:
