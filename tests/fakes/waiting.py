@@ -5,6 +5,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+_LONGEST_PAUSE_S = 0.02
+"""Between two looks. In virtual time each look costs real milliseconds, and some tests wait for minutes."""
+
 
 async def until(check: Callable[[], Any], within_s: float = 30.0, *, despite: tuple[type[Exception], ...] = ()) -> Any:
     """Return the first true value of a check, which may be a coroutine function.
@@ -14,7 +17,7 @@ async def until(check: Callable[[], Any], within_s: float = 30.0, *, despite: tu
         within_s: after which `TimeoutError` is raised.
         despite: errors of the check that mean "not yet".
     """
-    is_remote = False
+    is_remote, pause_s = False, 0.002
     async with asyncio.timeout(within_s):
         while True:
             try:
@@ -25,4 +28,5 @@ async def until(check: Callable[[], Any], within_s: float = 30.0, *, despite: tu
                 found = None
             if found:
                 return found
-            await asyncio.sleep(0.02 if is_remote else 0.002)
+            await asyncio.sleep(_LONGEST_PAUSE_S if is_remote else pause_s)
+            pause_s = min(1.5 * pause_s, _LONGEST_PAUSE_S)
