@@ -13,7 +13,7 @@ BESIDE := -n 4 --dist loadfile
 HOT    := $(shell find services/gateway/headgate/gateway -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help install accelerate up stack stack-down stack-test test cluster-test soak shortage check crds manifests validate format lock bench release wheel clean
+.PHONY: help install accelerate up stack stack-down stack-test test coverage cluster-test soak shortage check crds manifests validate format lock bench release wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,13 @@ stack-test: $(TOOLS) ## Try the images and the stack under load: scale it, kill 
 test: $(ENGINE) $(TOOLS) ## Run all tests, and those of the proxy a second time on its sources
 	$(BIN)/pytest $(BESIDE)
 	HEADGATE_ENGINE=pure $(BIN)/pytest $(BESIDE) tests/unit/gateway tests/integration/gateway tests/fuzz
+
+coverage: $(TOOLS) ## Measure what unit tests reach of the cores, branches included; fails below the floor in pyproject.toml
+	$(BIN)/coverage erase
+	@# A few tests are about pace, which coverage slows down: `make test` judges them.
+	-HEADGATE_ENGINE=pure $(BIN)/coverage run -m pytest $(BESIDE) tests/unit/common tests/unit/translator tests/unit/gateway
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --skip-covered --show-missing --sort cover
 
 cluster-test: $(ENGINE) $(TOOLS) ## Run tests on the cluster that KUBECONFIG names, in namespaces of their own; says what was left out
 	@test -n "$(KUBECONFIG)" || { echo "name a cluster: make cluster-test KUBECONFIG=file" >&2; exit 2; }
