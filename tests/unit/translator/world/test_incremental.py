@@ -235,8 +235,9 @@ def test_a_change_runs_only_what_asked_for_it(history: list[Any], last: tuple[An
         # the upstreams of its ports in both clusters, itself, and the upstream of its stream port
         assert ran <= 2 * len(PORTS) + 2
     elif kind == "Ingress":
-        # itself, its twin of the other group, a class, and the upstreams and certificate that it needs
-        assert ran <= 2 + 1 + 3
+        policies = {manifest["metadata"]["name"] for manifest, *_ in history if manifest["kind"] == "HTTPRoutePolicy"}
+        # itself, its twin of the other group, a class, the upstreams and certificate that it needs, and policies for it
+        assert ran <= 2 + 1 + 3 + len(policies)
 
 
 def test_an_endpoint_change_runs_one_node_and_changes_one_chunk() -> None:
