@@ -13,7 +13,7 @@ BESIDE := -n 4 --dist loadfile
 HOT    := $(shell find services/gateway/headgate/gateway -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help install accelerate up stack stack-down stack-test test coverage cluster-test soak shortage check crds manifests validate format lock bench release wheel clean
+.PHONY: help install accelerate up stack stack-down stack-test test async-test coverage cluster-test soak shortage check crds manifests validate format lock bench release wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,11 @@ stack-test: $(TOOLS) ## Try the images and the stack under load: scale it, kill 
 test: $(ENGINE) $(TOOLS) ## Run all tests, and those of the proxy a second time on its sources
 	$(BIN)/pytest $(BESIDE)
 	HEADGATE_ENGINE=pure $(BIN)/pytest $(BESIDE) tests/unit/gateway tests/integration/gateway tests/fuzz
+
+async-test: $(ENGINE) $(TOOLS) ## Run tests of what waits and follows with asyncio's own checks
+	PYTHONASYNCIODEBUG=1 $(BIN)/pytest $(BESIDE) tests/unit/watcher/kubernetes tests/unit/translator/leading tests/unit/translator/status \
+		tests/unit/gateway/health tests/unit/gateway/test_following.py \
+		$(addprefix tests/unit/common/test_,collecting.py following_pointers.py leadership.py service.py tasks.py)
 
 coverage: $(TOOLS) ## Measure what unit tests reach of the cores, branches included; fails below the floor in pyproject.toml
 	$(BIN)/coverage erase
