@@ -10,7 +10,7 @@ from types import TracebackType
 
 import yaml
 
-from headgate.common.bus import Bus
+from headgate.common.bus.connection import Bus
 from headgate.common.deltas import Delta, Operation
 from headgate.common.resources import ENDPOINT_SLICE, INGRESS, ObjectRef, ResourceKind
 from headgate.common.stores.nats.jetstream import Upkeep

@@ -24,11 +24,11 @@ from bench.machine import describe_machine
 from bench.processes import Process, free_ports
 from bench.tables import table
 from headgate.cli.up.embedded_nats import server_binary
-from headgate.common.bus import Bus
+from headgate.common.bus.connection import Bus
 from headgate.common.errors import Conflict, StoreError
+from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, Version, digest_of
 from headgate.common.stores.nats import NatsStores
-from headgate.common.tasks import cancel
 
 SETTLE_S = 8.0
 """After a server is back: the next round begins with three that agree."""

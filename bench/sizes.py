@@ -29,7 +29,7 @@ from bench.stores import run_redis
 from bench.tables import table
 from headgate.cli.up.data_dir import NATS_FOLDER
 from headgate.cli.up.embedded_nats import EmbeddedNats
-from headgate.common.bus import Bus
+from headgate.common.bus.connection import Bus
 from headgate.common.deltas import STREAM
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, Version, compress
 from headgate.common.stores import DeltaSelection, SnapshotStore

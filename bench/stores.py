@@ -30,7 +30,7 @@ from bench.machine import describe_machine, load_average
 from bench.nats_failover import start_servers
 from bench.processes import Process, free_ports, need_program, wait_for_port
 from headgate.cli.up.embedded_nats import EmbeddedNats
-from headgate.common.bus import Bus
+from headgate.common.bus.connection import Bus
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, Version
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.nats import NatsStores

@@ -20,7 +20,7 @@ import uvloop
 
 from bench.recorder import READY, Recorder
 from bench.workload import DOMAIN
-from headgate.common.bus import Bus
+from headgate.common.bus.connection import Bus
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, TableImage, Version
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.nats import NatsStores

@@ -30,7 +30,7 @@ from bench.machine import describe_machine, load_average
 from bench.processes import Process, free_ports
 from bench.tables import table
 from headgate.cli.up.embedded_nats import EmbeddedNats
-from headgate.common.bus import Bus
+from headgate.common.bus.connection import Bus
 from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, Operation, SyncMarker
 from headgate.common.resources import ENDPOINT_SLICE, INGRESS, SERVICE, ObjectRef
 from headgate.common.snapshot import Version

@@ -6,8 +6,8 @@ Without the rest of the watcher, which would look for an API server.
 import asyncio
 import sys
 
-from headgate.common.bus import Bus
-from headgate.common.settings import load_settings
+from headgate.common.bus.connection import Bus
+from headgate.common.service.settings import load_settings
 from headgate.watcher.admission.service import make_admission_server
 from headgate.watcher.secrets import throwaway_recipients
 from headgate.watcher.settings import WatcherSettings

@@ -10,7 +10,7 @@ from typing import Any
 
 from deploy.manifests.render import CHART
 
-from headgate.common.settings import ServiceSettings
+from headgate.common.service.settings import ServiceSettings
 from headgate.gateway.settings import GatewaySettings
 from headgate.translator.settings import TranslatorSettings
 from headgate.watcher.settings import WatcherSettings

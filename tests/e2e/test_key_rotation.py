@@ -15,7 +15,7 @@ from fakes.manifests import ingress, service, write
 from fakes.service_process import running_service
 from fakes.tls import SelfSigned
 from headgate.cli.up.embedded_nats import EmbeddedNats
-from headgate.common.tasks import cancel
+from headgate.common.service.tasks import cancel
 
 HOST = "shop.example"
 BOUND_S = 60.0

@@ -22,8 +22,8 @@ from fakes.nats_servers import NatsServer
 from fakes.ports import free_ports
 from fakes.stack import Stack
 from fakes.tls import SelfSigned, unverified
-from headgate.common.bus import Bus
-from headgate.common.nats_access import NatsAccess
+from headgate.common.bus.access import NatsAccess
+from headgate.common.bus.connection import Bus
 from headgate.common.resources import APISIX_KINDS
 from headgate.common.stores.nats import NatsStores, Upkeep
 

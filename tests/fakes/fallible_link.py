@@ -13,7 +13,7 @@ import struct
 from types import TracebackType
 from typing import Self
 
-from headgate.common.tasks import cancel, run_together
+from headgate.common.service.tasks import cancel, run_together
 
 PIECE = 65536
 

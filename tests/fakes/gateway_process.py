@@ -12,7 +12,7 @@ import aiohttp
 
 from fakes.gateway_table import publish
 from fakes.ports import free_ports
-from headgate.common.bus import Bus
+from headgate.common.bus.connection import Bus
 from headgate.common.snapshot import TableImage
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.nats import NatsStores

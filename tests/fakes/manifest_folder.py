@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fakes.waiting import until
-from headgate.common.tasks import cancel
+from headgate.common.service.tasks import cancel
 from headgate.watcher.sources import Applied, Deleted, Listed, SourceEvent
 from headgate.watcher.sources.manifests import ManifestSource
 

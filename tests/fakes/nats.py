@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from headgate.cli.up.embedded_nats import EmbeddedNats
-from headgate.common.bus import Bus
+from headgate.common.bus.connection import Bus
 from headgate.common.stores.nats import NatsStores
 
 

@@ -20,9 +20,9 @@ from cryptography import x509
 from fakes.nats_servers import NatsServer
 from fakes.ports import free_ports
 from fakes.tls import Authority
-from headgate.common.bus import Bus
-from headgate.common.nats_access import NatsAccess
-from headgate.common.settings import ServiceSettings, load_settings
+from headgate.common.bus.access import NatsAccess
+from headgate.common.bus.connection import Bus
+from headgate.common.service.settings import ServiceSettings, load_settings
 
 DEPLOYED = Path(__file__).parents[2] / "deploy" / "nats"
 EDGE = "paris"

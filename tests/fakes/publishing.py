@@ -10,11 +10,11 @@ from typing import Any, Literal
 from fakes.waiting import until
 from headgate.common.deltas import ClusterAnnouncement, Delta, LogMessage, SyncMarker
 from headgate.common.errors import StoreUnavailable
-from headgate.common.leadership import Leadership
+from headgate.common.leadership.leadership import Leadership
 from headgate.common.resources import INGRESS, SECRET, SERVICE, ObjectRef, ResourceKind
+from headgate.common.service.tasks import cancel
 from headgate.common.stores import DeltaLogReader, LoggedObject, LogReplay
 from headgate.common.stores.memory import MemoryDeltaLog
-from headgate.common.tasks import cancel
 from headgate.watcher.publisher import Publisher, Relist
 from headgate.watcher.secrets import throwaway_recipients
 from headgate.watcher.sources import Applied, Deleted, Listed, SourceEvent

@@ -24,12 +24,12 @@ from typing import Any, Self
 
 from fakes.ports import free_port
 from headgate.common.errors import StoreError, StoreUnavailable
+from headgate.common.service.tasks import cancel, run_together
 from headgate.common.stores.redis.link import RedisLink
 from headgate.common.stores.redis.stores import tables_on
 from headgate.common.stores.redis.target import RedisTarget, Server, parse_redis_url
 from headgate.common.stores.redis.wire import ask_alone, dial, hang_up
 from headgate.common.stores.tables import TableStores
-from headgate.common.tasks import cancel, run_together
 
 SERVICE = "tables"
 """What the Sentinels call the pair."""

@@ -9,7 +9,7 @@ from typing import Any
 from fakes.deltas import applied
 from fakes.waiting import until
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker
-from headgate.common.leadership import Leadership
+from headgate.common.leadership.leadership import Leadership
 from headgate.common.snapshot import Manifest, Version
 from headgate.common.stores.memory import MemorySnapshotStore, MemoryStores
 from headgate.common.stores.reading import read_entries

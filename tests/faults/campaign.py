@@ -11,7 +11,7 @@ from faults.deployment import SHAPES, Deployment, deployed
 from faults.nemesis import Nemesis, wait_until_ready, write_for_ever
 from faults.observed import CLIENTS, Observed, ask_for_ever, differences, look_for_ever
 from faults.schedule import Schedule, draw, show
-from headgate.common.tasks import cancel
+from headgate.common.service.tasks import cancel
 
 START_S = 60.0
 CONVERGED_S = 10.0

@@ -5,15 +5,15 @@ import hashlib
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 
-from headgate.common.bus import Bus
+from headgate.common.bus.access import NatsAccess
+from headgate.common.bus.connection import Bus
 from headgate.common.deltas import Delta, Operation
 from headgate.common.errors import StoreError
-from headgate.common.nats_access import NatsAccess
 from headgate.common.resources import ObjectRef
+from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import ChunkName
 from headgate.common.stores import DeltaSelection
 from headgate.common.stores.nats import NatsStores, Upkeep
-from headgate.common.tasks import cancel
 from headgate.translator.offline import translate_all
 
 READ_S = 2.0

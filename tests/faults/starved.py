@@ -21,7 +21,7 @@ from fakes.kubernetes_objects import endpoint_slice, ingress, service
 from fakes.ports import free_port
 from fakes.service_process import ServiceProcess
 from headgate.cli.up.embedded_nats import EmbeddedNats
-from headgate.common.bus import Bus
+from headgate.common.bus.connection import Bus
 from headgate.common.errors import StoreError
 from headgate.common.sealing import load_or_create_key_pair
 from headgate.common.stores.nats import NatsStores

@@ -12,8 +12,8 @@ import nats.errors
 from fakes.nats_cluster import NatsCluster, nats_cluster
 from fakes.nats_servers import NatsServer
 from fakes.redis import RedisServer, WatchedPair, eventually
-from headgate.common.bus import Bus
-from headgate.common.nats_access import NatsAccess
+from headgate.common.bus.access import NatsAccess
+from headgate.common.bus.connection import Bus
 
 UP_S = 30.0
 CONFIG = 'jetstream {{ store_dir: "{folder}", sync_interval: always }}\n'

@@ -7,67 +7,61 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.errors import CommandError, ExitCode
-from headgate.cli.group import LazyCommand, LazyGroup
+from headgate.cli.terminal.errors import CommandError, ExitCode
+from headgate.cli.terminal.group import LazyCommand, LazyGroup
 from headgate.common.errors import HeadgateError
 
 SECTIONS = {
     "Every day": {
         "up": LazyCommand("headgate.cli.up.command:up", "Run everything on this machine, NATS server included."),
-        "check": LazyCommand("headgate.cli.check:check", "Find mistakes in manifests: file, object, field and reason."),
-        "explain": LazyCommand("headgate.cli.explain:explain", "Say which route takes a request and why."),
-        "status": LazyCommand("headgate.cli.status:status", "Say what runs, which revision is applied, what is wrong."),
-        "history": LazyCommand(
-            "headgate.cli.history:history", "List revisions: when, which objects, by whom, which hosts."
-        ),
+        "check": LazyCommand(".check:check", "Find mistakes in manifests: file, object, field and reason."),
+        "explain": LazyCommand(".explain:explain", "Say which route takes a request and why."),
+        "status": LazyCommand(".status:status", "Say what runs, which revision is applied, what is wrong."),
+        "history": LazyCommand(".history:history", "List revisions: when, which objects, by whom, which hosts."),
     },
     "Ask a running Headgate": {
-        "routes": LazyCommand("headgate.cli.routes:routes", "List what is served: hosts, paths, backends, sources."),
-        "consumers": LazyCommand("headgate.cli.consumers:consumers", "List whom routes recognise, and by what."),
+        "routes": LazyCommand(".routes:routes", "List what is served: hosts, paths, backends, sources."),
+        "consumers": LazyCommand(".consumers:consumers", "List whom routes recognise, and by what."),
         "certificates": LazyCommand(
-            "headgate.cli.certificates:certificates", "List when certificates end, their hosts and Secrets."
+            ".certificates:certificates", "List when certificates end, their hosts and Secrets."
         ),
-        "sealed": LazyCommand("headgate.cli.sealed:sealed", "List the keys that private keys are sealed to."),
+        "sealed": LazyCommand(".sealed:sealed", "List the keys that private keys are sealed to."),
     },
     "Run a service": {
-        "watcher": LazyCommand("headgate.cli.services:watcher", "Run a watcher: changes of one cluster or of folders."),
-        "translator": LazyCommand("headgate.cli.services:translator", "Run a translator: changes become route tables."),
-        "gateway": LazyCommand("headgate.cli.services:gateway", "Run a gateway: serve traffic by the route table."),
-        "keys": LazyCommand("headgate.cli.keys:keys", "Make the key pair that Secrets are sealed to."),
-        "demo-backend": LazyCommand("headgate.cli.demo_backend:demo_backend", "Run a small server that echoes JSON."),
+        "watcher": LazyCommand(".services:watcher", "Run a watcher: changes of one cluster or of folders."),
+        "translator": LazyCommand(".services:translator", "Run a translator: changes become route tables."),
+        "gateway": LazyCommand(".services:gateway", "Run a gateway: serve traffic by the route table."),
+        "keys": LazyCommand(".keys:keys", "Make the key pair that Secrets are sealed to."),
+        "demo-backend": LazyCommand(".demo_backend:demo_backend", "Run a small server that echoes JSON."),
     },
     "Ask about manifests, before anything runs": {
         "audit": LazyCommand(
-            "headgate.cli.audit:audit",
+            ".audit:audit",
             "Say what a move costs, of files or a cluster: what is honoured, approximated, ignored, refused.",
         ),
     },
     "Look back, go back, look ahead": {
-        "diff": LazyCommand("headgate.cli.diff:diff", "Say what differs between two revisions."),
-        "rollback": LazyCommand("headgate.cli.rollback:rollback", "Serve an old revision again, until `unpin`."),
-        "unpin": LazyCommand("headgate.cli.rollback:unpin", "Serve what the objects say now again."),
-        "rollout": LazyCommand(
-            "headgate.cli.rollout:rollout", "Say how far a changed table has got; promote it, or take it back."
-        ),
+        "diff": LazyCommand(".diff:diff", "Say what differs between two revisions."),
+        "rollback": LazyCommand(".rollback:rollback", "Serve an old revision again, until `unpin`."),
+        "unpin": LazyCommand(".rollback:unpin", "Serve what the objects say now again."),
+        "rollout": LazyCommand(".rollout:rollout", "Say how far a changed table has got; promote it, or take it back."),
         "plan": LazyCommand(
-            "headgate.cli.plan:plan", "Say what manifests would change in the live table, before they are applied."
+            ".plan:plan", "Say what manifests would change in the live table, before they are applied."
         ),
-        "events": LazyCommand("headgate.cli.events:events", "List what happened to objects, and follow it."),
+        "events": LazyCommand(".events:events", "List what happened to objects, and follow it."),
     },
     "Decide what clusters get": {
-        "clusters": LazyCommand(
-            "headgate.cli.clusters:clusters", "List clusters: share, rank, drained by whom, last change."
-        ),
-        "drain": LazyCommand("headgate.cli.clusters:drain", "Give a cluster no new requests."),
-        "undrain": LazyCommand("headgate.cli.clusters:undrain", "Give it requests again."),
-        "set-cluster": LazyCommand("headgate.cli.clusters:set_cluster", "Set a cluster's weight, rank and gateways."),
+        "clusters": LazyCommand(".clusters:clusters", "List clusters: share, rank, drained by whom, last change."),
+        "drain": LazyCommand(".clusters:drain", "Give a cluster no new requests."),
+        "undrain": LazyCommand(".clusters:undrain", "Give it requests again."),
+        "set-cluster": LazyCommand(".clusters:set_cluster", "Set a cluster's weight, rank and gateways."),
         "remove-cluster": LazyCommand(
-            "headgate.cli.removal:remove_cluster", "Take a cluster out of all tables that is gone for good."
+            ".removal:remove_cluster", "Take a cluster out of all tables that is gone for good."
         ),
     },
     "Set up the shell": {
-        "completion": LazyCommand("headgate.cli.completion:completion", "Print what completes commands in a shell."),
-        "man": LazyCommand("headgate.cli.manual:man", "Print the manual page, for `man -l -`."),
+        "completion": LazyCommand(".completion:completion", "Print what completes commands in a shell."),
+        "man": LazyCommand(".manual:man", "Print the manual page, for `man -l -`."),
     },
 }
 

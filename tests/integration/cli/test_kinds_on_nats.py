@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from fakes.nats import real_bus
-from headgate.cli.inputs import read_kinds
+from headgate.cli.running.inputs import read_kinds
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker, SyncState
 from headgate.common.stores.nats import NatsStores
 

@@ -9,7 +9,7 @@ import pytest
 from fakes.deltas import applied, endpoint_slice, ingress, ingress_class, service, tls_secret
 from fakes.served_history import History, empty_history, served_history
 from fakes.translator_loop import KINDS, NOW, fill
-from headgate.cli import plan as plan_module
+from headgate.cli.commands import plan as plan_module
 from headgate.common.deltas import ClusterAnnouncement
 
 BASE = (service(), endpoint_slice("web", "10.0.0.1"), ingress("web", host="a.example", created="2024-01-01T00:00:00Z"))

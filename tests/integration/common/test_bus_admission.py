@@ -10,8 +10,8 @@ from fakes.deltas import ingress, ref_of
 from fakes.nats import real_bus, real_nats
 from fakes.waiting import until
 from headgate.common.admission import Opinion, Outcome, Proposal, admission_subject
-from headgate.common.bus import Bus
-from headgate.common.bus_admission import Answering, ask
+from headgate.common.bus.admission import Answering, ask
+from headgate.common.bus.connection import Bus
 from headgate.common.errors import NoAnswer
 
 WEB = ingress("web", host="a.example")

@@ -13,7 +13,7 @@ from fakes.kubernetes_api import FakeKubernetes
 from fakes.nats import lose_store, real_bus, real_stores
 from fakes.redis import linked, real_redis, real_tables
 from headgate.common.errors import Conflict, StoreUnavailable
-from headgate.common.leases import NOBODYS, Lease
+from headgate.common.leadership.leases import NOBODYS, Lease
 from headgate.common.stores import LeaseBoard
 from headgate.common.stores.memory import MemoryStores
 from headgate.common.stores.nats import NatsStores

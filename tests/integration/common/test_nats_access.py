@@ -16,9 +16,9 @@ from cryptography import x509
 from fakes.nats import real_nats
 from fakes.nats_servers import NatsServer
 from fakes.tls import Authority
-from headgate.common.bus import Bus
+from headgate.common.bus.access import NatsAccess, NatsTls
+from headgate.common.bus.connection import Bus
 from headgate.common.errors import NotPermitted, SettingsError
-from headgate.common.nats_access import NatsAccess, NatsTls
 from headgate.common.stores.nats import NatsStores
 
 BOUND_S = 30.0

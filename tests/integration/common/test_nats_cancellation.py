@@ -11,10 +11,10 @@ from nats.aio import transport
 
 from fakes.cancelling import Moment, cancelled_at
 from fakes.nats import real_bus
-from headgate.common import tasks
+from headgate.common.service import tasks
+from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import Pointer, Version
 from headgate.common.stores.nats import NatsStores
-from headgate.common.tasks import cancel
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BOUND_S = 30.0

@@ -10,14 +10,14 @@ import pytest
 
 from fakes.nats_cluster import NatsCluster, nats_cluster
 from fakes.nats_servers import NatsServer
-from headgate.common.bus import Bus
+from headgate.common.bus.connection import Bus
 from headgate.common.deltas import Delta, Operation
 from headgate.common.errors import Conflict, StoreUnavailable
 from headgate.common.resources import ObjectRef
+from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, Version, digest_of
 from headgate.common.stores import LogReplay
 from headgate.common.stores.nats import FOR_GATEWAYS, NatsStores, Upkeep
-from headgate.common.tasks import cancel
 
 pytestmark = pytest.mark.slow
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -18,7 +18,7 @@ from nats.protocol.parser import Parser
 
 from fakes.nats import lose_store, real_bus, real_nats
 from headgate.cli.up.embedded_nats import EmbeddedNats
-from headgate.common.bus import Bus
+from headgate.common.bus.connection import Bus
 from headgate.common.deltas import Delta, LogMessage, Operation
 from headgate.common.errors import StoreError, StoreUnavailable, TooLarge
 from headgate.common.heartbeats import TTL_S, Heartbeat
@@ -559,7 +559,7 @@ async def test_reconnection_is_told_once_and_the_log_has_two_lines(caplog: pytes
         async with asyncio.timeout(BOUND_S):
             await reconnected.wait()
         assert bus.readiness() is None
-    lines = [record.message for record in caplog.records if record.name == "headgate.common.bus"]
+    lines = [record.message for record in caplog.records if record.name == "headgate.common.bus.connection"]
     assert lines == ["no connection to NATS, trying on", "connected to NATS"]
     assert "Traceback" not in caplog.text
 

@@ -19,17 +19,17 @@ from fakes.ports import free_ports
 from fakes.service_process import running_service
 from fakes.waiting import until
 from headgate.common.admission import Opinion, Outcome, Proposal
-from headgate.common.bus import Bus
-from headgate.common.bus_admission import Answering
-from headgate.common.bus_admission import ask as ask_for_opinion
+from headgate.common.bus.access import make_context
+from headgate.common.bus.admission import Answering
+from headgate.common.bus.admission import ask as ask_for_opinion
+from headgate.common.bus.connection import Bus
 from headgate.common.deltas import Delta, Operation
 from headgate.common.errors import NoAnswer, StoreUnavailable
-from headgate.common.nats_access import make_context
 from headgate.common.resources import ObjectRef
 from headgate.common.sealing import load_or_create_key_pair
+from headgate.common.service.tasks import cancel
 from headgate.common.stores import DeltaSelection
 from headgate.common.stores.nats import FOR_WATCHERS, NatsStores, Upkeep
-from headgate.common.tasks import cancel
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 BOUND_S = 40.0

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from fakes.waiting import until
-from headgate.common import bus as bus_module
-from headgate.common.bus import Bus
+from headgate.common.bus import connection as bus_module
+from headgate.common.bus.connection import Bus
 
 PING_S = 0.1
 

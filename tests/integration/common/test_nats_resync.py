@@ -4,10 +4,10 @@ import asyncio
 from contextlib import suppress
 
 from fakes.nats import real_bus
-from headgate.common.bus import Bus
-from headgate.common.bus_resync import ask_for_resync, heed_resync
+from headgate.common.bus.connection import Bus
+from headgate.common.bus.resync import ask_for_resync, heed_resync
 from headgate.common.errors import StoreUnavailable
-from headgate.common.tasks import cancel
+from headgate.common.service.tasks import cancel
 
 BOUND_S = 30.0
 

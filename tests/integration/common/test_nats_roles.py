@@ -24,20 +24,20 @@ from fakes.ports import free_ports
 from fakes.service_process import running_service
 from fakes.tls import SelfSigned
 from headgate.common.admission import Opinion, Outcome, Proposal
-from headgate.common.bus_admission import Answering
-from headgate.common.bus_admission import ask as ask_for_opinion
-from headgate.common.bus_resync import ask_for_resync
+from headgate.common.bus.admission import Answering
+from headgate.common.bus.admission import ask as ask_for_opinion
+from headgate.common.bus.resync import ask_for_resync
 from headgate.common.clusters import ClusterSettings, Decision
 from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, LastGood, Operation, SyncMarker
 from headgate.common.errors import NoAnswer, NotPermitted
 from headgate.common.heartbeats import Heartbeat
-from headgate.common.leases import NOBODYS
+from headgate.common.leadership.leases import NOBODYS
 from headgate.common.resources import ObjectRef
 from headgate.common.sealing import load_or_create_key_pair
+from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Version, digest_of
 from headgate.common.status import StatusUpdate
 from headgate.common.stores.nats import FOR_GATEWAYS, FOR_WATCHERS, NatsStores, Upkeep
-from headgate.common.tasks import cancel
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from fakes.nats_servers import NatsServer
-from headgate.common.bus import Bus
+from headgate.common.bus.access import NatsAccess
+from headgate.common.bus.connection import Bus
 from headgate.common.deltas import ClusterAnnouncement, Delta, Operation
 from headgate.common.errors import NotPermitted, StoreUnavailable
-from headgate.common.nats_access import NatsAccess
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Chunk, digest_of
 from headgate.common.stores.nats import FOR_GATEWAYS, FOR_WATCHERS, NatsStores, Upkeep

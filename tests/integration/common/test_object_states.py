@@ -6,7 +6,7 @@ import pytest
 
 from fakes.nats import lose_store, real_bus
 from fakes.waiting import until
-from headgate.common.bus import Bus
+from headgate.common.bus.connection import Bus
 from headgate.common.deltas import Delta, Operation
 from headgate.common.errors import StoreUnavailable
 from headgate.common.resources import ObjectRef

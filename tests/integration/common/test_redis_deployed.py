@@ -12,12 +12,12 @@ from fakes.redis_deployed import SERVICE, DeployedRedis, DeployedServer, deploye
 from fakes.waiting import until
 from headgate.common.errors import Conflict, StoreUnavailable
 from headgate.common.heartbeats import Heartbeat
+from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import TableImage, Version
 from headgate.common.stores.redis.stores import tables_on
 from headgate.common.stores.redis.target import Login
 from headgate.common.stores.tables import TableStores
 from headgate.common.table import VirtualHost
-from headgate.common.tasks import cancel
 from headgate.translator.serving.publisher import Draft, Publisher
 from headgate.translator.serving.retention import Retention
 

@@ -23,6 +23,7 @@ from headgate.common.errors import (
     TooLarge,
 )
 from headgate.common.heartbeats import Heartbeat
+from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import ENTRY_LIMIT, Chunk, ChunkName, Manifest, Pointer, Version, digest_of
 from headgate.common.stores import SnapshotStore, pointers
 from headgate.common.stores.redis import heartbeats, wire
@@ -31,7 +32,6 @@ from headgate.common.stores.redis.link import RedisLink
 from headgate.common.stores.redis.snapshots import RedisSnapshotStore
 from headgate.common.stores.redis.stores import tables_on
 from headgate.common.stores.redis.target import RedisTarget, Server, parse_redis_url
-from headgate.common.tasks import cancel
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BOUND_S = 30.0

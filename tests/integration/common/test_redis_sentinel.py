@@ -13,13 +13,13 @@ from fakes.redis import SERVICE, WatchedPair, eventually, has_tls, linked, watch
 from fakes.tls import Authority
 from fakes.waiting import until
 from headgate.common.errors import Conflict, StoreUnavailable
+from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import Pointer, TableImage, Version
 from headgate.common.stores.redis.sentinels import Sentinels
 from headgate.common.stores.redis.stores import tables_on
 from headgate.common.stores.redis.target import RedisTarget, Server
 from headgate.common.stores.tables import TableStores
 from headgate.common.table import VirtualHost
-from headgate.common.tasks import cancel
 from headgate.translator.serving.publisher import Draft, Publisher
 from headgate.translator.serving.retention import Retention
 

@@ -12,7 +12,7 @@ from cryptography.x509 import DNSName, GeneralName, IPAddress
 
 from fakes.redis import Relay, linked, real_redis
 from fakes.tls import Authority
-from headgate.common.settings import load_settings
+from headgate.common.service.settings import load_settings
 from headgate.common.snapshot import Manifest, Version
 from headgate.common.stores.redis.link import RedisLink
 from headgate.common.stores.redis.stores import tables_on

@@ -13,7 +13,7 @@ from fakes.redis import RedisServer, linked, real_redis, users
 from fakes.waiting import until
 from headgate.common.errors import NotPermitted, StoreError
 from headgate.common.heartbeats import Heartbeat
-from headgate.common.leases import Lease
+from headgate.common.leadership.leases import Lease
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Version, digest_of
 from headgate.common.stores.redis.link import RedisLink
 from headgate.common.stores.redis.stores import tables_on

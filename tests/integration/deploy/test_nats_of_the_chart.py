@@ -12,12 +12,12 @@ import pytest_asyncio
 
 from fakes.nats_rendered import RenderedServers, rendered_servers, settings_of
 from fakes.waiting import until
-from headgate.common.bus import Bus
+from headgate.common.bus.connection import Bus
 from headgate.common.deltas import ClusterAnnouncement, Delta, Operation
 from headgate.common.errors import NotPermitted
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.resources import ObjectRef
-from headgate.common.settings import ServiceSettings, load_settings
+from headgate.common.service.settings import ServiceSettings, load_settings
 from headgate.common.snapshot import Version
 from headgate.common.stores.nats import FOR_GATEWAYS, FOR_WATCHERS, NatsStores, Upkeep
 

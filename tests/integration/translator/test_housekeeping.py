@@ -8,8 +8,8 @@ import pytest
 from nats.js.errors import NotFoundError
 
 from fakes.nats import real_bus
+from headgate.common.service.tasks import cancel
 from headgate.common.stores.nats import NatsStores
-from headgate.common.tasks import cancel
 from headgate.translator.leading import housekeeping
 from headgate.translator.leading.housekeeping import keep_in_order
 

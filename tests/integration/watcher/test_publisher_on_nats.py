@@ -15,13 +15,13 @@ from fakes.publishing import ScriptedSource, service
 from fakes.service_process import running_service
 from fakes.tls import SelfSigned
 from fakes.waiting import until
-from headgate.common.bus import Bus
+from headgate.common.bus.connection import Bus
 from headgate.common.deltas import ClusterAnnouncement, Delta, LogMessage, Operation, SyncMarker
 from headgate.common.resources import ALL_KINDS
 from headgate.common.sealing import Purpose, SealedSecret, Unsealer, load_or_create_key_pair
+from headgate.common.service.tasks import cancel, run_together
 from headgate.common.stores import LogReplay
 from headgate.common.stores.nats import NatsStores
-from headgate.common.tasks import cancel, run_together
 from headgate.watcher.publisher import Publisher
 from headgate.watcher.secrets import throwaway_recipients
 

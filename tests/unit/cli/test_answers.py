@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli.consumers import lines_of as consumer_lines
-from headgate.cli.history import describe_causes, describe_changes
-from headgate.cli.rendering import age, print_table
-from headgate.cli.routes import lines_of
-from headgate.cli.status import Report, as_document, is_well
+from headgate.cli.commands.consumers import lines_of as consumer_lines
+from headgate.cli.commands.history import describe_causes, describe_changes
+from headgate.cli.commands.routes import lines_of
+from headgate.cli.commands.status import Report, as_document, is_well
+from headgate.cli.terminal.rendering import age, print_table
 from headgate.cli.up.banner import attempts, try_line
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity

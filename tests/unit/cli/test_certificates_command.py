@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from headgate.cli.certificates import as_document, lines_of
+from headgate.cli.commands.certificates import as_document, lines_of
 from headgate.common.sealing import ClusterValue
 from headgate.common.table import Certificate, Provenance
 

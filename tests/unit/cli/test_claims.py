@@ -6,7 +6,7 @@ import pytest
 
 from fakes.apisix import resource, route, rule
 from fakes.deltas import ingress
-from headgate.cli.claims import Claim, concerned, find_claims
+from headgate.cli.offline.claims import Claim, concerned, find_claims
 from headgate.common.problems import Problem, Severity
 
 REGEX = {"headgate.dev/path-type": "regex"}

@@ -2,7 +2,7 @@
 
 from aiohttp.test_utils import TestClient, TestServer
 
-from headgate.cli.demo_backend import build_app
+from headgate.cli.commands.demo_backend import build_app
 
 
 async def test_it_says_what_reached_it() -> None:

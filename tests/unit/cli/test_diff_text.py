@@ -5,7 +5,7 @@ from typing import Any
 import click
 import pytest
 
-from headgate.cli.diff_text import lines_of, print_diff, summary
+from headgate.cli.terminal.diff_text import lines_of, print_diff, summary
 from headgate.common.table_diff import FieldChange, ItemChange, TableDiff
 
 

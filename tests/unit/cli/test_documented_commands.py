@@ -10,7 +10,7 @@ import click
 import pytest
 
 from headgate.cli.__main__ import build
-from headgate.common.settings import ServiceSettings
+from headgate.common.service.settings import ServiceSettings
 from headgate.gateway.settings import GatewaySettings
 from headgate.translator.settings import TranslatorSettings
 from headgate.watcher.settings import WatcherSettings

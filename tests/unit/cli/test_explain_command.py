@@ -12,7 +12,7 @@ from aiohttp import web
 from fakes.apisix import route, rule
 from fakes.deltas import endpoint_slice, ingress, service
 from headgate.cli.__main__ import main
-from headgate.cli.explain import _print
+from headgate.cli.commands.explain import _print
 from headgate.cli.up.data_dir import UpState, locked, write_state
 from headgate.gateway.table.explaining.explanation import Explanation
 

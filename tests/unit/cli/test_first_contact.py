@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 import pytest
 
-from headgate.cli import rendering
 from headgate.cli.__main__ import SECTIONS, main
+from headgate.cli.terminal import rendering
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("statsu", "status"), ("explan", "explain"), ("roll-back", "rollback")])

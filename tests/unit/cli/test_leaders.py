@@ -2,11 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
-from headgate.cli.leaders import SILENT_AFTER, leader_problems, leader_rows, leaders_of, read_leaders
-from headgate.cli.status import Report, as_document, is_well
+from headgate.cli.commands.status import Report, as_document, is_well
+from headgate.cli.running.leaders import SILENT_AFTER, leader_problems, leader_rows, leaders_of, read_leaders
 from headgate.common.deltas import ClusterAnnouncement
 from headgate.common.heartbeats import Heartbeat
-from headgate.common.leases import Lease
+from headgate.common.leadership.leases import Lease
 from headgate.common.snapshot import Manifest, Version
 from headgate.common.stores.memory import MemoryStores
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from headgate.cli.errors import CommandError, UsageMistake
-from headgate.cli.object_status import (
+from headgate.cli.commands.status import status
+from headgate.cli.running.object_status import (
     ObjectName,
     Served,
     as_document,
@@ -16,7 +16,7 @@ from headgate.cli.object_status import (
     present_only,
     print_object,
 )
-from headgate.cli.status import status
+from headgate.cli.terminal.errors import CommandError, UsageMistake
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from headgate.cli.progress import long_work
+from headgate.cli.terminal.progress import long_work
 
 
 class Terminal(io.StringIO):

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.cli.errors import CommandError, UsageMistake
-from headgate.cli.moments import parse_moment
-from headgate.cli.revisions import RevisionName, find_version, parse_name
+from headgate.cli.running.revisions import RevisionName, find_version, parse_name
+from headgate.cli.terminal.errors import CommandError, UsageMistake
+from headgate.cli.terminal.moments import parse_moment
 from headgate.common.snapshot import Version
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)

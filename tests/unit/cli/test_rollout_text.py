@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fakes.fleet import FakeGateway
-from headgate.cli.rollout import State, as_document, describe
+from headgate.cli.commands.rollout import State, as_document, describe
 from headgate.common.snapshot import ChangedEntries, Manifest, Rollout, RolloutPhase, Version
 from headgate.translator.serving.rollout.figures import compare
 

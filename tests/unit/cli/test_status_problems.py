@@ -6,16 +6,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from aiohttp import web
 
-from headgate.cli.inputs import KindState, kind_problems, kinds_of
-from headgate.cli.service_pages import PageProblem, ServicePage, read_pages
-from headgate.cli.status import Report, as_document, describe_lag, is_well, print_report
+from headgate.cli.commands.status import Report, as_document, describe_lag, is_well, print_report
+from headgate.cli.running.inputs import KindState, kind_problems, kinds_of
+from headgate.cli.running.service_pages import PageProblem, ServicePage, read_pages
 from headgate.cli.up.data_dir import UpState
-from headgate.common.admin import AdminSite
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker, SyncState
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
 from headgate.common.sealing import ClusterValue
+from headgate.common.service.admin import AdminSite
 from headgate.common.snapshot import Manifest, Pin, Version
 from headgate.common.status import StatusUpdate
 from headgate.common.table import Certificate, Provenance

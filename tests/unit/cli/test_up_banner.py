@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from headgate.cli.up.banner import Attempt, find_attempt
-from headgate.common.admin import AdminSite
+from headgate.common.service.admin import AdminSite
 
 TABLE = {
     "hosts": [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli.errors import UsageMistake
+from headgate.cli.terminal.errors import UsageMistake
 from headgate.cli.up.data_dir import UpState, locked, nats_port, read_state, write_state
 
 STATE = UpState(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli.errors import UsageMistake
+from headgate.cli.terminal.errors import UsageMistake
 from headgate.cli.up.options import DemoBackend, UpOptions, parse_demo_backend
 from headgate.cli.up.ports import choose_free, require_free
 from headgate.cli.up.route_flags import RouteFlag, parse_route

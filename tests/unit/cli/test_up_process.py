@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fakes.waiting import until
-from headgate.cli.errors import UsageMistake
+from headgate.cli.terminal.errors import UsageMistake
 from headgate.cli.up import tether
 from headgate.cli.up.command import _broker
 from headgate.cli.up.log_output import LogOutput

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from headgate.cli.leaders import leader_problems, leaders_of
-from headgate.cli.status import Report, is_well
-from headgate.cli.watchers import watcher_problems
+from headgate.cli.commands.status import Report, is_well
+from headgate.cli.running.leaders import leader_problems, leaders_of
+from headgate.cli.running.watchers import watcher_problems
 from headgate.common.deltas import ClusterAnnouncement
 from headgate.common.heartbeats import Heartbeat
-from headgate.common.leases import Lease
+from headgate.common.leadership.leases import Lease
 from headgate.common.problems import Severity
 from headgate.common.snapshot import Manifest, Version
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-CLIENTS = ("nats", "aiohttp", "redis", "kubernetes_asyncio", "headgate.common.bus")
+CLIENTS = ("nats", "aiohttp", "redis", "kubernetes_asyncio", "headgate.common.bus.connection")
 QUICKSTART = Path(__file__).parents[3] / "examples" / "quickstart"
 
 

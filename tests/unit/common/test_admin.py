@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter
 
-from headgate.common.admin import AdminSite, Health
+from headgate.common.service.admin import AdminSite, Health
 
 
 @pytest.fixture

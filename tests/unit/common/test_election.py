@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.common.election import IMPATIENCE, LONGEST, Election, Pace, Timing
-from headgate.common.leases import Lease, StoredLease
+from headgate.common.leadership.election import IMPATIENCE, LONGEST, Election, Pace, Timing
+from headgate.common.leadership.leases import Lease, StoredLease
 
 TIMING = Timing(duration_s=15.0, renew_deadline_s=10.0, retry_s=2.0)
 WALL = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from fakes.virtual_time import in_virtual_time
-from headgate.common.election import Timing
 from headgate.common.errors import NotPermitted, StoreUnavailable
-from headgate.common.leadership import Elector, Sole, run_while_leading
-from headgate.common.leases import Lease, StoredLease
+from headgate.common.leadership.election import Timing
+from headgate.common.leadership.leadership import Elector, Sole, run_while_leading
+from headgate.common.leadership.leases import Lease, StoredLease
+from headgate.common.service.tasks import cancel
 from headgate.common.stores import LeaseBoard
 from headgate.common.stores.memory import MemoryLeaseBoard
-from headgate.common.tasks import cancel
 
 TIMING = Timing(duration_s=2.0, renew_deadline_s=1.4, retry_s=0.3)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from headgate.common.logs import configure_logging
-from headgate.common.telemetry import span_from
+from headgate.common.service.logs import configure_logging
+from headgate.common.service.telemetry import span_from
 
 
 @pytest.fixture(autouse=True)

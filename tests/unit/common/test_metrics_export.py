@@ -21,7 +21,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 
 from headgate.common.errors import SettingsError
-from headgate.common.metrics_export import RegistryReader, start_metrics_export
+from headgate.common.service.metrics_export import RegistryReader, start_metrics_export
 
 Points = dict[str, dict[frozenset[tuple[str, object]], float]]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from headgate.common.errors import SettingsError
-from headgate.common.settings import load_settings
+from headgate.common.service.settings import load_settings
 from headgate.common.stores.redis.target import Login, RedisTarget, Server, parse_redis_url
 from headgate.common.stores.settings import StoreSettings
 

@@ -11,9 +11,9 @@ from redis.exceptions import ResponseError
 
 from fakes.waiting import until
 from headgate.common.errors import NotPermitted, StoreError, StoreUnavailable
+from headgate.common.service.tasks import cancel
 from headgate.common.stores.redis import wire
 from headgate.common.stores.redis.wire import Pipe, Word, refusal
-from headgate.common.tasks import cancel
 
 
 class ScriptedWire:

@@ -11,10 +11,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from headgate.common.admin import AdminSite
 from headgate.common.errors import StoreError
-from headgate.common.service import Main, ServiceContext, run_service
-from headgate.common.settings import ServiceSettings
+from headgate.common.service.admin import AdminSite
+from headgate.common.service.service import Main, ServiceContext, run_service
+from headgate.common.service.settings import ServiceSettings
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from pydantic import Field, SecretStr, ValidationError
 
+from headgate.common.bus.access import NatsAccess, NatsTls
 from headgate.common.errors import SettingsError
-from headgate.common.nats_access import NatsAccess, NatsTls
-from headgate.common.settings import ServiceSettings, load_settings
+from headgate.common.service.settings import ServiceSettings, load_settings
 
 
 class DemoSettings(ServiceSettings):

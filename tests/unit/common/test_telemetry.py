@@ -7,7 +7,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from headgate.common.telemetry import (
+from headgate.common.service.telemetry import (
     configure_telemetry,
     current_trace_id,
     current_traceparent,

@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from headgate.common.service import run_service
-from headgate.common.settings import ServiceSettings
-from headgate.common.variables import SETTING_NAMES, unknown_variables
+from headgate.common.service.service import run_service
+from headgate.common.service.settings import ServiceSettings
+from headgate.common.service.variables import SETTING_NAMES, unknown_variables
 from headgate.gateway.settings import GatewaySettings
 from headgate.translator.settings import TranslatorSettings
 from headgate.watcher.settings import WatcherSettings

@@ -15,7 +15,7 @@ import yaml
 from deploy.manifests import setting_names
 from jsonschema_rs import Draft7Validator
 
-from headgate.common.settings import ServiceSettings, load_settings
+from headgate.common.service.settings import ServiceSettings, load_settings
 from headgate.gateway.settings import GatewaySettings
 from headgate.translator.settings import TranslatorSettings
 from headgate.watcher.settings import WatcherSettings

@@ -8,7 +8,7 @@ from pathlib import Path
 from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.metrics_core import Metric
 
-import headgate.common.bus
+import headgate.common.bus.connection
 import headgate.common.stores.nats.following
 import headgate.common.stores.redis.link
 import headgate.gateway.processes.workers  # noqa: F401 - registers metrics

@@ -18,11 +18,11 @@ from fakes.rolled_out import rolled_out
 from fakes.sealing import seal
 from fakes.waiting import until
 from headgate.common.errors import StoreUnavailable
-from headgate.common.logs import JsonFormatter
 from headgate.common.sealing import Unsealer
+from headgate.common.service.logs import JsonFormatter
+from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import SCHEMA, ChunkName, Manifest, Pointer, TableImage, Version
 from headgate.common.stores.memory import MemorySnapshotStore
-from headgate.common.tasks import cancel
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.following.apply import TableApplier
 from headgate.gateway.following.follower import Follower

@@ -11,10 +11,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from headgate.common.errors import SettingsError, StoreUnavailable
 from headgate.common.heartbeats import Heartbeat
-from headgate.common.settings import load_settings
+from headgate.common.service.settings import load_settings
+from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import Version
 from headgate.common.stores.memory import MemoryHeartbeatBoard
-from headgate.common.tasks import cancel
 from headgate.gateway.net.reserved_port import reserve_port
 from headgate.gateway.processes.fleet_site import MergedMetrics
 from headgate.gateway.role import WorkerRole, role_of_this_process

@@ -6,7 +6,7 @@ import pytest
 
 from headgate.common.errors import SettingsError
 from headgate.common.plugins import third_party
-from headgate.common.settings import load_settings
+from headgate.common.service.settings import load_settings
 from headgate.translator.settings import TranslatorSettings
 
 

@@ -15,7 +15,7 @@ from fakes.waiting import until
 from headgate.common.clusters import ClusterSettings, Decision
 from headgate.common.deltas import Author, ClusterAnnouncement, Delta, Operation, SyncMarker, SyncState
 from headgate.common.resources import INGRESS, NAMESPACE, SECRET, SERVICE, JsonObject, ObjectRef
-from headgate.common.telemetry import TRACEPARENT
+from headgate.common.service.telemetry import TRACEPARENT
 from headgate.watcher import publisher as publisher_module
 from headgate.watcher import signs_of_life
 from headgate.watcher.secrets import throwaway_recipients

@@ -11,9 +11,9 @@ import pytest
 from fakes.waiting import until
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
+from headgate.common.service.tasks import cancel
 from headgate.common.status import StatusUpdate
 from headgate.common.stores.memory import MemoryStatusBoard
-from headgate.common.tasks import cancel
 from headgate.watcher.status_log import StatusLog
 
 REF = ObjectRef("a", "networking.k8s.io", "ingresses", "default", "web")

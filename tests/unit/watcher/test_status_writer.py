@@ -15,11 +15,11 @@ from fakes.kubernetes_objects import ingress, service
 from fakes.leadership import Seat
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
-from headgate.common.leadership import Leadership
+from headgate.common.leadership.leadership import Leadership
 from headgate.common.resources import INGRESS, ObjectRef
+from headgate.common.service.tasks import cancel
 from headgate.common.status import ConditionType, EventNote, LoadBalancerAddress, StatusCondition, StatusUpdate
 from headgate.common.stores.memory import MemoryStatusBoard
-from headgate.common.tasks import cancel
 from headgate.watcher.sources import Applied, Listed
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 from headgate.watcher.status_writer import StatusWriter

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.errors import ExitCode
-from headgate.cli.group import TeachingCommand
+from headgate.cli.terminal.errors import ExitCode
+from headgate.cli.terminal.group import TeachingCommand
 from headgate.cli.up.banner import banner
 from headgate.cli.up.data_dir import NATS_FOLDER, UpState, locked, nats_port, write_state
 from headgate.cli.up.log_output import LogOutput
@@ -20,7 +20,7 @@ from headgate.cli.up.process import ProcessSpec
 from headgate.cli.up.readiness import wait_for_nats, wait_until_ready
 from headgate.cli.up.route_flags import parse_route, write_routes
 from headgate.cli.up.supervisor import Supervisor
-from headgate.common.variables import unknown_variables
+from headgate.common.service.variables import unknown_variables
 
 PORT = click.IntRange(1, 65535)
 FOLDER = click.Path(path_type=Path)

@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from headgate.cli.errors import UsageMistake
+from headgate.cli.terminal.errors import UsageMistake
 from headgate.cli.up.ports import choose_free, why_taken
 
 LOCK_FILE = "up.lock"

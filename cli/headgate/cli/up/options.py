@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from headgate.cli.errors import UsageMistake
+from headgate.cli.terminal.errors import UsageMistake
 from headgate.cli.up.route_flags import RouteFlag
 from headgate.common.stores.redis.target import parse_redis_url
 from headgate.common.stores.settings import ON_NATS

@@ -3,7 +3,7 @@
 import errno
 import socket
 
-from headgate.cli.errors import UsageMistake
+from headgate.cli.terminal.errors import UsageMistake
 
 
 def require_free(flag: str, port: int, host: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headgate.cli.errors import ExitCode, UsageMistake
+from headgate.cli.terminal.errors import ExitCode, UsageMistake
 from headgate.cli.up import tether
 from headgate.cli.up.log_output import LogChannel
 

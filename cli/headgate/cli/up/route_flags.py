@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from headgate.cli.errors import UsageMistake
+from headgate.cli.terminal.errors import UsageMistake
 
 _CLASS: Final = "headgate"
 """Ours where no IngressClass has the name, whatever else the folders beside it hold."""

@@ -4,8 +4,8 @@ import sys
 from collections.abc import Sequence
 
 from headgate.common.errors import SettingsError
-from headgate.common.service import ServiceContext, run_service
-from headgate.common.settings import load_settings
+from headgate.common.service.service import ServiceContext, run_service
+from headgate.common.service.settings import load_settings
 from headgate.gateway.processes.workers import run_workers
 from headgate.gateway.role import WorkerRole, role_of_this_process
 from headgate.gateway.settings import GatewaySettings

@@ -5,17 +5,17 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from headgate.common.bus import Bus
-from headgate.common.bus_admission import Answering
-from headgate.common.bus_resync import ask_for_resync
+from headgate.common.bus.admission import Answering
+from headgate.common.bus.connection import Bus
+from headgate.common.bus.resync import ask_for_resync
 from headgate.common.errors import SettingsError
-from headgate.common.leadership import Elector, Leadership, Sole, run_while_leading
-from headgate.common.service import ServiceContext, run_service
-from headgate.common.settings import load_settings
+from headgate.common.leadership.leadership import Elector, Leadership, Sole, run_while_leading
+from headgate.common.service.service import ServiceContext, run_service
+from headgate.common.service.settings import load_settings
+from headgate.common.service.tasks import run_together
 from headgate.common.stores import LeaseBoard
 from headgate.common.stores.nats import NatsStores, Upkeep
 from headgate.common.stores.opening import open_tables
-from headgate.common.tasks import run_together
 from headgate.translator.admission.desk import AdmissionDesk
 from headgate.translator.leading.housekeeping import keep_in_order
 from headgate.translator.leading.leadership import lease_name

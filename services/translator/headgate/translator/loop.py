@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 from headgate.common.errors import Conflict, StoreError
 from headgate.common.heartbeats import COUNTING_INTERVAL_S
-from headgate.common.leadership import Leadership, Sole, run_while_leading
+from headgate.common.leadership.leadership import Leadership, Sole, run_while_leading
 from headgate.common.resources import ObjectRef
+from headgate.common.service.tasks import run_together
+from headgate.common.service.telemetry import span_from
 from headgate.common.snapshot import Pointer
 from headgate.common.stores import (
     DeltaLogReader,
@@ -26,8 +28,6 @@ from headgate.common.stores import (
     SnapshotStore,
     StatusBoard,
 )
-from headgate.common.tasks import run_together
-from headgate.common.telemetry import span_from
 from headgate.translator import metrics
 from headgate.translator.composition import DIALECTS
 from headgate.translator.leading.inputs import Inputs

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from headgate.common.lease_settings import LeaseSettings
+from headgate.common.leadership.settings import LeaseSettings
 from headgate.common.plugins.third_party import installed_names
 from headgate.common.selection import Selection, check_patterns, check_table_name
 from headgate.common.status import LoadBalancerAddress, is_address

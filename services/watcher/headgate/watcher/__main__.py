@@ -8,17 +8,17 @@ from typing import Any
 from aiohttp import web
 from nacl.public import PublicKey
 
-from headgate.common.admin import AdminSite
-from headgate.common.bus import Bus
-from headgate.common.bus_resync import heed_resync
+from headgate.common.bus.connection import Bus
+from headgate.common.bus.resync import heed_resync
 from headgate.common.errors import SettingsError
-from headgate.common.leadership import Elector, Leadership, Sole
+from headgate.common.leadership.leadership import Elector, Leadership, Sole
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ALL_KINDS, JsonObject, Kinds
-from headgate.common.service import ServiceContext, run_service
-from headgate.common.settings import load_settings
+from headgate.common.service.admin import AdminSite
+from headgate.common.service.service import ServiceContext, run_service
+from headgate.common.service.settings import load_settings
+from headgate.common.service.tasks import run_together
 from headgate.common.stores.nats import FOR_WATCHERS, NatsStores, Upkeep
-from headgate.common.tasks import run_together
 from headgate.watcher.admission.keeper import CertificateKeeper
 from headgate.watcher.admission.service import make_admission_server, make_certificate_keeper, make_kept_secret
 from headgate.watcher.lease import KubernetesLeaseBoard, pod_namespace

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from headgate.common.errors import Conflict, NotPermitted, StoreUnavailable
-from headgate.common.leases import NOBODYS, Lease, StoredLease
+from headgate.common.leadership.leases import NOBODYS, Lease, StoredLease
 from headgate.common.resources import JsonObject
 from headgate.watcher.errors import Absent, Forbidden, WatcherError, WriteConflict
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport

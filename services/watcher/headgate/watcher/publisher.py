@@ -23,12 +23,12 @@ from nacl.public import PublicKey
 
 from headgate.common.deltas import ClusterAnnouncement, Delta, KindName
 from headgate.common.errors import Conflict, StoreError, StoreUnavailable
-from headgate.common.leadership import Leadership, Sole, run_while_leading
+from headgate.common.leadership.leadership import Leadership, Sole, run_while_leading
 from headgate.common.problems import Problem
 from headgate.common.resources import NAMESPACE, ObjectRef, ResourceKind
+from headgate.common.service.tasks import run_together
+from headgate.common.service.telemetry import current_traceparent, span_from
 from headgate.common.stores import DeltaLogReader, DeltaLogWriter, LogPosition
-from headgate.common.tasks import run_together
-from headgate.common.telemetry import current_traceparent, span_from
 from headgate.watcher.intake import AuthorOf, Intake
 from headgate.watcher.metrics import DELTAS_PUBLISHED, OLDEST_UNPUBLISHED, PUBLISH_SECONDS, UNPUBLISHED
 from headgate.watcher.signs_of_life import SIGN_OF_LIFE_S, SignsOfLife

@@ -8,7 +8,7 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from headgate.common.clusters import check_cluster_name
-from headgate.common.lease_settings import LeaseSettings
+from headgate.common.leadership.settings import LeaseSettings
 from headgate.common.selection import check_table_name
 from headgate.common.table import DEFAULT_TABLE
 

@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from headgate.common.deltas import ClusterAnnouncement
 from headgate.common.errors import StoreError
-from headgate.common.leadership import Leadership
+from headgate.common.leadership.leadership import Leadership
 from headgate.common.stores import DeltaLogReader, DeltaLogWriter
 
 SIGN_OF_LIFE_S = 30.0

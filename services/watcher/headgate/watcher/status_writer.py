@@ -23,12 +23,12 @@ from random import Random
 
 from prometheus_client import Gauge
 
-from headgate.common.leadership import Leadership, Sole, run_while_leading
+from headgate.common.leadership.leadership import Leadership, Sole, run_while_leading
 from headgate.common.resources import ALL_KINDS, JsonObject, Kinds, ObjectRef, ResourceKind, StatusShape
+from headgate.common.service.tasks import run_together
+from headgate.common.service.telemetry import span_from
 from headgate.common.status import StatusUpdate
 from headgate.common.stores import StatusBoard
-from headgate.common.tasks import run_together
-from headgate.common.telemetry import span_from
 from headgate.watcher.errors import Absent, ApiStatusError, Forbidden, WatcherError, WriteConflict
 from headgate.watcher.sources import Applied, Listed, SourceEvent
 from headgate.watcher.sources.kubernetes.backoff import Backoff, slow_backoff

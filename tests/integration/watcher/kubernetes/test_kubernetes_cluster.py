@@ -21,9 +21,9 @@ from fakes.kubernetes_objects import endpoint_slice, ingress, secret, service
 from fakes.tls import SelfSigned
 from fakes.waiting import until
 from headgate.common.resources import ENDPOINT_SLICE, INGRESS, SECRET, SERVICE, JsonObject, ObjectRef
+from headgate.common.service.tasks import cancel
 from headgate.common.status import EventNote, LoadBalancerAddress, StatusUpdate
 from headgate.common.stores.memory import MemoryStatusBoard
-from headgate.common.tasks import cancel
 from headgate.watcher.errors import Absent
 from headgate.watcher.sources.kubernetes.kinds import group_path
 from headgate.watcher.sources.kubernetes.source import KubernetesScope, KubernetesSource

@@ -18,10 +18,10 @@ from fakes.waiting import until
 from headgate.common.deltas import ClusterAnnouncement, Delta, Operation
 from headgate.common.resources import ObjectRef
 from headgate.common.sealing import load_or_create_key_pair
+from headgate.common.service.tasks import cancel
 from headgate.common.status import EventNote, LoadBalancerAddress, StatusUpdate
 from headgate.common.stores import LogReplay
 from headgate.common.stores.nats import NatsStores
-from headgate.common.tasks import cancel
 
 LEASE = "headgate-watcher-east"
 FAST = ("--lease-duration-s=3", "--lease-renew-deadline-s=2.5", "--lease-retry-s=0.3")

@@ -12,7 +12,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from fakes.http2 import http2_client
 from fakes.http2 import request as h2_request
 from fakes.proxied import OK, Proxied, answering, proxied
-from headgate.common.telemetry import configure_telemetry
+from headgate.common.service.telemetry import configure_telemetry
 from headgate.gateway.observability.tracing import Tracing, read_parent
 from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
 

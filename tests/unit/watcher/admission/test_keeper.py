@@ -15,7 +15,7 @@ from fakes.kubernetes_api import FakeKubernetes
 from fakes.leadership import Seat
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until as until_within
-from headgate.common.tasks import cancel
+from headgate.common.service.tasks import cancel
 from headgate.watcher.admission.certificate import SecretCertificate
 from headgate.watcher.admission.keeper import CertificateKeeper
 from headgate.watcher.admission.kept_secret import KeptSecret

@@ -11,11 +11,11 @@ import pytest
 
 from fakes.kubernetes_api import FakeKubernetes
 from fakes.waiting import until
-from headgate.common.election import Timing
 from headgate.common.errors import NotPermitted, StoreUnavailable
-from headgate.common.leadership import Elector
-from headgate.common.leases import Lease
-from headgate.common.tasks import cancel
+from headgate.common.leadership.election import Timing
+from headgate.common.leadership.leadership import Elector
+from headgate.common.leadership.leases import Lease
+from headgate.common.service.tasks import cancel
 from headgate.watcher.lease import KubernetesLeaseBoard
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from headgate.common.deltas import ClusterAnnouncement, Delta, LastGood, LogMessage, LogPlace, SyncMarker
 from headgate.common.heartbeats import Heartbeat
-from headgate.common.leases import Lease, StoredLease
+from headgate.common.leadership.leases import Lease, StoredLease
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, Version
 from headgate.common.status import StatusUpdate

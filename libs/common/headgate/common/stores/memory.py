@@ -25,7 +25,7 @@ from headgate.common.deltas import (
 )
 from headgate.common.errors import Conflict, NotFound
 from headgate.common.heartbeats import TTL_S, Heartbeat
-from headgate.common.leases import Lease, StoredLease
+from headgate.common.leadership.leases import Lease, StoredLease
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import (
     Chunk,

@@ -21,7 +21,7 @@ from headgate.common.stores.settings import StoreSettings
 from headgate.common.stores.tables import TableStores
 
 if TYPE_CHECKING:
-    from headgate.common.bus import Bus
+    from headgate.common.bus.connection import Bus
     from headgate.common.stores.nats import NatsStores
 
 OpenTables = Callable[[], AbstractAsyncContextManager[TableStores]]

@@ -10,8 +10,8 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
 from headgate.common.errors import DecodeError, StoreError
+from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import Manifest, Pointer, Version, digest_of
-from headgate.common.tasks import cancel
 
 _log = logging.getLogger(__name__)
 

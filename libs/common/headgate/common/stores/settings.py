@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from headgate.common.settings import ServiceSettings
+from headgate.common.service.settings import ServiceSettings
 from headgate.common.stores.redis.target import Login, RedisTarget, parse_redis_url
 
 ON_NATS = "nats"

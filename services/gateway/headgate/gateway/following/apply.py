@@ -11,8 +11,8 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from headgate.common.errors import HeadgateError
+from headgate.common.service.telemetry import span_from
 from headgate.common.snapshot import ChunkName, Manifest, Version
-from headgate.common.telemetry import span_from
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.errors import TableRefused
 from headgate.gateway.following.last_good import StoredTable

@@ -16,9 +16,9 @@ from collections.abc import Callable
 
 from headgate.common.errors import HeadgateError, NotFound, StoreUnavailable
 from headgate.common.heartbeats import Refusal
+from headgate.common.service.tasks import run_together
 from headgate.common.snapshot import Manifest, Pointer
 from headgate.common.stores import SnapshotStore
-from headgate.common.tasks import run_together
 from headgate.gateway.errors import TableRefused
 from headgate.gateway.following.apply import TableApplier
 from headgate.gateway.observability.metrics import TableMetrics

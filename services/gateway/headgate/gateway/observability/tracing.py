@@ -21,7 +21,7 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, S
 from opentelemetry.trace.span import TraceState
 from opentelemetry.util.types import AttributeValue
 
-from headgate.common.telemetry import tracer
+from headgate.common.service.telemetry import tracer
 from headgate.gateway.plugins.interface.messages import Request
 from headgate.gateway.plugins.interface.variables import variable
 from headgate.gateway.plugins.runtime.requests import request_of

@@ -12,8 +12,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
-from headgate.common.admin import Health
 from headgate.common.errors import SettingsError
+from headgate.common.service.admin import Health
 
 TIMEOUT = aiohttp.ClientTimeout(total=2.0)
 """For a worker to answer: one that takes longer counts as not ready."""

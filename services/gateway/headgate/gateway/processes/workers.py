@@ -21,8 +21,8 @@ from pathlib import Path
 
 from prometheus_client import Counter
 
-from headgate.common.service import ServiceContext
-from headgate.common.tasks import cancel
+from headgate.common.service.service import ServiceContext
+from headgate.common.service.tasks import cancel
 from headgate.gateway.net.reserved_port import reserve_port
 from headgate.gateway.processes.fleet_site import FleetSite
 from headgate.gateway.role import WorkerRole

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from headgate.common.admin import AdminSite
+from headgate.common.service.admin import AdminSite
 from headgate.common.snapshot import Version
 from headgate.common.table import Consumer, Route, StreamRoute, VirtualHost
 from headgate.gateway.balancing.levels import Place

@@ -5,8 +5,8 @@ import logging
 import signal
 import sys
 
-from headgate.common.service import ServiceContext
-from headgate.common.tasks import run_together
+from headgate.common.service.service import ServiceContext
+from headgate.common.service.tasks import run_together
 from headgate.gateway.net import descriptors
 from headgate.gateway.role import WorkerRole
 from headgate.gateway.settings import GatewaySettings

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from headgate.common.bus import Bus
+from headgate.common.bus.connection import Bus
 from headgate.common.stores.nats import FOR_GATEWAYS, NatsStores, Upkeep
 from headgate.common.stores.opening import OpenTables, choose_redis, tables_of
 from headgate.common.stores.tables import TableStores

@@ -13,13 +13,13 @@ from functools import partial
 
 from prometheus_client import REGISTRY
 
-from headgate.common.admin import AdminSite, metrics_page
 from headgate.common.errors import HeadgateError
 from headgate.common.heartbeats import COUNTING_INTERVAL_S, INTERVAL_S, Heartbeat
-from headgate.common.service import ServiceContext
+from headgate.common.service.admin import AdminSite, metrics_page
+from headgate.common.service.service import ServiceContext
+from headgate.common.service.tasks import cancel, run_together
 from headgate.common.snapshot import ChunkName, Manifest
 from headgate.common.stores.opening import OpenTables
-from headgate.common.tasks import cancel, run_together
 from headgate.gateway.following.apply import TableApplier
 from headgate.gateway.following.follower import Follower
 from headgate.gateway.following.last_good import LastGoodWriter, read_last_good

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from headgate.common.errors import StoreError
 from headgate.common.resources import ObjectRef
+from headgate.common.service.telemetry import current_traceparent, tracer
 from headgate.common.stores import HeartbeatBoard, LastGoodLog, SnapshotStore, StatusBoard
-from headgate.common.telemetry import current_traceparent, tracer
 from headgate.translator import metrics
 from headgate.translator.leading.inputs import Inputs
 from headgate.translator.leading.last_good_recorder import LastGoodRecorder

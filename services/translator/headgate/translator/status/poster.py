@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 
 from headgate.common.errors import StoreError, TooLarge
 from headgate.common.resources import ObjectRef
+from headgate.common.service.tasks import cancel, run_together
 from headgate.common.status import StatusUpdate
 from headgate.common.stores import StatusBoard
-from headgate.common.tasks import cancel, run_together
 from headgate.translator.status.desired import DesiredStatus, forget, to_update, wanted_by
 
 logger = logging.getLogger(__name__)

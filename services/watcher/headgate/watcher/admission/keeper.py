@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from headgate.common.leadership import Leadership, run_while_leading
+from headgate.common.leadership.leadership import Leadership, run_while_leading
 from headgate.watcher.admission.kept_secret import KeptSecret
 from headgate.watcher.admission.rotation import Kept, Step, Wanted, advance
 from headgate.watcher.admission.trusted_bundle import TrustedBundle

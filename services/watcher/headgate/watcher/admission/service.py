@@ -6,9 +6,9 @@ from functools import partial
 
 from nacl.public import PublicKey
 
-from headgate.common.bus import Bus
-from headgate.common.bus_admission import ask
-from headgate.common.leadership import Leadership
+from headgate.common.bus.admission import ask
+from headgate.common.bus.connection import Bus
+from headgate.common.leadership.leadership import Leadership
 from headgate.common.resources import ALL_KINDS, Kinds
 from headgate.common.sealing import Sealer
 from headgate.watcher.admission.admit import Admission

@@ -12,8 +12,8 @@ from datetime import datetime
 from random import Random
 
 from headgate.common.resources import ObjectRef
+from headgate.common.service.tasks import run_together
 from headgate.common.status import NOTE_BYTES, EventNote, StatusUpdate, in_table, shorten
-from headgate.common.tasks import run_together
 from headgate.watcher.errors import Absent, ApiStatusError, Forbidden, WatcherError, WriteConflict
 from headgate.watcher.sources.kubernetes.backoff import Backoff, slow_backoff
 from headgate.watcher.sources.kubernetes.trouble import TroubleLog

@@ -14,7 +14,7 @@ import random
 import time
 from collections.abc import Collection
 
-from headgate.common.bus import Bus
+from headgate.common.bus.connection import Bus
 from headgate.common.deltas import STREAM
 from headgate.common.errors import StoreUnavailable
 from headgate.common.status import STATUS_STREAM

@@ -4,7 +4,7 @@ import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 
-from headgate.common.bus import Bus
+from headgate.common.bus.connection import Bus
 from headgate.common.deltas import escape_token
 from headgate.common.heartbeats import TTL_S, Heartbeat
 from headgate.common.resources import JsonObject

@@ -35,9 +35,9 @@ from headgate.common.deltas import (
     unescape_token,
 )
 from headgate.common.errors import DecodeError
+from headgate.common.service.telemetry import TRACEPARENT
 from headgate.common.stores import TOMBSTONE_AGE_S, LoggedObject
 from headgate.common.stores.nats.jetstream import EXPECTED_LAST, MESSAGE_ID, Outgoing
-from headgate.common.telemetry import TRACEPARENT
 
 _log = logging.getLogger(__name__)
 

@@ -33,9 +33,9 @@ from prometheus_client import Counter
 from headgate.common.deltas import LogPlace
 from headgate.common.errors import StoreError, StoreUnavailable
 from headgate.common.resources import JsonObject
+from headgate.common.service.tasks import heed_cancellation
 from headgate.common.stores import LogPosition
 from headgate.common.stores.nats.jetstream import Stream, StreamMissing, StreamState
-from headgate.common.tasks import heed_cancellation
 
 _log = logging.getLogger(__name__)
 _RENEWALS = Counter(

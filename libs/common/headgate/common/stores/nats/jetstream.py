@@ -16,7 +16,7 @@ import nats.errors
 import nats.js.errors
 from nats.aio.msg import Msg
 
-from headgate.common.bus import Bus
+from headgate.common.bus.connection import Bus
 from headgate.common.errors import Conflict, StoreError, StoreUnavailable, TooLarge
 from headgate.common.resources import JsonObject
 

@@ -6,7 +6,7 @@ The version of a lease is its sequence, which the server compares when it is rep
 import logging
 
 from headgate.common.deltas import escape_token
-from headgate.common.leases import NOBODYS, Lease, StoredLease
+from headgate.common.leadership.leases import NOBODYS, Lease, StoredLease
 from headgate.common.stores.nats.jetstream import EXPECTED_LAST, Outgoing, Stream, StreamMissing
 from headgate.common.stores.nats.snapshots import TABLES_BUCKET
 

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from headgate.common.bus import Bus
+from headgate.common.bus.connection import Bus
 from headgate.common.deltas import (
     CLUSTER_PREFIX,
     DELTA_PREFIX,

@@ -16,7 +16,7 @@ import logging
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing
 
-from headgate.common.bus import Bus
+from headgate.common.bus.connection import Bus
 from headgate.common.deltas import escape_token
 from headgate.common.errors import Conflict, DecodeError, NotFound, StoreError
 from headgate.common.resources import JsonObject

@@ -8,7 +8,7 @@ import logging
 import secrets
 
 from headgate.common.errors import Conflict
-from headgate.common.leases import NOBODYS, Lease, StoredLease
+from headgate.common.leadership.leases import NOBODYS, Lease, StoredLease
 from headgate.common.stores.redis.link import RedisLink, Script
 
 _log = logging.getLogger(__name__)

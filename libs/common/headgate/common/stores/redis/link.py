@@ -17,10 +17,10 @@ from prometheus_client import Counter, Gauge
 from redis.exceptions import NoScriptError, ReadOnlyError, ResponseError
 
 from headgate.common.errors import NotPermitted, StoreError, StoreUnavailable
+from headgate.common.service.tasks import cancel, run_together
 from headgate.common.stores.redis.sentinels import Sentinels
 from headgate.common.stores.redis.target import Dial, RedisTarget, Server
 from headgate.common.stores.redis.wire import Pipe, Wire, Word, dial, reason_of, refusal
-from headgate.common.tasks import cancel, run_together
 
 _log = logging.getLogger(__name__)
 _CONNECTED = Gauge("headgate_store_connected", "1 while this process is connected to the Redis primary")

@@ -23,8 +23,8 @@ from redis.asyncio.connection import Connection, SSLConnection
 from redis.exceptions import RedisError, ResponseError
 
 from headgate.common.errors import NotPermitted, StoreError, StoreUnavailable
+from headgate.common.service.tasks import run_together
 from headgate.common.stores.redis.target import Dial, Login, RedisTarget, Server
-from headgate.common.tasks import run_together
 
 _log = logging.getLogger(__name__)
 

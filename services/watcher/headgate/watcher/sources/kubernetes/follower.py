@@ -10,7 +10,7 @@ from random import Random
 
 from headgate.common.deltas import SyncState
 from headgate.common.resources import KindChoice, ResourceKind
-from headgate.common.tasks import run_together
+from headgate.common.service.tasks import run_together
 from headgate.watcher.errors import Absent, WatcherError
 from headgate.watcher.sources import Listed, SourceEvent, Unavailable
 from headgate.watcher.sources.kubernetes.backoff import slow_backoff

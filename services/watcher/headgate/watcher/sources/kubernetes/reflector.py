@@ -21,7 +21,7 @@ from random import Random
 
 from headgate.common.deltas import SyncState
 from headgate.common.resources import JsonObject, ResourceKind
-from headgate.common.telemetry import current_traceparent, span_from
+from headgate.common.service.telemetry import current_traceparent, span_from
 from headgate.watcher.errors import (
     Absent,
     ApiError,

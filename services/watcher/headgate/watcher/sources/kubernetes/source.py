@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 from headgate.common.resources import ALL_KINDS, KindChoice, Narrowing, ResourceKind, Watch
-from headgate.common.tasks import cancel, run_together
+from headgate.common.service.tasks import cancel, run_together
 from headgate.watcher.sources import SourceEvent
 from headgate.watcher.sources.kubernetes.follower import KindFollower
 from headgate.watcher.sources.kubernetes.kinds import Discovery, Target

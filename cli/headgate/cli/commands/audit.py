@@ -1,0 +1,176 @@
+"""`headgate audit`: what a move costs, told before anything moves."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from headgate.cli.offline.auditing import Audited, AuditReport, Line, audit_cluster, audit_paths, summarise, verdicts
+from headgate.cli.terminal.errors import ExitCode, UsageMistake
+from headgate.cli.terminal.group import TeachingCommand
+from headgate.cli.terminal.rendering import count_of, print_json, print_table
+from headgate.common.deltas import SyncState
+from headgate.common.resources import JsonObject
+from headgate.translator.manifests.verdicts import Verdict
+
+_NOTE_CHARACTERS = 90
+_FIELD_CHARACTERS = 70
+
+
+@click.command(
+    cls=TeachingCommand,
+    examples=[
+        "headgate audit --kubeconfig ~/.kube/config --context production",
+        "headgate audit --live --namespace shop      # the cluster that kubectl would ask",
+        "headgate audit manifests/ --objects",
+        "kubectl get ingress -A -o yaml > ingresses.yaml; headgate audit ingresses.yaml",
+        "headgate audit manifests/ --json | jq -r '.summary[] | select(.verdict != \"honoured\") | .name'",
+    ],
+    read_more="docs/audit.md",
+)
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(path_type=Path, exists=True))
+@click.option(
+    *("--kubeconfig",),
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="List the objects of this kubeconfig's cluster instead of reading files.",
+)
+@click.option("--context", metavar="NAME", help="Of the kubeconfig; default: its current.")
+@click.option(
+    "--live",
+    is_flag=True,
+    help="The cluster that kubectl would ask: by KUBECONFIG, a pod's service account, or ~/.kube/config.",
+)
+@click.option(
+    *("--namespace", "-n", "namespaces"),
+    multiple=True,
+    metavar="NAME",
+    help="Of the cluster only this one, for which a Role is enough; repeatable.",
+)
+@click.option("--objects", "by_object", is_flag=True, help="Say it of each object too, with file and line.")
+@click.option("--all", "show_all", is_flag=True, help="With --objects: show also what is honoured.")
+@click.option(
+    "--allow-ignored-guards",
+    is_flag=True,
+    help="Exit code 0 although what keeps requests out is ignored, as where it is mended elsewhere.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs: the summary and every object, whole.")
+def audit(
+    paths: tuple[Path, ...],
+    kubeconfig: Path | None,
+    context: str | None,
+    live: bool,
+    namespaces: tuple[str, ...],
+    by_object: bool,
+    show_all: bool,
+    allow_ignored_guards: bool,
+    as_json: bool,
+) -> int:
+    """Say what becomes of every annotation and field of Ingresses and resources of Apache APISIX.
+
+    Reads manifests, or the objects of a cluster, of which it changes nothing: it needs the right to list them only.
+
+    honoured: as where it comes from. approximated: followed, but not in every case. ignored: served without it.
+    refused: what it is about is not served until it is mended. A `!` marks what keeps requests out where it comes from
+    and is ignored here: mend these first.
+
+    Each object is looked at by itself, whatever its class; IngressClasses, Services and Secrets may be missing. What is
+    missing or in conflict is said by `headgate check`. Exit code 1 if anything is refused, would let requests in that
+    are kept out now, or cannot be read; else 0.
+    """
+    asks_cluster = live or kubeconfig is not None or context is not None
+    _check_source(paths, namespaces, asks_cluster=asks_cluster)
+    report = audit_cluster(kubeconfig, context, namespaces) if asks_cluster else audit_paths(paths)
+    summary = summarise(report.found)
+    if as_json:
+        print_json(_as_document(report, summary))
+    else:
+        _print_unread(report)
+        if by_object:
+            _print_objects(report.found, show_all)
+        _print_summary(report, summary)
+    is_open = any(line.lets_in for line in summary) and not allow_ignored_guards
+    is_refused = any(line.verdict is Verdict.REFUSED for line in summary)
+    return ExitCode.NEGATIVE if is_open or is_refused or not report.is_complete else ExitCode.OK
+
+
+def _check_source(paths: Sequence[Path], namespaces: Sequence[str], *, asks_cluster: bool) -> None:
+    if paths and asks_cluster:
+        raise UsageMistake("PATH and --kubeconfig, --context or --live exclude each other: one audit has one source")
+    if not paths and not asks_cluster:
+        raise UsageMistake("nothing to audit: give files or folders of manifests, --kubeconfig FILE or --live")
+    if paths and namespaces:
+        raise UsageMistake("--namespace narrows what is listed of a cluster: of files give those that are wanted")
+
+
+def _as_document(report: AuditReport, summary: Sequence[Line]) -> JsonObject:
+    return {
+        "objects": len(report.found),
+        "verdicts": verdicts(report.found),
+        "lets_in": sum(line.lets_in for line in summary),
+        "summary": [line._asdict() for line in summary],
+        "audited": [one.as_json() for one in report.found],
+        "unreadable": [problem.as_json() for problem in report.unreadable],
+        "server": report.server,
+        "unavailable": [
+            {"kind": str(one.kind), "state": one.state, "message": one.message} for one in report.unavailable
+        ],
+    }
+
+
+def _print_unread(report: AuditReport) -> None:
+    for problem in report.unreadable:
+        click.echo(str(problem))
+    if report.server:
+        click.echo(f"cluster {report.server}")
+    for forbidden in report.forbidden:
+        click.echo(f"not read: {forbidden.kind}: {forbidden.message}")
+    absent = [str(one.kind) for one in report.unavailable if one.state is SyncState.ABSENT]
+    if absent:
+        click.echo(f"not in this cluster: {', '.join(absent)}")
+    if report.unavailable:
+        click.echo()
+
+
+def _print_objects(found: Sequence[Audited], show_all: bool) -> None:
+    for one in found:
+        rows = [
+            (_mark(said.verdict, said.lets_in), _shortened(said.name, _FIELD_CHARACTERS), said.note)
+            for said in one.said
+            if show_all or said.verdict is not Verdict.HONOURED
+        ]
+        if rows:
+            click.echo(f"{one.file}:{one.line}: {one.object}" if one.file else one.object)
+            print_table(("  VERDICT", "WHAT", "HOW OR WHY"), [(f"  {verdict}", *rest) for verdict, *rest in rows])
+            click.echo()
+
+
+def _print_summary(report: AuditReport, summary: Sequence[Line]) -> None:
+    found = report.found
+    if summary:
+        rows = (
+            (
+                _mark(line.verdict, bool(line.lets_in)),
+                line.objects,
+                _shortened(line.name, _FIELD_CHARACTERS),
+                _shortened(line.note, _NOTE_CHARACTERS),
+            )
+            for line in summary
+        )
+        print_table(("VERDICT", "OBJECTS", "WHAT", "HOW OR WHY"), rows)
+    counts = ", ".join(f"{number} {verdict}" for verdict, number in verdicts(found).items())
+    click.echo(f"{count_of(len(found), 'object')}: {counts}")
+    open_objects = sum(any(said.lets_in for said in one.said) for one in found)
+    if open_objects:
+        click.echo(f"! {count_of(open_objects, 'object')} would let in requests that are kept out now")
+    if report.forbidden:
+        kinds = ", ".join(dict.fromkeys(str(one.kind) for one in report.forbidden))
+        click.echo(f"! incomplete: {kinds} may not be listed")
+
+
+def _mark(verdict: Verdict, lets_in: bool) -> str:
+    return f"{verdict} !" if lets_in else str(verdict)
+
+
+def _shortened(text: str, characters: int) -> str:
+    return text if len(text) <= characters else f"{text[: characters - 1]}…"

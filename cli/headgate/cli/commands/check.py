@@ -1,0 +1,66 @@
+"""`headgate check`: mistakes in manifests, found before anything serves them."""
+
+from pathlib import Path
+
+import click
+
+from headgate.cli.offline.class_options import class_options
+from headgate.cli.terminal.errors import CommandError, ExitCode
+from headgate.cli.terminal.group import TeachingCommand
+from headgate.cli.terminal.rendering import count_of, print_json
+from headgate.common.problems import LETS_IN, Severity
+
+
+@click.command(
+    cls=TeachingCommand,
+    examples=[
+        "headgate check examples/quickstart",
+        "headgate check manifests/ --controller-names k8s.io/ingress-nginx   # with their IngressClass",
+        "headgate check manifests/ --class-names apisix                      # without one",
+        "headgate check web.yaml --json | jq -r '.findings[].reason'",
+    ],
+    read_more="docs/cli.md",
+)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path, exists=True))
+@class_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+def check(paths: tuple[Path, ...], class_flags: list[str], as_json: bool) -> int:
+    """Read manifests from files and folders and say what is wrong: file, line, object, field and reason.
+
+    Needs no server. What counts as ours is decided as the translator does: by these flags, HEADGATE_* variables and the
+    TOML file in HEADGATE_CONFIG; an object that is not ours by its class is named with the reason. Exit code 0 if there
+    are no errors (warnings do not count), else 1; also where there is nothing to check.
+    """
+    from headgate.cli.offline.tables import translate_paths
+
+    table = translate_paths(paths, class_flags)
+    if not table.object_count and not table.findings:
+        names = ", ".join(map(str, paths))
+        raise CommandError(f"{names}: no object of a kind that Headgate reads; are the paths right?")
+    errors = sum(finding.is_error for finding in table.findings)
+    warnings = sum(finding.problem.severity is Severity.WARNING for finding in table.findings)
+    lets_in = sum(finding.problem.reason == LETS_IN for finding in table.findings)
+    if as_json:
+        findings = [finding.as_json() for finding in table.findings]
+        print_json(
+            {
+                "errors": errors,
+                "warnings": warnings,
+                "lets_in": lets_in,
+                "objects": table.object_count,
+                "findings": findings,
+                "notes": [note._asdict() for note in table.notes],
+            }
+        )
+    else:
+        for finding in table.findings:
+            click.echo(str(finding))
+        for note in table.notes:
+            click.echo(str(note))
+        found = f"{count_of(errors, 'error')}, {count_of(warnings, 'warning')}"
+        opened = f", {count_of(lets_in, 'ignored plugin')} that may keep requests out" if lets_in else ""
+        foreign = f", {count_of(len(table.notes), 'object')} of other classes" if table.notes else ""
+        click.echo(
+            f"{count_of(table.object_count, 'object')} in {count_of(table.files, 'file')}: {found}{opened}{foreign}"
+        )
+    return ExitCode.NEGATIVE if errors else ExitCode.OK

@@ -1,0 +1,202 @@
+"""`headgate events`: the delta log, as it says what happened to which object."""
+
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from headgate.cli.commands.history import shown_author
+from headgate.cli.running.store import ask_stores
+from headgate.cli.terminal.errors import UsageMistake
+from headgate.cli.terminal.group import TeachingCommand
+from headgate.cli.terminal.moments import FORMS, parse_moment
+from headgate.common.deltas import Delta
+from headgate.common.resources import ALL_KINDS
+from headgate.common.stores import DeltaLogReader, DeltaSelection, LoggedDelta
+from headgate.common.stores.opening import Stores
+
+SHOWN, SHOWN_BEFORE_NEWS = 50, 10
+AROUND = timedelta(minutes=1)
+_FIRST_WINDOW = 512
+
+
+@click.command(
+    cls=TeachingCommand,
+    examples=[
+        "headgate events",
+        "headgate events -f --kind Ingress --namespace shop",
+        "headgate events --at 14:03              # within a minute of it",
+        "headgate events --since 15m --json | jq -r '.by' | sort | uniq -c",
+        "headgate events --kind Ingress --name web --json --with-objects    # its last versions",
+    ],
+    read_more="docs/history.md",
+)
+@click.option("--follow", "-f", is_flag=True, help="Go on with what happens from now on, until Ctrl-C.")
+@click.option(
+    "--limit",
+    type=click.IntRange(0),
+    metavar="N",
+    help=f"Of the past at most so many; {SHOWN}, with -f {SHOWN_BEFORE_NEWS}, with --since all.",
+)
+@click.option(
+    "--since", default="", show_default=False, metavar="WHEN", help="Since a time: 90s, 2h, 14:03, 2026-01-31."
+)
+@click.option("--until", default="", show_default=False, metavar="WHEN", help="Up to a time.")
+@click.option("--at", default="", show_default=False, metavar="WHEN", help="Within a minute of a time.")
+@click.option("--cluster", default="", show_default=False, metavar="NAME", help="Only of this cluster.")
+@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only of this kind, such as Ingress; repeatable.")
+@click.option("--namespace", "-n", default="", show_default=False, metavar="NAME", help="Only in this namespace.")
+@click.option("--name", default="", show_default=False, metavar="NAME", help="Only objects of this name.")
+@click.option("--with-objects", is_flag=True, help="With --json: the objects too, as the log has them.")
+@click.option("--nats-url", default="", show_default=False, metavar="URL", help="NATS server to ask instead.")
+@click.option(
+    *("--data-dir",),
+    type=click.Path(path_type=Path),
+    default=".headgate",
+    metavar="DIR",
+    help="Of a `headgate up`; tells where its NATS server is.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+def events(
+    follow: bool,
+    limit: int | None,
+    since: str,
+    until: str,
+    at: str,
+    cluster: str,
+    kinds: tuple[str, ...],
+    namespace: str,
+    name: str,
+    with_objects: bool,
+    nats_url: str,
+    data_dir: Path,
+    as_json: bool,
+) -> None:
+    """List what happened to objects, as the watchers saw it: when, what, and who did it as far as is known.
+
+    The log keeps the last few changes of each object, however old, and forgets objects some days after their deletion.
+    With --json each change is one line.
+    """
+    if with_objects and not as_json:
+        raise UsageMistake("--with-objects is for --json")
+    if (at and (since or until)) or (follow and (at or until)):
+        raise UsageMistake("--at and --since or --until exclude each other, and --follow has no end")
+    moment = _parse_moment("--at", at)
+    begin = moment - AROUND if moment else _parse_moment("--since", since)
+    end = moment + AROUND if moment else _parse_moment("--until", until)
+    asked = _Question(DeltaSelection(cluster, _parse_kinds(kinds), namespace, name), begin, end, limit, with_objects)
+    if limit is None and not begin:
+        asked = asked._replace(limit=SHOWN_BEFORE_NEWS if follow else SHOWN)
+
+    async def ask(stores: Stores) -> None:
+        async for event in _events(stores.log_reader, asked, follow=follow):
+            click.echo(json.dumps(as_document(event)) if as_json else describe(event))
+
+    ask_stores(nats_url, data_dir, ask, answer_s=None)
+
+
+class _Question(NamedTuple):
+    """What is asked."""
+
+    selection: DeltaSelection
+    since: datetime | None
+    until: datetime | None
+    limit: int | None
+    with_objects: bool
+
+
+def _parse_kinds(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    found: dict[tuple[str, str], None] = {}
+    for name in names:
+        matches = [(kind.group, kind.resource) for kind in ALL_KINDS if kind.is_called(name)]
+        if not matches:
+            known = ", ".join(sorted({kind.kind for kind in ALL_KINDS}))
+            raise UsageMistake(f"--kind {name!r} is not read by Headgate: give one of {known}")
+        found.update(dict.fromkeys(matches))
+    return tuple(found)
+
+
+def _parse_moment(flag: str, text: str) -> datetime | None:
+    if not text:
+        return None
+    try:
+        return parse_moment(text, datetime.now(UTC))
+    except UsageMistake:
+        raise UsageMistake(f"{flag} {text!r}: give {FORMS}") from None
+
+
+async def _events(log: DeltaLogReader, asked: _Question, *, follow: bool) -> AsyncIterator[LoggedDelta]:
+    last = (await log.position()).last_sequence
+    for event in await _past(log, asked, last):
+        yield event
+    if follow:
+        async with aclosing(log.tail(asked.selection, last, with_objects=asked.with_objects)) as batches:
+            async for event in _each(batches):
+                yield event
+
+
+async def _past(log: DeltaLogReader, asked: _Question, last: int) -> Sequence[LoggedDelta]:
+    """Return the last events up to a sequence; reads from further back each time, until that is enough."""
+    window = _FIRST_WINDOW
+    while asked.limit != 0:
+        start = max(0, last - window)
+        found: deque[LoggedDelta] = deque(maxlen=asked.limit)
+        is_old = False
+        async with aclosing(log.read_after(asked.selection, start, with_objects=asked.with_objects)) as batches:
+            async for event in _each(batches):
+                if asked.since and event.logged_at < asked.since:
+                    is_old = True
+                elif event.delta.sequence <= last and not (asked.until and event.logged_at > asked.until):
+                    found.append(event)
+        if start == 0 or is_old or len(found) == asked.limit:
+            return found
+        window *= 8
+    return ()
+
+
+async def _each(batches: AsyncIterator[Sequence[LoggedDelta]]) -> AsyncIterator[LoggedDelta]:
+    async for batch in batches:
+        for event in batch:
+            yield event
+
+
+def as_document(event: LoggedDelta) -> dict[str, Any]:
+    """Return an event as JSON data."""
+    delta, ref = event.delta, event.delta.ref
+    document: dict[str, Any] = {
+        "sequence": delta.sequence,
+        "logged_at": event.logged_at.isoformat(),
+        "observed_at": delta.observed_at.isoformat(),
+        "operation": delta.operation.value,
+        "cluster": ref.cluster,
+        "kind": _kind(delta),
+        "group": ref.group,
+        "resource": ref.resource,
+        "namespace": ref.namespace,
+        "name": ref.name,
+        "by": delta.author.name if delta.author else "",
+        "changed_at": delta.author.at.isoformat() if delta.author and delta.author.at else None,
+        "uid": delta.uid,
+        "resource_version": delta.resource_version,
+    }
+    return {**document, "object": delta.object} if delta.object is not None else document
+
+
+def describe(event: LoggedDelta) -> str:
+    """Say in a line what happened."""
+    delta, ref = event.delta, event.delta.ref
+    name = "/".join(part for part in (ref.cluster, ref.namespace, ref.name) if part)
+    by = f"  by {shown_author(delta.author.name)}" if delta.author else ""
+    return (
+        f"{event.logged_at.astimezone():%Y-%m-%d %H:%M:%S}  {delta.operation.value:<6}  {_kind(delta):<13}  {name}{by}"
+    )
+
+
+def _kind(delta: Delta) -> str:
+    kind = ALL_KINDS.find(delta.ref.group, delta.ref.resource)
+    return kind.kind if kind else delta.ref.resource

@@ -1,0 +1,127 @@
+"""`headgate sealed`: to which keys a table's private keys and credentials are sealed, so that keys can be rotated.
+
+Watchers seal to the keys that they are told, and gateways open with all that they hold. In between somebody has to know
+when the last value is sealed to the new key: what the watchers of a forgotten cluster sealed would be lost with the old
+one.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+from pydantic import BaseModel
+
+from headgate.cli.running.store import ask_stores, current_manifest, store_options
+from headgate.cli.terminal.errors import ExitCode, UsageMistake
+from headgate.cli.terminal.group import TeachingCommand
+from headgate.cli.terminal.rendering import count_of, print_json, print_table
+from headgate.common.errors import SealingError
+from headgate.common.sealing import SealedValue, parse_public_key, recipient_id
+from headgate.common.stores.opening import Stores
+from headgate.common.stores.reading import read_entries
+from headgate.common.table import TableEntry, entry_key
+
+SHOWN = 20
+_NAME_DIGITS = 16
+
+
+class Sealed(NamedTuple):
+    """One value of the table."""
+
+    entry: str
+    recipients: frozenset[str]
+    """`recipient_id` of each key that opens it."""
+
+
+@click.command(
+    cls=TeachingCommand,
+    examples=[
+        "headgate sealed",
+        "headgate sealed --without /etc/headgate/old/gateway.pub && echo 'the old key may go'",
+    ],
+    read_more="docs/operations.md",
+)
+@click.option(
+    "--without",
+    "without",
+    multiple=True,
+    metavar="KEY",
+    help="Name what nothing else opens: a public key, its file, or its name as shown here; repeatable.",
+)
+@store_options
+def sealed(without: tuple[str, ...], nats_url: str, data_dir: Path, table: str, as_json: bool) -> int:
+    """List the keys to which private keys and credentials of the published table are sealed.
+
+    Exit code 1 if, without the keys that --without names, something could not be opened any more.
+    """
+    dropped = frozenset(map(_read_name, without))
+    version, values = ask_stores(nats_url, data_dir, lambda stores: _read(stores, table))
+    names = sorted({name for value in values for name in value.recipients})
+    lost = sorted({value.entry for value in values if value.recipients <= dropped}) if dropped else []
+    rows = [(name, *_counts(name, values)) for name in names]
+    if as_json:
+        keys = [{"key": name, "values": count, "alone": alone} for name, count, alone in rows]
+        print_json({"table": table, "version": version, "keys": keys, "lost": lost})
+    elif dropped:
+        _tell_lost(lost, len(values))
+    else:
+        print_table(("KEY", "VALUES", "OPENED BY NO OTHER"), rows)
+    return ExitCode.NEGATIVE if lost else ExitCode.OK
+
+
+def _tell_lost(lost: Sequence[str], count: int) -> None:
+    if not lost:
+        click.echo(f"{count_of(count, 'value')}: each is opened by another key" if count else "nothing is sealed")
+        return
+    for entry in lost[:SHOWN]:
+        click.echo(f"opened by no other key: {entry}")
+    if len(lost) > SHOWN:
+        click.echo(f"and {len(lost) - SHOWN} more")
+
+
+def _counts(name: str, values: Sequence[Sealed]) -> tuple[int, int]:
+    theirs = [value for value in values if name in value.recipients]
+    return len(theirs), sum(len(value.recipients) == 1 for value in theirs)
+
+
+def _read_name(text: str) -> str:
+    path = Path(text)
+    try:
+        if path.is_file():
+            return recipient_id(parse_public_key(path.read_text()))
+        return text if len(text) == _NAME_DIGITS else recipient_id(parse_public_key(text))
+    except (OSError, UnicodeDecodeError, SealingError) as error:
+        raise UsageMistake(
+            f"--without: {text!r} is neither a public key in base64 nor a file with one nor the name of one: {error}"
+        ) from error
+
+
+async def _read(stores: Stores, table: str) -> tuple[str, list[Sealed]]:
+    _, manifest = await current_manifest(stores.snapshots, table)
+    names = {*manifest.chunks, *manifest.live, *(manifest.rollout.next if manifest.rollout else ())}
+    return str(manifest.version), sealed_values(await read_entries(stores.snapshots, names))
+
+
+def sealed_values(entries: Iterable[TableEntry]) -> list[Sealed]:
+    """Return all sealed values of a table's entries."""
+    return [
+        Sealed(f"{type(entry).__name__} {entry_key(entry)}", frozenset(value.boxes))
+        for entry in entries
+        for value in _within(entry)
+    ]
+
+
+def _within(value: object) -> Iterator[SealedValue]:
+    match value:
+        case SealedValue():
+            yield value
+        case BaseModel():
+            for name in type(value).model_fields:
+                yield from _within(getattr(value, name))
+        case Mapping():
+            for each in value.values():
+                yield from _within(each)
+        case tuple() | list():
+            for each in value:
+                yield from _within(each)

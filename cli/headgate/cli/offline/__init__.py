@@ -1,0 +1,1 @@
+"""Manifests and clusters as tables, without any service."""

@@ -1,0 +1,1 @@
+"""What is read of a running Headgate, and what is changed there."""

@@ -1,0 +1,155 @@
+"""Reading from the store and the boards of a running Headgate: where it is, and never waiting for ever."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import click
+
+from headgate.cli.terminal.errors import CommandError, Unreachable
+from headgate.cli.up.data_dir import read_state
+from headgate.common.errors import NotFound, StoreUnavailable
+from headgate.common.service.settings import load_settings
+from headgate.common.snapshot import Manifest, Pointer
+from headgate.common.stores import SnapshotStore
+from headgate.common.stores.opening import Stores, combine, open_tables
+from headgate.common.stores.settings import StoreSettings
+
+CONNECT_S = 3.0
+"""A server that is there answers in milliseconds; somebody waits at the terminal."""
+ANSWER_S = 30.0
+
+_STORE_FLAG = "headgate.cli.running.store"
+
+T = TypeVar("T")
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def store_options(command: Command) -> Command:
+    """Add the flags that say where the store is."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print JSON for programs."),
+        click.option("--table", default="default", metavar="NAME", help="Which table."),
+        click.option(
+            *("--data-dir",),
+            type=click.Path(path_type=Path),
+            default=".headgate",
+            metavar="DIR",
+            help="That of the `headgate up` to ask.",
+        ),
+        click.option(
+            *("--store",),
+            default="",
+            show_default=False,
+            metavar="URL",
+            help="Where the tables are: redis://HOST:PORT or nats; else as `up` or HEADGATE_STORE say.",
+            # Kept in the context, as nothing but `ask_stores` needs it.
+            expose_value=False,
+            callback=lambda context, _, value: context.meta.update({_STORE_FLAG: value}),
+        ),
+        click.option(
+            "--nats-url",
+            default="",
+            show_default=False,
+            metavar="URL",
+            help="NATS server to ask instead; else as `up` or HEADGATE_NATS_URL say.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def ask_stores(
+    nats_url: str,
+    data_dir: Path,
+    question: Callable[[Stores], Awaitable[T]],
+    *,
+    answer_s: float | None = ANSWER_S,
+) -> T:
+    """Connect, ask, close, return the answer.
+
+    Args:
+        nats_url: of the flag; empty: as a running `up` says, or the settings.
+        data_dir: of an `up`.
+        question: what to ask.
+        answer_s: seconds that the answer may take; None: for ever.
+
+    Raises:
+        Unreachable: no server there, or no answer in time.
+    """
+    with _silent_bus():
+        return asyncio.run(_ask(_place(nats_url, data_dir), question, answer_s))
+
+
+@contextmanager
+def _silent_bus() -> Iterator[None]:
+    """Silence the bus, which would log a failure before the command prints its one line about it."""
+    logger = logging.getLogger("headgate")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+class _Place(NamedTuple):
+    """Where to ask."""
+
+    nats_url: str
+    settings: StoreSettings
+    """Everything else about NATS and the store."""
+
+
+def _place(nats_url: str, data_dir: Path) -> _Place:
+    """As the flags say, else a running `up`, else the services' own settings."""
+    state = None if nats_url else read_state(data_dir)
+    store = click.get_current_context().meta.get(_STORE_FLAG) or (state.store if state else "")
+    settings = load_settings(StoreSettings, [f"--store={store}"] if store else [], program="headgate", summary="")
+    if state is not None:
+        return _Place(state.nats_url, settings)
+    if not nats_url and "nats_url" not in settings.model_fields_set:
+        raise Unreachable(f"no `headgate up` runs on {data_dir}: start one, or give --data-dir DIR or --nats-url URL")
+    return _Place(nats_url or settings.nats_url, settings)
+
+
+async def _ask(place: _Place, question: Callable[[Stores], Awaitable[T]], answer_s: float | None) -> T:
+    # The client brings aiohttp along: hundreds of modules, of which `explain --manifests` needs none.
+    from headgate.common.bus.connection import Bus
+    from headgate.common.stores.nats import NatsStores, Upkeep
+
+    settings = place.settings
+    bus = await Bus.connect(replace(settings.nats, url=place.nats_url), name="headgate", wait_s=CONNECT_S)
+    try:
+        if not bus.is_connected:
+            raise Unreachable(f"no NATS server answers at {bus.address}: start it, or give --nats-url URL")
+        async with asyncio.timeout(answer_s):
+            stores = NatsStores(bus, upkeep=Upkeep(makes_streams=False))
+            await stores.ensure()
+            async with open_tables(settings, stores, "headgate", wait_s=CONNECT_S) as tables:
+                return await question(combine(stores, tables))
+    except (StoreUnavailable, TimeoutError) as error:
+        raise Unreachable(f"no answer from the stores (NATS at {bus.address}): {error or 'timeout'}") from error
+    finally:
+        await bus.close()
+
+
+async def current_manifest(snapshots: SnapshotStore, table: str) -> tuple[Pointer, Manifest]:
+    """Return what a table's pointer points to.
+
+    Raises:
+        CommandError: the table was never published.
+    """
+    pointer = await snapshots.read_pointer(table)
+    if pointer is None:
+        raise CommandError(
+            f"table {table!r} was never published: is --table right? `headgate status` says what is waited for"
+        )
+    try:
+        return pointer, await snapshots.get_manifest(table, pointer.version)
+    except NotFound as error:
+        raise CommandError(f"table {table!r}: revision {pointer.version} was collected meanwhile; ask again") from error

@@ -1,0 +1,1 @@
+"""How commands are found, and how answers and errors look."""

@@ -1,0 +1,1 @@
+"""The connection to NATS, and what goes over it beside the stores."""

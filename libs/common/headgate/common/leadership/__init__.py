@@ -1,0 +1,1 @@
+"""Who of several processes leads: leases, and the rules by which they are held."""

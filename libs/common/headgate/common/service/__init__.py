@@ -1,0 +1,1 @@
+"""What every service's process does around its own work."""
