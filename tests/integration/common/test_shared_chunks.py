@@ -17,7 +17,8 @@ from headgate.common.stores.nats import NatsStores
 from headgate.common.stores.redis.stores import tables_on
 from headgate.common.stores.redis.target import parse_redis_url
 from headgate.common.table import VirtualHost
-from headgate.translator.serving.pinning import TablePins, Wish
+from headgate.translator.serving.manual_commits import ChangeRequest
+from headgate.translator.serving.pinning import TablePins
 from headgate.translator.serving.publisher import Draft, Publisher
 from headgate.translator.serving.retention import Retention
 
@@ -161,7 +162,7 @@ async def test_pins_of_one_table_are_no_business_of_another(pair: Pair) -> None:
             await each.publish(Draft([chunk(f"{number}.example")]))
     [old, _] = await pair[0].versions("ours")
     target = await pair[0].get_manifest("ours", old)
-    await TablePins(pair[0], "ours", None).pin(target, Wish("ada", datetime.now(UTC)))
+    await TablePins(pair[0], "ours", None).pin(target, ChangeRequest("ada", datetime.now(UTC)))
     assert await read(pair[0], "ours") == [chunk("0.example").content]
     assert await read(pair[1], "theirs") == [chunk("1.example").content]
     pointer = await pair[1].read_pointer("theirs")
