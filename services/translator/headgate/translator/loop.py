@@ -258,8 +258,11 @@ class TranslatorLoop:
 
     def _take_surroundings(self, found: Surroundings) -> None:
         inputs, output = self.inputs, self.output
+        known, seen = output.publisher.version, found.pointer.version if found.pointer else None
         inputs.compare(found)
         output.observe(found)
+        if self.leads and known is not None and seen is not None and seen > known:
+            self._stand_back()  # the watch says nothing of a pointer that is known from here already
         if inputs.catch_up.is_waiting:
             inputs.catch_up.look()
             self._schedule()

@@ -1,5 +1,6 @@
 """Pinned tables: what stays, what follows, and what a pin survives; over stores in memory."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -25,8 +26,8 @@ from fakes.translator_loop import (
 )
 from fakes.waiting import until
 from headgate.common.errors import NotFound
-from headgate.common.snapshot import Manifest, Version
-from headgate.common.stores.memory import MemoryStores
+from headgate.common.snapshot import Manifest, Pointer, Version
+from headgate.common.stores.memory import MemorySnapshotStore, MemoryStores
 from headgate.common.table import Upstream
 from headgate.translator import loop as loop_module
 from headgate.translator.fragments.fragment import RefusalRef, ResourceRef, ServicePortRef, parse_service_port
@@ -251,6 +252,18 @@ async def test_a_lost_store_gets_the_pinned_table_back() -> None:
         assert await backend_of(stores) == OLD
         assert (await unpin(stores)).pin is None
         assert await backend_of(stores) == NEW
+
+
+async def test_a_pin_that_no_watch_announces_is_seen_by_looking(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def announce_nothing(_store: MemorySnapshotStore, _table: str) -> AsyncIterator[Pointer]:
+        await asyncio.Event().wait()
+        yield  # type: ignore[misc]
+
+    monkeypatch.setattr(MemorySnapshotStore, "follow", announce_nothing)
+    stores = MemoryStores()
+    async with changed(stores) as (translator, before):
+        await roll_back(stores, before)
+        await until(lambda: translator.output.serving.pin)
 
 
 async def test_a_store_from_before_the_pin_does_not_unpin() -> None:
