@@ -23,7 +23,8 @@ def translate_object(kind: TranslatedKind[Any, Any], ref: ObjectRef, lookups: Lo
     if versions is None:
         return None
     present = versions.present.form
-    if present is not None and not _owns(kind, ref, present, lookups):
+    decoded = None if present is None else kind.decode(present)
+    if decoded is not None and not kind.ownership.owns(ref, decoded, lookups):
         return None
     good = versions.good
     if good is not None and not _owns(kind, ref, good.form, lookups):
@@ -32,7 +33,9 @@ def translate_object(kind: TranslatedKind[Any, Any], ref: ObjectRef, lookups: Lo
         served = lookups.get(kind.stored, ref.namespace, ref.name)
     if served is None:
         return None
-    return with_versions(_translate(kind, ref, kind.decode(served), lookups), versions)
+    if served is not present or decoded is None:  # else one decoding serves both questions
+        decoded = kind.decode(served)
+    return with_versions(_translate(kind, ref, decoded, lookups), versions)
 
 
 def is_ours(kind: TranslatedKind[Any, Any], ref: ObjectRef, lookups: Lookups) -> bool | None:
