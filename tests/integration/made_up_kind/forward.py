@@ -3,7 +3,8 @@
 from headgate.common.problems import Problem
 from headgate.common.resources import ALL_KINDS, JsonObject, Kinds, ObjectRef, Ownership, ResourceKind, StatusShape
 from headgate.common.table import PathMatch, PathType, Provenance, Route, WeightedBackend
-from headgate.translator.fragments.fragment import BackendUse, Fragment, RouteClaim, ServicePortRef
+from headgate.translator.fragments.fragment import BackendUse, Fragment, RouteClaim
+from headgate.translator.fragments.upstream_refs import ServicePortRef
 from headgate.translator.manifests.reading import as_object, as_text
 from headgate.translator.manifests.verdicts import FieldVerdict, Likeness
 from headgate.translator.objects.dialect import Dialect, translated_documents

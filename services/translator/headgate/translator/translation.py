@@ -17,8 +17,8 @@ from headgate.common.table import DEFAULT_TABLE
 from headgate.translator.assembly.assembly import Assembly, Needs
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
 from headgate.translator.assembly.conditions import Condition, judge
-from headgate.translator.assembly.held_table import HELD_UPSTREAM
-from headgate.translator.fragments.fragment import CertificateRef, Fragment, ServicePortRef, UpstreamRef, with_versions
+from headgate.translator.fragments.fragment import CertificateRef, Fragment, with_versions
+from headgate.translator.fragments.upstream_refs import UpstreamKey, UpstreamRef
 from headgate.translator.objects.dialect import Dialect, TranslatedKind
 from headgate.translator.objects.life_cycle import check_object, is_ours, refuse_object, translate_object
 from headgate.translator.sources.certificates import CERTIFICATE
@@ -26,6 +26,7 @@ from headgate.translator.sources.endpoints import ENDPOINT_SLICES, LEGACY_ENDPOI
 from headgate.translator.sources.policies import OWNERSHIP, ObjectTarget
 from headgate.translator.sources.services import SERVICES
 from headgate.translator.sources.sharing import CLUSTERS, SERVICE_EXPORTS
+from headgate.translator.upstreams.held import held_upstream
 from headgate.translator.upstreams.resolution import UPSTREAM, ResolvedUpstream
 from headgate.translator.world.attachments import Provider, Providers
 from headgate.translator.world.graph import Graph, Lookups, Node, Output, Rule
@@ -100,9 +101,10 @@ class Translation:
             self.world, settings, Providers([*providers, *(one for dialect in dialects for one in dialect.provides)])
         )
         self.assembly = Assembly(boundaries)
-        self.held: dict[ServicePortRef, ResolvedUpstream] = {}
+        self.held: dict[UpstreamKey, ResolvedUpstream] = {}
         """Upstreams of held tables that were resolved since the caller last cleared this."""
-        self._held: frozenset[ServicePortRef] = frozenset()
+        self._held: frozenset[UpstreamKey] = frozenset()
+        self._held_rule = held_upstream([read for dialect in dialects for read in dialect.upstreams])
         self._active: set[str] = set()
         self.left_out: set[str] = set()
         """Clusters that are there, and not selected."""
@@ -180,15 +182,15 @@ class Translation:
         if (versions is not None and versions.errors) or (stored is not None and root[0].concerns(stored)):
             self.graph.demand(Node(root[1], ref))
 
-    def hold(self, refs: frozenset[ServicePortRef]) -> None:
+    def hold(self, keys: frozenset[UpstreamKey]) -> None:
         """Resolve these upstreams too, into `held` and not into the table."""
-        if refs == self._held:
+        if keys == self._held:
             return
-        for ref in self._held - refs:
-            self.graph.release(Node(HELD_UPSTREAM, ref))
-        for ref in refs - self._held:
-            self.graph.demand(Node(HELD_UPSTREAM, ref))
-        self._held = refs
+        for key in self._held - keys:
+            self.graph.release(Node(self._held_rule, key))
+        for key in keys - self._held:
+            self.graph.demand(Node(self._held_rule, key))
+        self._held = keys
 
     @property
     def pending(self) -> int:
@@ -209,8 +211,9 @@ class Translation:
         rule, argument = output.node
         if rule is UPSTREAM:
             self.assembly.put_upstream(argument, output.value)
-        elif rule is HELD_UPSTREAM:
-            self.held[argument] = output.value
+        elif rule is self._held_rule:
+            if output.value is not None:
+                self.held[argument] = output.value
         elif rule is CERTIFICATE:
             self.assembly.put_certificate(argument, output.value)
         else:

@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 from headgate.common.snapshot import TableImage, encode_entry
 from headgate.common.table import Balancing, Endpoint, Provenance, Upstream
 from headgate.translator.assembly.held_table import HeldTable, with_endpoints_of
-from headgate.translator.fragments.fragment import ServicePortRef
+from headgate.translator.fragments.upstream_refs import UpstreamKey
 
 FROM = Provenance(cluster="a", kind="Service", namespace="default", name="web")
-WEB = ServicePortRef("a", "default", "web", 80)
+WEB = UpstreamKey("a", "default", "web", port=80)
+WEB_KEY = "a/default/web:80"
 REFUSED = "Service default/web refuses requests: its annotation headgate.dev/backend-tls-verify cannot be followed"
 
 
-def upstream(*addresses: str, key: str = WEB.key, **fields: Any) -> Upstream:
+def upstream(*addresses: str, key: str = WEB_KEY, **fields: Any) -> Upstream:
     endpoints = tuple(Endpoint(address=address, port=80) for address in addresses)
     return Upstream(key=key, endpoints=endpoints, provenance=FROM, **fields)
 
@@ -47,14 +48,14 @@ def table_of(*entries: Upstream) -> HeldTable:
     return HeldTable(TableImage(entries))
 
 
-def shown(table: HeldTable, key: str = WEB.key) -> Upstream:
+def shown(table: HeldTable, key: str = WEB_KEY) -> Upstream:
     return Upstream.model_validate_json(table.image.get("upstreams", key) or b"")
 
 
 def test_what_the_live_table_has_not_or_refuses_comes_from_elsewhere() -> None:
     for current in (None, encode_entry(upstream(unavailable=REFUSED))):
         table = table_of(upstream("10.0.0.1"))
-        table.refresh(WEB.key, current)
+        table.refresh(WEB_KEY, current)
         assert table.apart == {WEB}
         assert shown(table).unavailable is None
         table.supply(WEB, encode_entry(upstream("10.0.0.2")))
@@ -63,8 +64,8 @@ def test_what_the_live_table_has_not_or_refuses_comes_from_elsewhere() -> None:
 
 def test_what_the_live_table_has_again_comes_from_there() -> None:
     table = table_of(upstream("10.0.0.1"))
-    table.refresh(WEB.key, None)
-    table.refresh(WEB.key, encode_entry(upstream("10.0.0.3")))
+    table.refresh(WEB_KEY, None)
+    table.refresh(WEB_KEY, encode_entry(upstream("10.0.0.3")))
     table.supply(WEB, encode_entry(upstream("10.0.0.2")))
     assert table.apart == set()
     assert [endpoint.address for endpoint in shown(table).endpoints] == ["10.0.0.3"]
@@ -72,14 +73,14 @@ def test_what_the_live_table_has_again_comes_from_there() -> None:
 
 def test_an_upstream_that_refuses_requests_in_the_held_table_goes_on_with_that() -> None:
     table = table_of(upstream(unavailable=REFUSED))
-    table.refresh(WEB.key, encode_entry(upstream("10.0.0.3")))
-    table.refresh(WEB.key, None)
+    table.refresh(WEB_KEY, encode_entry(upstream("10.0.0.3")))
+    table.refresh(WEB_KEY, None)
     assert (shown(table).unavailable, table.apart) == (REFUSED, set())
 
 
 def test_what_a_held_table_does_not_name_does_not_come_into_it() -> None:
     table = table_of()
-    table.refresh(WEB.key, encode_entry(upstream("10.0.0.3")))
+    table.refresh(WEB_KEY, encode_entry(upstream("10.0.0.3")))
     table.supply(WEB, encode_entry(upstream("10.0.0.3")))
     assert table.image.chunks() == []
 
@@ -90,4 +91,4 @@ def test_upstreams_that_are_no_services_are_followed_where_the_live_table_has_th
     table.refresh(key, encode_entry(upstream("10.0.0.3", key=key)))
     assert [endpoint.address for endpoint in shown(table, key).endpoints] == ["10.0.0.3"]
     table.refresh(key, None)
-    assert table.apart == set()
+    assert {str(each) for each in table.apart} == {key}

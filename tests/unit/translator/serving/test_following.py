@@ -1,43 +1,51 @@
 """On random histories, tables that are held have the endpoints of today and nothing else of it."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fakes.deltas import applied, deleted
+from fakes.apisix import BACKEND, resource, route, rule
+from fakes.deltas import applied, deleted, endpoint_slice, service
 from fakes.fleet import fleet_of
 from fakes.leadership import Seat
 from fakes.translating import Follower, ListedLog
 from fakes.translator_loop import digests_of, fill, idle, manifest_of, running
 from fakes.waiting import until
+from headgate.common.deltas import Delta
 from headgate.common.snapshot import TableImage, encode_entry, entry_contents
 from headgate.common.stores.memory import MemoryStores
 from headgate.common.stores.reading import read_chunks
+from headgate.common.table import Upstream
 from headgate.translator import loop as loop_module
 from headgate.translator.assembly.held_table import HeldTable, with_endpoints_of
-from headgate.translator.fragments.fragment import parse_service_port
+from headgate.translator.composition import DIALECTS
+from headgate.translator.fragments.upstream_refs import UpstreamKey
 from headgate.translator.serving.following import Following
 from headgate.translator.status import poster as status_poster
 from headgate.translator.translation import Translation
-from headgate.translator.upstreams.resolution import is_refusal, resolve_upstream
+from headgate.translator.upstreams.held import held_upstream
+from headgate.translator.upstreams.resolution import is_refusal
 from headgate.translator.world.graph import _Recorder
 from unit.translator.world.test_incremental import STEPS
 
 MANY = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+HELD = held_upstream([read for dialect in DIALECTS for read in dialect.upstreams])
 FEW = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def endpoints_of_today(translation: Translation, key: str, held: bytes) -> bytes:
     """An entry as it should be: resolved anew, whatever the live table makes of it."""
-    ref = parse_service_port(key)
-    if ref is None or is_refusal(held):
+    parsed = UpstreamKey.parse(key)
+    if is_refusal(held):
         return held
-    resolved = resolve_upstream(_Recorder(translation.graph, ref.cluster), ref, heeds_wishes=False)
-    return with_endpoints_of(held, encode_entry(resolved.entry))
+    resolved = HELD.compute(_Recorder(translation.graph, parsed.cluster), parsed)
+    return held if resolved is None else with_endpoints_of(held, encode_entry(resolved.entry))
 
 
 def entries(image: TableImage) -> dict[str, bytes]:
@@ -64,6 +72,50 @@ def test_held_tables_have_the_endpoints_of_today_and_their_own_policies(history:
         for table, before in tables:
             expected = {key: endpoints_of_today(translation, key, held) for key, held in before.items()}
             assert entries(table.image) == expected
+
+
+SUBSET = {"subsets": [{"name": "v1", "labels": {"app": "web"}}]}
+PODS = (
+    {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one", "namespace": "default", "labels": {"app": "web"}}},
+    resource("ApisixUpstream", "web", SUBSET),
+)
+
+
+@pytest.mark.parametrize(
+    ("key", "backend", "besides"),
+    [
+        ("a/default/web:80/apisix", BACKEND, ()),
+        ("a/default/web:80/apisix/subset=v1", {**BACKEND, "subset": "v1"}, PODS),
+        ("a/default/web:80/apisix/service", {**BACKEND, "resolveGranularity": "service"}, ()),
+    ],
+)
+def test_endpoints_that_a_dialect_chooses_are_followed_also_where_no_live_route_asks_for_them(
+    key: str, backend: Any, besides: tuple[Any, ...]
+) -> None:
+    log = ListedLog()
+    follower, following = Follower(log, clusters=("a",)), Following()
+
+    def say(*manifests: Any, operation: Callable[..., Delta] = applied) -> None:
+        for manifest in manifests:
+            follower.take(log.append(operation(manifest, "a")))
+        for _ in following.settle(follower.translation):
+            pass
+
+    routed = route(rule() | {"backends": [backend]})
+    say(service("web", clusterIP="10.9.0.1"), slice_of_pod("10.0.0.1"), *besides, routed)
+    table = HeldTable(follower.translation.assembly.image.copy())
+    following.begin([table])
+    say(routed, operation=deleted)
+    assert follower.translation.assembly.image.get("upstreams", key) is None
+    say(service("web", clusterIP="10.9.0.2"), slice_of_pod("10.0.0.2"))
+    held = Upstream.model_validate_json(table.image.get("upstreams", key) or b"")
+    assert [endpoint.address for endpoint in held.endpoints] == ["10.9.0.2" if "service" in key else "10.0.0.2"]
+
+
+def slice_of_pod(address: str) -> Any:
+    made = endpoint_slice("web", address)
+    made["endpoints"][0]["targetRef"] = {"kind": "Pod", "name": "one"}
+    return made
 
 
 @FEW

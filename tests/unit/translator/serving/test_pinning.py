@@ -30,7 +30,7 @@ from headgate.common.snapshot import Manifest, Pointer, Version
 from headgate.common.stores.memory import MemorySnapshotStore, MemoryStores
 from headgate.common.table import Upstream
 from headgate.translator import loop as loop_module
-from headgate.translator.fragments.fragment import RefusalRef, ResourceRef, ServicePortRef, parse_service_port
+from headgate.translator.fragments.upstream_refs import RefusalRef, ResourceRef, ServicePortRef, UpstreamKey
 from headgate.translator.leading import output as output_module
 from headgate.translator.loop import TranslatorLoop
 from headgate.translator.serving.manual_commits import ChangeRequest, NothingToDo
@@ -357,9 +357,11 @@ def test_a_service_port_is_read_back_from_its_key(
     cluster: str, namespace: str, name: str, port: int | str, stream: Any
 ) -> None:
     ref = ServicePortRef(cluster, namespace, name, port, stream)
-    assert parse_service_port(ref.key) == ref
+    key = UpstreamKey.parse(ref.key)
+    assert (ServicePortRef.of_key(key), str(key)) == (ref, ref.key)
 
 
 def test_keys_of_other_upstreams_are_no_service_ports() -> None:
     others = (ResourceRef("a", "b", "x.io", "Bucket", "tls"), RefusalRef("a", "Ingress", "b", "c", "why"))
-    assert [parse_service_port(other.key) for other in others] == [None, None]
+    assert [ServicePortRef.of_key(UpstreamKey.parse(other.key)) for other in others] == [None, None]
+    assert [str(UpstreamKey.parse(other.key)) for other in others] == [other.key for other in others]

@@ -18,8 +18,9 @@ from headgate.translator.admission.dry_world import DryWorld
 from headgate.translator.assembly.assembly import Assembly, Losses, field_at_fault
 from headgate.translator.assembly.conditions import say_fault
 from headgate.translator.assembly.ownership import HOST_NOT_OWNED, tenant_of
-from headgate.translator.fragments.fragment import Fragment, ResourceRef, UpstreamRef
+from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.fragments.seniority import describe
+from headgate.translator.fragments.upstream_refs import ResourceRef, UpstreamRef
 from headgate.translator.translation import Translation
 from headgate.translator.upstreams.resolution import UPSTREAM, BackendFault
 from headgate.translator.world.graph import Node

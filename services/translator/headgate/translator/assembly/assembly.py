@@ -50,8 +50,8 @@ from headgate.translator.fragments.fragment import (
     Identity,
     StreamClaim,
     StreamPort,
-    UpstreamRef,
 )
+from headgate.translator.fragments.upstream_refs import UpstreamRef
 from headgate.translator.upstreams.resolution import BackendFault, ResolvedUpstream
 
 K = TypeVar("K", bound=Hashable)

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from headgate.common.table import EntryKind, TableEntry, entry_key, entry_kind
 from headgate.translator.assembly.wildcard_tls import ANY_DEPTH
-from headgate.translator.fragments.fragment import CertificateRef, Fragment, StreamPort, UpstreamRef
+from headgate.translator.fragments.fragment import CertificateRef, Fragment, StreamPort
+from headgate.translator.fragments.upstream_refs import UpstreamRef
 
 
 class HostPath(NamedTuple):

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from headgate.common.problems import Problem, Severity
 from headgate.translator.assembly.assembly import Assembly
 from headgate.translator.assembly.ownership import HOST_NOT_OWNED
-from headgate.translator.fragments.fragment import Fragment, RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
+from headgate.translator.fragments.fragment import Fragment
+from headgate.translator.fragments.upstream_refs import RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
 from headgate.translator.manifests.reading import shown
 from headgate.translator.upstreams.resolution import BackendFault
 

@@ -26,13 +26,7 @@ from headgate.common.table.rank import BeforePath, WithinMatch, WithinPath
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
 from headgate.translator.assembly.namesakes import by_namesake, is_for_both
 from headgate.translator.assembly.ownership import Admitted, Ownership, Sharing, Tenant, admit, find_owner, tenant_of
-from headgate.translator.fragments.fragment import (
-    CanaryClaim,
-    Fragment,
-    Identity,
-    RouteClaim,
-    TlsClaim,
-)
+from headgate.translator.fragments.fragment import CanaryClaim, Fragment, Identity, RouteClaim, TlsClaim
 from headgate.translator.fragments.seniority import describe, seniority_of
 from headgate.translator.manifests.reading import shown
 

@@ -15,9 +15,8 @@ import msgspec
 
 from headgate.common.snapshot import Chunk, TableImage, entry_contents
 from headgate.common.table import Upstream
-from headgate.translator.fragments.fragment import ServicePortRef, parse_service_port
-from headgate.translator.upstreams.resolution import UPSTREAM, ResolvedUpstream, is_refusal, resolve_upstream
-from headgate.translator.world.graph import Lookups, Rule
+from headgate.translator.fragments.upstream_refs import UpstreamKey
+from headgate.translator.upstreams.resolution import is_refusal
 
 _FOLLOWED = frozenset({"endpoints", "unavailable"})
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -28,7 +27,7 @@ class HeldTable:
 
     def __init__(self, image: TableImage) -> None:
         self.image = image
-        self.apart: set[ServicePortRef] = set()
+        self.apart: set[UpstreamKey] = set()
         """Upstreams whose endpoints the live table does not tell."""
         self._refusing = frozenset(
             key for key in image.keys("upstreams") if is_refusal(image.get("upstreams", key) or b"")
@@ -52,19 +51,17 @@ class HeldTable:
         held = self.image.get("upstreams", key)
         if held is None or key in self._refusing:
             return
-        ref = parse_service_port(key)
         if current is not None and not is_refusal(current):
             self.image.put_encoded("upstreams", key, with_endpoints_of(held, current))
-            if ref is not None:
-                self.apart.discard(ref)
-        elif ref is not None:
-            self.apart.add(ref)
+            self.apart.discard(UpstreamKey.parse(key))
+        else:
+            self.apart.add(UpstreamKey.parse(key))
 
-    def supply(self, ref: ServicePortRef, current: bytes) -> None:
+    def supply(self, key: UpstreamKey, current: bytes) -> None:
         """Take the endpoints of an upstream that is `apart`."""
-        held = self.image.get("upstreams", ref.key)
-        if held is not None and ref in self.apart:
-            self.image.put_encoded("upstreams", ref.key, with_endpoints_of(held, current))
+        held = self.image.get("upstreams", str(key))
+        if held is not None and key in self.apart:
+            self.image.put_encoded("upstreams", str(key), with_endpoints_of(held, current))
 
 
 def with_endpoints_of(held: bytes, current: bytes) -> bytes:
@@ -75,14 +72,3 @@ def with_endpoints_of(held: bytes, current: bytes) -> bytes:
     parts = ((name, (new if name in _FOLLOWED else old).get(name)) for name in Upstream.model_fields)
     merged = b",".join(b'"%b":%b' % (name.encode(), bytes(raw)) for name, raw in parts if raw is not None)
     return b"{" + merged + b"}"
-
-
-def _resolve(lookups: Lookups, ref: ServicePortRef) -> ResolvedUpstream:
-    # What a Service's annotations say now does not concern a held table, even if they cannot be followed.
-    return resolve_upstream(lookups, ref, heeds_wishes=False)
-
-
-HELD_UPSTREAM: Rule[ServicePortRef, ResolvedUpstream] = Rule(
-    "held upstream", UPSTREAM.level, _resolve, UPSTREAM.on_error
-)
-"""The endpoints of today of an upstream that the live table does not tell of."""

@@ -1,9 +1,8 @@
 """What one object contributes to the table: the dialects' common output and the assembly's input."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import NamedTuple
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
@@ -19,120 +18,11 @@ from headgate.common.table import (
     TlsPolicy,
     Unmatched,
 )
+from headgate.translator.fragments.upstream_refs import UpstreamRef
 from headgate.translator.world.last_good import ObjectVersions, VersionId
-
-if TYPE_CHECKING:
-    from headgate.translator.upstreams.resolution import ResolvedUpstream
-    from headgate.translator.world.graph import Lookups
-
 
 TARGETS_NOT_SERVED = "TargetsNotServed"
 """Reason of what is well, and in force nowhere: objects of a kind that is not served are those that refer to it."""
-
-
-class ServicePortRef(NamedTuple):
-    """A port of a Service as a route refers to it."""
-
-    cluster: str
-    namespace: str
-    service: str
-    port: int | str
-    """By number or by name; a name has a letter in it, so the two are never mistaken for each other."""
-    stream: Literal["", "tcp", "udp", "tls"] = ""
-    """For stream routes, what is spoken with the endpoints."""
-
-    @property
-    def key(self) -> str:
-        """Key of the upstream in the table."""
-        key = f"{self.cluster}/{self.namespace}/{self.service}:{self.port}"
-        return f"{key}/{self.stream}" if self.stream else key
-
-
-_SERVICE_PORT = re.compile(r"([^/]+)/([^/]+)/([^/:]+):([^/]+?)(?:/(tcp|udp|tls))?")
-
-
-def parse_service_port(key: str) -> ServicePortRef | None:
-    """Undo `ServicePortRef.key`; None for the keys of other upstreams."""
-    found = _SERVICE_PORT.fullmatch(key)
-    if found is None:
-        return None
-    cluster, namespace, service, port, stream = found.groups("")
-    return ServicePortRef(cluster, namespace, service, int(port) if port.isdecimal() else port, stream)  # type: ignore[arg-type]
-
-
-class ResourceRef(NamedTuple):
-    """A backend that is not a Service: routes to it answer 503 and say so."""
-
-    cluster: str
-    namespace: str
-    api_group: str
-    kind: str
-    name: str
-
-    @property
-    def key(self) -> str:
-        """Key of the upstream in the table; the second slash tells it from a Service's."""
-        kind = f"{self.kind}.{self.api_group}" if self.api_group else self.kind
-        return f"{self.cluster}/{self.namespace}/{kind}/{self.name}"
-
-
-class RefusalRef(NamedTuple):
-    """The upstream without endpoints of an object whose requests must be refused."""
-
-    cluster: str
-    kind: str
-    namespace: str
-    name: str
-    reason: str
-    """Of the 503."""
-
-    @property
-    def key(self) -> str:
-        """Key of the upstream in the table; two more slashes tell it from others."""
-        return f"{self.cluster}/{self.namespace}/{self.kind}/{self.name}/refused"
-
-
-class DialectRef(Protocol):
-    """An upstream that a dialect resolves by rules of its own; hashable, and equal to none with another key."""
-
-    @property
-    def cluster(self) -> str:
-        """Cluster of the object that refers to it."""
-        ...
-
-    @property
-    def kind(self) -> str:
-        """Kind of the object that it is made of."""
-        ...
-
-    @property
-    def namespace(self) -> str:
-        """Namespace of that object."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """Name of that object."""
-        ...
-
-    @property
-    def key(self) -> str:
-        """Key of the upstream in the table."""
-        ...
-
-    @property
-    def port(self) -> int | str | None:
-        """Port of the Service that is meant, as it was written; None where it is none."""
-        ...
-
-    def __hash__(self) -> int: ...
-
-    def resolve(self, lookups: "Lookups") -> "ResolvedUpstream":
-        """Find the endpoints."""
-        ...
-
-
-UpstreamRef = ServicePortRef | ResourceRef | RefusalRef | DialectRef
 
 
 class CertificateRef(NamedTuple):

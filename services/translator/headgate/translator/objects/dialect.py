@@ -15,6 +15,7 @@ from headgate.translator.manifests.verdicts import FieldVerdict
 from headgate.translator.objects.definitions import Definition
 from headgate.translator.objects.document import Document, identify
 from headgate.translator.objects.ownership import EVERY_OBJECT, Ownership
+from headgate.translator.upstreams.held import ReadKey
 from headgate.translator.world.attachments import Provider
 from headgate.translator.world.graph import Lookups
 from headgate.translator.world.world import StoredKind
@@ -68,3 +69,5 @@ class Dialect(NamedTuple):
     """
     provides: tuple[Provider[Any, Any], ...] = ()
     """What its objects say of the objects of other dialects."""
+    upstreams: tuple[ReadKey, ...] = ()
+    """Read the keys of the upstreams that it resolves by rules of its own."""

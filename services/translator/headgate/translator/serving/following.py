@@ -39,7 +39,7 @@ class Following:
         translation.hold(frozenset().union(*(table.apart for table in self._tables)))
         yield from translation.settle()
         while translation.held:
-            ref, resolved = translation.held.popitem()
+            held, resolved = translation.held.popitem()
             for table in self._tables:
-                table.supply(ref, encode_entry(resolved.entry))
+                table.supply(held, encode_entry(resolved.entry))
             yield

@@ -104,4 +104,4 @@ def _refresh(table: HeldTable, current: Iterable[Chunk]) -> tuple[str, ...]:
             known.update(entry_contents(chunk.content))
     for key in sorted(table.image.keys("upstreams")):
         table.refresh(key, known.get(key))
-    return tuple(sorted(ref.key for ref in table.apart))
+    return tuple(sorted(str(key) for key in table.apart if key.port is not None))

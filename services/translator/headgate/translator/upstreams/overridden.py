@@ -3,12 +3,14 @@
 from typing import Any, NamedTuple
 
 from headgate.common.table import BackendProtocol
-from headgate.translator.fragments.fragment import ServicePortRef
+from headgate.translator.fragments.upstream_refs import ServicePortRef, UpstreamKey
 from headgate.translator.manifests.patches import NO_UPSTREAM_PATCH
 from headgate.translator.sources.policies import BACKEND_POLICIES, ServicePortTarget
 from headgate.translator.sources.sharing import find_service
 from headgate.translator.upstreams.resolution import ResolvedUpstream, resolve_upstream
 from headgate.translator.world.graph import Lookups
+
+_AS, _POLICY = "as=", "policy"
 
 
 class OverriddenService(NamedTuple):
@@ -29,14 +31,23 @@ class OverriddenService(NamedTuple):
     @property
     def key(self) -> str:
         """Key of the upstream in the table."""
-        parts = [f"{self.cluster}/{self.namespace}/{self.name}:{self.port}"]
-        parts += [f"as={self.protocol}"] if self.protocol is not None else []
-        parts += ["policy"] if self.has_policy else []
-        return "/".join(parts)
+        protocol = (f"{_AS}{self.protocol}",) if self.protocol is not None else ()
+        variant = (*protocol, _POLICY) if self.has_policy else protocol
+        return str(UpstreamKey(self.cluster, self.namespace, self.name, port=self.port, variant=variant))
+
+    @classmethod
+    def of_key(cls, key: UpstreamKey) -> "OverriddenService | None":
+        """Return the reference with this key, if it is of this kind."""
+        protocols = [part.removeprefix(_AS) for part in key.variant if part.startswith(_AS)]
+        has_policy = _POLICY in key.variant
+        if key.port is None or not key.variant or len(key.variant) != len(protocols[:1]) + has_policy:
+            return None
+        protocol = BackendProtocol(protocols[0]) if protocols else None
+        return cls(key.cluster, key.namespace, key.name, key.port, protocol, has_policy)
 
     def resolve(self, lookups: Lookups) -> ResolvedUpstream:
         """Find the endpoints. What the Service's annotations say goes before a policy."""
-        resolved = resolve_upstream(lookups, ServicePortRef(self.cluster, self.namespace, self.name, self.port))
+        resolved = resolve_upstream(lookups, self._port)
         fields: dict[str, Any] = {"key": self.key}
         target = ServicePortTarget(self.namespace, self.name, self.port)
         policy = lookups.attached(BACKEND_POLICIES, target) if self.has_policy else None
@@ -47,3 +58,11 @@ class OverriddenService(NamedTuple):
         if self.protocol is not None:
             fields["protocol"] = self.protocol
         return resolved._replace(entry=resolved.entry.model_copy(update=fields))
+
+    def resolve_endpoints(self, lookups: Lookups) -> ResolvedUpstream:
+        """Find the endpoints alone."""
+        return resolve_upstream(lookups, self._port, heeds_wishes=False)
+
+    @property
+    def _port(self) -> ServicePortRef:
+        return ServicePortRef(self.cluster, self.namespace, self.name, self.port)

@@ -11,7 +11,7 @@ from headgate.common.problems import Severity
 from headgate.common.resources import SERVICE_EXPORT
 from headgate.common.table import BackendProtocol, Endpoint, Provenance, Upstream
 from headgate.translator.annotations import PREFIX
-from headgate.translator.fragments.fragment import RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
+from headgate.translator.fragments.upstream_refs import RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
 from headgate.translator.sources.endpoints import (
     ENDPOINT_SLICES,
     LEGACY_ENDPOINTS,
@@ -24,6 +24,8 @@ from headgate.translator.sources.services import EXTERNAL_NAME, SERVICES, Servic
 from headgate.translator.sources.sharing import Part, exporters, join, settings_of, sharers
 from headgate.translator.world.graph import Lookups, Rule
 from headgate.translator.world.last_good import ObjectVersions
+
+SERVICE_IMPORT = "ServiceImport"
 
 _REFUSES = "refuses requests: its annotation"
 _APP_PROTOCOLS = {
@@ -101,7 +103,7 @@ def _resolve_resource(lookups: Lookups, ref: ResourceRef) -> ResolvedUpstream:
 
     It need not exist as an object: whoever has all clusters' objects has what a controller would write into it.
     """
-    if (ref.api_group, ref.kind) != (SERVICE_EXPORT.group, "ServiceImport"):
+    if (ref.api_group, ref.kind) != (SERVICE_EXPORT.group, SERVICE_IMPORT):
         return unavailable(ref, BackendFault("UnsupportedResourceBackend", unsupported_resource(ref)))
     what = f"ServiceImport {ref.namespace}/{ref.name}"
     clusters = tuple(exporters(lookups, ref.namespace, ref.name))

@@ -14,7 +14,7 @@ from headgate.translator.dialects.apisix.upstream import (
     read_fields,
     settings_for,
 )
-from headgate.translator.fragments.fragment import ServicePortRef
+from headgate.translator.fragments.upstream_refs import ServicePortRef, UpstreamKey
 from headgate.translator.sources.certificates import SECRETS
 from headgate.translator.sources.endpoints import Address
 from headgate.translator.sources.services import EXTERNAL_NAME, SERVICES, Service, ServicePort
@@ -23,6 +23,8 @@ from headgate.translator.upstreams.resolution import BackendFault, ResolvedUpstr
 from headgate.translator.world.graph import Lookups
 
 Stream = Literal["", "tcp", "udp"]
+_STREAMS: tuple[Stream, ...] = ("tcp", "udp")
+_DIALECT, _SUBSET = "apisix", "subset="
 _OVER_TLS = (BackendProtocol.HTTPS, BackendProtocol.H2, BackendProtocol.TLS)
 _OF_STREAMS = ("client", "mqtt-client-id")
 """All that can be hashed of a connection."""
@@ -48,10 +50,20 @@ class ServiceBackend(NamedTuple):
     @property
     def key(self) -> str:
         """Key of the upstream in the table."""
-        parts = [f"{self.cluster}/{self.namespace}/{self.name}:{self.port}", "apisix", self.stream]
-        parts += ["service"] if self.granularity == "service" else []
-        parts += [f"subset={self.subset}"] if self.subset else []
-        return "/".join(filter(None, parts))
+        granularity = "service" if self.granularity == "service" else ""
+        subset = f"{_SUBSET}{self.subset}" if self.subset else ""
+        variant = tuple(filter(None, (_DIALECT, self.stream, granularity, subset)))
+        return str(UpstreamKey(self.cluster, self.namespace, self.name, port=self.port, variant=variant))
+
+    @classmethod
+    def of_key(cls, key: UpstreamKey) -> "ServiceBackend | None":
+        """Return the reference with this key, if it is of this kind."""
+        if key.port is None or key.variant[:1] != (_DIALECT,):
+            return None
+        stream: Stream = next((each for each in _STREAMS if each in key.variant), "")
+        granularity = "service" if "service" in key.variant else "endpoint"
+        subset = next((each.removeprefix(_SUBSET) for each in key.variant if each.startswith(_SUBSET)), "")
+        return cls(key.cluster, key.namespace, key.name, key.port, granularity, subset, stream)
 
     def is_there(self, lookups: Lookups) -> bool:
         """Whether there is such a Service, here or in a cluster that shares its own, and it has the port."""
@@ -62,10 +74,24 @@ class ServiceBackend(NamedTuple):
     def resolve(self, lookups: Lookups) -> ResolvedUpstream:
         """Find the endpoints, and put the settings to them."""
         spec = find_upstream(lookups, self.namespace, self.name)
-        subset = _find_subset(spec, self.subset) if self.subset else None
+        subset = _find_subset(spec, self.subset)
         if self.subset and subset is None:
             message = f"ApisixUpstream {self.namespace}/{self.name} has no subset {self.subset!r}"
             return unavailable(self, BackendFault("SubsetNotFound", message))
+        resolved, port = self._resolve_service(lookups, subset)
+        settings = settings_for(spec, port.port if port else None) if spec else None
+        return self._shaped(lookups, resolved, settings)
+
+    def resolve_endpoints(self, lookups: Lookups) -> ResolvedUpstream | None:
+        """Find the endpoints alone; a subset that is no more says nothing of them."""
+        subset = _find_subset(find_upstream(lookups, self.namespace, self.name), self.subset)
+        if self.subset and subset is None:
+            return None
+        return self._resolve_service(lookups, subset, heeds_wishes=False)[0]
+
+    def _resolve_service(
+        self, lookups: Lookups, subset: Subset | None, *, heeds_wishes: bool = True
+    ) -> tuple[ResolvedUpstream, ServicePort | None]:
         wanted = {*subset.labels.items()} if subset is not None else set()
 
         def selects(where: Lookups, address: Address) -> bool:
@@ -73,13 +99,13 @@ class ServiceBackend(NamedTuple):
             return labels is not None and wanted <= {*labels}
 
         ref = ServicePortRef(self.cluster, self.namespace, self.name, self.port, self.stream)
-        resolved = resolve_upstream(lookups, ref, selects=selects if subset else None)
+        chosen = selects if subset else None
+        resolved = resolve_upstream(lookups, ref, heeds_wishes=heeds_wishes, selects=chosen)
         service = lookups.get(SERVICES, self.namespace, self.name)
         port = service.find_port(self.port, is_udp=self.stream == "udp") if service is not None else None
         if service is not None and port is not None and self.granularity == "service":
             resolved = self._as_one(service, port, resolved)
-        settings = settings_for(spec, port.port if port else None) if spec else None
-        return self._shaped(lookups, resolved, settings)
+        return resolved, port
 
     def _as_one(self, service: Service, port: ServicePort, resolved: ResolvedUpstream) -> ResolvedUpstream:
         if service.type == EXTERNAL_NAME:
@@ -127,7 +153,14 @@ class NodesBackend(NamedTuple):
     @property
     def key(self) -> str:
         """Key of the upstream in the table."""
-        return f"{self.cluster}/{self.namespace}/{self.kind}/{self.name}"
+        return str(UpstreamKey(self.cluster, self.namespace, self.name, self.kind))
+
+    @classmethod
+    def of_key(cls, key: UpstreamKey) -> "NodesBackend | None":
+        """Return the reference with this key, if it is of this kind."""
+        if key.kind != "ApisixUpstream" or key.variant:
+            return None
+        return cls(key.cluster, key.namespace, key.name)
 
     def is_there(self, lookups: Lookups) -> bool:
         """Whether there is such an ApisixUpstream, and it is ours."""
@@ -147,6 +180,10 @@ class NodesBackend(NamedTuple):
             message = f"ApisixUpstream {self.namespace}/{self.name} has neither externalNodes nor discovery"
             return unavailable(self, BackendFault("NoNodes", f"{message}; name a Service under backends instead"))
         return _finished(self, lookups, resolved, spec, read_fields(spec, "spec", []), self.namespace)
+
+    def resolve_endpoints(self, lookups: Lookups) -> ResolvedUpstream | None:
+        """Find the nodes alone; an ApisixUpstream that is no more says nothing of them."""
+        return self.resolve(lookups) if self.is_there(lookups) else None
 
     def _external(self, lookups: Lookups, spec: UpstreamSpec) -> ResolvedUpstream:
         faults: list[str] = []
@@ -238,7 +275,7 @@ def _finished(
 
 
 def _find_subset(spec: UpstreamSpec | None, name: str) -> Subset | None:
-    return next((subset for subset in spec.subsets if subset.name == name), None) if spec else None
+    return next((subset for subset in spec.subsets if subset.name == name), None) if spec and name else None
 
 
 def _provenance(ref: "ServiceBackend | NodesBackend") -> Provenance:

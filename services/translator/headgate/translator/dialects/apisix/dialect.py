@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.translator.dialects.apisix.backend_policy import find_backend_policy, translate_backend_policy
+from headgate.translator.dialects.apisix.backends import NodesBackend, ServiceBackend
 from headgate.translator.dialects.apisix.class_proxy import find_addresses
 from headgate.translator.dialects.apisix.consumer import translate_consumer
 from headgate.translator.dialects.apisix.context import BY_CLASS, Context, class_name
@@ -77,6 +78,7 @@ def _kind(
 
 APISIX = Dialect(
     name="apisix",
+    upstreams=(ServiceBackend.of_key, NodesBackend.of_key),
     kinds=(
         _kind(ROUTES, translate_route),
         _kind(UPSTREAMS, translate_upstream, _REFERRED_TO),

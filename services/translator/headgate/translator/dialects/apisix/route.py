@@ -38,8 +38,9 @@ from headgate.translator.dialects.apisix.plugins import (
 )
 from headgate.translator.dialects.apisix.stream import translate_stream
 from headgate.translator.dialects.apisix.upstream import find_upstream, read_retries, read_timeouts, settings_for
-from headgate.translator.fragments.fragment import BackendUse, Fragment, RefusalRef, RouteClaim
+from headgate.translator.fragments.fragment import BackendUse, Fragment, RouteClaim
 from headgate.translator.fragments.route_cost import MAX_COST, TOO_COSTLY, route_cost
+from headgate.translator.fragments.upstream_refs import RefusalRef
 from headgate.translator.manifests.models import Model
 from headgate.translator.manifests.specs import Part, Spec, refuse, warn
 from headgate.translator.objects.document import identify

@@ -12,6 +12,7 @@ from headgate.translator.dialects.apisix.models.split import InlineUpstream
 from headgate.translator.dialects.apisix.models.upstream import LoadBalancer, UpstreamSettings
 from headgate.translator.dialects.apisix.upstream import read_fields
 from headgate.translator.fragments.fragment import BackendUse
+from headgate.translator.fragments.upstream_refs import UpstreamKey
 from headgate.translator.manifests.specs import read_part
 from headgate.translator.upstreams.resolution import ResolvedUpstream
 from headgate.translator.world.graph import Lookups
@@ -43,7 +44,7 @@ class SplitBackend(NamedTuple):
     @property
     def key(self) -> str:
         """Key of the upstream in the table."""
-        return f"{self.cluster}/{self.namespace}/{self.kind}/{self.name}"
+        return str(UpstreamKey(self.cluster, self.namespace, self.name, self.kind))
 
     def resolve(self, lookups: Lookups) -> ResolvedUpstream:
         """Return its nodes as endpoints."""
@@ -66,6 +67,9 @@ class SplitBackend(NamedTuple):
             **read_fields(_settings(upstream), "", []),
         )
         return ResolvedUpstream(entry, None)
+
+    def resolve_endpoints(self, lookups: Lookups) -> None:
+        """Its nodes stand in the object that refers to it, and nowhere else."""
 
 
 def lift_upstreams(

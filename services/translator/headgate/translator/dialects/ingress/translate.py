@@ -42,14 +42,11 @@ from headgate.translator.fragments.fragment import (
     CertificateRef,
     Fragment,
     NameClaim,
-    RefusalRef,
-    ResourceRef,
     RouteClaim,
-    ServicePortRef,
     TlsClaim,
-    UpstreamRef,
 )
 from headgate.translator.fragments.route_cost import MAX_COST, TOO_COSTLY, host_cost, route_cost
+from headgate.translator.fragments.upstream_refs import RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
 from headgate.translator.manifests.patches import NO_ROUTE_PATCH
 from headgate.translator.manifests.reading import shown
 from headgate.translator.objects.document import identify

@@ -10,13 +10,8 @@ from headgate.common.resources import SERVICE, ObjectRef
 from headgate.common.table import BackendProtocol, Provenance, StreamRoute, WeightedBackend
 from headgate.translator.annotations.reading import field_of
 from headgate.translator.annotations.service import ServicePolicy, StreamPolicy
-from headgate.translator.fragments.fragment import (
-    BackendUse,
-    Fragment,
-    Identity,
-    ServicePortRef,
-    StreamClaim,
-)
+from headgate.translator.fragments.fragment import BackendUse, Fragment, Identity, StreamClaim
+from headgate.translator.fragments.upstream_refs import ServicePortRef
 from headgate.translator.objects.dialect import Dialect, TranslatedKind
 from headgate.translator.objects.ownership import ByRule
 from headgate.translator.sources.services import SERVICES, Service, port_names
