@@ -94,15 +94,16 @@ FROM libraries AS headgate-libraries
 COPY services/watcher/pyproject.toml watcher.toml
 COPY services/translator/pyproject.toml translator.toml
 COPY services/gateway/pyproject.toml gateway.toml
+COPY libs/operations/pyproject.toml operations.toml
 COPY cli/pyproject.toml cli.toml
-RUN python3 libraries.py install /opt/headgate pyproject.toml watcher.toml translator.toml gateway.toml cli.toml
+RUN python3 libraries.py install /opt/headgate pyproject.toml watcher.toml translator.toml gateway.toml operations.toml cli.toml
 
 FROM gateway-code AS headgate-code
 COPY services/watcher services/watcher
 COPY services/translator services/translator
 COPY cli cli
 RUN python3 -m pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir /own \
-        ./services/watcher ./services/translator ./cli \
+        ./libs/operations ./services/watcher ./services/translator ./cli \
     && python3 -m pip install --quiet --no-deps --target /opt/whole /own/*.whl
 
 # The `headgate` command, with all services and a NATS server: for trying things out, for one machine, for questions.

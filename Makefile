@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 # What runs is compiled to bytecode as it is imported, which is a small part of what is installed.
 PIP     = $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
-DISTS  := libs/common services/watcher services/translator services/gateway services/console cli
+DISTS  := libs/common libs/operations services/watcher services/translator services/gateway services/console cli
 STAMP  := $(VENV)/.installed
 TOOLS  := $(VENV)/.tools
 ENGINE := services/gateway/headgate/gateway/compiled.json
@@ -85,7 +85,7 @@ shortage: $(ENGINE) ## Take CPU from everything but the gateways: SHARE=0.1 of a
 check: $(TOOLS) ## Everything that is checked without running: format, lint, types, layers, spelling, licences
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy libs/common/headgate services/watcher/headgate services/translator/headgate services/gateway/headgate cli/headgate bench
+	$(BIN)/mypy libs/common/headgate libs/operations/headgate services/watcher/headgate services/translator/headgate services/gateway/headgate cli/headgate bench
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 	$(BIN)/python -m headgate.translator.crds --check crds

@@ -32,10 +32,10 @@ from bench.tables import table
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.bus.connection import Bus
 from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, Operation, SyncMarker
+from headgate.common.leadership.leases import translator_lease
 from headgate.common.resources import ENDPOINT_SLICE, INGRESS, SERVICE, ObjectRef
 from headgate.common.snapshot import Version
 from headgate.common.stores.nats import NatsStores
-from headgate.translator.leading.leadership import lease_name
 
 CLUSTER, TABLE = "bench", "default"
 BOUND_S = 60.0
@@ -99,7 +99,7 @@ class Pair:
 
     async def leader(self) -> str:
         """Return the name in the lease; empty if it was given back."""
-        stored = await self.stores.leases.read(lease_name(TABLE))
+        stored = await self.stores.leases.read(translator_lease(TABLE))
         return stored.lease.holder if stored else ""
 
     async def version(self) -> Version | None:

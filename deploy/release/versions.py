@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 ROOT: Final = Path(__file__).resolve().parents[2]
 DISTRIBUTIONS: Final = (
     "libs/common",
+    "libs/operations",
     "services/watcher",
     "services/translator",
     "services/gateway",

@@ -16,7 +16,8 @@ from typing import Any, Self
 import aiohttp
 
 from fakes.ports import free_ports
-from headgate.cli.up.data_dir import UpState, read_state
+from headgate.cli.up.data_dir import read_state
+from headgate.operations.status.up_state import UpState
 
 START_S = 40.0
 """Bound of a start on a busy machine; two seconds are usual."""

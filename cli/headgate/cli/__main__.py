@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.terminal.errors import CommandError, ExitCode
+from headgate.cli.terminal.errors import CommandError, ExitCode, exit_code_of
 from headgate.cli.terminal.group import LazyCommand, LazyGroup
 from headgate.common.errors import HeadgateError
+from headgate.operations.errors import OperationError
 
 SECTIONS = {
     "Every day": {
@@ -127,6 +128,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return ExitCode.OK
     except CommandError as error:
         return _fail(str(error), error.exit_code)
+    except OperationError as error:
+        return _fail(str(error), exit_code_of(error))
     except HeadgateError as error:
         return _fail(str(error), ExitCode.USAGE)
     return result if isinstance(result, int) else ExitCode.OK

@@ -13,9 +13,9 @@ import pytest
 from fakes.deltas import applied, endpoint_slice, ingress, service
 from fakes.served_history import History, served_history
 from fakes.translator_loop import INGRESSES, KINDS, SERVICES, announce, fill, mark, running
-from headgate.cli.commands.clusters import change_cluster
 from headgate.common.deltas import ClusterAnnouncement
 from headgate.common.table import Endpoint, Upstream
+from headgate.operations.clusters.decisions import change_cluster
 
 KEY = "a/default/web:80"
 

@@ -13,13 +13,13 @@ from fakes.nats import real_bus
 from fakes.served_history import History, empty_history, served_history
 from fakes.service_process import running_service
 from fakes.translator_loop import fill, running
-from headgate.cli.commands.history import changed_hosts
 from headgate.cli.running import changing
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import Version
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table import Upstream
+from headgate.operations.tables.history import changed_hosts
 
 OLD, NEW = "a/default/old:80", "a/default/new:80"
 BASE = (

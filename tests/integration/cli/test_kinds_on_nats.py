@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 
 from fakes.nats import real_bus
-from headgate.cli.running.inputs import read_kinds
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker, SyncState
 from headgate.common.stores.nats import NatsStores
+from headgate.operations.status.kinds import read_kinds
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SECRETS, SERVICES = KindName(group="", resource="secrets"), KindName(group="", resource="services")

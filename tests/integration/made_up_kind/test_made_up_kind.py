@@ -21,7 +21,6 @@ from fakes.kubernetes_api import FakeKubernetes, Resource
 from fakes.waiting import until
 from headgate.cli.offline.auditing import audit_paths
 from headgate.cli.offline.tables import translate_paths
-from headgate.cli.running.object_status import parse_object
 from headgate.common.admission import Outcome
 from headgate.common.resources import ObjectRef
 from headgate.common.sealing import Sealer
@@ -29,6 +28,7 @@ from headgate.common.service.tasks import cancel
 from headgate.common.status import ConditionType, StatusCondition, StatusUpdate
 from headgate.common.stores.memory import MemoryStatusBoard
 from headgate.common.table import VirtualHost
+from headgate.operations.status.objects import parse_object
 from headgate.translator.admission.examine import examine
 from headgate.translator.composition import DIALECTS as RELEASED
 from headgate.translator.translation import Translation

@@ -16,12 +16,12 @@ from fakes.redis import linked, real_redis
 from fakes.service_process import running_service
 from fakes.waiting import until
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker
+from headgate.common.leadership.leases import translator_lease
 from headgate.common.snapshot import Manifest, Version
 from headgate.common.stores.nats import NatsStores
 from headgate.common.stores.redis.stores import tables_on
 from headgate.common.stores.settings import ON_NATS
 from headgate.common.stores.tables import TableStores
-from headgate.translator.leading.leadership import lease_name
 
 BOUND_S = 30.0
 KIND = KindName(group="networking.k8s.io", resource="ingresses")
@@ -37,7 +37,7 @@ class Pair(NamedTuple):
 
     async def leader(self) -> str:
         """Return the name in the lease; empty if nobody has it."""
-        stored = await self.tables.leases.read(lease_name("default"))
+        stored = await self.tables.leases.read(translator_lease("default"))
         return stored.lease.holder if stored else ""
 
     async def until_led_by_another(self, than: str = "") -> str:
@@ -128,7 +128,7 @@ async def test_one_that_is_asked_to_end_gives_the_lease_back(pair: Pair) -> None
     pair.processes[leader].terminate()
     assert await pair.processes[leader].wait() == 0
     successor = await pair.until_led_by_another(leader)
-    stored = await pair.tables.leases.read(lease_name("default"))
+    stored = await pair.tables.leases.read(translator_lease("default"))
     assert {leader, successor} == {"a", "b"}
     assert stored is not None
     assert stored.lease.transitions >= 1

@@ -5,11 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli.commands.consumers import lines_of as consumer_lines
 from headgate.cli.commands.history import describe_causes, describe_changes
-from headgate.cli.commands.routes import lines_of
-from headgate.cli.commands.status import Report, as_document, is_well
-from headgate.cli.terminal.rendering import age, print_table
+from headgate.cli.terminal.rendering import print_table
 from headgate.cli.up.banner import attempts, try_line
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
@@ -30,6 +27,10 @@ from headgate.common.table import (
     VirtualHost,
     WeightedBackend,
 )
+from headgate.operations.status.report import Report, as_document, is_well
+from headgate.operations.tables.consumers import lines_of as consumer_lines
+from headgate.operations.tables.routes import lines_of
+from headgate.operations.wording import age
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SOURCE = Provenance(cluster="local", kind="Ingress", namespace="default", name="web")

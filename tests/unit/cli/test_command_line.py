@@ -6,6 +6,8 @@ import sys
 import pytest
 
 from headgate.cli.__main__ import SECTIONS, build, main
+from headgate.cli.terminal.errors import ExitCode, exit_code_of
+from headgate.operations.errors import InvalidRequest, OperationError, StoresUnreachable
 
 SERVICES = ("watcher", "translator", "gateway")
 """Their help is that of their settings."""
@@ -68,6 +70,18 @@ def test_a_mistake_is_one_line_with_exit_code_2(
     shown = capsys.readouterr().err
     assert shown.count("\n") == 1
     assert told in shown
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OperationError("no such revision"), ExitCode.NEGATIVE),
+        (InvalidRequest("no such name"), ExitCode.USAGE),
+        (StoresUnreachable("no answer"), ExitCode.UNREACHABLE),
+    ],
+)
+def test_an_error_of_the_shared_library_says_how_the_command_exits(error: OperationError, expected: ExitCode) -> None:
+    assert exit_code_of(error) is expected
 
 
 def test_a_service_gets_its_arguments_untouched(capsys: pytest.CaptureFixture[str]) -> None:

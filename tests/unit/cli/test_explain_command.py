@@ -13,8 +13,9 @@ from fakes.apisix import route, rule
 from fakes.deltas import endpoint_slice, ingress, service
 from headgate.cli.__main__ import main
 from headgate.cli.commands.explain import _print
-from headgate.cli.up.data_dir import UpState, locked, write_state
+from headgate.cli.up.data_dir import locked, write_state
 from headgate.gateway.table.explaining.explanation import Explanation
+from headgate.operations.status.up_state import UpState
 
 QUICKSTART = str(Path(__file__).parents[3] / "examples" / "quickstart")
 

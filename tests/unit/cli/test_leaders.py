@@ -2,13 +2,14 @@
 
 from datetime import UTC, datetime, timedelta
 
-from headgate.cli.commands.status import Report, as_document, is_well
-from headgate.cli.running.leaders import SILENT_AFTER, leader_problems, leader_rows, leaders_of, read_leaders
+from headgate.cli.commands.status import leader_rows
 from headgate.common.deltas import ClusterAnnouncement
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.leadership.leases import Lease
 from headgate.common.snapshot import Manifest, Version
 from headgate.common.stores.memory import MemoryStores
+from headgate.operations.status.leaders import SILENT_AFTER, leader_problems, leaders_of, read_leaders
+from headgate.operations.status.report import Report, as_document, is_well
 
 NOW = datetime.now(UTC)
 MANIFEST = Manifest(

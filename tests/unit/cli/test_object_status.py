@@ -4,19 +4,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from headgate.cli.commands.status import status
-from headgate.cli.running.object_status import (
-    ObjectName,
-    Served,
-    as_document,
-    is_well,
-    parse_object,
-    present_only,
-    print_object,
-)
-from headgate.cli.terminal.errors import CommandError, UsageMistake
+from headgate.cli.__main__ import main
+from headgate.cli.running.object_status import print_object
+from headgate.cli.terminal.errors import ExitCode
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
@@ -29,6 +20,8 @@ from headgate.common.status import (
     StatusCondition,
     StatusUpdate,
 )
+from headgate.operations.errors import InvalidRequest
+from headgate.operations.status.objects import ObjectName, Served, as_document, is_well, parse_object, present_only
 
 NOW = datetime.now(UTC)
 REF = ObjectRef("paris", "networking.k8s.io", "ingresses", "shop", "web")
@@ -80,7 +73,7 @@ def test_objects_are_named_as_kubectl_names_them(text: str, expected: ObjectName
 
 @pytest.mark.parametrize("text", ["web", "pod/shop/web", "ingress/", "ingress/shop/", "ingress/a/b/c"])
 def test_what_names_no_object_is_refused_with_what_would(text: str) -> None:
-    with pytest.raises(UsageMistake, match="write KIND/NAMESPACE/NAME"):
+    with pytest.raises(InvalidRequest, match="write KIND/NAMESPACE/NAME"):
         parse_object(text)
 
 
@@ -156,9 +149,10 @@ def test_all_is_well_where_all_replicas_serve_it_as_it_is_written(
     assert is_well([update(**changes)], [beat("g1", version)]) is expected
 
 
-def test_a_wrong_name_ends_the_command_with_one_line() -> None:
-    result = CliRunner().invoke(status, ["web"])
-    assert isinstance(result.exception, CommandError)
+def test_a_wrong_name_ends_the_command_with_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "web"]) == ExitCode.USAGE
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("headgate: 'web' names no object")
 
 
 def let_go(table: str) -> StatusUpdate:

@@ -6,10 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from aiohttp import web
 
-from headgate.cli.commands.status import Report, as_document, describe_lag, is_well, print_report
-from headgate.cli.running.inputs import KindState, kind_problems, kinds_of
-from headgate.cli.running.service_pages import PageProblem, ServicePage, read_pages
-from headgate.cli.up.data_dir import UpState
+from headgate.cli.commands.status import describe_lag, print_report
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker, SyncState
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
@@ -19,6 +16,10 @@ from headgate.common.service.admin import AdminSite
 from headgate.common.snapshot import Manifest, Pin, Version
 from headgate.common.status import StatusUpdate
 from headgate.common.table import Certificate, Provenance
+from headgate.operations.status.kinds import KindState, kind_problems, kinds_of
+from headgate.operations.status.report import Report, as_document, is_well
+from headgate.operations.status.service_pages import PageProblem, ServicePage, read_pages
+from headgate.operations.status.up_state import UpState
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 REF = ObjectRef("local", "networking.k8s.io", "ingresses", "default", "web")

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from headgate.cli.terminal.errors import UsageMistake
-from headgate.cli.up.data_dir import UpState, locked, nats_port, read_state, write_state
+from headgate.cli.up.data_dir import locked, nats_port, read_state, write_state
+from headgate.operations.status.up_state import UpState
 
 STATE = UpState(
     pid=os.getpid(), nats_url="nats://x", admin_url="http://x", http_port=1, https_port=2, processes={"gateway": 3}

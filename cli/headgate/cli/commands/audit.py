@@ -8,9 +8,10 @@ import click
 from headgate.cli.offline.auditing import Audited, AuditReport, Line, audit_cluster, audit_paths, summarise, verdicts
 from headgate.cli.terminal.errors import ExitCode, UsageMistake
 from headgate.cli.terminal.group import TeachingCommand
-from headgate.cli.terminal.rendering import count_of, print_json, print_table
+from headgate.cli.terminal.rendering import print_json, print_table
 from headgate.common.deltas import SyncState
 from headgate.common.resources import JsonObject
+from headgate.operations.wording import count_of
 from headgate.translator.manifests.verdicts import Verdict
 
 _NOTE_CHARACTERS = 90

@@ -1,35 +1,17 @@
 """`headgate certificates`: when the certificates of a table end, and which hosts they are presented for."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import click
 
-from headgate.cli.running.expiry import time_left
-from headgate.cli.running.store import ask_stores, current_manifest, store_options
+from headgate.cli.running.store import ask_stores, store_options
 from headgate.cli.terminal.errors import ExitCode, UsageMistake
 from headgate.cli.terminal.group import TeachingCommand
-from headgate.cli.terminal.moments import parse_span
 from headgate.cli.terminal.rendering import print_json, print_table
-from headgate.common.stores.opening import Stores
-from headgate.common.stores.reading import read_entries
-from headgate.common.table import Certificate, TableEntry
-
-
-class CertificateLine(NamedTuple):
-    """One certificate."""
-
-    secret: str
-    """`NAMESPACE/NAME`."""
-    cluster: str
-    hosts: tuple[str, ...]
-    """That it is presented for."""
-    not_after: str
-    """RFC 3339; empty: not known."""
-    left: timedelta | None
-    """Negative after its end."""
+from headgate.operations.moments import parse_span
+from headgate.operations.tables.certificates import CertificateLine, as_document, lines_of
+from headgate.operations.tables.entries import read_published
 
 
 @click.command(
@@ -57,7 +39,9 @@ def certificates(expiring: str, nats_url: str, data_dir: Path, table: str, as_js
     span = parse_span(expiring) if expiring else None
     if expiring and span is None:
         raise UsageMistake(f"--expiring {expiring!r}: give a span such as 12h, 30d or 2w")
-    version, entries = ask_stores(nats_url, data_dir, lambda stores: _read(stores, table))
+    version, entries = ask_stores(
+        nats_url, data_dir, lambda stores: read_published(stores.snapshots, table, frozenset({"certificates"}))
+    )
     lines = lines_of(entries, datetime.now(UTC))
     if span is not None:
         lines = [line for line in lines if line.left is not None and line.left < span]
@@ -70,34 +54,6 @@ def certificates(expiring: str, nats_url: str, data_dir: Path, table: str, as_js
         )
     has_ended = any(line.left is not None and line.left < timedelta() for line in lines)
     return ExitCode.NEGATIVE if has_ended or (span is not None and lines) else ExitCode.OK
-
-
-async def _read(stores: Stores, table: str) -> tuple[str, list[TableEntry]]:
-    _, manifest = await current_manifest(stores.snapshots, table)
-    names = [name for name in manifest.chunks if name.kind == "certificates"]
-    return str(manifest.version), await read_entries(stores.snapshots, names)
-
-
-def lines_of(entries: Iterable[TableEntry], now: datetime) -> list[CertificateLine]:
-    """Return the lines of a table, the certificate that ends first on top, unknown ends last."""
-    lines = [
-        CertificateLine(
-            secret=f"{one.provenance.namespace}/{one.provenance.name}",
-            cluster=one.provenance.cluster,
-            hosts=one.server_names,
-            not_after=one.not_after,
-            left=time_left(one, now),
-        )
-        for one in entries
-        if isinstance(one, Certificate)
-    ]
-    return sorted(lines, key=lambda line: (line.left is None, line.left or timedelta(), line.cluster, line.secret))
-
-
-def as_document(line: CertificateLine) -> dict[str, Any]:
-    """Return a line as JSON data."""
-    known = {name: value for name, value in line._asdict().items() if name != "left"}
-    return {**known, "left_s": None if line.left is None else int(line.left.total_seconds())}
 
 
 def _left(line: CertificateLine) -> str:

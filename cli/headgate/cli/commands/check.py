@@ -7,8 +7,9 @@ import click
 from headgate.cli.offline.class_options import class_options
 from headgate.cli.terminal.errors import CommandError, ExitCode
 from headgate.cli.terminal.group import TeachingCommand
-from headgate.cli.terminal.rendering import count_of, print_json
+from headgate.cli.terminal.rendering import print_json
 from headgate.common.problems import LETS_IN, Severity
+from headgate.operations.wording import count_of
 
 
 @click.command(

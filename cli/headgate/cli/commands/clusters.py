@@ -1,52 +1,24 @@
 """`headgate clusters`, `drain` and `undrain`: which clusters there are, and what people decide of them."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import click
-from pydantic import ValidationError
 
-from headgate.cli.running.inputs import read_kinds
-from headgate.cli.running.store import ask_stores, current_manifest, store_options
-from headgate.cli.running.watchers import SILENT_AFTER
-from headgate.cli.terminal.errors import CommandError, UsageMistake
+from headgate.cli.running.store import ask_stores, store_options
+from headgate.cli.terminal.errors import UsageMistake
 from headgate.cli.terminal.group import TeachingCommand
 from headgate.cli.terminal.people import current_user
-from headgate.cli.terminal.rendering import age, print_json, print_table
-from headgate.common.clusters import MAX_WEIGHT, ClusterSettings, Decision, Drain, describe, read_settings
-from headgate.common.deltas import ClusterAnnouncement
-from headgate.common.errors import Conflict
-from headgate.common.resources import CLUSTER
-from headgate.common.selection import EVERYTHING
-from headgate.common.stores import DeltaLogReader, DeltaSelection, LoggedDelta
-from headgate.common.stores.opening import Stores
-from headgate.common.table import DEFAULT_TABLE
-
-_ATTEMPTS = 5
+from headgate.cli.terminal.rendering import print_json, print_table
+from headgate.common.clusters import MAX_WEIGHT, Drain, describe
+from headgate.operations.clusters.decisions import change_cluster
+from headgate.operations.clusters.known import KnownCluster, as_document, read_clusters
+from headgate.operations.status.watchers import SILENT_AFTER
+from headgate.operations.wording import age
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-class Known(NamedTuple):
-    """What is known of one cluster."""
-
-    settings: ClusterSettings
-    is_served: bool
-    """Its objects are in the table."""
-    is_listed: bool
-    """All of it was read; it may have nothing to serve."""
-    last_change: datetime | None
-    """When its last change was logged."""
-    watcher: ClusterAnnouncement | None
-    """What its watcher said last of itself."""
-
-    @property
-    def last_contact(self) -> datetime | None:
-        """When what its watcher reads last gave a sign of life."""
-        return self.watcher.heard_at if self.watcher else None
 
 
 @click.command(
@@ -63,15 +35,15 @@ def clusters(nats_url: str, data_dir: Path, table: str, as_json: bool) -> None:
 
     A cluster whose API server or watcher is away keeps its endpoints; its last contact grows old.
     """
-    found = ask_stores(nats_url, data_dir, lambda stores: _read(stores, table))
+    found = ask_stores(nats_url, data_dir, lambda stores: read_clusters(stores, table))
     if as_json:
-        print_json([_as_document(name, known) for name, known in found.items()])
+        print_json([as_document(name, known) for name, known in found.items()])
         return
     rows = [(name, *_cells(known, table)) for name, known in found.items()]
     print_table(("CLUSTER", "STATE", "WEIGHT", "PRIORITY", "LAST CONTACT", "LAST CHANGE", "GATEWAYS"), rows)
 
 
-def _cells(known: Known, table: str) -> tuple[object, ...]:
+def _cells(known: KnownCluster, table: str) -> tuple[object, ...]:
     settings = known.settings.of_table(table)
     if settings.removed and not known.is_served:
         why = f": {settings.removed.reason}" if settings.removed.reason else ""
@@ -85,17 +57,6 @@ def _cells(known: Known, table: str) -> tuple[object, ...]:
     weight = "by endpoints" if settings.weight is None else settings.weight
     times = [f"{age(time)} ago" if time else "never" for time in (known.last_contact, known.last_change)]
     return state, weight, settings.priority, *times, ", ".join(settings.gateways) or "-"
-
-
-def _as_document(name: str, known: Known) -> dict[str, Any]:
-    return {
-        "cluster": name,
-        "is_served": known.is_served,
-        "is_listed": known.is_listed,
-        "last_contact": known.last_contact,
-        "last_change": known.last_change,
-        **known.settings.model_dump(mode="json"),
-    }
 
 
 def change_options(command: Command) -> Command:
@@ -198,91 +159,3 @@ def _change(
         print_json({"cluster": cluster, **settings.model_dump(mode="json")})
     else:
         click.echo(f"cluster {cluster}: {describe(settings.of_table(table))}")
-
-
-async def _read(stores: Stores, table: str) -> dict[str, Known]:
-    # Clusters that are waited for are listed before the first table; any other table that is not there is a slip.
-    is_first = table == DEFAULT_TABLE and await stores.snapshots.read_pointer(table) is None
-    manifest = None if is_first else (await current_manifest(stores.snapshots, table))[1]
-    inputs, selection = (manifest.inputs, manifest.selection) if manifest else ({}, EVERYTHING)
-    decided = {delta.ref.name: delta for delta in (each.delta for each in await _decisions(stores.log_reader))}
-    watchers = {each.cluster: each for each in await stores.log_reader.announcements()}
-    kinds = await read_kinds(stores.bus)
-    listed = {kind.cluster for kind in kinds} - {kind.cluster for kind in kinds if kind.state == "awaited"}
-    found = {}
-    for name in sorted(filter(selection.has_cluster, {*inputs, *decided, *watchers})):
-        settings = read_settings(decided[name].object or {}) if name in decided else ClusterSettings()
-        last_change = await _logged_at(stores.log_reader, name, inputs.get(name, 0))
-        found[name] = Known(settings, name in inputs, name in listed, last_change, watchers.get(name))
-    return found
-
-
-async def _decisions(log: DeltaLogReader, cluster: str = "") -> Sequence[LoggedDelta]:
-    """Return what was decided last of each cluster."""
-    selection = DeltaSelection(cluster=cluster, kinds=((CLUSTER.group, CLUSTER.resource),))
-    last: dict[str, LoggedDelta] = {}
-    async with aclosing(log.read_after(selection, 0)) as batches:
-        async for batch in batches:
-            last.update({each.delta.ref.name: each for each in batch})
-    return list(last.values())
-
-
-async def _logged_at(log: DeltaLogReader, cluster: str, sequence: int) -> datetime | None:
-    if not sequence:
-        return None
-    async with aclosing(log.read_after(DeltaSelection(cluster=cluster), sequence - 1, with_objects=False)) as batches:
-        async for batch in batches:
-            return batch[-1].logged_at
-    return None
-
-
-async def change_cluster(
-    stores: Stores, table: str, cluster: str, by: str, changes: Mapping[str, Any], *, is_known: bool = False
-) -> ClusterSettings:
-    """Change some of a cluster's settings, and no others that somebody else changes meanwhile.
-
-    Args:
-        stores: where it is written.
-        table: has to have the cluster, and is the one whose gateways are changed.
-        cluster: its name.
-        by: who decides.
-        changes: settings by name; whoever changes any takes a removal back.
-        is_known: whether the cluster need not be looked for in the table.
-
-    Raises:
-        CommandError: the table has no such cluster, or others change it again and again.
-        UsageMistake: a setting cannot be.
-    """
-    for _ in range(_ATTEMPTS):
-        before = await _decisions(stores.log_reader, cluster)
-        old = before[0].delta if before else None
-        if old is None and not is_known:
-            await _check_known(stores, table, cluster)
-        settings = _changed(read_settings((old.object if old else None) or {}), table, changes)
-        delta = Decision.make(settings, by, datetime.now(UTC)).as_delta(cluster)
-        try:
-            await stores.log_writer.append(delta, old.sequence if old else 0)
-        except Conflict:
-            continue
-        return settings
-    raise CommandError(f"cluster {cluster} is being changed by others again and again; try once more")
-
-
-def _changed(settings: ClusterSettings, table: str, changes: Mapping[str, Any]) -> ClusterSettings:
-    if changes.get("gateways"):
-        settings = settings.with_gateways(table, changes["gateways"])
-        changes = {name: value for name, value in changes.items() if name != "gateways"}
-    elif "gateways" in changes:
-        changes = {**changes, "table_gateways": {}}  # whether pods can be reached is no matter of tables
-    try:
-        return ClusterSettings.model_validate({**settings.model_dump(), "removed": None, **changes})
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UsageMistake(f"--gateway: {first['msg'].removeprefix('Value error, ')}") from None
-
-
-async def _check_known(stores: Stores, table: str, cluster: str) -> None:
-    pointer = await stores.snapshots.read_pointer(table)
-    known = sorted((await stores.snapshots.get_manifest(table, pointer.version)).inputs) if pointer else []
-    if cluster not in known:
-        raise CommandError(f"no cluster {cluster!r} in table {table!r}; it has {', '.join(known) or 'none yet'}")

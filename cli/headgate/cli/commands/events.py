@@ -1,12 +1,9 @@
 """`headgate events`: the delta log, as it says what happened to which object."""
 
 import json
-from collections import deque
-from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import click
 
@@ -14,15 +11,15 @@ from headgate.cli.commands.history import shown_author
 from headgate.cli.running.store import ask_stores
 from headgate.cli.terminal.errors import UsageMistake
 from headgate.cli.terminal.group import TeachingCommand
-from headgate.cli.terminal.moments import FORMS, parse_moment
-from headgate.common.deltas import Delta
 from headgate.common.resources import ALL_KINDS
-from headgate.common.stores import DeltaLogReader, DeltaSelection, LoggedDelta
+from headgate.common.stores import DeltaSelection, LoggedDelta
 from headgate.common.stores.opening import Stores
+from headgate.operations.errors import InvalidRequest
+from headgate.operations.events import EventQuery, as_document, kind_name, read_events
+from headgate.operations.moments import FORMS, parse_moment
 
 SHOWN, SHOWN_BEFORE_NEWS = 50, 10
 AROUND = timedelta(minutes=1)
-_FIRST_WINDOW = 512
 
 
 @click.command(
@@ -89,25 +86,15 @@ def events(
     moment = _parse_moment("--at", at)
     begin = moment - AROUND if moment else _parse_moment("--since", since)
     end = moment + AROUND if moment else _parse_moment("--until", until)
-    asked = _Question(DeltaSelection(cluster, _parse_kinds(kinds), namespace, name), begin, end, limit, with_objects)
+    asked = EventQuery(DeltaSelection(cluster, _parse_kinds(kinds), namespace, name), begin, end, limit, with_objects)
     if limit is None and not begin:
         asked = asked._replace(limit=SHOWN_BEFORE_NEWS if follow else SHOWN)
 
     async def ask(stores: Stores) -> None:
-        async for event in _events(stores.log_reader, asked, follow=follow):
+        async for event in read_events(stores.log_reader, asked, follow=follow):
             click.echo(json.dumps(as_document(event)) if as_json else describe(event))
 
     ask_stores(nats_url, data_dir, ask, answer_s=None)
-
-
-class _Question(NamedTuple):
-    """What is asked."""
-
-    selection: DeltaSelection
-    since: datetime | None
-    until: datetime | None
-    limit: int | None
-    with_objects: bool
 
 
 def _parse_kinds(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -126,65 +113,8 @@ def _parse_moment(flag: str, text: str) -> datetime | None:
         return None
     try:
         return parse_moment(text, datetime.now(UTC))
-    except UsageMistake:
+    except InvalidRequest:
         raise UsageMistake(f"{flag} {text!r}: give {FORMS}") from None
-
-
-async def _events(log: DeltaLogReader, asked: _Question, *, follow: bool) -> AsyncIterator[LoggedDelta]:
-    last = (await log.position()).last_sequence
-    for event in await _past(log, asked, last):
-        yield event
-    if follow:
-        async with aclosing(log.tail(asked.selection, last, with_objects=asked.with_objects)) as batches:
-            async for event in _each(batches):
-                yield event
-
-
-async def _past(log: DeltaLogReader, asked: _Question, last: int) -> Sequence[LoggedDelta]:
-    """Return the last events up to a sequence; reads from further back each time, until that is enough."""
-    window = _FIRST_WINDOW
-    while asked.limit != 0:
-        start = max(0, last - window)
-        found: deque[LoggedDelta] = deque(maxlen=asked.limit)
-        is_old = False
-        async with aclosing(log.read_after(asked.selection, start, with_objects=asked.with_objects)) as batches:
-            async for event in _each(batches):
-                if asked.since and event.logged_at < asked.since:
-                    is_old = True
-                elif event.delta.sequence <= last and not (asked.until and event.logged_at > asked.until):
-                    found.append(event)
-        if start == 0 or is_old or len(found) == asked.limit:
-            return found
-        window *= 8
-    return ()
-
-
-async def _each(batches: AsyncIterator[Sequence[LoggedDelta]]) -> AsyncIterator[LoggedDelta]:
-    async for batch in batches:
-        for event in batch:
-            yield event
-
-
-def as_document(event: LoggedDelta) -> dict[str, Any]:
-    """Return an event as JSON data."""
-    delta, ref = event.delta, event.delta.ref
-    document: dict[str, Any] = {
-        "sequence": delta.sequence,
-        "logged_at": event.logged_at.isoformat(),
-        "observed_at": delta.observed_at.isoformat(),
-        "operation": delta.operation.value,
-        "cluster": ref.cluster,
-        "kind": _kind(delta),
-        "group": ref.group,
-        "resource": ref.resource,
-        "namespace": ref.namespace,
-        "name": ref.name,
-        "by": delta.author.name if delta.author else "",
-        "changed_at": delta.author.at.isoformat() if delta.author and delta.author.at else None,
-        "uid": delta.uid,
-        "resource_version": delta.resource_version,
-    }
-    return {**document, "object": delta.object} if delta.object is not None else document
 
 
 def describe(event: LoggedDelta) -> str:
@@ -192,11 +122,5 @@ def describe(event: LoggedDelta) -> str:
     delta, ref = event.delta, event.delta.ref
     name = "/".join(part for part in (ref.cluster, ref.namespace, ref.name) if part)
     by = f"  by {shown_author(delta.author.name)}" if delta.author else ""
-    return (
-        f"{event.logged_at.astimezone():%Y-%m-%d %H:%M:%S}  {delta.operation.value:<6}  {_kind(delta):<13}  {name}{by}"
-    )
-
-
-def _kind(delta: Delta) -> str:
-    kind = ALL_KINDS.find(delta.ref.group, delta.ref.resource)
-    return kind.kind if kind else delta.ref.resource
+    logged = f"{event.logged_at.astimezone():%Y-%m-%d %H:%M:%S}"
+    return f"{logged}  {delta.operation.value:<6}  {kind_name(delta):<13}  {name}{by}"

@@ -13,8 +13,10 @@ from headgate.cli.offline.complaints import complaints
 from headgate.cli.running.store import ask_stores, store_options
 from headgate.cli.terminal.errors import CommandError, ExitCode, Unreachable, UsageMistake
 from headgate.cli.terminal.group import TeachingCommand
-from headgate.cli.terminal.rendering import count_of, print_json, print_table
+from headgate.cli.terminal.rendering import print_json, print_table
 from headgate.cli.up.data_dir import read_state
+from headgate.operations.errors import StoresUnreachable
+from headgate.operations.wording import count_of
 
 if TYPE_CHECKING:
     from headgate.common.table import TableEntry
@@ -171,7 +173,7 @@ def _explain_offline(
 
 def _explain_past(nats_url: str, data_dir: Path, table: str, when: tuple[str, str], request: _Request) -> Any:
     """Explain by the table of a revision, named or as the newest at a time."""
-    from headgate.cli.running.explain_live import read_past
+    from headgate.operations.tables.past import read_past
 
     past = ask_stores(nats_url, data_dir, lambda stores: read_past(stores.snapshots, table, *when))
     return _explain_by(past.entries, past.label, request)
@@ -179,11 +181,11 @@ def _explain_past(nats_url: str, data_dir: Path, table: str, when: tuple[str, st
 
 def _complaints(nats_url: str, data_dir: Path, table: str, explanation: Any) -> Sequence[object]:
     """Return what is wrong with objects that ask for host and path; a line instead if the stores cannot be asked."""
-    from headgate.cli.running.explain_live import read_suspects  # with the client of NATS
+    from headgate.operations.status.reading_suspects import read_suspects
 
     try:
         suspects = ask_stores(nats_url, data_dir, lambda stores: read_suspects(stores, table))
-    except Unreachable as error:
+    except (Unreachable, StoresUnreachable) as error:
         return () if explanation.winner else (f"objects with errors are not named here: {error}",)
     return complaints(explanation, suspects)
 

@@ -1,33 +1,24 @@
 """`headgate history`: the revisions of a table and what led to them."""
 
-import asyncio
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import click
 
-from headgate.cli.running.revisions import find_revision, parse_name
 from headgate.cli.running.store import ask_stores, store_options
 from headgate.cli.terminal.errors import UsageMistake
 from headgate.cli.terminal.group import TeachingCommand
-from headgate.cli.terminal.moments import FORMS, parse_moment
-from headgate.cli.terminal.rendering import age, count_of, print_json, print_table
-from headgate.common.errors import NotFound
-from headgate.common.snapshot import TABLE_KIND, Cause, ChangedEntries, Manifest, Version
-from headgate.common.stores import SnapshotStore
-from headgate.common.stores.opening import Stores
+from headgate.cli.terminal.rendering import print_json, print_table
+from headgate.common.snapshot import TABLE_KIND, Cause, ChangedEntries, Manifest
 from headgate.common.table import ENTRIES, EntryKind
+from headgate.operations.tables.history import Window, as_document, changed_hosts, read_history
+from headgate.operations.wording import age, count_of
 
 SHOWN = 20
 SHOWN_CAUSES = 3
 SHOWN_HOSTS = 3
-READ_AT_ONCE = 16
-
-IsWanted = Callable[[Manifest], bool]
 
 
 @click.command(
@@ -92,13 +83,15 @@ def history(
         raise UsageMistake("--json and --json-lines exclude each other")
     if at and (since or until):
         raise UsageMistake("--at asks for one revision: leave out --since and --until")
-    most = 1 if at else limit or (None if json_lines else SHOWN)
-    window = _Window(since, until or at, "--at" if at else "--until")
+    most = limit or (None if json_lines else SHOWN)
+    window = Window(since, until, at)
 
     def is_wanted(manifest: Manifest) -> bool:
         return not (no_endpoints and manifest.is_routine) and (not host or host in changed_hosts(manifest))
 
-    found = ask_stores(nats_url, data_dir, lambda stores: _read(stores, table, most, window, is_wanted))
+    found = ask_stores(
+        nats_url, data_dir, lambda stores: read_history(stores.snapshots, table, window, is_wanted, most)
+    )
     if as_json:
         print_json([as_document(manifest) for manifest in found])
     elif json_lines:
@@ -106,77 +99,6 @@ def history(
             click.echo(json.dumps(as_document(manifest)))
     else:
         _print(found)
-
-
-class _Window(NamedTuple):
-    """Which revisions are asked for, by time or number."""
-
-    since: str
-    until: str
-    flag: str
-    """That named the end."""
-
-
-async def _read(stores: Stores, table: str, limit: int | None, window: _Window, is_wanted: IsWanted) -> list[Manifest]:
-    snapshots = stores.snapshots
-    after = await _parse_bound(snapshots, table, window.since, "--since")
-    past = await _parse_bound(snapshots, table, window.until, window.flag)
-    found: list[Manifest] = []
-    newest_first = [*reversed(await snapshots.versions(table))]
-    for start in range(0, len(newest_first), READ_AT_ONCE):
-        group = newest_first[start : start + READ_AT_ONCE]
-        for manifest in await asyncio.gather(*(_manifest(snapshots, table, version) for version in group)):
-            if manifest is None:
-                continue
-            if (window.since and not after(manifest)) or (limit is not None and len(found) == limit):
-                return found
-            if is_wanted(manifest) and not (window.until and past(manifest)):
-                found.append(manifest)
-    return found
-
-
-async def _parse_bound(snapshots: SnapshotStore, table: str, text: str, flag: str) -> IsWanted:
-    """Return whether a revision came after what a flag names: after a revision, or at a time or later."""
-    if not text:
-        return lambda _: True
-    try:
-        parse_name(text)
-    except UsageMistake:
-        pass
-    else:
-        version = (await find_revision(snapshots, table, text)).version
-        return lambda manifest: manifest.version > version
-    try:
-        moment = parse_moment(text, datetime.now(UTC))
-    except UsageMistake:
-        raise UsageMistake(f"{flag} {text!r}: give a revision such as 57 or HEAD~5, or {FORMS}") from None
-    if flag == "--since":
-        return lambda manifest: manifest.created_at >= moment
-    return lambda manifest: manifest.created_at > moment
-
-
-async def _manifest(snapshots: SnapshotStore, table: str, version: Version) -> Manifest | None:
-    try:
-        return await snapshots.get_manifest(table, version)
-    except NotFound:
-        return None  # collected between the two questions
-
-
-def as_document(manifest: Manifest) -> dict[str, Any]:
-    """Return all that is known of a revision but its chunks, as JSON data."""
-    left_out: dict[str, Any] = {"chunks": True, "traceparent": True, "pin": {"live"}, "rollout": {"live", "next"}}
-    document = manifest.model_dump(mode="json", exclude=left_out)
-    named = {"revision": str(manifest.version)} | document  # as it is typed, besides the two numbers
-    if manifest.pin:
-        named["pin"]["revision"] = str(manifest.pin.version)
-    return named
-
-
-def changed_hosts(manifest: Manifest) -> set[str]:
-    """Return the hosts that a revision changed, or would have without a pin or a rollout."""
-    held = manifest.pin or manifest.rollout
-    parts = [manifest.changed, held.waiting if held else {}]
-    return {name for changed in parts if "hosts" in changed for name in changed["hosts"].names}
 
 
 def _print(found: list[Manifest]) -> None:

@@ -7,14 +7,16 @@ import click
 from headgate.cli.offline.class_options import class_options
 from headgate.cli.offline.planning import Plan, choose_cluster, make_plan, read_world
 from headgate.cli.offline.tables import Finding, translate_paths, translator_settings
-from headgate.cli.running.store import ask_stores, current_manifest, store_options
+from headgate.cli.running.store import ask_stores, store_options
 from headgate.cli.terminal.diff_text import print_diff
-from headgate.cli.terminal.errors import CommandError, ExitCode
+from headgate.cli.terminal.errors import ExitCode
 from headgate.cli.terminal.group import TeachingCommand
 from headgate.cli.terminal.progress import long_work
 from headgate.cli.terminal.rendering import print_json
 from headgate.common.stores.opening import Stores
 from headgate.common.table_diff import diff_tables
+from headgate.operations.errors import OperationError
+from headgate.operations.tables.revisions import current_manifest
 from headgate.translator.settings import TranslatorSettings
 from headgate.watcher.sources.manifest_files import read_paths
 
@@ -100,7 +102,7 @@ async def _live(
 ) -> Plan:
     try:
         _, published = await current_manifest(stores.snapshots, table)
-    except CommandError:
+    except OperationError:
         published = None
     selection = published.selection if published else settings.selection
     announced = {one.cluster: one for one in await stores.log_reader.announcements()}

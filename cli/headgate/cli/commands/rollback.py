@@ -5,7 +5,6 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.commands.diff import compare_images
 from headgate.cli.running.changing import (
     Done,
     dry_run_option,
@@ -16,15 +15,16 @@ from headgate.cli.running.changing import (
     told,
     wish_options,
 )
-from headgate.cli.running.revisions import Image, find_image, find_revision
 from headgate.cli.running.store import ask_stores, store_options
 from headgate.cli.terminal.group import TeachingCommand
-from headgate.cli.terminal.rendering import count_of
 from headgate.common.snapshot import Chunk, Manifest, decode_chunk
 from headgate.common.stores.opening import Stores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import Certificate
 from headgate.common.table_diff import TableDiff, diff_tables
+from headgate.operations.tables.differences import compare_images
+from headgate.operations.tables.revisions import Image, find_image, find_revision
+from headgate.operations.wording import count_of
 from headgate.translator.serving.manual_commits import ChangeRequest
 from headgate.translator.serving.pinning import TablePins
 

@@ -10,17 +10,18 @@ import click
 
 from headgate.cli.commands.history import describe_entries
 from headgate.cli.running.changing import Done, finish, greatest_served, make_request, report_done, told, wish_options
-from headgate.cli.running.revisions import Image, find_image
-from headgate.cli.running.store import ask_stores, current_manifest, store_options
+from headgate.cli.running.store import ask_stores, store_options
 from headgate.cli.terminal.errors import ExitCode, UsageMistake
 from headgate.cli.terminal.group import TeachingCommand
-from headgate.cli.terminal.rendering import age, print_json
+from headgate.cli.terminal.rendering import print_json
 from headgate.common.heartbeats import TrafficCounts
 from headgate.common.snapshot import ChangedEntries, Manifest, Rollout, RolloutPhase, changed_entries
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.opening import Stores
 from headgate.common.stores.reading import read_chunks
 from headgate.common.table import EntryKind
+from headgate.operations.tables.held import describe_rollout
+from headgate.operations.tables.revisions import Image, current_manifest, find_image
 from headgate.translator.serving.manual_commits import ChangeRequest
 from headgate.translator.serving.rollout.analysis import describe_errors, percentile_ms
 from headgate.translator.serving.rollout.control import RolloutControl
@@ -170,12 +171,3 @@ def _figures(current: Rollout, found: Comparison) -> Iterator[str]:
         figures = f"errors {describe_errors(mine)} requests, against {describe_errors(theirs)}"
         times = f"95% within {percentile_ms(mine):g} ms, against {percentile_ms(theirs):g} ms"
         yield f"  {what}: {figures}; {times}"
-
-
-def describe_rollout(current: Rollout) -> str:
-    """Say what a rollout is doing, since when and why."""
-    if current.phase is RolloutPhase.HELD:
-        by = f" by {current.by}" if current.by else ""
-        return f"back from {current.target} since {age(current.since)}{by}: {current.reason}"
-    steps = f"step {current.step + 1} of {len(current.shares) + 1}"
-    return f"{current.target} is rolled out, {steps}, since {age(current.since)}"

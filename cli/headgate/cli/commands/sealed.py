@@ -5,33 +5,22 @@ when the last value is sealed to the new key: what the watchers of a forgotten c
 one.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import click
-from pydantic import BaseModel
 
-from headgate.cli.running.store import ask_stores, current_manifest, store_options
+from headgate.cli.running.store import ask_stores, store_options
 from headgate.cli.terminal.errors import ExitCode, UsageMistake
 from headgate.cli.terminal.group import TeachingCommand
-from headgate.cli.terminal.rendering import count_of, print_json, print_table
+from headgate.cli.terminal.rendering import print_json, print_table
 from headgate.common.errors import SealingError
-from headgate.common.sealing import SealedValue, parse_public_key, recipient_id
-from headgate.common.stores.opening import Stores
-from headgate.common.stores.reading import read_entries
-from headgate.common.table import TableEntry, entry_key
+from headgate.common.sealing import parse_public_key, recipient_id
+from headgate.operations.tables.sealed import Sealed, read_sealed
+from headgate.operations.wording import count_of
 
 SHOWN = 20
 _NAME_DIGITS = 16
-
-
-class Sealed(NamedTuple):
-    """One value of the table."""
-
-    entry: str
-    recipients: frozenset[str]
-    """`recipient_id` of each key that opens it."""
 
 
 @click.command(
@@ -56,7 +45,7 @@ def sealed(without: tuple[str, ...], nats_url: str, data_dir: Path, table: str, 
     Exit code 1 if, without the keys that --without names, something could not be opened any more.
     """
     dropped = frozenset(map(_read_name, without))
-    version, values = ask_stores(nats_url, data_dir, lambda stores: _read(stores, table))
+    version, values = ask_stores(nats_url, data_dir, lambda stores: read_sealed(stores.snapshots, table))
     names = sorted({name for value in values for name in value.recipients})
     lost = sorted({value.entry for value in values if value.recipients <= dropped}) if dropped else []
     rows = [(name, *_counts(name, values)) for name in names]
@@ -95,33 +84,3 @@ def _read_name(text: str) -> str:
         raise UsageMistake(
             f"--without: {text!r} is neither a public key in base64 nor a file with one nor the name of one: {error}"
         ) from error
-
-
-async def _read(stores: Stores, table: str) -> tuple[str, list[Sealed]]:
-    _, manifest = await current_manifest(stores.snapshots, table)
-    names = {*manifest.chunks, *manifest.live, *(manifest.rollout.next if manifest.rollout else ())}
-    return str(manifest.version), sealed_values(await read_entries(stores.snapshots, names))
-
-
-def sealed_values(entries: Iterable[TableEntry]) -> list[Sealed]:
-    """Return all sealed values of a table's entries."""
-    return [
-        Sealed(f"{type(entry).__name__} {entry_key(entry)}", frozenset(value.boxes))
-        for entry in entries
-        for value in _within(entry)
-    ]
-
-
-def _within(value: object) -> Iterator[SealedValue]:
-    match value:
-        case SealedValue():
-            yield value
-        case BaseModel():
-            for name in type(value).model_fields:
-                yield from _within(getattr(value, name))
-        case Mapping():
-            for each in value.values():
-                yield from _within(each)
-        case tuple() | list():
-            for each in value:
-                yield from _within(each)

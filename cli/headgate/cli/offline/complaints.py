@@ -6,27 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from headgate.cli.offline.claims import ALL, Claim, concerned, find_claims
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject
+from headgate.operations.status.suspects import Suspect
 
 if TYPE_CHECKING:
     from headgate.gateway.table.explaining.explanation import Explanation
-
-
-class Suspect(NamedTuple):
-    """An object with problems."""
-
-    kind: str
-    namespace: str
-    name: str
-    manifest: JsonObject | None
-    problems: tuple[Problem, ...]
-    cluster: str = ""
-    """Empty for a file."""
-    file: str = ""
-    line: int = 0
-
-    def __str__(self) -> str:
-        named = f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
-        return f"{named} in {self.cluster}" if self.cluster else named
 
 
 class Complaint(NamedTuple):

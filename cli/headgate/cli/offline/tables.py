@@ -5,8 +5,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from headgate.cli.offline.complaints import Suspect
-from headgate.cli.running.expiry import expiry_problems
 from headgate.cli.terminal.progress import long_work
 from headgate.common.deltas import Delta, Operation
 from headgate.common.problems import Problem, Severity
@@ -14,6 +12,8 @@ from headgate.common.resources import ALL_KINDS, SECRET, JsonObject, Kinds
 from headgate.common.sealing import Sealer
 from headgate.common.service.settings import load_settings
 from headgate.common.table import TableEntry
+from headgate.operations.status.suspects import Suspect
+from headgate.operations.tables.expiry import expiry_problems
 from headgate.translator.composition import DIALECTS
 from headgate.translator.objects.dialect import Dialect
 from headgate.translator.offline import Offline, translate_all

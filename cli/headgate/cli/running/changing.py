@@ -8,17 +8,18 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from headgate.cli.commands.diff import compare_images
-from headgate.cli.running.revisions import Image
 from headgate.cli.terminal.diff_text import print_diff, summary
 from headgate.cli.terminal.errors import CommandError, ExitCode
 from headgate.cli.terminal.people import current_user
-from headgate.cli.terminal.rendering import count_of, print_json
+from headgate.cli.terminal.rendering import print_json
 from headgate.common.errors import Conflict, DecodeError, NotFound
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Manifest, Version
 from headgate.common.stores.opening import Stores
 from headgate.common.table_diff import TableDiff
+from headgate.operations.tables.differences import compare_images
+from headgate.operations.tables.revisions import Image
+from headgate.operations.wording import count_of
 from headgate.translator.serving.manual_commits import ChangeRequest, NothingToDo
 
 APPLIED_S = 10.0

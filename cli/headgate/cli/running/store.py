@@ -4,24 +4,17 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from headgate.cli.terminal.errors import CommandError, Unreachable
+from headgate.cli.terminal.errors import Unreachable
 from headgate.cli.up.data_dir import read_state
-from headgate.common.errors import NotFound, StoreUnavailable
 from headgate.common.service.settings import load_settings
-from headgate.common.snapshot import Manifest, Pointer
-from headgate.common.stores import SnapshotStore
-from headgate.common.stores.opening import Stores, combine, open_tables
+from headgate.common.stores.opening import Stores
 from headgate.common.stores.settings import StoreSettings
-
-CONNECT_S = 3.0
-"""A server that is there answers in milliseconds; somebody waits at the terminal."""
-ANSWER_S = 30.0
+from headgate.operations.connection import ANSWER_S, connected
 
 _STORE_FLAG = "headgate.cli.running.store"
 
@@ -118,38 +111,5 @@ def _place(nats_url: str, data_dir: Path) -> _Place:
 
 
 async def _ask(place: _Place, question: Callable[[Stores], Awaitable[T]], answer_s: float | None) -> T:
-    # The client brings aiohttp along: hundreds of modules, of which `explain --manifests` needs none.
-    from headgate.common.bus.connection import Bus
-    from headgate.common.stores.nats import NatsStores, Upkeep
-
-    settings = place.settings
-    bus = await Bus.connect(replace(settings.nats, url=place.nats_url), name="headgate", wait_s=CONNECT_S)
-    try:
-        if not bus.is_connected:
-            raise Unreachable(f"no NATS server answers at {bus.address}: start it, or give --nats-url URL")
-        async with asyncio.timeout(answer_s):
-            stores = NatsStores(bus, upkeep=Upkeep(makes_streams=False))
-            await stores.ensure()
-            async with open_tables(settings, stores, "headgate", wait_s=CONNECT_S) as tables:
-                return await question(combine(stores, tables))
-    except (StoreUnavailable, TimeoutError) as error:
-        raise Unreachable(f"no answer from the stores (NATS at {bus.address}): {error or 'timeout'}") from error
-    finally:
-        await bus.close()
-
-
-async def current_manifest(snapshots: SnapshotStore, table: str) -> tuple[Pointer, Manifest]:
-    """Return what a table's pointer points to.
-
-    Raises:
-        CommandError: the table was never published.
-    """
-    pointer = await snapshots.read_pointer(table)
-    if pointer is None:
-        raise CommandError(
-            f"table {table!r} was never published: is --table right? `headgate status` says what is waited for"
-        )
-    try:
-        return pointer, await snapshots.get_manifest(table, pointer.version)
-    except NotFound as error:
-        raise CommandError(f"table {table!r}: revision {pointer.version} was collected meanwhile; ask again") from error
+    async with connected(place.settings, place.nats_url, answer_s=answer_s) as stores:
+        return await question(stores)

@@ -7,9 +7,9 @@ from typing import Any
 import click
 from pydantic import TypeAdapter
 
-from headgate.cli.terminal.rendering import count_of
 from headgate.common.table import Condition
 from headgate.common.table_diff import DiffOperation, FieldChange, ItemChange, TableDiff
+from headgate.operations.wording import count_of
 
 _SIGNS = {DiffOperation.ADDED: "+", DiffOperation.REMOVED: "-", DiffOperation.CHANGED: "~"}
 _COLOURS = {DiffOperation.ADDED: "green", DiffOperation.REMOVED: "red", DiffOperation.CHANGED: "yellow"}

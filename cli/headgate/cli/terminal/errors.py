@@ -4,10 +4,14 @@ CommandError                one line for the user: what is wrong and what to do;
 ├── UsageMistake            the command line or the surroundings (a port, a folder) must be changed first
 └── Unreachable             a gateway or a store did not answer
 
+Errors of `headgate.operations` are for the user too; `exit_code_of` says what the command exits with.
+
 Exit codes are part of the interface and documented in docs/cli.md.
 """
 
 from enum import IntEnum
+
+from headgate.operations.errors import InvalidRequest, OperationError, StoresUnreachable
 
 
 class ExitCode(IntEnum):
@@ -40,3 +44,14 @@ class Unreachable(CommandError):
     """A gateway or a store did not answer."""
 
     exit_code = ExitCode.UNREACHABLE
+
+
+def exit_code_of(error: OperationError) -> ExitCode:
+    """Return what the command exits with after an error of the shared library."""
+    match error:
+        case InvalidRequest():
+            return ExitCode.USAGE
+        case StoresUnreachable():
+            return ExitCode.UNREACHABLE
+        case _:
+            return ExitCode.NEGATIVE

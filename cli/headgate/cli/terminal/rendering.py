@@ -7,7 +7,6 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import click
@@ -78,17 +77,3 @@ def _coloured(text: str, cells: Sequence[str]) -> str:
                 rf"(?<!\S){re.escape(cell.strip())}(?!\S)", click.style(cell.strip(), fg=colour), text, count=1
             )
     return text
-
-
-def count_of(number: int, noun: str) -> str:
-    """Say how many: `1 error`, `3 errors`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def age(moment: datetime, now: datetime | None = None) -> str:
-    """Say how long ago something was: `12s`, `3m`, `5h`, `2d`."""
-    seconds = max(0, int(((now or datetime.now(UTC)) - moment).total_seconds()))
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"

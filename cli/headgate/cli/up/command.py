@@ -11,7 +11,7 @@ import click
 from headgate.cli.terminal.errors import ExitCode
 from headgate.cli.terminal.group import TeachingCommand
 from headgate.cli.up.banner import banner
-from headgate.cli.up.data_dir import NATS_FOLDER, UpState, locked, nats_port, write_state
+from headgate.cli.up.data_dir import NATS_FOLDER, locked, nats_port, write_state
 from headgate.cli.up.log_output import LogOutput
 from headgate.cli.up.options import AccessLog, LogLevel, UpOptions, parse_demo_backend
 from headgate.cli.up.plan import Plan, make_plan
@@ -21,6 +21,7 @@ from headgate.cli.up.readiness import wait_for_nats, wait_until_ready
 from headgate.cli.up.route_flags import parse_route, write_routes
 from headgate.cli.up.supervisor import Supervisor
 from headgate.common.service.variables import unknown_variables
+from headgate.operations.status.up_state import UpState
 
 PORT = click.IntRange(1, 65535)
 FOLDER = click.Path(path_type=Path)

@@ -14,38 +14,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from headgate.cli.terminal.errors import UsageMistake
 from headgate.cli.up.ports import choose_free, why_taken
+from headgate.operations.status.up_state import UpState
 
 LOCK_FILE = "up.lock"
 STATE_FILE = "up.json"
 NATS_PORT_FILE = "nats.port"
 NATS_FOLDER = "nats"
-
-
-class UpState(BaseModel):
-    """What a running `up` says about itself."""
-
-    model_config = ConfigDict(frozen=True)
-
-    pid: int
-    nats_url: str
-    store: str = ""
-    """Where tables are; empty: what the settings say."""
-    admin_url: str
-    """Of the gateway."""
-    http_port: int
-    https_port: int
-    processes: dict[str, int]
-    """Name of each service to its process id; absent while it is being restarted."""
-    admin_urls: dict[str, str] = {}
-    """Of watcher and translator while they run."""
-    restarts: dict[str, int] = {}
-    """How often each service was started again."""
-    is_ready: bool = False
-    """Whether a table is served."""
 
 
 @contextmanager

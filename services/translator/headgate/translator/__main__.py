@@ -10,6 +10,7 @@ from headgate.common.bus.connection import Bus
 from headgate.common.bus.resync import ask_for_resync
 from headgate.common.errors import SettingsError
 from headgate.common.leadership.leadership import Elector, Leadership, Sole, run_while_leading
+from headgate.common.leadership.leases import translator_lease
 from headgate.common.service.service import ServiceContext, run_service
 from headgate.common.service.settings import load_settings
 from headgate.common.service.tasks import run_together
@@ -18,7 +19,6 @@ from headgate.common.stores.nats import NatsStores, Upkeep
 from headgate.common.stores.opening import open_tables
 from headgate.translator.admission.desk import AdmissionDesk
 from headgate.translator.leading.housekeeping import keep_in_order
-from headgate.translator.leading.leadership import lease_name
 from headgate.translator.loop import Stores, TranslatorLoop
 from headgate.translator.settings import TranslatorSettings
 
@@ -91,7 +91,7 @@ def _leadership(
 ) -> Leadership:
     if not settings.leader_election:
         return Sole()
-    name = lease_name(settings.table)
+    name = translator_lease(settings.table)
     return Elector(leases, name, settings.instance, settings.timing, is_ready=is_ready, behind_since=behind_since)
 
 

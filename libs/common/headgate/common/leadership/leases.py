@@ -35,3 +35,8 @@ NOBODYS = Lease(
     holder="", duration_s=0.0, acquired_at=datetime.fromtimestamp(0, UTC), renewed_at=datetime.fromtimestamp(0, UTC)
 )
 """What a store takes a lease for that it cannot read: whoever wants it writes it anew."""
+
+
+def translator_lease(table: str) -> str:
+    """Return the name of the lease of the translator that commits a table."""
+    return f"translator.{table}"

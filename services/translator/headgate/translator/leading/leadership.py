@@ -14,11 +14,6 @@ PATIENCE = 2
 """Looks at the surroundings after which what could not be read is gone on without."""
 
 
-def lease_name(table: str) -> str:
-    """Return the name of the lease of whoever commits a table."""
-    return f"translator.{table}"
-
-
 class Turn(NamedTuple):
     """This process leads from now on."""
 

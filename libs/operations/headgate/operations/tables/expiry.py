@@ -1,4 +1,4 @@
-"""When certificates end, and what is wrong about it: for `certificates`, `status` and `check`."""
+"""When certificates end, and what is wrong about it."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta

@@ -5,13 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 from pydantic import BaseModel, ConfigDict
 
-from headgate.cli.running.watchers import LATE_AFTER
-from headgate.cli.terminal.rendering import age
 from headgate.common.deltas import ClusterAnnouncement
-from headgate.common.leadership.leases import Lease
+from headgate.common.leadership.leases import Lease, translator_lease
 from headgate.common.problems import Problem, Severity
 from headgate.common.stores import DeltaLogReader, LeaseBoard
-from headgate.translator.leading.leadership import lease_name
+from headgate.operations.status.watchers import LATE_AFTER
+from headgate.operations.wording import age
 
 SILENT_AFTER = timedelta(seconds=15)
 """A lease that was not renewed for this long is nobody's; clocks of two machines differ by less."""
@@ -37,7 +36,7 @@ class Leader(BaseModel):
 
 async def read_leaders(leases: LeaseBoard, log: DeltaLogReader, table: str) -> list[Leader]:
     """Return who commits a table and who publishes each cluster; of services without a lease nothing is known."""
-    stored = await leases.read(lease_name(table))
+    stored = await leases.read(translator_lease(table))
     return leaders_of(table, stored.lease if stored else None, await log.announcements())
 
 
@@ -58,13 +57,6 @@ def leaders_of(table: str, lease: Lease | None, announcements: Sequence[ClusterA
     for one in sorted(announcements, key=lambda one: one.cluster):
         found.append(Leader(work=f"watcher of {one.cluster}", holder=one.instance, since=None, seen=one.announced_at))
     return found
-
-
-def leader_rows(leaders: Sequence[Leader]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the work, who does it, since when, and when that was last heard."""
-    for one in leaders:
-        since = f"{age(one.since)} ago" if one.since and one.holder else "-"
-        yield one.work, one.holder or "nobody", since, f"{age(one.seen)} ago"
 
 
 def leader_problems(leaders: Sequence[Leader], now: datetime | None = None) -> Iterator[tuple[str, Problem]]:

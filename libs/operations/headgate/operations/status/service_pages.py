@@ -7,8 +7,8 @@ from typing import Any
 import aiohttp
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from headgate.cli.up.data_dir import UpState
 from headgate.common.problems import Problem
+from headgate.operations.status.up_state import UpState
 
 ASK_S = 2.0
 

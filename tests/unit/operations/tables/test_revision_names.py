@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.cli.running.revisions import RevisionName, find_version, parse_name
-from headgate.cli.terminal.errors import CommandError, UsageMistake
-from headgate.cli.terminal.moments import parse_moment
 from headgate.common.snapshot import Version
+from headgate.operations.errors import InvalidRequest, OperationError
+from headgate.operations.moments import parse_moment
+from headgate.operations.tables.revisions import RevisionName, find_version, parse_name
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
 KEPT = [Version(4, 7), Version(5, 2), Version(5, 3), Version(5, 9)]
@@ -36,13 +36,13 @@ def test_names_are_read(text: str, expected: RevisionName) -> None:
     "text", ["", "~1", "5.", ".5", "1.2.3", "-1", "HEAD~x", "HEAD^", "live~1", "heads", "0x1", "٣"]
 )
 def test_other_text_names_nothing(text: str) -> None:
-    with pytest.raises(UsageMistake, match="names no revision"):
+    with pytest.raises(InvalidRequest, match="names no revision"):
         parse_name(text)
 
 
 @given(st.text(max_size=20))
 def test_no_text_is_worse_than_a_mistake(text: str) -> None:
-    with suppress(UsageMistake):
+    with suppress(InvalidRequest):
         assert parse_name(text).text == text
 
 
@@ -74,7 +74,7 @@ def test_a_name_means_a_kept_revision(text: str, expected: Version) -> None:
     ],
 )
 def test_what_is_not_kept_is_told_with_what_is(text: str, told: str) -> None:
-    with pytest.raises(CommandError) as raised:
+    with pytest.raises(OperationError) as raised:
         find_version(parse_name(text), KEPT, CURRENT)
     assert told in str(raised.value)
 
@@ -118,5 +118,5 @@ def test_a_time_of_day_is_the_last_one_that_has_passed(text: str, expected: date
 
 @pytest.mark.parametrize("text", ["", "h", "24:00", "1:2", "14:03:61", "2 hours", "-2h", "2026-13-01", "yesterday"])
 def test_other_text_is_no_time(text: str) -> None:
-    with pytest.raises(UsageMistake, match="is no time: give a time ago such as"):
+    with pytest.raises(InvalidRequest, match="is no time: give a time ago such as"):
         parse_moment(text, NOW)

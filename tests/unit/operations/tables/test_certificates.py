@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-from headgate.cli.commands.certificates import as_document, lines_of
 from headgate.common.sealing import ClusterValue
 from headgate.common.table import Certificate, Provenance
+from headgate.operations.tables.certificates import as_document, lines_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

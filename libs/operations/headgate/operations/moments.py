@@ -1,9 +1,9 @@
-"""Times on the command line: `2h` ago, a time of day, or a date."""
+"""Times as people write them: `2h` ago, a time of day, or a date."""
 
 import re
 from datetime import UTC, datetime, time, timedelta
 
-from headgate.cli.terminal.errors import UsageMistake
+from headgate.operations.errors import InvalidRequest
 
 _AGO = re.compile(r"([0-9]{1,9})(s|m|h|d|w)")
 _CLOCK = re.compile(r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?")
@@ -20,7 +20,7 @@ def parse_moment(text: str, now: datetime) -> datetime:
     A time of day is the last one that has passed: before 14:03 `14:03` is of yesterday.
 
     Raises:
-        UsageMistake: it means none.
+        InvalidRequest: it means none.
     """
     if (span := parse_span(text)) is not None:
         try:
@@ -33,7 +33,7 @@ def parse_moment(text: str, now: datetime) -> datetime:
         moment = datetime.fromisoformat(text.strip())
         return moment.astimezone() if moment.tzinfo is None else moment
     except (ValueError, OverflowError, OSError):
-        raise UsageMistake(f"{text!r} is no time: give {FORMS}") from None
+        raise InvalidRequest(f"{text!r} is no time: give {FORMS}") from None
 
 
 def parse_span(text: str) -> timedelta | None:

@@ -1,14 +1,13 @@
-"""How revisions are named on the command line, and what a name means."""
+"""How people name revisions, and what a name means."""
 
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from headgate.cli.running.store import current_manifest
-from headgate.cli.terminal.errors import CommandError, UsageMistake
 from headgate.common.errors import NotFound
-from headgate.common.snapshot import ChunkName, Manifest, Version
+from headgate.common.snapshot import ChunkName, Manifest, Pointer, Version
 from headgate.common.stores import SnapshotStore
+from headgate.operations.errors import InvalidRequest, OperationError
 
 NAMES = "57, 1767225600.57, HEAD, HEAD~2, live, next or pinned"
 _TABLES = ("live", "next", "pinned")
@@ -43,14 +42,14 @@ def parse_name(text: str) -> RevisionName:
     """Read a name.
 
     Raises:
-        UsageMistake: it is none.
+        InvalidRequest: it is none.
     """
     parts = _BACK.fullmatch(text)
     assert parts is not None  # it takes any text
     found = _NAME.fullmatch(parts["name"])
     word = (found["word"] or "").lower() if found else ""
     if found is None or (parts["back"] and word in _TABLES):
-        raise UsageMistake(f"{text!r} names no revision: give {NAMES}; `headgate history` lists the revisions")
+        raise InvalidRequest(f"{text!r} names no revision: give {NAMES}; `headgate history` lists the revisions")
     epoch, revision, back = found["epoch"], found["revision"], parts["back"]
     return RevisionName(
         text,
@@ -70,15 +69,15 @@ def find_version(name: RevisionName, kept: Sequence[Version], current: Version) 
         current: of the pointer.
 
     Raises:
-        CommandError: there is none such, or it is not kept any more.
+        OperationError: there is none such, or it is not kept any more.
     """
     epoch = current.epoch if name.epoch is None else name.epoch
     wanted = current if name.revision is None else Version(epoch, name.revision)
     if wanted not in kept and wanted != current:
-        raise CommandError(_missing(name, wanted, kept, current))
+        raise OperationError(_missing(name, wanted, kept, current))
     older = [version for version in kept if version < wanted]
     if name.back > len(older):
-        raise CommandError(f"there are {len(older)} revisions before {wanted}, not {name.back}; {_range(kept)}")
+        raise OperationError(f"there are {len(older)} revisions before {wanted}, not {name.back}; {_range(kept)}")
     return older[-name.back] if name.back else wanted
 
 
@@ -95,16 +94,35 @@ def _range(kept: Sequence[Version]) -> str:
     return f"kept are {len(kept)}, {kept[0]} to {kept[-1]}: `headgate history` lists them" if kept else "none is kept"
 
 
+async def current_manifest(snapshots: SnapshotStore, table: str) -> tuple[Pointer, Manifest]:
+    """Return what a table's pointer points to.
+
+    Raises:
+        OperationError: the table was never published.
+    """
+    pointer = await snapshots.read_pointer(table)
+    if pointer is None:
+        raise OperationError(
+            f"table {table!r} was never published: is --table right? `headgate status` says what is waited for"
+        )
+    try:
+        return pointer, await snapshots.get_manifest(table, pointer.version)
+    except NotFound as error:
+        raise OperationError(
+            f"table {table!r}: revision {pointer.version} was collected meanwhile; ask again"
+        ) from error
+
+
 async def find_revision(snapshots: SnapshotStore, table: str, text: str) -> Manifest:
     """Return the manifest of the revision that a name means.
 
     Raises:
-        CommandError: there is no such revision, or the table was never published.
-        UsageMistake: the text names no revision, or something that is none.
+        OperationError: there is no such revision, or the table was never published.
+        InvalidRequest: the text names no revision, or something that is none.
     """
     name = parse_name(text)
     if name.word in _TABLES:
-        raise UsageMistake(
+        raise InvalidRequest(
             f"{text!r} is no revision; `headgate unpin` serves the live one again, `headgate rollout promote` the next"
         )
     pointer, manifest = await current_manifest(snapshots, table)
@@ -114,7 +132,7 @@ async def find_revision(snapshots: SnapshotStore, table: str, text: str) -> Mani
     try:
         return await snapshots.get_manifest(table, version)
     except NotFound as error:
-        raise CommandError(
+        raise OperationError(
             f"revision {version} was collected meanwhile; `headgate history` lists what is kept"
         ) from error
 
@@ -130,8 +148,8 @@ async def find_image(snapshots: SnapshotStore, table: str, text: str) -> Image:
         return Image("live", manifest.live, manifest)
     if name.word == "next":
         if manifest.rollout is None:
-            raise CommandError(f"nothing of table {table!r} is rolled out: all replicas serve one table")
+            raise OperationError(f"nothing of table {table!r} is rolled out: all replicas serve one table")
         return Image(f"next, of {manifest.rollout.target}", manifest.rollout.next, manifest)
     if manifest.pin is None:
-        raise CommandError(f"table {table!r} is not pinned; `headgate rollback REVISION` pins it")
+        raise OperationError(f"table {table!r} is not pinned; `headgate rollback REVISION` pins it")
     return Image(f"pinned to {manifest.pin.version}", manifest.chunks, manifest)

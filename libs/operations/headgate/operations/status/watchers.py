@@ -6,9 +6,9 @@ They announce it over the bus, so it is seen from anywhere, and without a way to
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
-from headgate.cli.terminal.rendering import age, count_of
 from headgate.common.deltas import ClusterAnnouncement
 from headgate.common.problems import Problem, Severity
+from headgate.operations.wording import age, count_of
 
 SILENT_AFTER = timedelta(seconds=90)
 """Three times what is between two announcements of a watcher."""

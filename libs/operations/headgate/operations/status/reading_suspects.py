@@ -1,28 +1,19 @@
-"""What `explain` reads of the stores: objects with problems, and tables of the past."""
+"""Reading the objects with problems that translators report, with what the log has of each."""
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import NamedTuple
 
-from headgate.cli.offline.complaints import Suspect
-from headgate.cli.running.inputs import read_kinds
-from headgate.cli.running.revisions import find_image
-from headgate.cli.terminal.errors import CommandError
-from headgate.cli.terminal.moments import parse_moment
 from headgate.common.deltas import Delta, delta_subject
-from headgate.common.errors import DecodeError, NotFound
+from headgate.common.errors import DecodeError
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject, ObjectRef
-from headgate.common.snapshot import ChunkName
-from headgate.common.stores import SnapshotStore
 from headgate.common.stores.nats import Upkeep
 from headgate.common.stores.nats.encoding import decode_message
 from headgate.common.stores.nats.following import read_all
 from headgate.common.stores.nats.log import delta_stream
 from headgate.common.stores.opening import Stores
-from headgate.common.stores.reading import read_entries
-from headgate.common.table import TableEntry
+from headgate.operations.status.kinds import read_kinds
+from headgate.operations.status.suspects import Suspect
 
 READ_AT_ONCE = 100
 """Objects whose last versions are asked of the log in one go."""
@@ -68,34 +59,3 @@ async def _read_objects(stores: Stores, refs: Sequence[ObjectRef]) -> dict[Objec
             if isinstance(delta, Delta) and delta.object is not None:
                 found[delta.ref] = delta.object
     return found
-
-
-class PastTable(NamedTuple):
-    """The routes and backends of a revision."""
-
-    label: str
-    entries: list[TableEntry]
-
-
-async def read_past(snapshots: SnapshotStore, table: str, revision: str, at: str) -> PastTable:
-    """Return the routes and backends of a revision, by its name or as the newest at a time.
-
-    Raises:
-        CommandError: there is none such.
-        UsageMistake: a name or a time is none.
-    """
-    image = await find_image(snapshots, table, revision or await _revision_at(snapshots, table, at))
-    wanted: list[ChunkName] = [name for name in image.chunks if name.kind in ("hosts", "upstreams")]
-    return PastTable(image.label, await read_entries(snapshots, wanted))
-
-
-async def _revision_at(snapshots: SnapshotStore, table: str, at: str) -> str:
-    moment = parse_moment(at, datetime.now(UTC))
-    for version in reversed(await snapshots.versions(table)):
-        try:
-            manifest = await snapshots.get_manifest(table, version)
-        except NotFound:
-            continue  # collected between the two questions
-        if manifest.created_at <= moment:
-            return str(version)
-    raise CommandError(f"no revision is kept that is as old as {at!r}: `headgate history` lists what is kept")

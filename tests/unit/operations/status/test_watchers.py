@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from headgate.cli.commands.status import Report, is_well
-from headgate.cli.running.leaders import leader_problems, leaders_of
-from headgate.cli.running.watchers import watcher_problems
 from headgate.common.deltas import ClusterAnnouncement
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.leadership.leases import Lease
 from headgate.common.problems import Severity
 from headgate.common.snapshot import Manifest, Version
+from headgate.operations.status.leaders import leader_problems, leaders_of
+from headgate.operations.status.report import Report, is_well
+from headgate.operations.status.watchers import watcher_problems
 
 NOW = datetime.now(UTC)
 MANIFEST = Manifest(

@@ -1,0 +1,1 @@
+"""Which clusters there are, and what people decide of them."""

@@ -1,0 +1,26 @@
+"""What a `headgate up` on this machine says about itself, in its data directory."""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class UpState(BaseModel):
+    """What a running `up` says about itself."""
+
+    model_config = ConfigDict(frozen=True)
+
+    pid: int
+    nats_url: str
+    store: str = ""
+    """Where tables are; empty: what the settings say."""
+    admin_url: str
+    """Of the gateway."""
+    http_port: int
+    https_port: int
+    processes: dict[str, int]
+    """Name of each service to its process id; absent while it is being restarted."""
+    admin_urls: dict[str, str] = {}
+    """Of watcher and translator while they run."""
+    restarts: dict[str, int] = {}
+    """How often each service was started again."""
+    is_ready: bool = False
+    """Whether a table is served."""
