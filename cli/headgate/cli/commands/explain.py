@@ -269,6 +269,9 @@ def _print(explanation: Any) -> None:
         click.echo(f"{backend.upstream} ({backend.share:.0%}): {told}")
         for endpoint in backend.endpoints:
             click.echo(f"  {endpoint.address}:{endpoint.port} {', '.join(_facts(endpoint, backend.endpoints))}")
+    for mirror in explanation.mirrors:
+        lost = f": {mirror.unavailable}" if mirror.unavailable else ""
+        click.echo(f"\ncopies of {mirror.share:.0%} go to {mirror.target}{lost}")
 
 
 def _plugin_row(plugin: Any) -> tuple[str, str, str]:

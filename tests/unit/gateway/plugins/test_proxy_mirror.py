@@ -80,14 +80,14 @@ async def test_copies_under_way_are_bounded() -> None:
     await until(lambda: len(sent) == 2)
     assert mirror_of(plugins).dropped == 1
     release.set()
-    await until(lambda: not mirror_of(plugins)._under_way)
+    await until(lambda: not mirror_of(plugins).under_way)
 
 
 async def test_mirror_that_is_away_is_nobodys_business() -> None:
     async with running(lambda seen: web.Response()) as service:
         plugins = mirrored({"host": "http://127.0.0.1:1"}, service.services)
         await passed(plugins, request())
-        await until(lambda: not mirror_of(plugins)._under_way)
+        await until(lambda: not mirror_of(plugins).under_way)
 
 
 async def test_share_of_the_requests_is_copied(monkeypatch) -> None:
@@ -101,7 +101,7 @@ async def test_share_of_the_requests_is_copied(monkeypatch) -> None:
 
 
 def mirror_of(plugins: PluginChain):
-    return plugins._parts[0][1]
+    return plugins._parts[0][1].mirroring
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_bad_configuration_is_refused(config) -> None:
 
 
 async def test_bodies_under_way_are_bounded_together(monkeypatch) -> None:
-    monkeypatch.setattr("headgate.gateway.plugins.built_in.traffic.proxy_mirror.MAX_HELD", 250)
+    monkeypatch.setattr("headgate.gateway.plugins.kit.mirroring.MAX_HELD", 250)
     go_on = asyncio.Event()
     seen = []
 

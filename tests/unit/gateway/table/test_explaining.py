@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 
 from fakes.gateway_table import compiled, endpoint, host, route, upstream
 from fakes.requests import PLAIN, request
-from headgate.common.table import AllOf, Compare, Endpoint, Operator, PathType, Rank, Subject, TableEntry, VirtualHost
+from headgate.common.table import (
+    AllOf,
+    Compare,
+    Endpoint,
+    Mirror,
+    Operator,
+    PathType,
+    Rank,
+    Subject,
+    TableEntry,
+    VirtualHost,
+)
 from headgate.gateway.balancing.levels import Place
 from headgate.gateway.table.explaining.explain import explain
 from headgate.gateway.table.explaining.explanation import Explanation, HealthNote
@@ -363,3 +374,13 @@ def test_an_endpoint_that_gets_requests_says_which_of_them_failed() -> None:
     shown = explain(EntryView(ENTRIES), "GET", "a.foo.com", "/foo/bar/x", health_of=lambda _: {("10.0.0.1", 80): note})
     first = shown.backends[0].endpoints[0]
     assert (first.state, first.gets_requests, first.failures) == ("ready", True, note.failures)
+
+
+def test_mirrors_say_where_copies_go_and_why_they_are_lost() -> None:
+    mirrors = Mirror(upstream="up", share=0.5), Mirror(address="http://s:80"), Mirror(upstream="nothing")
+    entries = host("x", route("/").model_copy(update={"mirrors": mirrors})), upstream("up", endpoint(1))
+    assert [tuple(dict(one).values()) for one in explain(EntryView(entries), "GET", "x", "/").mirrors] == [
+        ("up", 0.5, ""),
+        ("http://s:80", 1.0, ""),
+        ("nothing", 1.0, "nothing is not in the table"),
+    ]

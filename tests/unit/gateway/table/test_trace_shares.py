@@ -1,21 +1,29 @@
 """Which share of a route's requests begins a trace."""
 
+import json
 from typing import Any
 
 import pytest
 
 from fakes.gateway_table import route
-from headgate.common.table import PluginUse
+from headgate.common.table import PluginUse, Route
 from headgate.gateway.plugins.interface import PluginServices
 from headgate.gateway.proxy.policies import RoutePolicies
+from headgate.gateway.table.compile import decode_route
 from headgate.gateway.table.policies import compile_policies, guard_policies
 from headgate.gateway.tls.policy import ClientGuard
 from unit.gateway.plugins.running import REGISTRY, unsealed
 
 
-def compiled(config: dict[str, Any]) -> RoutePolicies:
+def read(config: dict[str, Any], fields: dict[str, Any]) -> Route:
+    """A route with the plugin, as tables of schema 6 have it."""
     use = PluginUse(name="opentelemetry", config=config)
-    policies = compile_policies(route("/").model_copy(update={"plugins": (use,)}))
+    plain = route("/").model_copy(update={"plugins": (use,)}).model_dump(mode="json", exclude={"tracing"})
+    return decode_route(json.dumps(plain | fields).encode())
+
+
+def compiled(config: dict[str, Any]) -> RoutePolicies:
+    policies = compile_policies(read(config, {}))
     assert policies is not None
     return policies
 
@@ -23,7 +31,7 @@ def compiled(config: dict[str, Any]) -> RoutePolicies:
 def share_of(config: dict[str, Any], share: float | None = None) -> float | None:
     use = PluginUse(name="opentelemetry", config=config)
     assert REGISTRY.chain([use], PluginServices(), unsealed) is None
-    policies = compile_policies(route("/").model_copy(update={"plugins": (use,), "trace_share": share}))
+    policies = compile_policies(read(config, {"trace_share": share}))
     return None if policies is None else policies.trace_share
 
 

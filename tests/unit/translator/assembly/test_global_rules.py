@@ -4,7 +4,7 @@ from typing import Any
 
 from fakes.apisix import resource, route, rule
 from fakes.deltas import applied, ingress_class, ref_of, service
-from headgate.common.table import VirtualHost
+from headgate.common.table import Mirror, Tracing, VirtualHost
 from headgate.translator.assembly.boundaries import Boundaries
 from headgate.translator.offline import Offline, translate_all
 
@@ -67,3 +67,14 @@ def test_plugins_of_a_class_are_for_all_routes_whatever_namespace_its_proxy_is_i
 def test_two_held_rules_do_not_meet() -> None:
     offline = table(global_rule("team-a", "a"), global_rule("team-b", "b"), namespaces=("platform",))
     assert owned(offline) == {"team-a.test": ["a"], "team-b.test": ["b"]}
+
+
+def test_plugins_that_routes_have_fields_for_are_fields_wherever_they_come_from() -> None:
+    traces = {"name": "opentelemetry", "enable": True, "config": {"sampler": {"name": "always_on"}}}
+    everywhere = resource("ApisixGlobalRule", "traces", {"plugins": [traces]}, namespace="team-a")
+    mirror = {"name": "proxy-mirror", "enable": True, "config": {"host": "http://shadow:80"}}
+    mirrored = route(rule("m", hosts=["m.test"], plugins=[mirror]), namespace="team-a", name="mirrored")
+    found = {one.host: one.routes[0] for one in table(everywhere, mirrored).entries if isinstance(one, VirtualHost)}
+    assert [one.plugins for one in found.values()] == [()] * 3
+    assert {one.tracing for one in found.values()} == {Tracing(share=1.0, heeds_parent=False)}
+    assert [found[name].mirrors for name in ("m.test", "team-a.test")] == [(Mirror(address="http://shadow:80"),), ()]

@@ -29,6 +29,7 @@ from headgate.common.table.match import (
     PathType,
     Subject,
 )
+from headgate.common.table.mirror import Mirror
 from headgate.common.table.rank import Rank, count_comparisons
 from headgate.common.table.route import (
     ANY_HOST,
@@ -45,6 +46,7 @@ from headgate.common.table.route import (
 )
 from headgate.common.table.streams import MqttConnect, StreamRoute
 from headgate.common.table.tls import Certificate, ClientAuth, TlsPolicy
+from headgate.common.table.tracing import Tracing
 from headgate.common.table.upstream import (
     ActiveCheck,
     BackendProtocol,
@@ -86,6 +88,7 @@ __all__ = [
     "EntryNoun",
     "EntryRow",
     "HashKey",
+    "Mirror",
     "MqttConnect",
     "Not",
     "Operator",
@@ -104,6 +107,7 @@ __all__ = [
     "TableEntry",
     "Timeouts",
     "TlsPolicy",
+    "Tracing",
     "Unmatched",
     "Upstream",
     "VirtualHost",

@@ -7,8 +7,10 @@ from pydantic import AliasChoices, BeforeValidator, Field, JsonValue
 from headgate.common.sealing import ClusterValue
 from headgate.common.table.base import Entry, Provenance
 from headgate.common.table.match import Condition, PathMatch
+from headgate.common.table.mirror import Mirror
 from headgate.common.table.rank import Rank, RouteRank
 from headgate.common.table.tls import TlsPolicy
+from headgate.common.table.tracing import RouteTracing, Tracing
 
 ANY_HOST = "*"
 
@@ -142,6 +144,8 @@ class Route(Entry):
     retries: Retries = Retries()
     stickiness: Stickiness | None = None
     plugins: tuple[PluginUse, ...] = ()
+    mirrors: tuple[Mirror, ...] = ()
+    """Where copies of its requests go, as plugins have made them."""
     max_body: int | None = Field(default=None, ge=0)
     """Bytes of a request's body (413); None leaves the gateway's own setting in force."""
     buffer_request: bool = False
@@ -153,8 +157,7 @@ class Route(Entry):
     """Upgrades to WebSocket are let through."""
     request_trailers: bool = False
     """Trailers of requests other than gRPC are passed on to the upstream; gateways drop them otherwise."""
-    trace_share: float | None = Field(default=None, ge=0, le=1)
-    """Of the requests that begin a trace of their own; None leaves the gateway's own setting in force."""
+    tracing: RouteTracing = Tracing()
     access_log_share: float | None = Field(default=None, ge=0, le=1)
     """Of the requests that went well, how many the access log has; those that failed are there as well, unless it is 0.
     None leaves the gateway's own setting in force."""

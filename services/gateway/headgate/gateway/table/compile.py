@@ -5,17 +5,18 @@ refer to upstreams through holders, so an endpoint change recompiles one upstrea
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import dropwhile, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import msgspec
 
 from headgate.common.errors import DecodeError
 from headgate.common.plugins.errors import PluginFault
+from headgate.common.plugins.route_fields import plugins_as_fields
 from headgate.common.snapshot import Version
-from headgate.common.table import PathMatch, PluginUse, Route, Unmatched, VirtualHost
+from headgate.common.table import Mirror, PathMatch, PluginUse, Route, Unmatched, VirtualHost
 from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.steps import Steps
@@ -41,9 +42,19 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-MakeHooks = Callable[[Sequence[PluginUse], str, PathMatch, str], "Steps[RequestHooks | None]"]
-"""Takes plugins, `host|route name`, paths and `Provenance.owner` of a route."""
-"""Makes the plugins of a route, known as `host|route name`, for its paths, in steps; raises PluginRefused."""
+
+class MakeHooks(Protocol):
+    """Makes what runs for the requests of routes."""
+
+    def __call__(
+        self, uses: Sequence[PluginUse], scope: str, path: PathMatch, owner: str, mirrors: Sequence[Mirror] = ()
+    ) -> "Steps[RequestHooks | None]":
+        """Make plugins and mirrors, known as `host|route name`, for the paths and `Provenance.owner` of a route.
+
+        Raises:
+            PluginRefused: one cannot be made.
+        """
+
 
 _PLUGINS_COST = 8
 """A byte of a route with plugins takes so much longer to compile: it may be a part of a pattern."""
@@ -51,7 +62,9 @@ _KNOWN_BYTES = 50
 """What a route that did not change costs."""
 
 
-def no_plugins(uses: Sequence[PluginUse], scope: str, path: PathMatch, owner: str) -> "Steps[RequestHooks | None]":
+def no_plugins(
+    uses: Sequence[PluginUse], scope: str, path: PathMatch, owner: str, mirrors: Sequence[Mirror] = ()
+) -> "Steps[RequestHooks | None]":
     """Stand in where routes are compiled without plugins."""
     yield from ()
     return None
@@ -171,13 +184,13 @@ def split_host(raw: bytes) -> tuple[VirtualHost, list[bytes]]:
 
 
 def decode_route(raw: bytes) -> Route:
-    """Decode and validate one route.
+    """Decode and validate one route; tables up to schema 6 have plugins where this one has fields.
 
     Raises:
         DecodeError: it does not follow the contract.
     """
     try:
-        return Route.model_validate_json(raw)
+        return plugins_as_fields(Route.model_validate_json(raw))
     except ValueError as error:
         raise DecodeError(f"a route cannot be read: {error}") from error
 
@@ -193,8 +206,9 @@ def compile_route(
         canaries = [holders.holder(canary.upstream) for canary in route.canaries]
         try:
             chain = None
-            if route.plugins:
-                chain = yield from make_hooks(route.plugins, f"{host}|{route.name}", route.path, route.provenance.owner)
+            if route.plugins or route.mirrors:
+                scope, owner = f"{host}|{route.name}", route.provenance.owner
+                chain = yield from make_hooks(route.plugins, scope, route.path, owner, route.mirrors)
             compiled = CompiledRoute(host, route, backends, guard, canaries, chain)
         except (BadMatch, PluginRefused, PluginFault) as bad:
             # Which requests it takes is certain, so that it keeps its rank.
@@ -208,7 +222,7 @@ def compile_route(
 
 def _broken_route(host: str, route: Route, fault: str, guard: "ClientGuard | None") -> CompiledRoute:
     """Return what answers the requests of a route that cannot be compiled, with an error that says so."""
-    inert = {"backends": (), "canaries": (), "plugins": (), "stickiness": None}
+    inert = {"backends": (), "canaries": (), "plugins": (), "mirrors": (), "stickiness": None}
     broken = CompiledRoute(host, route.model_copy(update=inert), (), guard)
     policies = broken.policies = RoutePolicies()
     policies.fault = f"{route.provenance}: route {route.name}: {fault}"

@@ -4,9 +4,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from headgate.common.plugins.checking import read_config, read_meta
-from headgate.common.plugins.observability.opentelemetry import OpentelemetryConfig, heeds_parent, trace_share
-from headgate.common.table import Retries, Route
+from headgate.common.table import Retries, Route, Tracing
 from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
 
 if TYPE_CHECKING:
@@ -15,15 +13,14 @@ if TYPE_CHECKING:
 
 _GATEWAY_ERRORS = frozenset({502, 503, 504})
 _DEFAULT_RETRIES = Retries()
+_DEFAULT_TRACING = Tracing()
 
 
 def compile_policies(
     route: Route, guard: "ClientGuard | None" = None, hooks: "RequestHooks | None" = None
 ) -> RoutePolicies | None:
     """Return a route's policies; None if it has none, as nearly all."""
-    timeouts = route.timeouts
-    traced = _find_opentelemetry(route)
-    share = route.trace_share if traced is None else trace_share(traced)
+    timeouts, tracing = route.timeouts, route.tracing
     asks = (
         route.retries != _DEFAULT_RETRIES,
         route.max_body is not None,
@@ -33,7 +30,7 @@ def compile_policies(
         route.request_trailers,
         timeouts.request_s is not None,
         timeouts.idle_s is not None,
-        share is not None,
+        tracing != _DEFAULT_TRACING,
         route.access_log_share is not None,
         not route.backends,
         route.stickiness is not None,
@@ -42,7 +39,7 @@ def compile_policies(
     )
     if not any(asks):
         return None
-    policies = RoutePolicies(
+    return RoutePolicies(
         retries=compile_retries(route.retries),
         hooks=hooks,
         guard=guard,
@@ -54,25 +51,12 @@ def compile_policies(
         request_trailers=route.request_trailers,
         request_s=timeouts.request_s,
         idle_s=timeouts.idle_s,
-        trace_share=share,
         log_share=route.access_log_share,
+        trace_share=tracing.share,
+        trace_heeds_parent=tracing.heeds_parent,
+        trace_attributes=tracing.attributes,
+        trace_headers=tuple(name.lower() for name in tracing.headers),
     )
-    if traced is None:
-        return policies
-    return replace(
-        policies,
-        trace_heeds_parent=heeds_parent(traced),
-        trace_attributes=traced.additional_attributes,
-        trace_headers=tuple(name.lower() for name in traced.additional_header_prefix_attributes),
-    )
-
-
-def _find_opentelemetry(route: Route) -> OpentelemetryConfig | None:
-    """Return what the plugin `opentelemetry` asks for; None: the route is without it."""
-    for use in route.plugins:
-        if use.name == "opentelemetry" and not read_meta(use).disable:
-            return read_config(OpentelemetryConfig, use, {})
-    return None
 
 
 def guard_policies(policies: RoutePolicies | None, guard: "ClientGuard") -> RoutePolicies:

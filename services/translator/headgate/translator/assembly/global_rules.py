@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from headgate.common.plugins.route_fields import plugins_as_fields
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import APISIX_GLOBAL_RULE, ObjectRef
 from headgate.common.table import PluginUse, Route
@@ -22,11 +23,13 @@ class PluginVerdict(NamedTuple):
     lost: Mapping[ObjectRef, tuple[Problem, ...]]
 
     def add_to(self, route: Route) -> Route:
-        """Return a route with the plugins that run for it."""
+        """Return a route with the plugins that run for it, of which those that routes have fields for are fields."""
         source = route.provenance
         own = self.within.get(Tenant(source.cluster, source.namespace), ()) if self.within else ()
         plugins = (*self.everywhere, *own, *route.plugins)
-        return route.model_copy(update={"plugins": plugins}) if self.everywhere or own else route
+        if self.everywhere or own:
+            route = route.model_copy(update={"plugins": plugins})
+        return plugins_as_fields(route)
 
 
 def award_plugins(fragments: Iterable[Fragment], boundaries: Boundaries) -> PluginVerdict:

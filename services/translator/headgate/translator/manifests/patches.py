@@ -20,14 +20,16 @@ from headgate.common.table import (
     CircuitBreaker,
     Condition,
     Ejection,
+    Mirror,
     PluginUse,
     Retries,
     Stickiness,
     Timeouts,
+    Tracing,
 )
 from headgate.common.table.base import Entry
 
-_ADDED_UP = frozenset(("plugins", "conditions"))
+_ADDED_UP = frozenset(("plugins", "conditions", "mirrors"))
 """Fields of which what several patches say holds together."""
 
 
@@ -40,7 +42,7 @@ class Patch(Entry):
         return {name: value for name, value in self if value is not None and value != ()}
 
     def over(self, other: Self) -> Self:
-        """Return both patches in one: this one's fields go before the other's, plugins and conditions are added up."""
+        """Return both patches in one: this one's fields go before the other's; plugins, mirrors, conditions add up."""
         ours, theirs = self.said, other.said
         both = {name: ours[name] + theirs[name] for name in _ADDED_UP & ours.keys() & theirs.keys()}
         return self if not theirs else type(self)(**{**theirs, **ours, **both})
@@ -64,7 +66,8 @@ class RoutePatch(Patch):
     buffer_response: int | None = None
     websocket: bool | None = None
     request_trailers: bool | None = None
-    trace_share: float | None = None
+    mirrors: tuple[Mirror, ...] = ()
+    tracing: Tracing | None = None
     access_log_share: float | None = None
 
     @property

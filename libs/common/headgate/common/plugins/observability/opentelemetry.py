@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from headgate.common.plugins.config import PluginConfig
+from headgate.common.table import Tracing
 
 Attribute = Annotated[str, Field(min_length=1)]
 
@@ -47,20 +48,24 @@ class OpentelemetryConfig(PluginConfig, plugin="opentelemetry"):
     additional_header_prefix_attributes: tuple[Attribute, ...] = ()
     """Headers that it has; `x-my-*` is all that begin so."""
 
+    def as_tracing(self) -> Tracing:
+        """Return it as routes have it."""
+        return Tracing(
+            share=self._share,
+            heeds_parent=self.sampler.name == "parent_base",
+            attributes=self.additional_attributes,
+            headers=self.additional_header_prefix_attributes,
+        )
 
-def trace_share(config: OpentelemetryConfig) -> float:
-    """Return the share of the requests that are traced; of those without trace context, where that is heeded."""
-    sampler = config.sampler
-    chosen = sampler.options.root if sampler.name == "parent_base" else sampler
-    match chosen.name:
-        case "always_on":
-            return 1.0
-        case "trace_id_ratio":
-            return chosen.options.fraction
-        case _:
-            return 0.0
-
-
-def heeds_parent(config: OpentelemetryConfig) -> bool:
-    """Tell whether trace context says for itself if a request is traced."""
-    return config.sampler.name == "parent_base"
+    @property
+    def _share(self) -> float:
+        """Share of the requests that are traced; of those without trace context, where that is heeded."""
+        sampler = self.sampler
+        chosen = sampler.options.root if sampler.name == "parent_base" else sampler
+        match chosen.name:
+            case "always_on":
+                return 1.0
+            case "trace_id_ratio":
+                return chosen.options.fraction
+            case _:
+                return 0.0

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.fields import check_url
+from headgate.common.table import Mirror
 
 
 class ProxyMirrorConfig(PluginConfig, plugin="proxy-mirror"):
@@ -41,3 +42,19 @@ class ProxyMirrorConfig(PluginConfig, plugin="proxy-mirror"):
             if urlsplit(self.host).path.strip("/"):
                 raise ValueError("host has no path: give it as path")
         return self
+
+    def as_mirror(self) -> Mirror:
+        """Return it as routes have it."""
+        return Mirror(
+            upstream=self.upstream or "",
+            address=self.host or "",
+            share=self.sample_ratio,
+            path=self.path or "",
+            path_mode=self.path_concat_mode,
+            host=self.host_header or "",
+            with_body=self.mirror_body,
+            max_body=self.max_body,
+            max_in_flight=self.max_in_flight,
+            timeout_s=self.timeout,
+            verify_tls=self.ssl_verify,
+        )

@@ -10,7 +10,7 @@ from weakref import WeakSet
 import aiohttp
 
 from headgate.common.sealing import Unseal
-from headgate.common.table import PathMatch, PluginUse
+from headgate.common.table import Mirror, PathMatch, PluginUse
 from headgate.gateway.model.steps import Steps
 from headgate.gateway.net.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.interface import (
@@ -85,17 +85,17 @@ class PluginHost:
         )
 
     def make_plugins(
-        self, uses: Sequence[PluginUse], scope: str, path: PathMatch, owner: str
+        self, uses: Sequence[PluginUse], scope: str, path: PathMatch, owner: str, mirrors: Sequence[Mirror] = ()
     ) -> Steps[RoutePlugins | None]:
-        """Make the plugins of a route, known as `host|route name`, for its paths, in steps; raises PluginRefused.
+        """Make plugins and mirrors of a route, `host|route name`, for its paths, in steps; raises PluginRefused.
 
         `owner` is the cluster and namespace that the route comes from.
 
         Routes whose plugins are told the same share one chain, where the plugins allow it.
         """
-        if not self._registry.are_shareable(uses):
+        if mirrors or not self._registry.are_shareable(uses):
             services = replace(self._services, path=path, owner=owner)
-            chain = yield from self._registry.chain_in_steps(uses, services, self._unseal, scope=scope)
+            chain = yield from self._registry.chain_in_steps(uses, services, self._unseal, scope=scope, mirrors=mirrors)
             return RoutePlugins(chain) if chain is not None else None
         shared_by = owner if self._registry.are_of_owner(uses) else ""
         told = shared_by + "".join(use.model_dump_json() for use in uses)

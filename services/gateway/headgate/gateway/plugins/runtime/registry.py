@@ -19,12 +19,13 @@ from headgate.common.plugins.meta import PluginMeta
 from headgate.common.plugins.templates import body_is_read
 from headgate.common.plugins.third_party import ENTRY_POINT_GROUP
 from headgate.common.sealing import Purpose, Unseal
-from headgate.common.table import PluginUse
+from headgate.common.table import Mirror, PluginUse
 from headgate.gateway.model.steps import Steps, finish
 from headgate.gateway.plugins.built_in.catalogue import BUILT_IN
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices
 from headgate.gateway.plugins.interface.errors import PluginRefused
 from headgate.gateway.plugins.interface.opening import opened_secrets
+from headgate.gateway.plugins.kit.mirroring import MirrorPart
 from headgate.gateway.plugins.runtime.chain import GLOBAL, Part, PluginChain
 from headgate.gateway.plugins.runtime.consumer_chain import ConsumerChain
 from headgate.gateway.plugins.runtime.meta import under
@@ -139,16 +140,23 @@ class PluginRegistry:
         return finish(self.chain_in_steps(uses, services, unseal, scope=scope))
 
     def chain_in_steps(
-        self, uses: Iterable[PluginUse], services: PluginServices, unseal: Unseal, *, scope: str = ""
+        self,
+        uses: Iterable[PluginUse],
+        services: PluginServices,
+        unseal: Unseal,
+        *,
+        scope: str = "",
+        mirrors: Iterable[Mirror] = (),
     ) -> Steps[PluginChain | None]:
-        """Make the chain of a route, None without plugins. `scope` is `host|route name`: limits of one scope that are
-        told the same count together.
+        """Make the chain of a route, None without plugins and mirrors. `scope` is `host|route name`: limits of one
+        scope that are told the same count together.
 
         Raises:
             PluginRefused: as `make`.
         """
         own = replace(services, scope=scope)
         parts = yield from self.parts(uses, own, unseal)
+        parts += [(MirrorPart.order, MirrorPart(mirror, own)) for mirror in mirrors]
         if any(plugin.finds_consumer for _, plugin in parts):
             return ConsumerChain(
                 parts,

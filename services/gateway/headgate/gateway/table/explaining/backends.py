@@ -1,11 +1,16 @@
 """What the winning route would send a request to, and what is known of these endpoints."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from headgate.common.table import Endpoint, Route, Upstream, WeightedBackend
+from headgate.common.table import Endpoint, Mirror, Route, Upstream
 from headgate.gateway.balancing.levels import Place
 from headgate.gateway.balancing.seats import reaches, usable_endpoints, why_unavailable
-from headgate.gateway.table.explaining.explanation import ExplainedBackend, ExplainedEndpoint, HealthNote
+from headgate.gateway.table.explaining.explanation import (
+    ExplainedBackend,
+    ExplainedEndpoint,
+    ExplainedMirror,
+    HealthNote,
+)
 from headgate.gateway.table.view import TableView
 
 HealthOf = Callable[[str], Mapping[tuple[str, int], HealthNote]]
@@ -22,7 +27,8 @@ def explain_backends(table: TableView, route: Route, place: Place, health_of: He
     total = sum(backend.weight for backend in route.backends) or 1
     return tuple(
         _backend(
-            backend,
+            backend.upstream,
+            backend.weight,
             backend.weight / total,
             table.entry(Upstream, backend.upstream),
             place,
@@ -32,16 +38,30 @@ def explain_backends(table: TableView, route: Route, place: Place, health_of: He
     )
 
 
+def explain_mirrors(table: TableView, mirrors: Iterable[Mirror], place: Place) -> tuple[ExplainedMirror, ...]:
+    """Return where copies go, and why they do not arrive as far as the table says that."""
+    return tuple(
+        ExplainedMirror(target=mirror.target, share=mirror.share, unavailable=_why_lost(table, mirror, place))
+        for mirror in mirrors
+    )
+
+
+def _why_lost(table: TableView, mirror: Mirror, place: Place) -> str:
+    if mirror.address:
+        return ""
+    return _backend(mirror.upstream, 1, 1.0, table.entry(Upstream, mirror.upstream), place, {}).unavailable
+
+
 def _backend(
-    backend: WeightedBackend,
+    key: str,
+    weight: int,
     share: float,
     upstream: Upstream | None,
     place: Place,
     notes: Mapping[tuple[str, int], HealthNote],
 ) -> ExplainedBackend:
     if upstream is None:
-        missing = f"{backend.upstream} is not in the table"
-        return ExplainedBackend(upstream=backend.upstream, weight=backend.weight, share=share, unavailable=missing)
+        return ExplainedBackend(upstream=key, weight=weight, share=share, unavailable=f"{key} is not in the table")
     reached = [endpoint for endpoint in upstream.endpoints if reaches(place, endpoint)]
     usable = [endpoint for endpoint in usable_endpoints(reached) if endpoint.weight > 0]
     well = [endpoint for endpoint in usable if not notes.get((endpoint.address, endpoint.port), _WELL).is_out]
@@ -49,7 +69,7 @@ def _backend(
     taking = {id(endpoint) for endpoint in (usable if is_panic else well)}
     return ExplainedBackend(
         upstream=upstream.key,
-        weight=backend.weight,
+        weight=weight,
         share=share,
         protocol=upstream.protocol,
         unavailable=""

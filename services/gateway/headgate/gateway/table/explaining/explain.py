@@ -12,7 +12,13 @@ from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.plugins.runtime.verdicts import PluginVerdict, Preview, first_answer
 from headgate.gateway.proxy.heads.facts import RequestFacts
 from headgate.gateway.proxy.heads.paths import PathNormalization, normalize
-from headgate.gateway.table.explaining.backends import HealthOf, backends_verdict, explain_backends, no_health
+from headgate.gateway.table.explaining.backends import (
+    HealthOf,
+    backends_verdict,
+    explain_backends,
+    explain_mirrors,
+    no_health,
+)
 from headgate.gateway.table.explaining.explanation import Candidate, Explanation
 from headgate.gateway.table.explaining.requests import bare_host, fault_of_target, refusal_of_method
 from headgate.gateway.table.explaining.routes import compare_routes
@@ -106,6 +112,7 @@ def explain(
         candidates=candidates + passed_over,
         plugins=plugins,
         backends=backends,
+        mirrors=() if best.fault else explain_mirrors(table, winner.mirrors, place),
     )
 
 

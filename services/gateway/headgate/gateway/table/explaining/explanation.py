@@ -55,6 +55,17 @@ class ExplainedBackend(Entry):
     provenance: Provenance | None = None
 
 
+class ExplainedMirror(Entry):
+    """Where copies of the winner's requests go."""
+
+    target: str
+    """Key of an upstream, or a URL."""
+    share: float
+    """Of the requests, 0 to 1."""
+    unavailable: str = ""
+    """Why copies are lost; empty if they are not."""
+
+
 class HealthNote(Entry):
     """What one worker of a gateway knows of an endpoint's health."""
 
@@ -95,3 +106,5 @@ class Explanation(Entry):
     nearest: str = ""
     """The host of the table that is spelt most alike, where none takes the request's."""
     backends: tuple[ExplainedBackend, ...] = ()
+    mirrors: tuple[ExplainedMirror, ...] = ()
+    """Of the winner."""

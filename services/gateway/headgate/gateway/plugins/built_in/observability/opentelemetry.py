@@ -9,7 +9,7 @@ from headgate.gateway.plugins.interface import Plugin
 
 
 class Opentelemetry(Plugin[OpentelemetryConfig]):
-    """Has no hook: all of it is read when the route is compiled (`table.policies`)."""
+    """Has no hook: routes have what it says as a field, `Route.tracing`."""
 
     name = "opentelemetry"
     order = 12009
