@@ -57,12 +57,14 @@ COPY --from=watcher-code /opt/headgate /opt/headgate
 ENTRYPOINT ["python3", "-m", "headgate.watcher"]
 
 FROM libraries AS translator-libraries
+COPY libs/operations/pyproject.toml operations.toml
 COPY services/translator/pyproject.toml service.toml
-RUN python3 libraries.py install /opt/headgate pyproject.toml service.toml
+RUN python3 libraries.py install /opt/headgate pyproject.toml operations.toml service.toml
 
 FROM code AS translator-code
 COPY services/translator services/translator
-RUN python3 -m pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir /own ./services/translator \
+RUN python3 -m pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir /own \
+        ./libs/operations ./services/translator \
     && python3 -m pip install --quiet --no-deps --target /opt/headgate /own/*.whl
 
 FROM service AS translator

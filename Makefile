@@ -68,7 +68,7 @@ async-test: $(ENGINE) $(TOOLS) ## Run tests of what waits and follows with async
 coverage: $(TOOLS) ## Measure what unit tests reach of the cores, branches included; fails below the floor in pyproject.toml
 	$(BIN)/coverage erase
 	@# A few tests are about pace, which coverage slows down: `make test` judges them.
-	-HEADGATE_ENGINE=pure $(BIN)/coverage run -m pytest $(BESIDE) tests/unit/common tests/unit/translator tests/unit/gateway
+	-HEADGATE_ENGINE=pure $(BIN)/coverage run -m pytest $(BESIDE) tests/unit/common tests/unit/operations tests/unit/translator tests/unit/gateway
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --skip-covered --show-missing --sort cover
 

@@ -21,9 +21,9 @@ from headgate.gateway.observability.metrics import TableMetrics
 from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.route import CompiledRoute
+from headgate.operations.committing.publisher import Draft, Publisher
+from headgate.operations.committing.retention import Retention
 from headgate.translator.composition import DIALECTS
-from headgate.translator.serving.publisher import Draft, Publisher
-from headgate.translator.serving.retention import Retention
 from headgate.translator.translation import Translation
 
 SITES = 600

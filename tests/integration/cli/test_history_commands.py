@@ -13,12 +13,12 @@ from fakes.nats import real_bus
 from fakes.served_history import History, empty_history, served_history
 from fakes.service_process import running_service
 from fakes.translator_loop import fill, running
-from headgate.cli.running import changing
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import Version
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table import Upstream
+from headgate.operations.changing import outcome
 from headgate.operations.tables.history import changed_hosts
 
 OLD, NEW = "a/default/old:80", "a/default/new:80"
@@ -210,7 +210,7 @@ async def _follow_slowly(history: History) -> None:
 
 
 async def test_a_gateway_that_does_not_follow_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changing, "APPLIED_S", 0.2)
+    monkeypatch.setattr(outcome, "APPLIED_S", 0.2)
     async with served_history(*BASE) as history:
         beat = Heartbeat(replica="g", worker=0, table="default", version=await current(history), at=datetime.now(UTC))
         await history.say(to_new())

@@ -18,8 +18,8 @@ from headgate.common.stores.redis.stores import tables_on
 from headgate.common.stores.redis.target import Login
 from headgate.common.stores.tables import TableStores
 from headgate.common.table import VirtualHost
-from headgate.translator.serving.publisher import Draft, Publisher
-from headgate.translator.serving.retention import Retention
+from headgate.operations.committing.publisher import Draft, Publisher
+from headgate.operations.committing.retention import Retention
 
 pytestmark = [
     pytest.mark.slow,

@@ -17,10 +17,10 @@ from headgate.common.stores.nats import NatsStores
 from headgate.common.stores.redis.stores import tables_on
 from headgate.common.stores.redis.target import parse_redis_url
 from headgate.common.table import VirtualHost
-from headgate.translator.serving.manual_commits import ChangeRequest
-from headgate.translator.serving.pinning import TablePins
-from headgate.translator.serving.publisher import Draft, Publisher
-from headgate.translator.serving.retention import Retention
+from headgate.operations.changing.pinning import TablePins
+from headgate.operations.committing.manual import ChangeRequest
+from headgate.operations.committing.publisher import Draft, Publisher
+from headgate.operations.committing.retention import Retention
 
 Pair = tuple[SnapshotStore, SnapshotStore]
 

@@ -14,11 +14,11 @@ from headgate.common.stores import SnapshotStore
 from headgate.common.stores.memory import MemorySnapshotStore
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import Endpoint, Provenance, Upstream, VirtualHost
-from headgate.translator.serving.manual_commits import ByHand, ChangeRequest
-from headgate.translator.serving.pinning import TablePins
-from headgate.translator.serving.publisher import Draft, Publisher
-from headgate.translator.serving.retention import Retention
-from headgate.translator.serving.rollout.control import RolloutControl
+from headgate.operations.changing.pinning import TablePins
+from headgate.operations.changing.rollout_control import RolloutControl
+from headgate.operations.committing.manual import ChangeRequest, ManualCommits
+from headgate.operations.committing.publisher import Draft, Publisher
+from headgate.operations.committing.retention import Retention
 
 WISH = ChangeRequest("ann", datetime(2026, 1, 1, tzinfo=UTC))
 SERVICE = Provenance(cluster="a", kind="Service", namespace="default", name="web")
@@ -116,7 +116,7 @@ async def test_a_pin_wins_against_a_commit_at_the_same_time(store: SnapshotStore
     publisher = Publisher(store, "default", Retention())
     await publisher.read()
 
-    class Busy(ByHand):
+    class Busy(ManualCommits):
         """Another commit comes between reading and writing, once."""
 
         is_late = False

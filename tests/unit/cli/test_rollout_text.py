@@ -4,15 +4,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fakes.fleet import FakeGateway
-from headgate.cli.commands.rollout import State, as_document, describe
+from headgate.cli.commands.rollout import describe
 from headgate.common.snapshot import ChangedEntries, Manifest, Rollout, RolloutPhase, Version
-from headgate.translator.serving.rollout.figures import compare
+from headgate.operations.rollouts.figures import compare
+from headgate.operations.status.rollout import RolloutState, as_document
 
 NOW = datetime.now(UTC)
 HOSTS = {"hosts": ChangedEntries(count=1, names=("a.example",))}
 
 
-def state(heard_of: tuple[str, ...] = ("g1", "g2", "g3"), **changes: Any) -> State:
+def state(heard_of: tuple[str, ...] = ("g1", "g2", "g3"), **changes: Any) -> RolloutState:
     values: dict[str, Any] = {
         "base": Version(7, 1),
         "target": Version(7, 2),
@@ -26,7 +27,7 @@ def state(heard_of: tuple[str, ...] = ("g1", "g2", "g3"), **changes: Any) -> Sta
     manifest = Manifest(table="default", version=Version(7, 2), created_at=NOW, chunks=(), rollout=rollout)
     gateways = [FakeGateway(name, manifest=manifest, errors_of_next=42) for name in heard_of]
     waiting: Any = {"hosts": ChangedEntries(count=1, names=("b.example",))}
-    return State("default", manifest, compare(rollout, [each.beat() for each in gateways]), waiting, 3)
+    return RolloutState("default", manifest, compare(rollout, [each.beat() for each in gateways]), waiting, 3)
 
 
 def test_a_rollout_under_way_shows_its_replicas_its_figures_and_what_waits() -> None:
@@ -58,10 +59,10 @@ def test_a_table_that_was_taken_back_shows_why_and_what_to_do() -> None:
 
 def test_without_a_rollout_it_says_what_all_serve() -> None:
     manifest = Manifest(table="default", version=Version(7, 2), created_at=NOW, chunks=())
-    assert list(describe(State("default", manifest))) == [
+    assert list(describe(RolloutState("default", manifest))) == [
         "table default: nothing is rolled out; all replicas serve revision 7.2"
     ]
-    assert as_document(State("default", manifest))["rollout"] is None
+    assert as_document(RolloutState("default", manifest))["rollout"] is None
 
 
 def test_programs_get_the_figures_of_both_sides() -> None:

@@ -11,6 +11,7 @@ A manifest names the chunks of one revision. Readers accept only a greater (epoc
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -195,6 +196,11 @@ class Rollout(BaseModel):
         """Return it as a revision of this version has it."""
         new = {name: version for name in ("target", "begun") if getattr(self, name) == THIS_REVISION}
         return self.model_copy(update=new) if new else self
+
+    def gone_back(self, since: datetime, reason: str, by: str = "") -> "Rollout":
+        """Return it as it is once no replica serves its table any more."""
+        held = {"phase": RolloutPhase.HELD, "replicas": (), "since": since, "reason": reason, "by": by}
+        return self.model_copy(update=held)
 
 
 _PASSING = {"live", "next", "waiting"}

@@ -11,9 +11,9 @@ from headgate.common.selection import Selection, check_patterns, check_table_nam
 from headgate.common.status import LoadBalancerAddress, is_address
 from headgate.common.stores.settings import StoreSettings
 from headgate.common.table import DEFAULT_TABLE
+from headgate.operations.committing.retention import Retention
+from headgate.operations.rollouts.analysis import Thresholds
 from headgate.translator.assembly.boundaries import Boundaries, HostSharing
-from headgate.translator.serving.retention import Retention
-from headgate.translator.serving.rollout.analysis import Thresholds
 from headgate.translator.serving.rollout.decision import Policy
 from headgate.translator.sources.addresses import parse_address
 from headgate.translator.world.settings import TranslationSettings

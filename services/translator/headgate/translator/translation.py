@@ -14,11 +14,12 @@ from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.selection import EVERYTHING, Selection
 from headgate.common.table import DEFAULT_TABLE
+from headgate.common.table.upstream_key import UpstreamKey
 from headgate.translator.assembly.assembly import Assembly, Needs
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
 from headgate.translator.assembly.conditions import Condition, judge
 from headgate.translator.fragments.fragment import CertificateRef, Fragment, with_versions
-from headgate.translator.fragments.upstream_refs import UpstreamKey, UpstreamRef
+from headgate.translator.fragments.upstream_refs import UpstreamRef
 from headgate.translator.objects.dialect import Dialect, TranslatedKind
 from headgate.translator.objects.life_cycle import check_object, is_ours, refuse_object, translate_object
 from headgate.translator.sources.certificates import CERTIFICATE

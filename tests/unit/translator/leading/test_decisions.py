@@ -16,10 +16,10 @@ from headgate.common.stores import DeltaSelection
 from headgate.common.stores.memory import MemoryDeltaLog, MemoryStores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import Upstream
+from headgate.operations.changing.pinning import TablePins
+from headgate.operations.committing.manual import ChangeRequest
 from headgate.translator.leading.decisions import Decisions
 from headgate.translator.loop import TranslatorLoop
-from headgate.translator.serving.manual_commits import ChangeRequest
-from headgate.translator.serving.pinning import TablePins
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 DRAINED = ClusterSettings(drained=Drain(by="ada", at=NOW, reason="upgrade"))

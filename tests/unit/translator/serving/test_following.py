@@ -22,15 +22,14 @@ from headgate.common.snapshot import TableImage, encode_entry, entry_contents
 from headgate.common.stores.memory import MemoryStores
 from headgate.common.stores.reading import read_chunks
 from headgate.common.table import Upstream
+from headgate.common.table.upstream_key import UpstreamKey
+from headgate.operations.committing.held_table import HeldTable, is_refusal, with_endpoints_of
 from headgate.translator import loop as loop_module
-from headgate.translator.assembly.held_table import HeldTable, with_endpoints_of
 from headgate.translator.composition import DIALECTS
-from headgate.translator.fragments.upstream_refs import UpstreamKey
 from headgate.translator.serving.following import Following
 from headgate.translator.status import poster as status_poster
 from headgate.translator.translation import Translation
 from headgate.translator.upstreams.held import held_upstream
-from headgate.translator.upstreams.resolution import is_refusal
 from headgate.translator.world.graph import _Recorder
 from unit.translator.world.test_incremental import STEPS
 

@@ -29,12 +29,14 @@ from headgate.common.errors import NotFound
 from headgate.common.snapshot import Manifest, Pointer, Version
 from headgate.common.stores.memory import MemorySnapshotStore, MemoryStores
 from headgate.common.table import Upstream
+from headgate.common.table.upstream_key import UpstreamKey
+from headgate.operations.changing.pinning import Pinned, TablePins
+from headgate.operations.committing.manual import ChangeRequest
+from headgate.operations.errors import NothingToDo
 from headgate.translator import loop as loop_module
-from headgate.translator.fragments.upstream_refs import RefusalRef, ResourceRef, ServicePortRef, UpstreamKey
+from headgate.translator.fragments.upstream_refs import RefusalRef, ResourceRef, ServicePortRef
 from headgate.translator.leading import output as output_module
 from headgate.translator.loop import TranslatorLoop
-from headgate.translator.serving.manual_commits import ChangeRequest, NothingToDo
-from headgate.translator.serving.pinning import Pinned, TablePins
 from headgate.translator.status import poster as status_poster
 
 WISH = ChangeRequest("ann@laptop", datetime(2026, 1, 1, tzinfo=UTC), "bad deploy")

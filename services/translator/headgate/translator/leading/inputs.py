@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 
 from headgate.common.snapshot import Manifest
 from headgate.common.stores import DeltaLogReader, DeltaLogWriter, LogBatch, LogPosition, LogReplay
+from headgate.operations.committing.publisher import Publisher
 from headgate.translator.leading.decisions import Decisions
 from headgate.translator.leading.intake import Causes, Intake
 from headgate.translator.leading.leadership import CatchUp
 from headgate.translator.leading.log_confirmation import AskWatchers, LogConfirmation
 from headgate.translator.leading.surroundings import Surroundings
-from headgate.translator.serving.publisher import Publisher
 from headgate.translator.settings import TranslatorSettings
 from headgate.translator.translation import Translation
 

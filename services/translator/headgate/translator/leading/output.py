@@ -10,12 +10,12 @@ from headgate.common.errors import StoreError
 from headgate.common.resources import ObjectRef
 from headgate.common.service.telemetry import current_traceparent, tracer
 from headgate.common.stores import HeartbeatBoard, LastGoodLog, SnapshotStore, StatusBoard
+from headgate.operations.committing.publisher import Draft, Publisher
 from headgate.translator import metrics
 from headgate.translator.leading.inputs import Inputs
 from headgate.translator.leading.last_good_recorder import LastGoodRecorder
 from headgate.translator.leading.surroundings import Lookout, Surroundings
 from headgate.translator.serving.fleet import Fleet
-from headgate.translator.serving.publisher import Draft, Publisher
 from headgate.translator.serving.serving import FleetView, Serving, show
 from headgate.translator.settings import TranslatorSettings
 from headgate.translator.status.statuses import Published, Statuses

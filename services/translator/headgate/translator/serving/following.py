@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from headgate.common.snapshot import encode_entry
-from headgate.translator.assembly.held_table import HeldTable
+from headgate.operations.committing.held_table import HeldTable
 from headgate.translator.translation import Translation
 
 

@@ -26,11 +26,11 @@ from headgate.common.snapshot import (
 )
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.reading import read_chunks
+from headgate.operations.committing.held_table import HeldTable
+from headgate.operations.committing.manual import ChangeRequest
+from headgate.operations.committing.publisher import Draft, Publisher
 from headgate.translator import metrics
-from headgate.translator.assembly.held_table import HeldTable
 from headgate.translator.serving.following import Following
-from headgate.translator.serving.manual_commits import ChangeRequest
-from headgate.translator.serving.publisher import Draft, Publisher
 from headgate.translator.serving.rollout.decision import Moved, Outcome, Policy, Tables, advance
 from headgate.translator.serving.rollout.observer import Observer
 from headgate.translator.translation import Translation

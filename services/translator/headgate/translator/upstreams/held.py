@@ -6,7 +6,8 @@ Nothing but the key of such an upstream is known, as the objects that referred t
 from collections.abc import Callable, Sequence
 
 from headgate.common.resources import SERVICE_EXPORT
-from headgate.translator.fragments.upstream_refs import DialectRef, ResourceRef, ServicePortRef, UpstreamKey
+from headgate.common.table.upstream_key import UpstreamKey
+from headgate.translator.fragments.upstream_refs import DialectRef, ResourceRef, ServicePortRef
 from headgate.translator.upstreams.overridden import OverriddenService
 from headgate.translator.upstreams.resolution import SERVICE_IMPORT, UPSTREAM, ResolvedUpstream, resolve_upstream
 from headgate.translator.world.graph import Lookups, Rule

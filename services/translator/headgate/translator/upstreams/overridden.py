@@ -3,7 +3,8 @@
 from typing import Any, NamedTuple
 
 from headgate.common.table import BackendProtocol
-from headgate.translator.fragments.upstream_refs import ServicePortRef, UpstreamKey
+from headgate.common.table.upstream_key import UpstreamKey
+from headgate.translator.fragments.upstream_refs import ServicePortRef
 from headgate.translator.manifests.patches import NO_UPSTREAM_PATCH
 from headgate.translator.sources.policies import BACKEND_POLICIES, ServicePortTarget
 from headgate.translator.sources.sharing import find_service

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from headgate.common.problems import Severity
 from headgate.common.resources import SERVICE_EXPORT
 from headgate.common.table import BackendProtocol, Endpoint, Provenance, Upstream
+from headgate.operations.committing.held_table import REFUSES
 from headgate.translator.annotations import PREFIX
 from headgate.translator.fragments.upstream_refs import RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
 from headgate.translator.sources.endpoints import (
@@ -27,7 +28,6 @@ from headgate.translator.world.last_good import ObjectVersions
 
 SERVICE_IMPORT = "ServiceImport"
 
-_REFUSES = "refuses requests: its annotation"
 _APP_PROTOCOLS = {
     "https": BackendProtocol.HTTPS,
     "grpc": BackendProtocol.H2C,
@@ -85,17 +85,12 @@ def resolve_upstream(
     if not heeds_wishes:
         service = service._replace(policy=None)
     if service.policy and service.policy.refusal:
-        message = f"{_name(ref)} {_REFUSES} {PREFIX}{service.policy.refusal} cannot be followed"
+        message = f"{_name(ref)} {REFUSES} {PREFIX}{service.policy.refusal} cannot be followed"
         return unavailable(ref, BackendFault("InvalidAnnotation", message))
     resolved = _resolve_service(lookups, ref, service, clusters, selects)
     if resolved.fault is None and (versions := lookups.versions(SERVICES, ref.namespace, ref.service)):
         return resolved._replace(fault=_stand_in(ref, versions))
     return resolved
-
-
-def is_refusal(entry: bytes) -> bool:
-    """Whether an encoded upstream has no endpoints because of what is wished for on its Service."""
-    return _REFUSES.encode() in entry
 
 
 def _resolve_resource(lookups: Lookups, ref: ResourceRef) -> ResolvedUpstream:

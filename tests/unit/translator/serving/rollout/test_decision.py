@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.common.snapshot import THIS_REVISION, Rollout, RolloutMove, RolloutPhase, Version
-from headgate.translator.serving.rollout.analysis import Verdict
+from headgate.operations.rollouts.analysis import Verdict
 from headgate.translator.serving.rollout.decision import Look, Outcome, Policy, Tables, advance, choose
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

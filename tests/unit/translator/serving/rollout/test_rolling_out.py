@@ -19,14 +19,15 @@ from headgate.common.status import ConditionType
 from headgate.common.stores.memory import MemoryStores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import TableEntry, Upstream, entry_key
+from headgate.operations.changing.pinning import TablePins
+from headgate.operations.changing.rollout_control import RolloutControl
+from headgate.operations.committing.manual import ChangeRequest
+from headgate.operations.errors import NothingToDo
 from headgate.translator import loop as loop_module
 from headgate.translator.leading import output as output_module
 from headgate.translator.loop import TranslatorLoop
-from headgate.translator.serving.manual_commits import ChangeRequest, NothingToDo
-from headgate.translator.serving.pinning import TablePins
 from headgate.translator.serving.rollout import decision as rollouts
 from headgate.translator.serving.rollout import observer as rollout_observer
-from headgate.translator.serving.rollout.control import RolloutControl
 from headgate.translator.status import poster as status_poster
 
 WISH = ChangeRequest("ann@laptop", datetime(2026, 1, 1, tzinfo=UTC), "looks wrong")

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from headgate.common.problems import Severity
 from headgate.common.table import BackendProtocol, BackendTls, Balancing, Endpoint, Provenance, Upstream
+from headgate.common.table.upstream_key import UpstreamKey
 from headgate.translator.dialects.apisix.models.upstream import ExternalNode, Subset, UpstreamSettings, UpstreamSpec
 from headgate.translator.dialects.apisix.pods import POD_LABELS
 from headgate.translator.dialects.apisix.upstream import (
@@ -14,7 +15,7 @@ from headgate.translator.dialects.apisix.upstream import (
     read_fields,
     settings_for,
 )
-from headgate.translator.fragments.upstream_refs import ServicePortRef, UpstreamKey
+from headgate.translator.fragments.upstream_refs import ServicePortRef
 from headgate.translator.sources.certificates import SECRETS
 from headgate.translator.sources.endpoints import Address
 from headgate.translator.sources.services import EXTERNAL_NAME, SERVICES, Service, ServicePort

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from headgate.common.problems import Problem
 from headgate.common.table import Endpoint, Provenance, Upstream
+from headgate.common.table.upstream_key import UpstreamKey
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.split import InlineUpstream
 from headgate.translator.dialects.apisix.models.upstream import LoadBalancer, UpstreamSettings
 from headgate.translator.dialects.apisix.upstream import read_fields
 from headgate.translator.fragments.fragment import BackendUse
-from headgate.translator.fragments.upstream_refs import UpstreamKey
 from headgate.translator.manifests.specs import read_part
 from headgate.translator.upstreams.resolution import ResolvedUpstream
 from headgate.translator.world.graph import Lookups

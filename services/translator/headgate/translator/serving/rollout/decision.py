@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from headgate.common.snapshot import THIS_REVISION, Rollout, RolloutMove, RolloutPhase, Version
-from headgate.translator.serving.rollout.analysis import Thresholds, Verdict
-from headgate.translator.serving.rollout.figures import name_some
+from headgate.operations.rollouts.analysis import Thresholds, Verdict
+from headgate.operations.rollouts.figures import name_some
 
 ENDINGS = 2
 """So many ends of chosen replicas without a word are put down to the table; one may be chance."""
@@ -110,7 +110,7 @@ def _begin(base: Version, look: Look, policy: Policy, now: datetime) -> Outcome:
 def _go_on(current: Rollout, look: Look, policy: Policy, now: datetime) -> Outcome:
     ended = (*current.ended, *look.ended)
     if reason := _fault(current, ended, look, policy):
-        return Outcome(go_back(current, now, reason), (Moved(RolloutMove.WENT_BACK, reason),))
+        return Outcome(current.gone_back(now, reason), (Moved(RolloutMove.WENT_BACK, reason),))
     if look.alone_s >= policy.window_s and not ended:
         return Outcome(None, (Moved(RolloutMove.DONE, "one replica is left"),))
     gone = [name for name in current.replicas if name not in look.live]
@@ -150,12 +150,6 @@ def _take_step(current: Rollout, look: Look, now: datetime) -> Outcome:
             note = f"{_describe_step(rollout, look)}; before: {look.figures}"
             return Outcome(rollout, (Moved(RolloutMove.STEPPED, note),))
     return Outcome(None, (Moved(RolloutMove.DONE, f"everywhere; before: {look.figures}"),))
-
-
-def go_back(current: Rollout, now: datetime, reason: str, by: str = "") -> Rollout:
-    """Return a rollout whose table nobody serves any more."""
-    held = {"phase": RolloutPhase.HELD, "replicas": (), "since": now, "reason": reason, "by": by}
-    return current.model_copy(update=held)
 
 
 def choose(before: Iterable[str], live: Collection[str], percent: float, base: Version) -> tuple[str, ...]:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from headgate.common.heartbeats import TTL_S, Heartbeat, RolloutReport
 from headgate.common.snapshot import Rollout, RolloutPhase, Version
+from headgate.operations.rollouts.figures import compare, describe, judge_rollout
 from headgate.translator.serving.fleet import Fleet
 from headgate.translator.serving.rollout.decision import Look, Policy
-from headgate.translator.serving.rollout.figures import compare, describe, judge_rollout
 
 SILENT_S = TTL_S / 2
 """A replica that leaves says so; one that is gone after a longer silence has ended without a word."""

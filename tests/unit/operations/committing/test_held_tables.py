@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from headgate.common.snapshot import TableImage, encode_entry
 from headgate.common.table import Balancing, Endpoint, Provenance, Upstream
-from headgate.translator.assembly.held_table import HeldTable, with_endpoints_of
-from headgate.translator.fragments.upstream_refs import UpstreamKey
+from headgate.common.table.upstream_key import UpstreamKey
+from headgate.operations.committing.held_table import HeldTable, with_endpoints_of
 
 FROM = Provenance(cluster="a", kind="Service", namespace="default", name="web")
 WEB = UpstreamKey("a", "default", "web", port=80)

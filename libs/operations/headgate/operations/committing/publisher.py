@@ -31,7 +31,7 @@ from headgate.common.snapshot import (
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.reading import read_chunks
 from headgate.common.table import EntryKind
-from headgate.translator.serving.retention import Kept, Retention, expired
+from headgate.operations.committing.retention import Kept, Retention, expired
 
 READ_AT_ONCE = 8
 Clock = Callable[[], float]

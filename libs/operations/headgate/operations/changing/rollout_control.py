@@ -3,17 +3,17 @@
 from headgate.common.snapshot import Manifest, Rollout, RolloutMove, RolloutPhase, Version
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.reading import read_chunks
-from headgate.translator.serving.manual_commits import ByHand, ChangeRequest, NothingToDo, next_of
-from headgate.translator.serving.publisher import Draft
-from headgate.translator.serving.rollout.decision import go_back
+from headgate.operations.committing.manual import ChangeRequest, ManualCommits, next_of
+from headgate.operations.committing.publisher import Draft
+from headgate.operations.errors import NothingToDo
 
 
 class RolloutControl:
     """Decides a rollout of one table in the translator's place."""
 
     def __init__(self, store: SnapshotStore, table: str, served: Version | None) -> None:
-        """Prepare; takes what `ByHand` does."""
-        self._hand = ByHand(store, table, served)
+        """Prepare; takes what `ManualCommits` does."""
+        self._hand = ManualCommits(store, table, served)
         self._store = store
         self._table = table
 
@@ -45,7 +45,7 @@ class RolloutControl:
             served, following, live = [
                 await read_chunks(self._store, names) for names in (current.chunks, rollout.next, current.live)
             ]
-            back = go_back(rollout, request.at, request.reason or "no reason was given", request.by)
+            back = rollout.gone_back(request.at, request.reason or "no reason was given", request.by)
             return next_of(current, cause, Draft(served, rollout=back, next=following, live=live))
 
         return await self._hand.commit(compose)

@@ -9,8 +9,8 @@ from headgate.common.errors import Conflict, HistoryBroken
 from headgate.common.snapshot import Manifest, Pointer, Rollout, TableImage, Version
 from headgate.common.stores.memory import MemorySnapshotStore
 from headgate.common.table import VirtualHost
-from headgate.translator.serving.publisher import Draft, Publisher
-from headgate.translator.serving.retention import Retention
+from headgate.operations.committing.publisher import Draft, Publisher
+from headgate.operations.committing.retention import Retention
 
 
 class Clock:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from headgate.common.heartbeats import Heartbeat, TrafficCounts
 from headgate.common.snapshot import Rollout
-from headgate.translator.serving.rollout.analysis import Thresholds, Verdict, describe_errors, judge, total
+from headgate.operations.rollouts.analysis import Thresholds, Verdict, describe_errors, judge, total
 
 NAMED = 3
 

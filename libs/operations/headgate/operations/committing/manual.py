@@ -14,8 +14,8 @@ from typing import NamedTuple
 from headgate.common.errors import Conflict, NotFound
 from headgate.common.snapshot import TABLE_KIND, Cause, Manifest, Version
 from headgate.common.stores import SnapshotStore
-from headgate.translator.serving.publisher import Draft, Publisher
-from headgate.translator.serving.retention import Retention
+from headgate.operations.committing.publisher import Draft, Publisher
+from headgate.operations.committing.retention import Retention
 
 ATTEMPTS = 20
 """A translator that follows a busy cluster commits ten times a second; it loses some of these races."""
@@ -44,11 +44,7 @@ class ChangeRequest(NamedTuple):
         )
 
 
-class NothingToDo(Exception):
-    """The table is as wanted already; the text says how."""
-
-
-class ByHand:
+class ManualCommits:
     """Commits to one table."""
 
     def __init__(self, store: SnapshotStore, table: str, served: Version | None) -> None:

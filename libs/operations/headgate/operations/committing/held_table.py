@@ -15,9 +15,10 @@ import msgspec
 
 from headgate.common.snapshot import Chunk, TableImage, entry_contents
 from headgate.common.table import Upstream
-from headgate.translator.fragments.upstream_refs import UpstreamKey
-from headgate.translator.upstreams.resolution import is_refusal
+from headgate.common.table.upstream_key import UpstreamKey
 
+REFUSES = "refuses requests: its annotation"
+"""In the reason of an upstream that has no endpoints because of an annotation of its Service."""
 _FOLLOWED = frozenset({"endpoints", "unavailable"})
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -72,3 +73,8 @@ def with_endpoints_of(held: bytes, current: bytes) -> bytes:
     parts = ((name, (new if name in _FOLLOWED else old).get(name)) for name in Upstream.model_fields)
     merged = b",".join(b'"%b":%b' % (name.encode(), bytes(raw)) for name, raw in parts if raw is not None)
     return b"{" + merged + b"}"
+
+
+def is_refusal(entry: bytes) -> bool:
+    """Whether an encoded upstream has no endpoints because of an annotation of its Service."""
+    return REFUSES.encode() in entry

@@ -6,9 +6,10 @@ from typing import NamedTuple
 from headgate.common.snapshot import Chunk, Manifest, Pin, Version, entry_contents
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.reading import read_chunks
-from headgate.translator.assembly.held_table import HeldTable
-from headgate.translator.serving.manual_commits import ByHand, ChangeRequest, NothingToDo, next_of
-from headgate.translator.serving.publisher import Draft
+from headgate.operations.committing.held_table import HeldTable
+from headgate.operations.committing.manual import ChangeRequest, ManualCommits, next_of
+from headgate.operations.committing.publisher import Draft
+from headgate.operations.errors import NothingToDo
 
 
 class Pinned(NamedTuple):
@@ -24,8 +25,8 @@ class TablePins:
     """Pins and unpins one table."""
 
     def __init__(self, store: SnapshotStore, table: str, served: Version | None) -> None:
-        """Prepare; takes what `ByHand` does."""
-        self._hand = ByHand(store, table, served)
+        """Prepare; takes what `ManualCommits` does."""
+        self._hand = ManualCommits(store, table, served)
         self._store = store
         self._table = table
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.common.heartbeats import TrafficCounts
-from headgate.translator.serving.rollout.analysis import Thresholds, judge, percentile_ms, total
+from headgate.operations.rollouts.analysis import Thresholds, judge, percentile_ms, total
 
 BOUNDS_S = (0.01, 0.1, 1.0)
 DEFAULT = Thresholds()

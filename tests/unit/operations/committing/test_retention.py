@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from headgate.common.snapshot import Cause, Manifest, Version
-from headgate.translator.serving.retention import Kept, Retention, expired
+from headgate.operations.committing.retention import Kept, Retention, expired
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 
