@@ -25,6 +25,7 @@ from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, TableI
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table import (
+    Backend,
     BackendProtocol,
     Endpoint,
     PathMatch,
@@ -34,7 +35,6 @@ from headgate.common.table import (
     Timeouts,
     Upstream,
     VirtualHost,
-    WeightedBackend,
 )
 
 _EPOCH = 1
@@ -89,7 +89,7 @@ def entries(services: Iterable[Swapped], revision: int) -> Iterable[VirtualHost 
         route = Route(
             name="all",
             path=PathMatch(type=PathType.PREFIX, value="/"),
-            backends=(WeightedBackend(upstream=service.name),),
+            backends=(Backend(upstream=service.name),),
             timeouts=Timeouts(read_s=600 + revision / 1000),
             provenance=origin,
         )

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from headgate.common.sealing import ClusterValue, Unsealer
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, TableImage, Version
 from headgate.common.table import (
+    Backend,
     Certificate,
     Endpoint,
     PathMatch,
@@ -16,7 +17,6 @@ from headgate.common.table import (
     Timeouts,
     Upstream,
     VirtualHost,
-    WeightedBackend,
 )
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.table.compiler import TableCompiler
@@ -54,7 +54,7 @@ def route(path: str, kind: str = "prefix", *backends: str | tuple[str, int], nam
     return Route(
         name=name or f"{kind} {path}",
         path=PathMatch(type=PathType(kind), value=path),
-        backends=tuple(WeightedBackend(upstream=key, weight=weight) for key, weight in split),
+        backends=tuple(Backend(upstream=key, weight=weight) for key, weight in split),
         timeouts=Timeouts(),
         provenance=ORIGIN,
     )

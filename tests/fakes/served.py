@@ -15,6 +15,7 @@ from headgate.common.sealing import ClusterValue, Purpose, Unsealer
 from headgate.common.secret import Secret
 from headgate.common.snapshot import TableImage
 from headgate.common.table import (
+    Backend,
     Endpoint,
     EntryKind,
     PathMatch,
@@ -25,7 +26,6 @@ from headgate.common.table import (
     TlsPolicy,
     Upstream,
     VirtualHost,
-    WeightedBackend,
 )
 from headgate.gateway.balancing.endpoints import EndpointDirectory, EndpointSlot
 from headgate.gateway.balancing.levels import Place
@@ -68,7 +68,7 @@ def to(
         {
             "name": name or path,
             "path": PathMatch(type=PathType.PREFIX, value=path),
-            "backends": tuple(WeightedBackend(upstream=key, weight=weight) for key, weight in split),
+            "backends": tuple(Backend(upstream=key, weight=weight) for key, weight in split),
             "plugins": tuple(PluginUse.model_validate({"name": name, "config": config}) for name, config in plugins),
             "provenance": ORIGIN,
             **fields,

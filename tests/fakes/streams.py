@@ -17,7 +17,7 @@ from headgate.common.table import (
     StreamRoute,
     TableEntry,
     Upstream,
-    WeightedBackend,
+    WeightedUpstream,
 )
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.health.upstreams import UpstreamHealth
@@ -32,7 +32,7 @@ PATIENCE_S = 30.0
 
 
 def stream(port: int, *, key: str = "s", up: str = "up", **fields: object) -> StreamRoute:
-    return StreamRoute(key=key, port=port, backends=(WeightedBackend(upstream=up),), provenance=ORIGIN, **fields)
+    return StreamRoute(key=key, port=port, backends=(WeightedUpstream(upstream=up),), provenance=ORIGIN, **fields)
 
 
 def backend(

@@ -2,7 +2,7 @@
 
 from headgate.common.problems import Problem
 from headgate.common.resources import ALL_KINDS, JsonObject, Kinds, ObjectRef, Ownership, ResourceKind, StatusShape
-from headgate.common.table import PathMatch, PathType, Provenance, Route, WeightedBackend
+from headgate.common.table import Backend, PathMatch, PathType, Provenance, Route
 from headgate.translator.fragments.fragment import BackendUse, Fragment, RouteClaim
 from headgate.translator.fragments.upstream_refs import ServicePortRef
 from headgate.translator.manifests.reading import as_object, as_text
@@ -37,7 +37,7 @@ def translate_forward(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
     route = Route(
         name=f"{ref.cluster}/{ref.namespace}/{ref.name}",
         path=PathMatch(type=PathType.PREFIX, value="/"),
-        backends=(WeightedBackend(upstream=backend.key),),
+        backends=(Backend(upstream=backend.key),),
         provenance=Provenance(
             cluster=ref.cluster, kind=FORWARD.kind, namespace=ref.namespace, name=ref.name, rule="spec"
         ),

@@ -14,6 +14,7 @@ from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import TABLE_KIND, Cause, ChangedEntries, Manifest, Pin, Version
 from headgate.common.status import StatusUpdate
 from headgate.common.table import (
+    Backend,
     Consumer,
     Credential,
     Endpoint,
@@ -25,7 +26,6 @@ from headgate.common.table import (
     Route,
     Upstream,
     VirtualHost,
-    WeightedBackend,
 )
 from headgate.operations.status.report import Report, as_document, is_well
 from headgate.operations.tables.consumers import lines_of as consumer_lines
@@ -36,7 +36,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SOURCE = Provenance(cluster="local", kind="Ingress", namespace="default", name="web")
 
 
-def route(path: str, *backends: WeightedBackend) -> Route:
+def route(path: str, *backends: Backend) -> Route:
     return Route(name=path, path=PathMatch(type=PathType.PREFIX, value=path), backends=backends, provenance=SOURCE)
 
 
@@ -75,7 +75,7 @@ def test_routes_show_weights_and_ready_endpoints_of_each_backend() -> None:
     two = Endpoint(address="10.0.0.2", port=80, ready=False)
     host = VirtualHost(
         host="a.example",
-        routes=(route("/", WeightedBackend(upstream="one", weight=3), WeightedBackend(upstream="gone")),),
+        routes=(route("/", Backend(upstream="one", weight=3), Backend(upstream="gone")),),
     )
     lines = lines_of([Upstream(key="one", endpoints=(one, two), provenance=SOURCE), host])
     assert [(line.backend, line.weight, line.ready, line.endpoints) for line in lines] == [

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from headgate.common.sealing import ClusterValue
 from headgate.common.table import (
+    Backend,
     Certificate,
     Compare,
     Consumer,
@@ -27,7 +28,6 @@ from headgate.common.table import (
     TlsPolicy,
     Upstream,
     VirtualHost,
-    WeightedBackend,
 )
 from headgate.common.table_diff import FieldChange, ItemChange, TableDiff, diff_tables
 
@@ -38,7 +38,7 @@ SERVICE = Provenance(cluster="a", kind="Service", namespace="default", name="web
 def route(path: str = "/", *backends: tuple[str, int], type: PathType = PathType.PREFIX, **fields: Any) -> Route:
     fields.setdefault("name", f"web {path}")
     fields.setdefault("provenance", WEB)
-    chosen = tuple(WeightedBackend(upstream=key, weight=weight) for key, weight in backends or [("web", 1)])
+    chosen = tuple(Backend(upstream=key, weight=weight) for key, weight in backends or [("web", 1)])
     return Route(path=PathMatch(type=type, value=path), backends=chosen, **fields)
 
 
@@ -235,7 +235,7 @@ def test_a_renewed_certificate_shows_its_fingerprint_and_neither_chain_nor_key()
 def test_streams_are_compared_too() -> None:
     def stream(**fields: Any) -> StreamRoute:
         return StreamRoute(
-            key="tcp/9000", port=9000, backends=(WeightedBackend(upstream="db"),), provenance=WEB, **fields
+            key="tcp/9000", port=9000, backends=(WeightedUpstream(upstream="db"),), provenance=WEB, **fields
         )
 
     assert only(stream(), stream(max_connections=3)).fields == (FieldChange(field="max_connections", after=3),)

@@ -14,6 +14,7 @@ from headgate.common.table import (
     ENTRIES,
     AllOf,
     AnyOf,
+    Backend,
     Balancing,
     Certificate,
     Compare,
@@ -35,14 +36,13 @@ from headgate.common.table import (
     TableEntry,
     Upstream,
     VirtualHost,
-    WeightedBackend,
     entry_key,
     entry_kind,
     kind_of,
 )
 
 FROM = Provenance(cluster="c", kind="Ingress", namespace="d", name="n", rule="spec.rules[0]")
-A_PORT = {"key": "k", "port": 1883, "backends": (WeightedBackend(upstream="u"),), "provenance": FROM}
+A_PORT = {"key": "k", "port": 1883, "backends": (WeightedUpstream(upstream="u"),), "provenance": FROM}
 
 
 def test_a_problem_reads_as_field_and_sentence() -> None:
@@ -76,7 +76,9 @@ def test_every_kind_of_entry_knows_its_key() -> None:
         Certificate(
             key="c/d/tls", server_names=("a.com",), chain_pem="", private_key=sealed, fingerprint="", provenance=FROM
         ),
-        StreamRoute(key="c/d/dns", port=53, protocol="udp", backends=(WeightedBackend(upstream="u"),), provenance=FROM),
+        StreamRoute(
+            key="c/d/dns", port=53, protocol="udp", backends=(WeightedUpstream(upstream="u"),), provenance=FROM
+        ),
         Consumer(key="c/d/jack", name="d_jack", provenance=FROM),
         ConsumerGroup(key="c/d/gold", name="gold", provenance=FROM),
     )
@@ -104,7 +106,7 @@ def test_types_name_the_kinds_that_have_rows() -> None:
     [
         (Endpoint, {"address": "10.0.0.1", "port": 0}),
         (Endpoint, {"address": "10.0.0.1", "port": 80, "weight": -1}),
-        (WeightedBackend, {"upstream": "u", "weight": 1_000_001}),
+        (Backend, {"upstream": "u", "weight": 1_000_001}),
         (PathMatch, {"type": PathType.PREFIX, "value": "/", "ignore_case": True}),
         (Compare, {"subject": "header", "values": ("x",)}),
         (Compare, {"subject": "method", "name": "x", "values": ("GET",)}),
@@ -113,7 +115,7 @@ def test_types_name_the_kinds_that_have_rows() -> None:
         (Balancing, {"policy": "ring-hash"}),
         (Balancing, {"hash": (HashKey(source="client"),)}),
         (HashKey, {"source": "header"}),
-        (StreamRoute, {"key": "k", "port": 0, "backends": (WeightedBackend(upstream="u"),), "provenance": FROM}),
+        (StreamRoute, {"key": "k", "port": 0, "backends": (WeightedUpstream(upstream="u"),), "provenance": FROM}),
         (MqttConnect, {"protocol_level": 6}),
         (StreamRoute, {**A_PORT, "protocol": "udp", "mqtt": MqttConnect(protocol_level=4)}),
         (StreamRoute, {**A_PORT, "protocol": "tls", "mqtt": MqttConnect(protocol_level=4)}),

@@ -9,6 +9,7 @@ from fakes.balanced import World, slot_of
 from fakes.gateway_table import ORIGIN, compiled, endpoint, host, route, upstream
 from fakes.requests import AskedRequest, request
 from headgate.common.table import (
+    Backend,
     Canary,
     Compare,
     Condition,
@@ -17,7 +18,6 @@ from headgate.common.table import (
     Stickiness,
     Subject,
     Upstream,
-    WeightedBackend,
 )
 from headgate.gateway.balancing.compile import compile_upstream
 from headgate.gateway.balancing.sessions import parse_session
@@ -40,7 +40,7 @@ class Site:
     def __init__(self, *backends: tuple[str, int], seed: int = 1, **fields: object) -> None:
         self.world = World()
         entry = route("/").model_copy(
-            update={"backends": tuple(WeightedBackend(upstream=k, weight=w) for k, w in backends), **fields}
+            update={"backends": tuple(Backend(upstream=k, weight=w) for k, w in backends), **fields}
         )
         names = {key for key, _ in backends} | {canary.upstream for canary in entry.canaries}
         self.holders = {name: UpstreamHolder(name) for name in names}

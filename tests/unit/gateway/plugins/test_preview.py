@@ -6,7 +6,7 @@ import jwt
 import pytest
 
 from fakes.gateway_table import ORIGIN
-from headgate.common.table import PathMatch, PathType, PluginUse, Route, WeightedBackend
+from headgate.common.table import Backend, PathMatch, PathType, PluginUse, Route
 from headgate.gateway.plugins.built_in.catalogue import BUILT_IN
 from headgate.gateway.plugins.interface import Plugin
 from headgate.gateway.plugins.interface.consumers import ConsumerDirectory
@@ -42,7 +42,7 @@ def verdicts(
     route = Route(
         name="r",
         path=PathMatch(type=PathType.PREFIX, value="/"),
-        backends=(WeightedBackend(upstream="c1/default/web:80", weight=1),),
+        backends=(Backend(upstream="c1/default/web:80", weight=1),),
         plugins=tuple(PluginUse(name=name, config=config) for name, config in uses),
         provenance=ORIGIN,
     )

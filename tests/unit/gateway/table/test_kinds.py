@@ -3,7 +3,7 @@
 from fakes.gateway_table import ORIGIN, certificate, endpoint, host, load, new_compiler, upstream
 from headgate.common.sealing import ClusterValue
 from headgate.common.snapshot import TableImage
-from headgate.common.table import ENTRIES, Consumer, ConsumerGroup, StreamRoute, TableEntry, WeightedBackend, entry_key
+from headgate.common.table import ENTRIES, Consumer, ConsumerGroup, StreamRoute, TableEntry, WeightedUpstream, entry_key
 from headgate.gateway.table.view import CompilerView, EntryView
 
 TABLE: tuple[TableEntry, ...] = (
@@ -11,7 +11,7 @@ TABLE: tuple[TableEntry, ...] = (
     upstream("up", endpoint(1)),
     certificate("c1/ns/a", ClusterValue(boxes={"r": "sealed"}), "foo.com"),
     StreamRoute(
-        key="c1/ns/dns", port=53, protocol="udp", backends=(WeightedBackend(upstream="up"),), provenance=ORIGIN
+        key="c1/ns/dns", port=53, protocol="udp", backends=(WeightedUpstream(upstream="up"),), provenance=ORIGIN
     ),
     Consumer(key="c1/ns/jack", name="ns_jack", provenance=ORIGIN),
     ConsumerGroup(key="c1/ns/gold", name="gold", provenance=ORIGIN),

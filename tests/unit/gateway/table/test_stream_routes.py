@@ -3,7 +3,7 @@
 from fakes.gateway_table import endpoint, load, new_compiler, publish, upstream
 from fakes.streams import backend, stream
 from headgate.common.snapshot import TableImage
-from headgate.common.table import BackendTls, WeightedBackend
+from headgate.common.table import BackendTls, WeightedUpstream
 from headgate.gateway.streams.route import CompiledStream
 
 
@@ -35,7 +35,7 @@ def test_stream_chunks_are_stored_with_the_others() -> None:
 
 
 def test_a_split_takes_turns_by_weight_and_none_is_left_without_weights() -> None:
-    split = (WeightedBackend(upstream="a", weight=2), WeightedBackend(upstream="b", weight=1))
+    split = (WeightedUpstream(upstream="a", weight=2), WeightedUpstream(upstream="b", weight=1))
     compiler = new_compiler()
     load(compiler, TableImage([stream(1).model_copy(update={"backends": split})]))
     route = the_stream(compiler)

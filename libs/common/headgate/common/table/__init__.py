@@ -6,6 +6,7 @@ endpoint churn never touches a route. Values are frozen and hold no reference to
 Grows with the data plane: what is here is served today.
 """
 
+from headgate.common.table.backend import Backend
 from headgate.common.table.base import Entry, Provenance
 from headgate.common.table.consumers import Consumer, ConsumerGroup, Credential
 from headgate.common.table.kinds import (
@@ -30,21 +31,17 @@ from headgate.common.table.match import (
     Subject,
 )
 from headgate.common.table.mirror import Mirror
+from headgate.common.table.plugin_use import PluginUse
 from headgate.common.table.rank import Rank, count_comparisons
 from headgate.common.table.route import (
     ANY_HOST,
     Canary,
-    PluginUse,
-    Retries,
-    RetryCondition,
     Route,
-    Stickiness,
-    Timeouts,
     Unmatched,
     VirtualHost,
-    WeightedBackend,
 )
-from headgate.common.table.streams import MqttConnect, StreamRoute
+from headgate.common.table.sending import Retries, RetryCondition, Stickiness, Timeouts
+from headgate.common.table.streams import MqttConnect, StreamRoute, WeightedUpstream
 from headgate.common.table.tls import Certificate, ClientAuth, TlsPolicy
 from headgate.common.table.tracing import Tracing
 from headgate.common.table.upstream import (
@@ -69,6 +66,7 @@ __all__ = [
     "ActiveCheck",
     "AllOf",
     "AnyOf",
+    "Backend",
     "BackendProtocol",
     "BackendTls",
     "Balancing",
@@ -111,7 +109,7 @@ __all__ = [
     "Unmatched",
     "Upstream",
     "VirtualHost",
-    "WeightedBackend",
+    "WeightedUpstream",
     "count_comparisons",
     "entry_key",
     "entry_kind",

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from headgate.common.table.base import Entry, Provenance
-from headgate.common.table.route import PluginUse
+from headgate.common.table.plugin_use import PluginUse
 
 
 class Credential(Entry):

@@ -5,7 +5,14 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from headgate.common.table.base import Entry, Provenance
-from headgate.common.table.route import WeightedBackend
+
+
+class WeightedUpstream(Entry):
+    """One choice of a stream's split."""
+
+    upstream: str
+    """Key of an `Upstream` entry."""
+    weight: int = Field(default=1, ge=0, le=1_000_000)
 
 
 class MqttConnect(Entry):
@@ -34,7 +41,7 @@ class StreamRoute(Entry):
     """Of `tls`: end TLS here, with the certificate for the server name, and pass on plain bytes."""
     mqtt: MqttConnect | None = None
     """Clients speak MQTT; only those that begin as it says are let through. Their ids can be hashed."""
-    backends: tuple[WeightedBackend, ...] = Field(min_length=1)
+    backends: tuple[WeightedUpstream, ...] = Field(min_length=1)
     accept_proxy_protocol: bool = False
     """Every connection begins with a PROXY protocol header, version 1 or 2."""
     allowed_networks: tuple[str, ...] = ()

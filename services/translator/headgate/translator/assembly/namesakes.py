@@ -25,9 +25,13 @@ def is_for_both(won: AnyRoute, owner: Identity, lost: AnyRoute, loser: Identity,
     if not are_namesakes(owner, loser) or _without_cluster(won, owner) != _without_cluster(lost, loser):
         return False
     both = {owner.ref.cluster, loser.ref.cluster}
-    pairs = zip(won.backends, lost.backends, strict=True)
+    pairs = zip(_upstreams(won), _upstreams(lost), strict=True)
     # Of an object that is only proposed nobody has looked at the upstreams yet; its namesake's are shared by the same.
-    return all(both.issubset(sharing.get(one.upstream) or sharing.get(other.upstream, ())) for one, other in pairs)
+    return all(both.issubset(sharing.get(one) or sharing.get(other, ())) for one, other in pairs)
+
+
+def _upstreams(route: AnyRoute) -> list[str]:
+    return [backend.upstream for backend in route.backends]
 
 
 def _without_cluster(route: AnyRoute, identity: Identity) -> str:

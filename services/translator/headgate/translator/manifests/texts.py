@@ -16,7 +16,7 @@ from yaml.events import AliasEvent
 
 from headgate.common.patterns import bounded_patterns, compile_pattern
 from headgate.common.table import Compare, Condition, HashKey, Not, Operator, PluginUse, Subject
-from headgate.common.table.route import RetryCondition
+from headgate.common.table.sending import RetryCondition
 
 T = TypeVar("T")
 

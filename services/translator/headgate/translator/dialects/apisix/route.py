@@ -11,13 +11,13 @@ from typing import NamedTuple
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import (
+    Backend,
     PluginUse,
     Provenance,
     Rank,
     Retries,
     Route,
     Timeouts,
-    WeightedBackend,
     count_comparisons,
 )
 from headgate.translator.annotations.apisix import ApisixAnnotations, apisix_annotations, read_apisix_annotations
@@ -66,7 +66,7 @@ class _Backend(NamedTuple):
 class _Common(NamedTuple):
     """What the routes of one rule share: one for each path, of which there may be hundreds."""
 
-    backends: tuple[WeightedBackend, ...]
+    backends: tuple[Backend, ...]
     timeouts: Timeouts
     retries: Retries
     provenance: Provenance
@@ -301,9 +301,9 @@ class _Rule:
     def _common(self) -> _Common:
         """Make what the routes of all paths share."""
         ref = self._ref
-        weighted = [WeightedBackend(upstream=each.ref.key, weight=each.weight) for each in self._backends]
+        weighted = [Backend(upstream=each.ref.key, weight=each.weight) for each in self._backends]
         if self._refusal is not None:
-            weighted = [WeightedBackend(upstream=self._refusal.key)]
+            weighted = [Backend(upstream=self._refusal.key)]
         provenance = Provenance(cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=self.field)
         return _Common(tuple(weighted), *self._timing(), provenance)
 

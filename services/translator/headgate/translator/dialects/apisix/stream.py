@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
-from headgate.common.table import MqttConnect, Provenance, StreamRoute, WeightedBackend
+from headgate.common.table import MqttConnect, Provenance, StreamRoute, WeightedUpstream
 from headgate.translator.dialects.apisix.backends import ServiceBackend
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.plugin import Plugin
@@ -58,7 +58,7 @@ def translate_stream(
         port=rule.match.ingress_port,
         server_names=names,
         terminate=bool(names),
-        backends=(WeightedBackend(upstream=backend.key),),
+        backends=(WeightedUpstream(upstream=backend.key),),
         provenance=provenance,
         **fields,
     )

@@ -20,8 +20,10 @@ from headgate.common.table import (
     Rank,
     Route,
     TlsPolicy,
-    WeightedBackend,
     count_comparisons,
+)
+from headgate.common.table import (
+    Backend as TableBackend,
 )
 from headgate.translator.dialects.ingress.canary import narrow
 from headgate.translator.dialects.ingress.document import class_name
@@ -151,7 +153,7 @@ def _with_policy(claim: RouteClaim, ref: ObjectRef, policy: Policy) -> RouteClai
         return claim
     change: JsonObject = {"when": policy.patch.when, "rank": _rank(claim.route.rank, policy)}
     if policy.refusal is not None:
-        change["backends"] = (WeightedBackend(upstream=_refusal(ref, policy.refusal).key),)
+        change["backends"] = (TableBackend(upstream=_refusal(ref, policy.refusal).key),)
         return claim._replace(route=claim.route.model_copy(update=change), is_refused=True)
     return claim._replace(route=claim.route.model_copy(update=change | policy.patch.fields))
 
@@ -233,7 +235,7 @@ def _claim(
     route = Route(
         name=f"{ref.cluster}/{ref.namespace}/{ref.name} {match.type} {match.value}",
         path=match,
-        backends=(WeightedBackend(upstream=backends.upstream(backend).key),),
+        backends=(TableBackend(upstream=backends.upstream(backend).key),),
         provenance=Provenance(cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=field),
         rank=_DEFAULT_BACKEND if is_default else _RULE,
         **backends.route_fields(backend),

@@ -1,0 +1,44 @@
+"""Where the requests of routes go: to an upstream, or to a group of backends, with what is done on the way there."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from headgate.common.table.base import Entry
+from headgate.common.table.mirror import Mirror
+from headgate.common.table.plugin_use import PluginUse
+from headgate.common.table.sending import Timeouts
+
+_NO_TIMEOUTS = Timeouts()
+
+
+class Backend(Entry):
+    """One choice of a route, or of a group of backends."""
+
+    upstream: str = ""
+    """Key of an `Upstream` entry."""
+    group: str = ""
+    """Key of a `BackendGroup` entry, instead of an upstream."""
+    weight: int = Field(default=1, ge=0, le=1_000_000)
+    plugins: tuple[PluginUse, ...] = ()
+    """Run for requests that go there, behind those of the route. None of them recognises consumers."""
+    mirrors: tuple[Mirror, ...] = ()
+    """Where copies of these requests go."""
+    timeouts: Timeouts = Timeouts()
+    """What is given here stands in the place of the route's. `request_s` begins when the backend is chosen."""
+
+    @model_validator(mode="after")
+    def _has_one_target(self) -> Self:
+        if bool(self.upstream) == bool(self.group):
+            raise ValueError("a backend needs either upstream or group")
+        return self
+
+    @property
+    def target(self) -> str:
+        """Key of the upstream, or of the group."""
+        return self.upstream or self.group
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is an upstream, and nothing besides is said of it."""
+        return not (self.group or self.plugins or self.mirrors) and self.timeouts == _NO_TIMEOUTS
