@@ -28,6 +28,7 @@ from headgate.common.table import (
     TlsPolicy,
     Upstream,
     VirtualHost,
+    WeightedUpstream,
 )
 from headgate.common.table_diff import FieldChange, ItemChange, TableDiff, diff_tables
 

@@ -36,6 +36,7 @@ from headgate.common.table import (
     TableEntry,
     Upstream,
     VirtualHost,
+    WeightedUpstream,
     entry_key,
     entry_kind,
     kind_of,

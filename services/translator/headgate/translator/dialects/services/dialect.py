@@ -7,7 +7,7 @@ from typing import Literal
 
 from headgate.common.problems import Problem
 from headgate.common.resources import SERVICE, ObjectRef
-from headgate.common.table import Backend, BackendProtocol, Provenance, StreamRoute
+from headgate.common.table import BackendProtocol, Provenance, StreamRoute, WeightedUpstream
 from headgate.translator.annotations.reading import field_of
 from headgate.translator.annotations.service import ServicePolicy, StreamPolicy
 from headgate.translator.fragments.fragment import BackendUse, Fragment, Identity, StreamClaim
@@ -80,7 +80,7 @@ def _claim(ref: ObjectRef, stream: StreamPolicy, backend: ServicePortRef) -> Str
         protocol="tls" if stream.protocol.startswith("tls-") else "udp" if stream.protocol == "udp" else "tcp",
         port=stream.port,
         terminate=stream.protocol == "tls-terminate",
-        backends=(Backend(upstream=backend.key),),
+        backends=(WeightedUpstream(upstream=backend.key),),
         provenance=Provenance(
             cluster=ref.cluster, kind=SERVICE.kind, namespace=ref.namespace, name=ref.name, rule=field
         ),
