@@ -1,6 +1,6 @@
 """Short ways to write table entries, and to compile them as a gateway does."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from headgate.common.sealing import ClusterValue, Unsealer
@@ -9,6 +9,7 @@ from headgate.common.table import (
     Backend,
     Certificate,
     Endpoint,
+    Listener,
     PathMatch,
     PathType,
     Provenance,
@@ -60,8 +61,14 @@ def route(path: str, kind: str = "prefix", *backends: str | tuple[str, int], nam
     )
 
 
-def host(name: str, *routes: Route) -> VirtualHost:
-    return VirtualHost(host=name, routes=routes or (route("/"),))
+def host(name: str, *routes: Route, on: Sequence[str] = ()) -> VirtualHost:
+    """A virtual host; `on` are its listeners."""
+    return VirtualHost(host=name, routes=routes or (route("/"),), listeners=tuple(on))
+
+
+def listener(key: str, **fields: object) -> Listener:
+    """A listener, of HTTP on the gateway's own port if nothing else is said."""
+    return Listener.model_validate({"key": key, "protocol": "http", "provenance": ORIGIN, **fields})
 
 
 def endpoint(number: int, *, port: int = 80, weight: int = 1, **flags: bool) -> Endpoint:

@@ -40,9 +40,10 @@ from headgate.gateway.plugins.interface.messages import Request, Response
 from headgate.gateway.plugins.runtime.host import PluginHost
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.pools import PoolRegistry
-from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.table.compiler import TableCompiler
+from headgate.gateway.table.listeners import OWN_HTTP, OWN_HTTPS
+from headgate.gateway.table.ports import PortRouters
 from headgate.gateway.tls import CertificateEntry, CertificateStore
 
 HOST = "a.example"
@@ -169,7 +170,8 @@ class Served:
             place=Place(cluster=cluster),
             consumers=self.consumers,
         )
-        self.holder = RouterHolder()
+        self.routers = PortRouters()
+        self.holder = self.routers.holder(OWN_HTTP)
         self.certificates = CertificateStore(alpn=("h2", "http/1.1"))
         self.certificates.set_policies(self.compiler.find_tls)
         self.server = ProxyServer(self.holder, self.pools, config, self.stats, self.log)
@@ -196,7 +198,8 @@ class Served:
     def _swap(self) -> None:
         self._revision += 1
         load(self.compiler, self._image, (1, self._revision))
-        self.holder.router = self.compiler.table
+        assert self.compiler.table is not None
+        self.routers.swap(self.compiler.table)
 
     def present(self, name: str, issued: Issued) -> None:
         """Have a certificate for a server name."""
@@ -277,7 +280,9 @@ async def served(
         stack.push_async_callback(running.plugins.close)
         running.put(*entries)
         running.port = await running.server.listen_http("127.0.0.1", 0)
-        running.https_port = await running.server.listen_https("127.0.0.1", 0, running.certificates)
+        running.https_port = await running.server.listen_https(
+            "127.0.0.1", 0, running.certificates, holder=running.routers.holder(OWN_HTTPS)
+        )
         stack.push_async_callback(running.server.drain, 0)
         stack.callback(running.close_clients)
         yield running

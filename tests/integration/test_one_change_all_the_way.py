@@ -18,8 +18,8 @@ from headgate.common.stores.memory import MemorySnapshotStore
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.following.apply import TableApplier
 from headgate.gateway.observability.metrics import TableMetrics
-from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.table.compiler import TableCompiler
+from headgate.gateway.table.ports import PortRouters
 from headgate.gateway.table.route import CompiledRoute
 from headgate.operations.committing.publisher import Draft, Publisher
 from headgate.operations.committing.retention import Retention
@@ -59,9 +59,8 @@ class Everything:
         self.pools = FakePools()
         directory = EndpointDirectory(self.pools)
         self.compiler = TableCompiler(directory, Unsealer([]).open)
-        self.holder = RouterHolder()
         metrics = TableMetrics(CollectorRegistry())
-        self.applier = TableApplier(self.compiler, directory, self.holder, metrics, lambda arrived, gone: None)
+        self.applier = TableApplier(self.compiler, directory, PortRouters().swap, metrics, lambda arrived, gone: None)
 
     async def change(self, *manifests: Any) -> int:
         """Apply objects and serve them; return how many nodes of the translation ran."""

@@ -24,6 +24,7 @@ from headgate.common.table import (
     EntryKind,
     EntryNoun,
     HashKey,
+    Listener,
     MqttConnect,
     Not,
     Operator,
@@ -82,6 +83,7 @@ def test_every_kind_of_entry_knows_its_key() -> None:
         ),
         Consumer(key="c/d/jack", name="d_jack", provenance=FROM),
         ConsumerGroup(key="c/d/gold", name="gold", provenance=FROM),
+        Listener(key="c/d/web", port=8000, protocol="http", provenance=FROM),
     )
     assert tuple(entry_kind(entry) for entry in entries) == tuple(ENTRIES)
     assert [entry_key(entry) for entry in entries] == [
@@ -91,6 +93,7 @@ def test_every_kind_of_entry_knows_its_key() -> None:
         "c/d/dns",
         "c/d/jack",
         "c/d/gold",
+        "c/d/web",
     ]
     assert all(isinstance(entry, ENTRIES[entry_kind(entry)].model) for entry in entries)
     assert [kind_of(type(entry)) for entry in entries] == [entry_kind(entry) for entry in entries]

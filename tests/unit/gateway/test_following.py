@@ -28,9 +28,10 @@ from headgate.gateway.following.apply import TableApplier
 from headgate.gateway.following.follower import Follower
 from headgate.gateway.following.last_good import read_last_good, write_last_good
 from headgate.gateway.observability.metrics import TableMetrics
-from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.table.certificates import OpenedCertificate
 from headgate.gateway.table.compiler import TableCompiler
+from headgate.gateway.table.listeners import OWN_HTTP
+from headgate.gateway.table.ports import PortRouters
 
 BOUND_S = 5.0
 KEY = PrivateKey.generate()
@@ -71,13 +72,14 @@ class Gateway:
 
     def __init__(self, store: MemorySnapshotStore, replica: str = "") -> None:
         self.registry = CollectorRegistry()
-        self.holder = RouterHolder()
+        routers = PortRouters()
+        self.holder = routers.holder(OWN_HTTP)
         self.certificates: list[OpenedCertificate] = []
         self.slices: list[int] = []
         directory = EndpointDirectory(FakePools())
         metrics = TableMetrics(self.registry)
         compiler = TableCompiler(directory, Unsealer([KEY]).open)
-        self.applier = TableApplier(compiler, directory, self.holder, metrics, self._present, replica=replica)
+        self.applier = TableApplier(compiler, directory, routers.swap, metrics, self._present, replica=replica)
         self.told_behind = 0
         self.follower = Follower(
             store, "default", self.applier, metrics, poll_s=0.02, first_retry_s=0.01, on_trouble=self._note_behind

@@ -209,6 +209,7 @@ def _explain_by(entries: "Iterable[TableEntry]", label: str, request: _Request) 
         body=request.body.encode(),
         path_normalization=settings.path_normalization,
         preview=_preview,
+        own_ports=settings.own_ports,
     )
 
 
@@ -255,6 +256,8 @@ def _print(explanation: Any) -> None:
     click.echo(f"{explanation.method} {explanation.host}{explanation.path}   (table {explanation.version})")
     if explanation.read_path:
         click.echo(f"read as {explanation.read_path}, forwarded as {explanation.forwarded_path or explanation.path}")
+    if explanation.listener not in ("", "http", "https"):
+        click.echo(f"on listener {explanation.listener}")
     click.echo(click.style(explanation.verdict, bold=True))
     if explanation.candidates:
         click.echo()

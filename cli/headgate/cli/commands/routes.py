@@ -7,6 +7,7 @@ import click
 from headgate.cli.running.store import ask_stores, store_options
 from headgate.cli.terminal.group import TeachingCommand
 from headgate.cli.terminal.rendering import print_json, print_table
+from headgate.common.table import OWN_LISTENERS
 from headgate.operations.tables.entries import read_published
 from headgate.operations.tables.routes import RouteLine, lines_of
 
@@ -29,9 +30,16 @@ def routes(host: str, nats_url: str, data_dir: Path, table: str, as_json: bool) 
     if as_json:
         print_json({"table": table, "version": version, "routes": [line._asdict() for line in lines]})
         return
+    shows_listeners = any(line.listeners for line in lines)
     print_table(
-        ("HOST", "PATH", "TYPE", "BACKEND", "READY", "SOURCE"),
-        ((line.host, line.path, line.type, _backend(line), _ready(line), line.source) for line in lines),
+        ("HOST", "PATH", "TYPE", "BACKEND", "READY", "SOURCE", *(["LISTENERS"] if shows_listeners else [])),
+        (
+            (
+                *(line.host, line.path, line.type, _backend(line), _ready(line), line.source),
+                *([_listeners(line)] if shows_listeners else []),
+            )
+            for line in lines
+        ),
     )
 
 
@@ -41,3 +49,7 @@ def _backend(line: RouteLine) -> str:
 
 def _ready(line: RouteLine) -> str:
     return f"{line.ready}/{line.endpoints}" if not line.unavailable else f"503: {line.unavailable}"
+
+
+def _listeners(line: RouteLine) -> str:
+    return ", ".join(line.listeners or OWN_LISTENERS)

@@ -76,7 +76,7 @@ class ItemChange(BaseModel):
     name: str
     """Of a route its path with its type, of an endpoint its address and port, else the entry's key."""
     within: str = ""
-    """The host of a route, the upstream of an endpoint."""
+    """The host of a route, with its listeners where it names some; the upstream of an endpoint."""
     when: dict[str, JsonValue] | None = None
     """Of a route, what a request has to satisfy besides the path (a `Condition`)."""
     source: str = ""
@@ -89,7 +89,7 @@ class ItemChange(BaseModel):
 
 class TableDiff(BaseModel):
     """All changes, by name: hosts with their routes, upstreams with their endpoints, certificates, streams, consumers,
-    consumer groups.
+    consumer groups, listeners.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -207,7 +207,7 @@ class RouteIdentity(NamedTuple):
 def _diff_hosts(key: str, old: Any, new: Any, plain: _Plain) -> Iterator[ItemChange]:
     before, after = _routes(old), _routes(new)
     if old is None or new is None:
-        yield _whole("host", key, old, new, plain, leave_out={"host", "routes"})
+        yield _whole("host", key, old, new, plain, leave_out={"host", "listeners", "routes"})
     elif fields := _host_fields(old, new, before, after, plain):
         yield ItemChange(kind="host", operation=DiffOperation.CHANGED, name=key, fields=fields)
     for identity in _in_order(after, before):

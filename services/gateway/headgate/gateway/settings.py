@@ -18,6 +18,7 @@ from headgate.gateway.observability.log_format import BadFormat, LogFormat
 from headgate.gateway.proxy.config import ProxyConfig, UnderscoreNames
 from headgate.gateway.proxy.heads.paths import PathNormalization
 from headgate.gateway.proxy.stats import MAX_SERIES
+from headgate.gateway.table.listeners import OwnPorts, own_ports
 
 _PROXY = ProxyConfig()
 _MARGIN_S = 1.0
@@ -290,6 +291,12 @@ class GatewaySettings(StoreSettings):
     def _check_networks(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         parse_networks(values)
         return values
+
+    @property
+    def own_ports(self) -> OwnPorts:
+        """The gateway's own ports by their numbers, where these are not left to the kernel."""
+        https = (self.https_port, self.public_https_port) if self.https else ()
+        return own_ports((self.http_port, self.public_http_port), https)
 
     def proxy_config(self) -> ProxyConfig:
         """Return the part that concerns the proxy."""

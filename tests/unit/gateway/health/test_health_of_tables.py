@@ -20,8 +20,8 @@ from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.target import CheckTarget
 from headgate.gateway.health.upstreams import UpstreamHealth
 from headgate.gateway.observability.metrics import TableMetrics
-from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.table.compiler import TableCompiler
+from headgate.gateway.table.ports import PortRouters
 
 EJECT_AT_ONCE = Ejection(consecutive_errors=1, base_s=30)
 CHECK = ActiveCheck(interval_s=1, unhealthy_after=1, healthy_after=1)
@@ -126,7 +126,7 @@ async def test_all_upstreams_of_a_swap_are_watched_even_if_the_gateway_is_told_t
     contents = {chunk.digest: chunk.content for chunk in chunks}
     metrics = TableMetrics(CollectorRegistry())
     applier = TableApplier(
-        world.compiler, world.compiler.directory, RouterHolder(), metrics, lambda arrived, gone: None
+        world.compiler, world.compiler.directory, PortRouters().swap, metrics, lambda arrived, gone: None
     )
 
     async def fetch(name: ChunkName) -> bytes:

@@ -3,7 +3,16 @@
 from fakes.gateway_table import ORIGIN, certificate, endpoint, host, load, new_compiler, upstream
 from headgate.common.sealing import ClusterValue
 from headgate.common.snapshot import TableImage
-from headgate.common.table import ENTRIES, Consumer, ConsumerGroup, StreamRoute, TableEntry, WeightedUpstream, entry_key
+from headgate.common.table import (
+    ENTRIES,
+    Consumer,
+    ConsumerGroup,
+    Listener,
+    StreamRoute,
+    TableEntry,
+    WeightedUpstream,
+    entry_key,
+)
 from headgate.gateway.table.view import CompilerView, EntryView
 
 TABLE: tuple[TableEntry, ...] = (
@@ -15,6 +24,7 @@ TABLE: tuple[TableEntry, ...] = (
     ),
     Consumer(key="c1/ns/jack", name="ns_jack", provenance=ORIGIN),
     ConsumerGroup(key="c1/ns/gold", name="gold", provenance=ORIGIN),
+    Listener(key="c1/ns/web", port=8000, protocol="http", provenance=ORIGIN),
 )
 
 

@@ -28,7 +28,8 @@ from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.patterns import PatternSet, compile_pattern, literal_beginning
 from headgate.gateway.proxy.seam import NEEDS_BODY
 from headgate.gateway.table.compiler import TableCompiler
-from headgate.gateway.table.match import PATTERNS_AT_ONCE, compile_rule, find_host, host_candidates
+from headgate.gateway.table.hosts import find_host, host_candidates
+from headgate.gateway.table.match import PATTERNS_AT_ONCE, compile_rule
 from headgate.gateway.table.route import CompiledRoute
 
 HOST = b"foo.com"

@@ -9,6 +9,7 @@ Grows with the data plane: what is here is served today.
 from headgate.common.table.backend import Backend
 from headgate.common.table.base import Entry, Provenance
 from headgate.common.table.consumers import Consumer, ConsumerGroup, Credential
+from headgate.common.table.hosts import ANY_HOST, HostKey
 from headgate.common.table.kinds import (
     ENTRIES,
     EntryKind,
@@ -18,6 +19,14 @@ from headgate.common.table.kinds import (
     entry_key,
     entry_kind,
     kind_of,
+)
+from headgate.common.table.listener import (
+    HTTP_LISTENER,
+    HTTPS_LISTENER,
+    OWN_LISTENERS,
+    HostOrder,
+    Listener,
+    own_listener,
 )
 from headgate.common.table.match import (
     AllOf,
@@ -34,7 +43,6 @@ from headgate.common.table.mirror import Mirror
 from headgate.common.table.plugin_use import PluginUse
 from headgate.common.table.rank import Rank, count_comparisons
 from headgate.common.table.route import (
-    ANY_HOST,
     Canary,
     Route,
     Unmatched,
@@ -63,6 +71,9 @@ __all__ = [
     "ANY_HOST",
     "DEFAULT_TABLE",
     "ENTRIES",
+    "HTTPS_LISTENER",
+    "HTTP_LISTENER",
+    "OWN_LISTENERS",
     "ActiveCheck",
     "AllOf",
     "AnyOf",
@@ -86,6 +97,9 @@ __all__ = [
     "EntryNoun",
     "EntryRow",
     "HashKey",
+    "HostKey",
+    "HostOrder",
+    "Listener",
     "Mirror",
     "MqttConnect",
     "Not",
@@ -114,4 +128,5 @@ __all__ = [
     "entry_key",
     "entry_kind",
     "kind_of",
+    "own_listener",
 ]

@@ -12,14 +12,15 @@ from typing import Final, Literal, NamedTuple
 
 from headgate.common.table.base import Entry
 from headgate.common.table.consumers import Consumer, ConsumerGroup
+from headgate.common.table.listener import Listener
 from headgate.common.table.route import VirtualHost
 from headgate.common.table.streams import StreamRoute
 from headgate.common.table.tls import Certificate
 from headgate.common.table.upstream import Upstream
 
-EntryKind = Literal["hosts", "upstreams", "certificates", "streams", "consumers", "consumer_groups"]
-TableEntry = VirtualHost | Upstream | Certificate | StreamRoute | Consumer | ConsumerGroup
-EntryNoun = Literal["host", "upstream", "certificate", "stream", "consumer", "consumer group"]
+EntryKind = Literal["hosts", "upstreams", "certificates", "streams", "consumers", "consumer_groups", "listeners"]
+TableEntry = VirtualHost | Upstream | Certificate | StreamRoute | Consumer | ConsumerGroup | Listener
+EntryNoun = Literal["host", "upstream", "certificate", "stream", "consumer", "consumer group", "listener"]
 
 
 class EntryRow(NamedTuple):
@@ -38,6 +39,7 @@ ENTRIES: Final[Mapping[EntryKind, EntryRow]] = MappingProxyType(
         "streams": EntryRow(StreamRoute, "stream"),
         "consumers": EntryRow(Consumer, "consumer"),
         "consumer_groups": EntryRow(ConsumerGroup, "consumer group"),
+        "listeners": EntryRow(Listener, "listener"),
     }
 )
 _KINDS: Final[Mapping[type[Entry], EntryKind]] = {row.model: kind for kind, row in ENTRIES.items()}
@@ -55,4 +57,4 @@ def entry_kind(entry: TableEntry) -> EntryKind:
 
 def entry_key(entry: TableEntry) -> str:
     """Return the key of an entry among those of its kind."""
-    return entry.host if isinstance(entry, VirtualHost) else entry.key
+    return entry.key

@@ -6,6 +6,8 @@ from pydantic import AliasChoices, BeforeValidator, Field
 
 from headgate.common.table.backend import Backend
 from headgate.common.table.base import Entry, Provenance
+from headgate.common.table.hosts import HostKey, HostPattern
+from headgate.common.table.listener import LISTENER_KEY
 from headgate.common.table.match import Condition, PathMatch
 from headgate.common.table.mirror import Mirror
 from headgate.common.table.plugin_use import PluginUse
@@ -14,7 +16,7 @@ from headgate.common.table.sending import Retries, Stickiness, Timeouts
 from headgate.common.table.tls import TlsPolicy
 from headgate.common.table.tracing import RouteTracing, Tracing
 
-ANY_HOST = "*"
+ListenerKey = Annotated[str, Field(pattern=LISTENER_KEY)]
 
 
 class Canary(Entry):
@@ -78,16 +80,17 @@ def _from_schema_6(value: Any) -> Any:
 
 
 class VirtualHost(Entry):
-    """The routes of one host.
+    """The routes of one host on some listeners.
 
-    The host is decided first, then the path: a path that no route of the matched host takes is a 404, never another
-    host's business, unless `unmatched` says so. Exact hosts go before wildcards; of wildcards the longer suffix
-    goes first, and of equal ones that for one label.
+    On a listener that is `host-first` the host is decided first, then the path: a path that no route of the matched
+    host takes is a 404, never another host's business, unless `unmatched` says so. Several virtual hosts of one host
+    on one listener are asked as one; of their routes of equal rank those of the lesser key go first.
     """
 
-    host: str
-    """Lower case. `foo.com`; `*.foo.com` for exactly one more label; `**.foo.com` for one or more; `*` for requests
-    that no other host takes."""
+    host: HostPattern
+    """Lower case; see `headgate.common.table.hosts` for patterns and their order."""
+    listeners: tuple[ListenerKey, ...] = ()
+    """Keys of `Listener` entries, sorted; none: the gateway's own two, `http` and `https`."""
     routes: tuple[Route, ...]
     tls: TlsPolicy | None = None
     """For connections whose server name is this host."""
@@ -98,3 +101,8 @@ class VirtualHost(Entry):
     ] = "404"
     """Requests that none of its routes takes get a 404, or go to the next host that would take them (Apache APISIX).
     Tables up to schema 6 have a boolean `falls_through`."""
+
+    @property
+    def key(self) -> str:
+        """Unique in the table: the host, and `@` with the listeners where it names some."""
+        return str(HostKey(self.host, self.listeners))

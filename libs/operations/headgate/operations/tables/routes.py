@@ -20,13 +20,15 @@ class RouteLine(NamedTuple):
     unavailable: str
     """Why the backend answers 503; empty if it does not."""
     source: str
+    listeners: tuple[str, ...] = ()
+    """Of the host; none: the gateway's own two."""
 
 
 def lines_of(entries: Iterable[TableEntry]) -> list[RouteLine]:
     """Return the lines of a table, sorted by host, each host's routes in the order in which they win."""
     entries = list(entries)
     upstreams = {entry.key: entry for entry in entries if isinstance(entry, Upstream)}
-    hosts = sorted((entry for entry in entries if isinstance(entry, VirtualHost)), key=lambda each: each.host)
+    hosts = sorted((entry for entry in entries if isinstance(entry, VirtualHost)), key=lambda each: each.key)
     return [line for host in hosts for route in host.routes for line in _lines(host, route, upstreams)]
 
 
@@ -44,4 +46,5 @@ def _lines(host: VirtualHost, route: Route, upstreams: Mapping[str, Upstream]) -
             endpoints=len(endpoints),
             unavailable=(upstream.unavailable or "") if upstream else "not in the table",
             source=str(route.provenance),
+            listeners=host.listeners,
         )

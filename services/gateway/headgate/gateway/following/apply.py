@@ -18,10 +18,9 @@ from headgate.gateway.errors import TableRefused
 from headgate.gateway.following.last_good import StoredTable
 from headgate.gateway.model.steps import Steps
 from headgate.gateway.observability.metrics import Stopwatch, TableMetrics
-from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.streams.route import CompiledStream
 from headgate.gateway.table.certificates import OpenedCertificate
-from headgate.gateway.table.compile import CompiledTable
+from headgate.gateway.table.compiled import CompiledTable
 from headgate.gateway.table.compiler import TableCompiler, TableUpdate
 
 _log = logging.getLogger(__name__)
@@ -40,7 +39,7 @@ class TableApplier:
     Args:
         compiler: compiled state of the table.
         directory: endpoints, for the metrics.
-        holder: where requests find the current table.
+        swap: has all ports ask a table from now on.
         metrics: what to tell about it.
         on_certificates: takes the certificates that are new or changed, and the keys of those that are gone.
         on_applied: called after each swap.
@@ -52,7 +51,7 @@ class TableApplier:
         self,
         compiler: TableCompiler,
         directory: EndpointDirectory,
-        holder: RouterHolder,
+        swap: Callable[[CompiledTable], None],
         metrics: TableMetrics,
         on_certificates: Callable[[Sequence[OpenedCertificate], Collection[str]], None],
         on_applied: Iterable[Callable[[Manifest], None]] = (),
@@ -61,7 +60,7 @@ class TableApplier:
     ) -> None:
         self._compiler = compiler
         self._directory = directory
-        self._holder = holder
+        self._swap_routers = swap
         self._metrics = metrics
         self._on_certificates = on_certificates
         self._on_applied = tuple(on_applied)
@@ -130,7 +129,7 @@ class TableApplier:
     def _swap(self, update: TableUpdate, manifest: Manifest, watch: Stopwatch) -> CompiledTable:
         watch.begin()
         table = update.commit()
-        self._holder.router = table
+        self._swap_routers(table)
         self.manifest = manifest
         watch.end()
         if update.changes_streams:
@@ -193,13 +192,19 @@ async def _fill(update: TableUpdate, fetch: Fetch, watch: Stopwatch) -> None:
             content = fetched.result()
             if isinstance(content, HeadgateError):
                 raise content
-            watch.begin()
-            for _ in _add(update, name, content):
-                watch.end()
-                await asyncio.sleep(0)
-                watch.begin()
-            watch.end()
+            await _in_slices(_add(update, name, content), watch)
             await asyncio.sleep(0)
+    await _in_slices(_prepare(update), watch)
+
+
+async def _in_slices(steps: Iterator[None], watch: Stopwatch) -> None:
+    """Take steps, letting traffic run after each."""
+    watch.begin()
+    for _ in steps:
+        watch.end()
+        await asyncio.sleep(0)
+        watch.begin()
+    watch.end()
 
 
 async def _quietly(fetching: Awaitable[bytes]) -> bytes | HeadgateError:
@@ -218,3 +223,10 @@ def _add(update: TableUpdate, name: ChunkName, content: bytes) -> Iterator[None]
     except Exception as error:
         # Whatever an entry makes the compiler trip over must cost this revision only, never the gateway.
         raise TableRefused(f"chunk {name.digest[:12]} of {name.kind} cannot be compiled: {error!r}") from error
+
+
+def _prepare(update: TableUpdate) -> Iterator[None]:
+    try:
+        yield from update.prepare()
+    except Exception as error:
+        raise TableRefused(f"the hosts of the listeners cannot be brought together: {error!r}") from error

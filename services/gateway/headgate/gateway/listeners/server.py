@@ -12,7 +12,7 @@ from headgate.gateway.net.sockets import open_listener
 from headgate.gateway.plugins.runtime.upstream_calls import Calls
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
-from headgate.gateway.proxy.context import ProxyContext
+from headgate.gateway.proxy.context import Connection, ProxyContext
 from headgate.gateway.proxy.http1.server import ClientConnection
 from headgate.gateway.proxy.pools import PoolRegistry
 from headgate.gateway.proxy.reports import RequestLog, Tracing
@@ -41,7 +41,7 @@ class ProxyServer:
         proxy_protocol: bool = False,
         tracing: Tracing | None = None,
     ) -> None:
-        """Make a server that listens nowhere yet.
+        """Make a server that listens nowhere yet; `holder` has the router of the HTTP port.
 
         `streams` is needed for listeners that stream routes may share, or whose connections begin with a PROXY header.
         """
@@ -56,6 +56,8 @@ class ProxyServer:
             tracing=tracing,
             times_endpoints=access_log is not None and access_log.is_detailed,
         )
+        self._contexts = [self._context]
+        """Of each port its own."""
         self._streams = streams
         self._proxy_protocol = proxy_protocol
         self._listeners: list[SharedListener] = []
@@ -64,7 +66,7 @@ class ProxyServer:
         self._pool_sweep_at = 0.0
         self._is_paused = False
         """Clients' connections wait in the kernel, for want of file descriptors."""
-        stats.watch_connections(lambda: len(self._context.connections))
+        stats.watch_connections(lambda: self.connections)
         stats.buffers = self._context.buffers
 
     def calls(self, find: Callable[[str], Endpoints | None]) -> Calls:
@@ -74,14 +76,17 @@ class ProxyServer:
     @property
     def connections(self) -> int:
         """Client connections that are open."""
-        return len(self._context.connections)
+        return sum(len(context.connections) for context in self._contexts)
+
+    def _open_connections(self) -> set[Connection]:
+        return {connection for context in self._contexts for connection in context.connections}
 
     async def listen_http(self, host: str | None, port: int, reuse_port: bool = False, public_port: int = 0) -> int:
         """Accept plain connections; gives the port, which the kernel chooses for 0. Raises OSError.
 
         `public_port` is the port that clients connect to where something in front maps it to this one; 0: this one.
         """
-        return await self._listen(host, port, reuse_port, b"http", None, public_port)
+        return await self._listen(self._context, host, port, reuse_port, b"http", None, public_port)
 
     async def listen_https(
         self,
@@ -90,9 +95,15 @@ class ProxyServer:
         certificates: CertificateStore,
         reuse_port: bool = False,
         public_port: int = 0,
+        holder: RouterHolder | None = None,
     ) -> int:
-        """Accept TLS connections with the certificate for their server name; as `listen_http` otherwise."""
-        number = await self._listen(host, port, reuse_port, b"https", certificates, public_port)
+        """Accept TLS connections with the certificate for their server name; as `listen_http` otherwise.
+
+        `holder` has the router of the port; None: that of the HTTP port.
+        """
+        context = self._context.beside(holder or self._context.holder, self._context.config)
+        self._contexts.append(context)
+        number = await self._listen(context, host, port, reuse_port, b"https", certificates, public_port)
         self._https = self._listeners[-1]
         return number
 
@@ -103,6 +114,7 @@ class ProxyServer:
 
     async def _listen(
         self,
+        port_context: ProxyContext,
         host: str | None,
         port: int,
         reuse_port: bool,
@@ -116,7 +128,7 @@ class ProxyServer:
 
         def accept(client: SocketAddress | None) -> asyncio.Protocol:
             address = client[0].encode() if client is not None else b""
-            return cast(asyncio.Protocol, ClientConnection(self._context, scheme, shown, address))
+            return cast(asyncio.Protocol, ClientConnection(port_context, scheme, shown, address))
 
         context = certificates.server_context if certificates is not None else None
         listener = SharedListener(
@@ -139,8 +151,9 @@ class ProxyServer:
         context.clock.tick()
         self._watch_descriptors()
         now = time.monotonic()
-        for connection in [each for each in context.connections if each.deadline < now]:
-            connection.timed_out()
+        for each in self._contexts:
+            for connection in [one for one in each.connections if one.deadline < now]:
+                connection.timed_out()
         if now >= self._pool_sweep_at:
             self._pool_sweep_at = now + max(1.0, context.clock.tick_s)
             self._pools.close_aged()
@@ -162,8 +175,9 @@ class ProxyServer:
 
     def announce_drain(self) -> None:
         """From now on tell clients with every answer that their connection closes; accepting goes on."""
-        self._context.draining = True
-        for connection in list(self._context.connections):
+        for context in self._contexts:
+            context.draining = True
+        for connection in self._open_connections():
             connection.announce_drain()
 
     async def drain(self, grace_s: float) -> None:
@@ -172,7 +186,6 @@ class ProxyServer:
         Under way are requests, tunnels, TLS handshakes, and PROXY headers that have not come yet. Connections that rest
         are closed behind a quiet time (`drain_quiet_s`), unless a request has come by then.
         """
-        context = self._context
         self.announce_drain()
         await _take_from_kernel()
         for listener in self._listeners:
@@ -182,7 +195,7 @@ class ProxyServer:
             async with asyncio.timeout(grace_s):
                 await self._ended()
         except TimeoutError:
-            for connection in list(context.connections):
+            for connection in self._open_connections():
                 connection.transport.abort()
         finally:
             resting.cancel()
@@ -196,23 +209,23 @@ class ProxyServer:
         context = self._context
         quiet_s = min(max(context.config.drain_quiet_s, context.clock.tick_s), grace_s / 2)
         while True:
-            known = set(context.connections)
+            known = self._open_connections()
             await asyncio.sleep(quiet_s)
-            for connection in known & context.connections:
+            for connection in known & self._open_connections():
                 connection.drain()
 
     async def _ended(self) -> None:
         """Wait until no connection is open, nor about to be served."""
-        context = self._context
         for listener in self._listeners:
             await listener.ended()
         pending: set[asyncio.Task[None]] = self._streams.pending if self._streams is not None else set()
-        while context.connections or pending:
+        while self.connections or pending:
             if pending:
                 await asyncio.wait(pending)
-            else:
-                context.emptied.clear()
-                await context.emptied.wait()
+            for context in self._contexts:
+                if context.connections:
+                    context.emptied.clear()
+                    await context.emptied.wait()
 
 
 async def _take_from_kernel() -> None:

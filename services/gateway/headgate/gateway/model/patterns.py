@@ -25,21 +25,24 @@ def compile_pattern(pattern: str, field: str, *, ignore_case: bool = False) -> P
 
 
 class PatternSet:
-    """Patterns that are looked for from the beginning of a text, all in one pass.
+    """Patterns that are looked for from the beginning of a text, or anywhere in it, all in one pass.
 
     A pass takes as long for dozens of patterns as for one, 0.6 µs for a short path; comparing pattern by pattern takes
     1.5 µs each.
 
     Args:
         patterns: each with whether case is ignored; all were compiled alone before.
+        anywhere: look for them anywhere.
     """
 
-    __slots__ = ("_patterns", "_set")
+    __slots__ = ("_anywhere", "_patterns", "_set")
 
-    def __init__(self, patterns: Sequence[tuple[str, bool]]) -> None:
+    def __init__(self, patterns: Sequence[tuple[str, bool]], *, anywhere: bool = False) -> None:
         self._patterns = tuple(patterns)
+        self._anywhere = anywhere
         memory = PATTERN_MEMORY + _MEMORY_IN_SET * len(patterns)
-        self._set = re2.Set.MatchSet(pattern_options(memory=memory))
+        make = re2.Set.SearchSet if anywhere else re2.Set.MatchSet
+        self._set = make(pattern_options(memory=memory))
         for pattern, fold in patterns:
             self._set.Add(b"(?i:%b)" % pattern.encode() if fold else pattern.encode())
         # Takes every text: without it a set that ran out of memory could not be told from one that found nothing.
@@ -47,7 +50,7 @@ class PatternSet:
         self._set.Compile()
 
     def match(self, text: bytes) -> list[int]:
-        """Return the indexes of the patterns that take the text from its beginning, in ascending order."""
+        """Return the indexes of the patterns that take the text, in ascending order."""
         found: list[int] | None = self._set.Match(text)
         if found is None:
             return self.match_each(text)
@@ -62,8 +65,11 @@ class PatternSet:
         return [
             index
             for index, (pattern, fold) in enumerate(self._patterns)
-            if compile_pattern(pattern, "path.value", ignore_case=fold).match(text) is not None
+            if self._takes(compile_pattern(pattern, "path.value", ignore_case=fold), text)
         ]
+
+    def _takes(self, pattern: Pattern, text: bytes) -> bool:
+        return (pattern.search(text) if self._anywhere else pattern.match(text)) is not None
 
 
 def literal_beginning(pattern: str) -> str:

@@ -1,7 +1,7 @@
-"""What all connections of one `ProxyServer` share."""
+"""What all connections of one port share."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from headgate.gateway.model.memory_budget import MemoryBudget
@@ -75,6 +75,21 @@ class ProxyContext:
             self.trusted = TrustedPeers(config)
         if config.max_connections is not None or config.max_connections_per_client is not None:
             self.limits = ConnectionLimits(config.max_connections, config.max_connections_per_client)
+
+    def beside(self, holder: RouterHolder, config: ProxyConfig) -> "ProxyContext":
+        """Return the context of another port of the same server: what bounds both together is shared."""
+        other = replace(
+            self,
+            holder=holder,
+            config=config,
+            connections=set(),
+            emptied=asyncio.Event(),
+            trusted=None,
+            limits=None,
+        )
+        other.limits = self.limits
+        other.buffers = self.buffers
+        return other
 
     def forget(self, connection: Connection) -> None:
         """Take a connection off the list, as it closed."""

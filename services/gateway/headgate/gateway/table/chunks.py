@@ -175,14 +175,24 @@ class ChunkStage(Generic[E, C]):
         if absent:
             raise LookupError(f"{len(absent)} chunks were not added, {absent[0]} among them")
 
-    def commit(self) -> tuple[Mapping[str, C], set[str]]:
-        """Make the staged chunks current; return what was compiled for them, and the keys that are gone."""
+    def outcome(self) -> tuple[Mapping[str, C], set[str]]:
+        """Return what was compiled for the staged chunks, and the keys that are gone with them."""
         gone = {key for chunk in self._vanishing for key in chunk.compiled}
         for chunk in self._staged.values():
             gone.difference_update(chunk.compiled)
+        return self._arrived, gone
+
+    def compiled(self) -> list[C]:
+        """Return all that is compiled once this is current."""
+        chunks = (*(self._chunks.held[digest] for digest in self._kept), *self._staged.values())
+        return [item for chunk in chunks for item in chunk.compiled.values()]
+
+    def commit(self) -> tuple[Mapping[str, C], set[str]]:
+        """Make the staged chunks current; return their `outcome`."""
+        outcome = self.outcome()
         held = self._chunks.held
         self._chunks.held = {digest: held[digest] for digest in self._kept} | self._staged
-        return self._arrived, gone
+        return outcome
 
 
 def _may_share_keys(prefix: str, other: str) -> bool:

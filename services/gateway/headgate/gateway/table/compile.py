@@ -1,12 +1,11 @@
-"""From table entries to what requests use.
+"""From virtual hosts to what requests use.
 
-`CompiledTable` is immutable: a request keeps the route that it was matched to, whatever is swapped in meanwhile. Routes
-refer to upstreams through holders, so an endpoint change recompiles one upstream and stores one attribute.
+What is compiled is immutable: a request keeps the route that it was matched to, whatever is swapped in meanwhile.
+Routes refer to upstreams through holders, so an endpoint change recompiles one upstream and stores one attribute.
 """
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from itertools import dropwhile, islice
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -15,29 +14,21 @@ import msgspec
 from headgate.common.errors import DecodeError
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.plugins.route_fields import plugins_as_fields
-from headgate.common.snapshot import Version
 from headgate.common.table import Mirror, PathMatch, PluginUse, Route, Unmatched, VirtualHost
 from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.steps import Steps
 from headgate.gateway.plugins.interface.errors import PluginRefused
 from headgate.gateway.proxy.policies import RoutePolicies
+from headgate.gateway.proxy.seam import NeedsBody
 from headgate.gateway.table.chunks import STEP_BYTES, FindPrevious
 from headgate.gateway.table.conditions import and_body
-from headgate.gateway.table.match import (
-    MatchPath,
-    PathRule,
-    compile_rule,
-    find_host,
-    host_candidates,
-    index_paths,
-)
+from headgate.gateway.table.match import Index, PathRule, RankedIndex, Strength, compile_rule, index_paths
 from headgate.gateway.table.route import CompiledRoute
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.hooks import RequestHooks
     from headgate.gateway.proxy.request_source import RequestSource
-    from headgate.gateway.proxy.seam import NeedsBody
     from headgate.gateway.tls.policy import ClientGuard, HostTls, TlsPolicies
 
 _log = logging.getLogger(__name__)
@@ -71,27 +62,49 @@ def no_plugins(
 
 
 class CompiledHost:
-    """The routes of one host."""
+    """The routes of one host on some listeners."""
 
-    __slots__ = ("_guarded", "match", "routes", "tls", "unmatched")
+    __slots__ = ("_guarded", "_index", "_parts", "_rules", "key", "match", "routes", "tls", "unmatched")
 
     def __init__(
         self,
+        key: str,
         routes: Sequence[tuple[PathRule, CompiledRoute]],
-        match: MatchPath[CompiledRoute],
+        index: Index[CompiledRoute],
         tls: "HostTls | None" = None,
         *,
         unmatched: Unmatched = "404",
+        parts: "Sequence[CompiledHost]" = (),
     ) -> None:
+        self.key = key
+        """Of the virtual host."""
+        self._parts = parts
         self.routes = routes
         """In the order of `VirtualHost.routes`, each with how it matches."""
-        self.match = match
+        self._index = index
+        self._rules: Mapping[CompiledRoute, PathRule] | None = None
+        self.match = index.match
         """Finds the route of a request by its path and what else routes look at."""
         self.tls = tls
         """For connections whose server name is this host; None: the gateway's own policy."""
         self.unmatched = unmatched
         """As in `VirtualHost`."""
         self._guarded: WeakKeyDictionary[CompiledRoute, CompiledRoute] = WeakKeyDictionary()
+
+    @property
+    def parts(self) -> "Sequence[CompiledHost]":
+        """The virtual hosts that it was made of, where several have one host on one listener; else itself."""
+        return self._parts or (self,)
+
+    def strength(self, found: "CompiledRoute | NeedsBody", path: bytes, source: "RequestSource") -> Strength:
+        """Return the sort key of what `match` has just found for a request, among routes of any hosts."""
+        rules = self._rules
+        if rules is None:
+            rules = self._rules = {route: rule for rule, route in self.routes}
+        if isinstance(found, NeedsBody):
+            assert isinstance(self._index, RankedIndex), "no other index has conditions"
+            found = self._index.undecided(path, source)
+        return rules[found].strength
 
     def guard(self, route: CompiledRoute) -> CompiledRoute:
         """Return another host's route for a request of this one, which asks the same of clients' certificates as ever.
@@ -143,7 +156,7 @@ def compile_host(
         DecodeError: it does not follow the contract.
     """
     fields, raw_routes = split_host(raw)
-    host, tls = fields.host, policies.compile(fields.tls, fields.host)
+    host, tls = fields.key, policies.compile(fields.tls, fields.host)
     guard = tls.guard if tls is not None else None
     previous = find_previous(host)
     known: dict[bytes, tuple[PathRule, CompiledRoute]] = {}
@@ -164,8 +177,25 @@ def compile_host(
         if size > STEP_BYTES:
             size = 0
             yield
-    match = yield from index_paths(routes)
-    return host, CompiledHost(routes, match, tls, unmatched=fields.unmatched)
+    index = yield from index_paths(routes)
+    return host, CompiledHost(host, routes, index, tls, unmatched=fields.unmatched)
+
+
+def merge_hosts(parts: Sequence[CompiledHost]) -> Steps[CompiledHost]:
+    """Return several virtual hosts of one host as one, in steps: the first that has a TLS policy says which, and for
+    the routes of those that have none.
+    """
+    tls = next((part.tls for part in parts if part.tls is not None), None)
+    guard = tls.guard if tls is not None else None
+    routes: list[tuple[PathRule, CompiledRoute]] = []
+    for part in parts:
+        for rule, route in part.routes:
+            guarded = route if guard is None or part.tls is not None else route.guarded(guard)
+            routes.append((rule._replace(position=len(routes)), guarded))
+        yield
+    index = yield from index_paths(routes)
+    unmatched: Unmatched = "404" if any(part.unmatched == "404" for part in parts) else "next-host"
+    return CompiledHost(parts[0].key, routes, index, tls, unmatched=unmatched, parts=parts)
 
 
 def split_host(raw: bytes) -> tuple[VirtualHost, list[bytes]]:
@@ -228,68 +258,3 @@ def _broken_route(host: str, route: Route, fault: str, guard: "ClientGuard | Non
     policies.fault = f"{route.provenance}: route {route.name}: {fault}"
     _log.error("a route of %s cannot be served: %s", host, policies.fault)
     return broken
-
-
-class CompiledTable:
-    """All hosts of one revision; the proxy's `Router`."""
-
-    __slots__ = ("__weakref__", "_any_depth", "_hosts", "version", "version_label")
-
-    def __init__(self, version: Version, hosts: Mapping[bytes, CompiledHost], any_depth: bool | None = None) -> None:
-        self.version = version
-        self.version_label = str(version)
-        self._hosts = hosts
-        self._any_depth = any(host.startswith(b"**.") for host in hosts) if any_depth is None else any_depth
-
-    def succeed(self, version: Version, arrived: Mapping[str, CompiledHost], gone: Collection[str]) -> "CompiledTable":
-        """Return the next revision: these hosts are new or replaced, those are gone, all others are shared.
-
-        Nothing is done for each host but to copy the dictionary: a loop over 10,000 takes milliseconds.
-        """
-        if not arrived and not gone:
-            return CompiledTable(version, self._hosts, self._any_depth)
-        hosts = dict(self._hosts)
-        for host in gone:
-            del hosts[host.encode()]
-        hosts.update((host.encode(), compiled) for host, compiled in arrived.items())
-        if any(host.startswith("**.") for host in arrived):
-            return CompiledTable(version, hosts, any_depth=True)
-        may_be_last = any(host.startswith("**.") for host in gone)
-        return CompiledTable(version, hosts, None if may_be_last else self._any_depth)
-
-    @property
-    def hosts(self) -> Mapping[bytes, CompiledHost]:
-        """Virtual hosts by name."""
-        return self._hosts
-
-    def match(self, host: bytes, path: bytes, source: "RequestSource") -> "CompiledRoute | NeedsBody | None":
-        """Find the route of a request; None is a 404, `NEEDS_BODY` asks to be called again with the body.
-
-        Args:
-            host: lower case, without port and trailing dot; empty if the request named none.
-            path: raw, without the query.
-            source: the request, for routes that look at more of it.
-        """
-        found = self._hosts.get(host)
-        if found is None:
-            found = find_host(self._hosts, host, any_depth=self._any_depth)
-            if found is None:
-                return None
-        route = found.match(path, source)
-        if route is None and found.unmatched == "next-host":
-            return self._match_next(found, host, path, source)
-        return route
-
-    def _match_next(
-        self, failed: CompiledHost, host: bytes, path: bytes, source: "RequestSource"
-    ) -> "CompiledRoute | NeedsBody | None":
-        """Ask the hosts after one that passes a request on, until one takes the request or keeps it to itself."""
-        hosts = (self._hosts.get(name.encode("latin-1")) for name in host_candidates(host.decode("latin-1")))
-        behind = dropwhile(lambda each: each is not failed, filter(None, hosts))
-        for found in islice(behind, 1, None):
-            route = found.match(path, source)
-            if isinstance(route, CompiledRoute):
-                return failed.guard(route)
-            if route is not None or found.unmatched == "404":
-                return route
-        return None

@@ -7,6 +7,7 @@ point in between at which a request could see half of it. An update that fails i
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from headgate.common.sealing import Unseal
@@ -16,6 +17,7 @@ from headgate.common.table import (
     Consumer,
     ConsumerGroup,
     EntryKind,
+    Listener,
     StreamRoute,
     Upstream,
     VirtualHost,
@@ -31,13 +33,13 @@ from headgate.gateway.table.certificates import OpenedCertificate, open_certific
 from headgate.gateway.table.chunks import ChunkSet, ChunkStage, FindPrevious, decode_entry
 from headgate.gateway.table.compile import (
     CompiledHost,
-    CompiledTable,
     MakeHooks,
     UpstreamHolders,
     compile_host,
     no_plugins,
 )
-from headgate.gateway.table.match import find_host
+from headgate.gateway.table.compiled import CompiledTable, HostChange
+from headgate.gateway.table.listeners import OWN_HTTPS, OwnPorts, plan_listeners
 from headgate.gateway.table.names import FollowsNames, NameFollower
 from headgate.gateway.table.upstreams import BoundUpstream, UpstreamCompiler
 from headgate.gateway.tls.backend import BackendContexts
@@ -63,6 +65,7 @@ class TableCompiler:
         make_hooks: makes the plugins of routes.
         resolver: knows the addresses of endpoints that are names; without one they are looked up by each connection.
         consumers: where plugins find consumers.
+        own_ports: numbers of the gateway's own ports.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class TableCompiler:
         make_hooks: MakeHooks = no_plugins,
         resolver: FollowsNames | None = None,
         consumers: ConsumerDirectory | None = None,
+        own_ports: OwnPorts = MappingProxyType({}),
     ) -> None:
         self.directory = directory
         self.consumer_directory = ConsumerDirectory() if consumers is None else consumers
@@ -96,6 +100,7 @@ class TableCompiler:
         self.streams: ChunkSet[StreamRoute, CompiledStream] = ChunkSet(StreamRoute, self._compile_stream)
         self.consumers: ChunkSet[Consumer, KnownConsumer] = ChunkSet(Consumer, self._compile_consumer)
         self.consumer_groups: ChunkSet[ConsumerGroup, KnownGroup] = ChunkSet(ConsumerGroup, self._compile_group)
+        self.listeners: ChunkSet[Listener, Listener] = ChunkSet(Listener, _decode_listener)
         self.chunk_sets: Mapping[EntryKind, ChunkSet[Any, Any]] = {
             "hosts": self.hosts,
             "upstreams": self.upstreams,
@@ -103,7 +108,9 @@ class TableCompiler:
             "streams": self.streams,
             "consumers": self.consumers,
             "consumer_groups": self.consumer_groups,
+            "listeners": self.listeners,
         }
+        self._own_ports = own_ports
         self.table: CompiledTable | None = None
 
     def _compile_host(self, raw: bytes, find_previous: FindPrevious[CompiledHost]) -> Steps[tuple[str, CompiledHost]]:
@@ -150,8 +157,7 @@ class TableCompiler:
 
     def find_tls(self, server_name: bytes) -> HostTls | None:
         """Return the TLS policy of the virtual host that takes a server name: lower case, empty if none was sent."""
-        host = find_host(self.table.hosts, server_name, any_depth=True) if self.table is not None else None
-        return host.tls if host is not None else None
+        return self.table.find_tls(OWN_HTTPS, server_name) if self.table is not None else None
 
     def find_endpoints(self, key: str) -> UpstreamHolder | None:
         """Return where the endpoints of an upstream are found."""
@@ -211,13 +217,15 @@ class TableCompiler:
             self._named.pop(key, None)
         self._names.adopt(key, named)
 
-    def replace_table(
-        self, version: Version, arrived: Mapping[str, CompiledHost], gone: Collection[str]
-    ) -> CompiledTable:
-        """Make the table in which these hosts are new or replaced, and those are gone."""
-        table = CompiledTable(version, {}) if self.table is None else self.table
-        self.table = table.succeed(version, arrived, gone)
-        return self.table
+    def next_table(
+        self, version: Version, hosts: HostChange, listeners: Sequence[Listener] | None
+    ) -> Steps[CompiledTable]:
+        """Make a table in which some hosts are other ones, in steps; `listeners` are all, None as they were."""
+        table = CompiledTable.empty(version) if self.table is None else self.table
+        plan = table.plan if listeners is None else (yield from plan_listeners(listeners, self._own_ports))
+        for key, problem in plan.problems.items() - table.plan.problems.items():
+            _log.error("a listener is not served as it asks", extra={"listener": key, "problem": problem})
+        return (yield from table.succeed(version, hosts, plan))
 
     def stored_chunks(self) -> Iterable[tuple[ChunkName, bytes]]:
         """Yield the current chunks, compressed, as the store has them."""
@@ -242,6 +250,7 @@ class TableUpdate:
         """Chunks that the compiler lacks, to be added in any order."""
         self.certificates: tuple[Mapping[str, OpenedCertificate], Collection[str]] = {}, ()
         """Once committed: those that are new or changed by key, and the keys of those that are gone."""
+        self._table: CompiledTable | None = None
         self.settling: Steps[None] = _nothing_to_settle()
         """What `commit` left to do, in steps; to be finished before another update is committed."""
 
@@ -260,6 +269,22 @@ class TableUpdate:
         """Whether the stream listeners need to hear of it."""
         return self._stages["streams"].is_changed
 
+    def prepare(self) -> Steps[CompiledTable]:
+        """Make the table of the revision, in steps, once all chunks were added; `commit` does so if it was not done.
+
+        Raises:
+            LookupError: a needed chunk was not added.
+        """
+        for stage in self._stages.values():
+            stage.check_complete()
+        arrived, gone = self._stages["hosts"].outcome()
+        listeners = self._stages["listeners"]
+        table = yield from self._compiler.next_table(
+            self._version, HostChange(arrived, gone), listeners.compiled() if listeners.is_changed else None
+        )
+        self._table = table
+        return table
+
     def commit(self) -> CompiledTable:
         """Make the revision current. Synchronous: no request runs in between.
 
@@ -269,8 +294,7 @@ class TableUpdate:
         Raises:
             LookupError: a needed chunk was not added; nothing is changed.
         """
-        for stage in self._stages.values():
-            stage.check_complete()
+        table = self._table or finish(self.prepare())
         committed = {kind: stage.commit() for kind, stage in self._stages.items()}
         bound: Mapping[str, BoundUpstream]
         bound, gone = committed["upstreams"]
@@ -282,11 +306,17 @@ class TableUpdate:
         consumers = self._compiler.consumer_directory.replace(*committed["consumers"])
         next(consumers, None)
         self._compiler.consumer_directory.replace_groups(*committed["consumer_groups"])
-        table = self._compiler.replace_table(self._version, *committed["hosts"])
+        self._compiler.table = table
         upstreams = self._compiler.settle(bound.values(), gone)
         next(upstreams, None)
         self.settling = _one_after_the_other(consumers, upstreams)
         return table
+
+
+def _decode_listener(raw: bytes, find_previous: FindPrevious[Listener]) -> Steps[tuple[str, Listener]]:
+    entry = decode_entry(Listener, raw)
+    yield from ()
+    return entry.key, entry
 
 
 def _one_after_the_other(*several: Steps[None]) -> Steps[None]:

@@ -1,8 +1,7 @@
-"""Finding the route of a request: by host, then by path, in one dictionary look-up each for most tables.
+"""Finding the route of a request among those of one host by its path, in one dictionary look-up for most tables.
 
-The host is decided first, and for good unless it leaves unmatched requests to the next one: exact, then wildcards, the
-longer suffix first, then `*`. Paths are compared as bytes, in the one form that `proxy.heads.paths` gives them; of
-escapes that a route's path has, the same form is taken.
+Paths are compared as bytes, in the one form that `proxy.heads.paths` gives them; of escapes that a route's path has,
+the same form is taken.
 
 Segment prefixes ignore a trailing slash on both sides, so `/foo` and `/foo/` take the same requests and only one of two
 such prefixes can ever win. A host whose routes have neither conditions nor priorities nor patterns has a `PathIndex`:
@@ -35,7 +34,8 @@ PATTERNS_AT_ONCE = 32
 _NO_RANK = Rank()
 
 
-Precedence = tuple[bool, BeforePath, WithinPath | tuple[()], int]
+Strength = tuple[bool, BeforePath, WithinPath | tuple[()]]
+Precedence = tuple[Strength, int]
 
 
 class PathRule(NamedTuple):
@@ -52,11 +52,16 @@ class PathRule(NamedTuple):
     """Why the route cannot be matched as it says: it then comes after all others, and answers what no other takes."""
 
     @property
-    def precedence(self) -> Precedence:
-        """Sort key, winner first, as `Route` documents it."""
+    def strength(self) -> Strength:
+        """Sort key, winner first, among routes of any hosts."""
         # Of one length and type only patterns can differ and take the same path; between them their position decides.
         within_path = () if self.type is PathType.REGEX else self.rank.within_path
-        return bool(self.fault), self.rank.before_path(self.type, len(self.value)), within_path, self.position
+        return bool(self.fault), self.rank.before_path(self.type, len(self.value)), within_path
+
+    @property
+    def precedence(self) -> Precedence:
+        """Sort key, winner first, among the routes of its host, as `Route` documents it."""
+        return self.strength, self.position
 
     @property
     def is_plain(self) -> bool:
@@ -230,6 +235,12 @@ class RankedIndex(Generic[T]):
                 return NEEDS_BODY
         return None
 
+    def undecided(self, path: bytes, source: "RequestSource") -> T:
+        """Return the route because of which `match` has just said `NEEDS_BODY`."""
+        facts = source.facts()
+        decided = (target for _, decide, target in self._candidates(path) if decide and decide(facts) is None)
+        return next(decided)
+
     def _candidates(self, path: bytes) -> Sequence[Ranked[T]]:
         """Collect the routes that take a path, the best first."""
         found = list(self._exact.get(path, ()))
@@ -267,17 +278,18 @@ def _precedence(item: tuple[PathRule, object]) -> Precedence:
     return item[0].precedence
 
 
+Index = PathIndex[T] | StartIndex[T] | RankedIndex[T]
 MatchPath = Callable[[bytes, "RequestSource"], T | NeedsBody | None]
 
 
-def index_paths(rules: Sequence[tuple[PathRule, T]]) -> Steps[MatchPath[T]]:
-    """Build the index that suits a host's rules, in steps of some milliseconds; return its search."""
+def index_paths(rules: Sequence[tuple[PathRule, T]]) -> Steps[Index[T]]:
+    """Build the index that suits a host's rules, in steps of some milliseconds."""
     if all(rule.is_plain for rule, _ in rules):
         types = {rule.type for rule, _ in rules}
         if PathType.STRING_PREFIX not in types:
-            return PathIndex(rules).match
+            return PathIndex(rules)
         if PathType.PREFIX not in types:
-            return StartIndex(rules).match
+            return StartIndex(rules)
     ranked = [
         (rule, Ranked(rank, None if rule.condition is None else rule.condition.decide, target))
         for rank, (rule, target) in enumerate(sorted(rules, key=_precedence))
@@ -289,34 +301,4 @@ def index_paths(rules: Sequence[tuple[PathRule, T]]) -> Steps[MatchPath[T]]:
         sources = [(rule.value.decode(), rule.ignore_case) for rule, _ in group]
         groups.append(_PatternGroup(PatternSet(sources), [route for _, route in group]))
         yield
-    return RankedIndex((item for item in ranked if item[0].type is not PathType.REGEX), groups).match
-
-
-def host_candidates(host: str) -> tuple[str, ...]:
-    """Return the names of virtual hosts that would take a host, best first."""
-    names = [host]
-    label, dot, suffix = host.partition(".")
-    if label and dot:
-        names.append(f"*.{suffix}")
-        while suffix:
-            names.append(f"**.{suffix}")
-            suffix = suffix.partition(".")[2]
-    return (*names, "*")
-
-
-def find_host(hosts: Mapping[bytes, T], host: bytes, *, any_depth: bool = True) -> T | None:
-    """Return the virtual host of a request; `any_depth`: there may be some like `**.foo.com`.
-
-    The first look-up is inlined by callers that count nanoseconds.
-    """
-    found = hosts.get(host)
-    if found is None:
-        dot = host.find(b".")
-        if dot > 0:
-            found = hosts.get(b"*" + host[dot:])
-            while found is None and any_depth and dot >= 0:
-                found = hosts.get(b"**" + host[dot:])
-                dot = host.find(b".", dot + 1)
-        if found is None:
-            found = hosts.get(b"*")
-    return found
+    return RankedIndex((item for item in ranked if item[0].type is not PathType.REGEX), groups)

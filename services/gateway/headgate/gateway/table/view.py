@@ -20,10 +20,13 @@ class TableView(Protocol):
         """`epoch.revision`; empty for a table that was never published."""
 
     def entry(self, model: type[E], key: str) -> E | None:
-        """Return an entry by its model and its key; the key of a virtual host is its name: `foo.com`, `*.foo.com`."""
+        """Return an entry by its model and its key; the key of a virtual host is a `HostKey`."""
 
     def entries(self, model: type[E]) -> Iterator[E]:
         """Yield all entries of a model."""
+
+    def keys(self, model: type[TableEntry]) -> Iterator[str]:
+        """Yield the keys of all entries of a model in no particular order."""
 
 
 class EntryView:
@@ -43,6 +46,10 @@ class EntryView:
         """Yield all entries of a model, sorted by key."""
         found = self._entries[model]
         return (found[key] for key in sorted(found))
+
+    def keys(self, model: type[TableEntry]) -> Iterator[str]:
+        """Yield the keys of all entries of a model."""
+        return iter(self._entries[model])
 
 
 class CompilerView:
@@ -65,3 +72,7 @@ class CompilerView:
     def entries(self, model: type[E]) -> Iterator[E]:
         """Yield all entries of a model in no particular order."""
         return self._compiler.chunk_sets[kind_of(model)].entries()
+
+    def keys(self, model: type[TableEntry]) -> Iterator[str]:
+        """Yield the keys of all entries of a model in no particular order."""
+        return (key for key, _ in self._compiler.chunk_sets[kind_of(model)].compiled())

@@ -17,13 +17,14 @@ from aiohttp import web
 
 from headgate.common.service.admin import AdminSite
 from headgate.common.snapshot import Version
-from headgate.common.table import Consumer, Route, StreamRoute, VirtualHost
+from headgate.common.table import Consumer, Listener, Route, StreamRoute, VirtualHost
 from headgate.gateway.balancing.levels import Place
 from headgate.gateway.plugins.runtime.verdicts import Preview
 from headgate.gateway.proxy.heads.paths import PathNormalization
 from headgate.gateway.table.condition_text import describe
 from headgate.gateway.table.explaining.backends import HealthOf
 from headgate.gateway.table.explaining.explain import explain
+from headgate.gateway.table.listeners import OwnPorts
 from headgate.gateway.table.view import TableView
 
 ITEMS_AT_ONCE = 64
@@ -44,6 +45,7 @@ class TablePages:
         place: Place,
         health_of: HealthOf,
         preview: Preview,
+        own_ports: OwnPorts,
     ) -> None:
         self._view = view
         self._table = table
@@ -53,6 +55,7 @@ class TablePages:
         self._place = place
         self._health_of = health_of
         self._preview = preview
+        self._own_ports = own_ports
         self._routes = routes
 
     def add_to(self, admin: AdminSite) -> None:
@@ -67,11 +70,14 @@ class TablePages:
         return web.json_response(self._about())
 
     async def show_table(self, request: web.Request) -> web.StreamResponse:
-        """Stream what `show_version` says and all routes: `{..., "streams": [], "hosts": [{"host", "routes": []}]}`."""
-        streams = [_describe_stream(entry) for entry in self._view.entries(StreamRoute)]
-        return await self._stream(
-            request, {"streams": streams}, "hosts", map(_describe_host, self._view.entries(VirtualHost))
-        )
+        """Stream what `show_version` says and all routes:
+        `{..., "streams": [], "table_listeners": [], "hosts": [{"host", "routes": []}]}`.
+        """
+        said: dict[str, object] = {
+            "streams": [_describe(entry) for entry in self._view.entries(StreamRoute)],
+            "table_listeners": [_describe(entry) for entry in self._view.entries(Listener)],
+        }
+        return await self._stream(request, said, "hosts", map(_describe_host, self._view.entries(VirtualHost)))
 
     async def show_consumers(self, request: web.Request) -> web.StreamResponse:
         """Stream what `show_version` says and all consumers: `{..., "consumers": [{"name", "credentials": []}]}`."""
@@ -108,6 +114,7 @@ class TablePages:
             place=self._place,
             preview=self._preview,
             health_of=self._health_of,
+            own_ports=self._own_ports,
         )
         return web.json_response(text=explanation.model_dump_json())
 
@@ -137,10 +144,11 @@ async def _in_slices(items: Iterator[dict[str, object]]) -> AsyncIterator[bytes]
 
 
 def _describe_host(virtual_host: VirtualHost) -> dict[str, object]:
-    return {"host": virtual_host.host, "routes": [_describe_route(route) for route in virtual_host.routes]}
+    listeners = {"listeners": virtual_host.listeners} if virtual_host.listeners else {}
+    return {"host": virtual_host.host, **listeners, "routes": [_describe_route(route) for route in virtual_host.routes]}
 
 
-def _describe_stream(entry: StreamRoute) -> dict[str, object]:
+def _describe(entry: StreamRoute | Listener) -> dict[str, object]:
     return entry.model_dump(mode="json", exclude_defaults=True)
 
 

@@ -13,6 +13,7 @@ from headgate.gateway.role import WorkerRole
 from headgate.gateway.settings import GatewaySettings
 from headgate.gateway.streams.listeners import StreamListeners
 from headgate.gateway.streams.route import CompiledStream
+from headgate.gateway.table.listeners import OWN_HTTPS
 from headgate.gateway.worker.wiring import ServingParts
 
 _log = logging.getLogger(__name__)
@@ -79,6 +80,7 @@ class Ports:
                     self._serving.certificates,
                     reuse_port=True,
                     public_port=settings.public_https_port,
+                    holder=self._serving.routers.holder(OWN_HTTPS),
                 )
             listeners.append(f"https://{settings.http_host}:{port}")
             reserved[port] = "HTTPS port"

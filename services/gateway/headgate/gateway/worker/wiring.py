@@ -30,13 +30,14 @@ from headgate.gateway.plugins.runtime.host import PluginHost
 from headgate.gateway.plugins.runtime.upstream_calls import Calls
 from headgate.gateway.proxy.consumer_traffic import ConsumerTraffic
 from headgate.gateway.proxy.pools import PoolRegistry
-from headgate.gateway.proxy.seam import RouterHolder
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.settings import GatewaySettings
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.stats import StreamStats
 from headgate.gateway.table.compile import CompiledHost
 from headgate.gateway.table.compiler import TableCompiler
+from headgate.gateway.table.listeners import OWN_HTTP
+from headgate.gateway.table.ports import PortRouters
 from headgate.gateway.tls import CertificateStore
 from headgate.gateway.tls.fallback_files import FallbackFiles
 from headgate.gateway.tls.metrics import TlsFamilies
@@ -104,7 +105,15 @@ def make_table(settings: GatewaySettings, unseal: Unseal, metrics: Callable[[], 
         dialler,
     )
     compiler = TableCompiler(
-        directory, unseal, _random_offset, place, health, plugins.make_plugins, resolver, consumers
+        directory,
+        unseal,
+        _random_offset,
+        place,
+        health,
+        plugins.make_plugins,
+        resolver,
+        consumers,
+        settings.own_ports,
     )
     return TableParts(dialler, pools, directory, place, health, resolver, plugins, upstreams, compiler)
 
@@ -117,7 +126,7 @@ def _random_offset() -> int:
 class ServingParts:
     """What serves by a table."""
 
-    holder: RouterHolder
+    routers: PortRouters
     certificates: CertificateStore
     stream_certificates: CertificateStore
     """What streams present. They are passed on as plain bytes of whatever protocol, so none is agreed upon."""
@@ -135,7 +144,7 @@ def make_serving(settings: GatewaySettings, table: TableParts) -> ServingParts:
     certificates.set_policies(table.compiler.find_tls)
     stream_certificates = _certificates(settings, ())
     by_consumer = None if settings.metric_names == "headgate" else ConsumerTraffic(settings.max_metric_series)
-    stats, stream_stats, holder = ProxyStats(settings.max_metric_series, by_consumer), StreamStats(), RouterHolder()
+    stats, stream_stats, routers = ProxyStats(settings.max_metric_series, by_consumer), StreamStats(), PortRouters()
     access_log = None
     if settings.access_log != "off":
         access_log = AccessLog(settings.access_log, own=settings.own_log_format())
@@ -149,7 +158,7 @@ def make_serving(settings: GatewaySettings, table: TableParts) -> ServingParts:
         settings.max_udp_sessions,
     )
     server = ProxyServer(
-        holder,
+        routers.holder(OWN_HTTP),
         table.pools,
         table.pools.config,
         stats,
@@ -160,7 +169,7 @@ def make_serving(settings: GatewaySettings, table: TableParts) -> ServingParts:
     )
     table.upstreams.bind(table.compiler, server.calls(table.compiler.find_endpoints))
     return ServingParts(
-        holder=holder,
+        routers=routers,
         certificates=certificates,
         stream_certificates=stream_certificates,
         fallback=_fallback_files(settings, certificates),

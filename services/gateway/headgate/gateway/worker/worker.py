@@ -61,7 +61,7 @@ class Worker:
         self._applier = TableApplier(
             table.compiler,
             table.directory,
-            serving.holder,
+            serving.routers.swap,
             self._metrics,
             self._present_certificates,
             on_applied=(self._note_applied,),
@@ -243,6 +243,7 @@ class Worker:
             routes=lambda: applier.routes,
             place=self._table.place,
             health_of=partial(health_notes, self._table.health),
+            own_ports=settings.own_ports,
             preview=partial(preview_plugins, consumers=compiler.consumer_directory, unseal=self._unseal),
         )
         pages.add_to(admin)

@@ -6,8 +6,9 @@ does not happen. Works on any `TableView`, with or without a running gateway.
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
-from headgate.common.table import Route, VirtualHost
+from headgate.common.table import HostKey, Route, VirtualHost
 from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.plugins.runtime.verdicts import PluginVerdict, Preview, first_answer
 from headgate.gateway.proxy.heads.facts import RequestFacts
@@ -20,9 +21,10 @@ from headgate.gateway.table.explaining.backends import (
     no_health,
 )
 from headgate.gateway.table.explaining.explanation import Candidate, Explanation
-from headgate.gateway.table.explaining.requests import bare_host, fault_of_target, refusal_of_method
+from headgate.gateway.table.explaining.hosts import find_hosts, find_listener
+from headgate.gateway.table.explaining.requests import bare_host, fault_of_target, port_of, refusal_of_method
 from headgate.gateway.table.explaining.routes import compare_routes
-from headgate.gateway.table.match import host_candidates
+from headgate.gateway.table.listeners import OwnPorts
 from headgate.gateway.table.view import TableView
 
 
@@ -45,13 +47,15 @@ def explain(
     place: Place = NOWHERE,
     preview: Preview = no_preview,
     health_of: HealthOf = no_health,
+    own_ports: OwnPorts = MappingProxyType({}),
 ) -> Explanation:
     """Explain what happens to a request.
 
     Args:
         table: what to decide by.
         method: of the request; one that the gateway refuses decides before any route does.
-        host: of the URL, with or without port; a `Host` among the headers goes before it.
+        host: of the URL, with or without port; a `Host` among the headers goes before it. The port says which listeners
+            are asked.
         target: raw path, with or without query.
         headers: of the request.
         scheme: `http` or `https`.
@@ -61,7 +65,9 @@ def explain(
         place: where the gateway is.
         preview: asks the winner's plugins.
         health_of: what the gateway knows of endpoints.
+        own_ports: numbers of the gateway's own ports.
     """
+    port = port_of(host)
     pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
     host = bare_host(next((value for name, value in pairs if name.lower() == "host"), host))
     lines = "".join(f"{name}: {value}\r\n" for name, value in pairs if name.lower() != "host")
@@ -78,8 +84,12 @@ def explain(
     target = (answer["forwarded_path"] or path) + mark + query
     facts = RequestFacts(*(part.encode() for part in (method, scheme, host, target, lines, client)))
     facts.path, facts.body = read[0], body
-    names = host_candidates(host)
-    found = [virtual_host for name in dict.fromkeys(names) if (virtual_host := table.entry(VirtualHost, name))]
+    listener = find_listener(table, scheme, port, host, own_ports)
+    if listener is None:
+        verdict = f"404: no listener of the port takes {host!r}"
+        return Explanation(**answer, virtual_host=None, winner=None, verdict=verdict, candidates=())
+    answer["listener"] = listener.key
+    names, found = find_hosts(table, listener, host)
     if not found:
         nearest = _nearest(host, table)
         hint = f"; nearest: {nearest}" if nearest else ""
@@ -95,17 +105,18 @@ def explain(
         Candidate(host=other.host, reason=f"{chosen.host} matches {host or 'the request'} better, and hosts go first")
         for other in found[found.index(chosen) + 1 :]
     )
-    answer["virtual_host"] = chosen.host
+    answer["virtual_host"] = chosen.host if best is None else chosen.hosts[best.position]
     if best is None:
         what = "path" if not any(candidate.takes_path for candidate in candidates) else "request"
         verdict = f"404: {chosen.host} takes the host, none of its {len(chosen.routes)} routes takes the {what}"
         return Explanation(**answer, winner=None, verdict=verdict, candidates=candidates + passed_over)
     winner = chosen.routes[best.position]
     backends = () if best.fault else explain_backends(table, winner, place, health_of)
-    plugins = () if best.fault else tuple(preview(winner, facts, f"{chosen.host}|{winner.name}"))
+    name = chosen.name_of(best.position)
+    plugins = () if best.fault else tuple(preview(winner, facts, name))
     return Explanation(
         **answer,
-        winner=f"{chosen.host}|{winner.name}",
+        winner=name,
         verdict=f"500: {winner.name} cannot be compiled: {best.fault}"
         if best.fault
         else _answer_of(winner, plugins) or backends_verdict(winner, backends),
@@ -118,7 +129,7 @@ def explain(
 
 def _nearest(host: str, table: TableView) -> str:
     """Return the name of a host that is spelt nearly so; empty: none is."""
-    names = (virtual_host.host for virtual_host in table.entries(VirtualHost))
+    names = {HostKey.read(key).host for key in table.keys(VirtualHost)}
     return next(iter(difflib.get_close_matches(host, names, 1, 0.7)), "")
 
 

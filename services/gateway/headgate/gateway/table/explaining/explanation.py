@@ -94,6 +94,8 @@ class Explanation(Entry):
     """What routes were asked for, if that is another one: the path as `path_normalization` has it."""
     forwarded_path: str = ""
     """What the upstream gets, if that is another one; plugins of the route may change it further."""
+    listener: str = ""
+    """Key of the listener that has the request; empty if none does."""
     virtual_host: str | None
     winner: str | None
     """`host|route name`."""

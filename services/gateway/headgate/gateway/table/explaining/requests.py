@@ -58,7 +58,17 @@ KNOWN_METHODS = frozenset(
 
 def bare_host(host: str) -> str:
     """Return a host in lower case, without port and trailing dot, as requests are matched."""
+    return _split(host)[0].lower().removesuffix(".")
+
+
+def port_of(host: str) -> int | None:
+    """Return the port behind a host; None: there is none."""
+    port = _split(host)[1]
+    return int(port) if port else None
+
+
+def _split(host: str) -> tuple[str, str]:
     name, colon, port = host.rpartition(":")
     if colon and (port.isdigit() or not port) and (":" not in name or name.endswith("]")):
-        host = name
-    return host.lower().removesuffix(".")
+        return name, port
+    return host, ""

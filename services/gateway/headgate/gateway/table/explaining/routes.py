@@ -1,9 +1,10 @@
 """Which route of a host takes a request, and what the others lost by."""
 
-from headgate.common.table import PathType, Rank, VirtualHost
+from headgate.common.table import PathType, Rank
 from headgate.gateway.proxy.heads.facts import RequestFacts
 from headgate.gateway.table.condition_text import describe, why_not
 from headgate.gateway.table.explaining.explanation import Candidate
+from headgate.gateway.table.explaining.hosts import AskedHost
 from headgate.gateway.table.match import PathRule, compile_rule, index_paths
 
 
@@ -18,11 +19,11 @@ class AskedRequest:
         return self._facts
 
 
-def compare_routes(virtual_host: VirtualHost, facts: RequestFacts) -> tuple[PathRule | None, tuple[Candidate, ...]]:
+def compare_routes(asked: AskedHost, facts: RequestFacts) -> tuple[PathRule | None, tuple[Candidate, ...]]:
     """Return the rule that takes a request, None if none does, and what became of all."""
-    rules = [compile_rule(route, position) for position, route in enumerate(virtual_host.routes)]
+    rules = [compile_rule(route, position) for position, route in enumerate(asked.routes)]
     best = _winner(rules, facts)
-    contest = _Contest(virtual_host, facts, best)
+    contest = _Contest(asked, facts, best)
     losers = sorted(
         (rule for rule in rules if rule is not best),
         key=lambda rule: (not rule.takes(facts.path), bool(contest.failed(rule)), rule.precedence),
@@ -37,15 +38,15 @@ def _winner(rules: list[PathRule], facts: RequestFacts) -> PathRule | None:
         try:
             next(steps)
         except StopIteration as stop:
-            found = stop.value(facts.path, AskedRequest(facts))
+            found = stop.value.match(facts.path, AskedRequest(facts))
             return found if isinstance(found, PathRule) else None
 
 
 class _Contest:
     """The routes of one host, about one request."""
 
-    def __init__(self, virtual_host: VirtualHost, facts: RequestFacts, best: PathRule | None) -> None:
-        self._host = virtual_host
+    def __init__(self, asked: AskedHost, facts: RequestFacts, best: PathRule | None) -> None:
+        self._host = asked
         self._facts = facts
         self._best = best
 
@@ -58,7 +59,7 @@ class _Contest:
         """Say what became of a route."""
         route = self._host.routes[rule.position]
         return Candidate(
-            host=self._host.host,
+            host=self._host.hosts[rule.position],
             route=route.name,
             path_type=route.path.type,
             path=route.path.value,
@@ -96,6 +97,9 @@ class _Contest:
         if rule.type is not PathType.REGEX and (field := _first_difference(rule.rank, best.rank)):
             mine, theirs = (getattr(each.rank, field) for each in (rule, best))
             return _RANK_REASONS[field].format(winner=winner.name, theirs=theirs, mine=mine)
+        hosts = self._host.hosts
+        if hosts[rule.position] != hosts[best.position]:
+            return f"{winner.name} has the same rank, and its host {hosts[best.position]} goes first"
         return f"{winner.name} is the same match and comes first"
 
 

@@ -1,0 +1,59 @@
+"""Listeners: addresses and ports on which gateways accept connections, and which virtual hosts are asked there.
+
+A gateway's own HTTP and HTTPS ports are the listeners `http` and `https`, which exist in every table. An entry with one
+of these keys configures it. Virtual hosts name their listeners, so that a route in ten of them is stored once.
+"""
+
+from typing import Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from headgate.common.table.base import Entry, Provenance
+from headgate.common.table.hosts import ANY_HOST, HostPattern
+
+HTTP_LISTENER: Final = "http"
+HTTPS_LISTENER: Final = "https"
+OWN_LISTENERS: Final = (HTTP_LISTENER, HTTPS_LISTENER)
+LISTENER_KEY: Final = r"^[^\s@,|]+$"
+
+ListenerProtocol = Literal["http", "https", "tls", "tcp", "udp"]
+HostOrder = Literal["host-first", "rank-first"]
+
+
+class Listener(Entry):
+    """What is accepted on one port for one host pattern.
+
+    Several listeners may share an address and port. A request belongs to the one among them whose host pattern takes
+    its host most specifically, and is matched by routes of this listener only; without such a listener it is a 404.
+    """
+
+    key: str = Field(pattern=LISTENER_KEY)
+    """Unique in the table."""
+    address: str = ""
+    """That is listened on; empty is that of the gateway's own ports."""
+    port: int = Field(default=0, ge=0, le=65535)
+    """0: the gateway's own port of the protocol, `http` or `https`, whatever its number is."""
+    protocol: ListenerProtocol
+    """Ports of `tls`, `tcp` and `udp` are opened for `StreamRoute` entries, which name them; such a listener opens
+    none."""
+    host: HostPattern = ANY_HOST
+    host_order: HostOrder = "host-first"
+    """`host-first`: the host decides, then the routes of that host by rank. `rank-first`: of all routes whose host
+    takes the request's the one with the best rank wins, whatever it says of hosts (Traefik)."""
+    provenance: Provenance
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.key in OWN_LISTENERS and (self.protocol != self.key or self.port or self.address):
+            raise ValueError(f"{self.key} is the gateway's own listener: protocol {self.key}, no address and no port")
+        if not self.port and (self.protocol not in OWN_LISTENERS or self.address):
+            raise ValueError("port 0 is the gateway's own: of http and https, without an address")
+        return self
+
+
+_OWN: Final = Provenance(cluster="", kind="Gateway", namespace="", name="own")
+
+
+def own_listener(key: str) -> Listener:
+    """Return one of the gateway's own listeners as it is without an entry."""
+    return Listener.model_validate({"key": key, "protocol": key, "provenance": _OWN})

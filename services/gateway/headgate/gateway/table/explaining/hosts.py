@@ -1,0 +1,80 @@
+"""Which listener has a request, and which of its virtual hosts would take it."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from headgate.common.table import OWN_LISTENERS, HostKey, Listener, Route, VirtualHost
+from headgate.common.table.hosts import is_pattern
+from headgate.common.table.route import Unmatched
+from headgate.gateway.model.steps import finish
+from headgate.gateway.table.hosts import host_candidates, patterns_taking
+from headgate.gateway.table.listeners import ListenerPort, OwnPorts, plan_listeners
+from headgate.gateway.table.view import TableView
+
+
+class AskedHost(NamedTuple):
+    """Routes that are asked as those of one host."""
+
+    host: str
+    """As keys of virtual hosts have it, with the listeners where it names some."""
+    routes: tuple[Route, ...]
+    hosts: tuple[str, ...]
+    """Of each route the virtual host, as above."""
+    unmatched: Unmatched
+
+    def name_of(self, position: int) -> str:
+        """Return what logs and metrics call a route: `host|route name`."""
+        return f"{self.hosts[position]}|{self.routes[position].name}"
+
+
+def find_listener(table: TableView, scheme: str, port: int | None, host: str, own: OwnPorts) -> Listener | None:
+    """Return the listener that has the requests for a host on a port; None: no listener of that port takes the host.
+
+    A port that no listener names is the gateway's own, of which clients may see another number.
+    """
+    plan = finish(plan_listeners(table.entries(Listener), own))
+    named = sorted(each for each in plan.ports if each.port == port)
+    at = next((each for each in named if _protocol(plan.ports[each].by_name.values()) == scheme), None)
+    return plan.ports[at or ListenerPort(scheme, 0)].find(host.encode())
+
+
+def _protocol(listeners: Iterable[Listener]) -> str:
+    return next(each.protocol for each in listeners)
+
+
+class AskedHosts(NamedTuple):
+    """What a listener has for a host."""
+
+    names: Sequence[str]
+    """Hosts that would take it, best first, those included that the table lacks."""
+    found: Sequence[AskedHost]
+
+
+def find_hosts(table: TableView, listener: Listener, host: str) -> AskedHosts:
+    """Return the virtual hosts of a listener that take a host, best first, and which were looked for."""
+    wanted = frozenset(host_candidates(host))
+    keys: dict[str, list[str]] = {}
+    for key in table.keys(VirtualHost):
+        name = key.partition("@")[0]
+        if name in wanted or is_pattern(name):
+            read = HostKey.read(key)
+            if listener.key in (read.listeners or OWN_LISTENERS):
+                keys.setdefault(read.host, []).append(key)
+    names = host_candidates(host, patterns_taking(host, keys))
+    found = [_merge(table, sorted(keys[name])) for name in dict.fromkeys(names) if name in keys]
+    if listener.host_order == "rank-first" and found:
+        found = [_join(found)]
+    return AskedHosts(names, found)
+
+
+def _merge(table: TableView, keys: Sequence[str]) -> AskedHost:
+    parts = [part for key in keys if (part := table.entry(VirtualHost, key)) is not None]
+    unmatched: Unmatched = "404" if any(part.unmatched == "404" for part in parts) else "next-host"
+    routes = tuple(route for part in parts for route in part.routes)
+    return AskedHost(keys[0], routes, tuple(part.key for part in parts for _ in part.routes), unmatched)
+
+
+def _join(hosts: Sequence[AskedHost]) -> AskedHost:
+    """Return the hosts of a listener that is `rank-first` as one; of equal ranks the better host goes first."""
+    routes = tuple(route for host in hosts for route in host.routes)
+    return AskedHost(hosts[0].host, routes, tuple(name for host in hosts for name in host.hosts), "404")

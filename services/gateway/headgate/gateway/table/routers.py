@@ -1,0 +1,121 @@
+"""What connections of a port ask for routes: the virtual hosts of its listener, or first which listener it is.
+
+A port with one listener that takes every host is asked as the table was before there were listeners: nothing stands
+between a request and its host.
+"""
+
+from itertools import dropwhile, islice
+from typing import TYPE_CHECKING, Protocol
+
+from headgate.gateway.proxy.seam import NeedsBody
+from headgate.gateway.table.compile import CompiledHost
+from headgate.gateway.table.hosts import HostIndex, find_host
+from headgate.gateway.table.route import CompiledRoute
+
+if TYPE_CHECKING:
+    from headgate.gateway.proxy.request_source import RequestSource
+    from headgate.gateway.table.match import Strength
+
+Hosts = HostIndex[CompiledHost]
+
+
+class Router(Protocol):
+    """A `proxy.seam.Router` that finds routes of a table."""
+
+    @property
+    def version_label(self) -> str:
+        """`epoch.revision`, for logs."""
+
+    def match(self, host: bytes, path: bytes, source: "RequestSource") -> CompiledRoute | NeedsBody | None:
+        """Find the route of a request; None is a 404, `NEEDS_BODY` asks to be called again with the body.
+
+        Args:
+            host: lower case, without port and trailing dot; empty if the request named none.
+            path: raw, without the query.
+            source: the request, for routes that look at more of it.
+        """
+
+
+class HostRouter:
+    """The virtual hosts of a listener that is `host-first`."""
+
+    __slots__ = ("_any_depth", "_hosts", "_index", "_patterns", "version_label")
+
+    def __init__(self, version_label: str, index: Hosts) -> None:
+        self.version_label = version_label
+        self._index = index
+        self._hosts = index.by_name
+        self._any_depth = index.any_depth
+        self._patterns = index.patterns
+
+    def match(self, host: bytes, path: bytes, source: "RequestSource") -> CompiledRoute | NeedsBody | None:
+        """Find the route of a request; see `Router`."""
+        found = self._hosts.get(host)
+        if found is None:
+            found = find_host(self._hosts, host, any_depth=self._any_depth, patterns=self._patterns)
+            if found is None:
+                return None
+        route = found.match(path, source)
+        if route is None and found.unmatched == "next-host":
+            return self._match_next(found, host, path, source)
+        return route
+
+    def _match_next(
+        self, failed: CompiledHost, host: bytes, path: bytes, source: "RequestSource"
+    ) -> CompiledRoute | NeedsBody | None:
+        """Ask the hosts after one that passes a request on, until one takes the request or keeps it to itself."""
+        behind = dropwhile(lambda each: each is not failed, self._index.candidates(host))
+        for found in islice(behind, 1, None):
+            route = found.match(path, source)
+            if isinstance(route, CompiledRoute):
+                return failed.guard(route)
+            if route is not None or found.unmatched == "404":
+                return route
+        return None
+
+
+class RankRouter:
+    """The virtual hosts of a listener that is `rank-first`: of the best routes of all hosts that take the request's
+    the best one wins.
+
+    The order among the routes of one host is the one among those of all, so that each host is asked by its own index
+    and no route of it but the best is looked at: a request costs as many hosts as take it, however many routes there
+    are.
+    """
+
+    __slots__ = ("_index", "version_label")
+
+    def __init__(self, version_label: str, index: Hosts) -> None:
+        self.version_label = version_label
+        self._index = index
+
+    def match(self, host: bytes, path: bytes, source: "RequestSource") -> CompiledRoute | NeedsBody | None:
+        """Find the route of a request; see `Router`."""
+        best: CompiledRoute | NeedsBody | None = None
+        best_strength: Strength | None = None
+        first: CompiledHost | None = None
+        for found in self._index.candidates(host):
+            first = first or found
+            route = found.match(path, source)
+            if route is None:
+                continue
+            strength = found.strength(route, path, source)
+            if best_strength is None or strength < best_strength:
+                best, best_strength = route, strength
+        # Clients show what the host that takes them best asks for, whoever has the route.
+        return first.guard(best) if first is not None and isinstance(best, CompiledRoute) else best
+
+
+class PortRouter:
+    """Several listeners of one port, each with its virtual hosts: the one that takes a host best has the request."""
+
+    __slots__ = ("_listeners", "version_label")
+
+    def __init__(self, version_label: str, listeners: HostIndex[Router]) -> None:
+        self.version_label = version_label
+        self._listeners = listeners
+
+    def match(self, host: bytes, path: bytes, source: "RequestSource") -> CompiledRoute | NeedsBody | None:
+        """Find the route of a request; see `Router`."""
+        listener = self._listeners.find(host)
+        return None if listener is None else listener.match(host, path, source)

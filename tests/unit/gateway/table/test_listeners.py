@@ -1,0 +1,386 @@
+"""Virtual hosts on listeners: host patterns, isolation on one port, and which host order a listener has."""
+
+import logging
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from fakes.gateway_table import ORIGIN, compiled, host, listener, load, new_compiler, route
+from fakes.requests import PLAIN, AskedRequest, request
+from headgate.common.snapshot import TableImage
+from headgate.common.table import (
+    Compare,
+    HostKey,
+    Listener,
+    Rank,
+    Route,
+    Subject,
+    TableEntry,
+    VirtualHost,
+)
+from headgate.common.table.hosts import MAX_HOST_PATTERN, MAX_HOST_PATTERNS
+from headgate.gateway.proxy.seam import NEEDS_BODY
+from headgate.gateway.table.compile import CompiledHost
+from headgate.gateway.table.compiled import CompiledTable
+from headgate.gateway.table.compiler import TableCompiler
+from headgate.gateway.table.explaining.explain import explain
+from headgate.gateway.table.explaining.explanation import Explanation
+from headgate.gateway.table.listeners import OWN_HTTP, OWN_HTTPS, ListenerPort, own_ports
+from headgate.gateway.table.view import CompilerView, EntryView
+
+SHOPS = r"~^shop-[0-9]+\.foo\.com$"
+
+
+def table_of(*entries: TableEntry) -> CompiledTable:
+    table = compiled(entries).table
+    assert table is not None
+    return table
+
+
+def winner(
+    table: CompiledTable, asked_host: str, path: str = "/", port: ListenerPort = OWN_HTTP, asked: AskedRequest = PLAIN
+) -> str | None:
+    router = table.router(port)
+    found = router.match(asked_host.encode(), path.encode(), asked) if router is not None else None
+    return found if found is None or found is NEEDS_BODY else found.name
+
+
+def explained(entries: Iterable[TableEntry], url_host: str, path: str = "/", scheme: str = "http") -> Explanation:
+    return explain(EntryView(entries), "GET", url_host, path, scheme=scheme)
+
+
+def ranked(path: str, priority: int, name: str, **fields: object) -> Route:
+    return route(path, name=name).model_copy(update={"rank": Rank(priority=priority), **fields})
+
+
+# Keys
+
+
+@given(
+    st.sampled_from(["foo.com", "*.foo.com", "*", SHOPS, "~^(a|b)$", "~|"]),
+    st.lists(st.sampled_from("ab/c"), unique=True),
+)
+def test_a_key_of_a_virtual_host_says_host_and_listeners(name: str, keys: list[str]) -> None:
+    found = VirtualHost(host=name, routes=(), listeners=tuple(sorted(keys)))
+    assert HostKey.read(found.key) == (found.host, found.listeners)
+    assert "|" not in found.key
+
+
+def test_a_virtual_host_without_listeners_is_encoded_as_before_there_were_any() -> None:
+    encoded = host("foo.com").model_dump(mode="json", exclude_defaults=True)
+    assert encoded.keys() == {"host", "routes"}
+    assert host("foo.com").key == "foo.com"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"key": "a b"},
+        {"key": "a@b"},
+        {"key": "http", "protocol": "https"},
+        {"key": "http", "port": 80},
+        {"protocol": "tcp"},
+        {"address": "127.0.0.1"},
+        {"host": "~" + "a" * MAX_HOST_PATTERN},
+        {"host": "user@foo.com"},
+    ],
+)
+def test_a_listener_that_cannot_be_is_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Listener.model_validate({"key": "web", "protocol": "http", "provenance": ORIGIN, **fields})
+
+
+# Host patterns
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("shop-1.foo.com", SHOPS),
+        ("shop-x.foo.com", "**.foo.com"),
+        ("shop-2.foo.com", "shop-2.foo.com"),
+        ("myshop.org", "~shop"),
+        ("other.org", "*"),
+    ],
+)
+def test_hosts_go_before_patterns_and_patterns_before_any(asked: str, expected: str) -> None:
+    entries = [host(name) for name in (SHOPS, "~shop", "shop-2.foo.com", "*")]
+    if expected == "**.foo.com":
+        entries.append(host("**.foo.com"))
+    assert winner(table_of(*entries), asked) == f"{HostKey(expected, ())}|prefix /"
+    assert explained(entries, asked).winner == f"{HostKey(expected, ())}|prefix /"
+
+
+def test_of_several_patterns_the_longer_one_takes_a_host() -> None:
+    entries = [host("~shop"), host("~^shop-[0-9]"), host("~^sho")]
+    assert winner(table_of(*entries), "shop-1.org") == "~^shop-[0-9]|prefix /"
+    assert explained(entries, "shop-1.org").winner == "~^shop-[0-9]|prefix /"
+
+
+def test_wildcards_go_before_patterns() -> None:
+    assert winner(table_of(host("*.foo.com"), host("~^a[.]foo[.]com$")), "a.foo.com") == "*.foo.com|prefix /"
+
+
+def test_a_pattern_with_a_bar_has_a_name_without_one() -> None:
+    assert winner(table_of(host("~^(a|b)[.]com$")), "b.com") == "~^(a%7Cb)[.]com$|prefix /"
+
+
+def test_a_pattern_that_is_none_costs_its_own_host_only(caplog: pytest.LogCaptureFixture) -> None:
+    entries = [host("~("), host("~^a"), host("*")]
+    with caplog.at_level(logging.ERROR):
+        table = table_of(*entries)
+    assert "a host pattern is not served" in caplog.text
+    assert (winner(table, "a.com"), winner(table, "(")) == ("~^a|prefix /", "*|prefix /")
+    assert explained(entries, "x.com").winner == "*|prefix /"
+
+
+def test_patterns_beyond_the_bound_are_not_served() -> None:
+    entries = [host(f"~^{number:05}x") for number in range(MAX_HOST_PATTERNS + 1)]
+    table = table_of(*entries)
+    assert winner(table, f"{MAX_HOST_PATTERNS - 1:05}x") is not None
+    assert winner(table, f"{MAX_HOST_PATTERNS:05}x") is None
+    assert explained(entries, f"{MAX_HOST_PATTERNS:05}x").winner is None
+
+
+def test_patterns_come_and_go_with_revisions() -> None:
+    compiler, image = new_compiler(), TableImage([host("*"), host("**.a.com")])
+    load(compiler, image, (1, 1))
+    image.put(host("~b"))
+    load(compiler, image, (1, 2))
+    assert compiler.table is not None
+    assert winner(compiler.table, "b.org") == "~b|prefix /"
+    patterns = compiler.table.hosts_of("http").patterns
+    image.put(host("~b", route("/new")))
+    load(compiler, image, (1, 3))
+    assert winner(compiler.table, "b.org", "/new") == "~b|prefix /new"
+    assert compiler.table.hosts_of("http").patterns is patterns
+    image.discard("hosts", "~b")
+    image.discard("hosts", "**.a.com")
+    load(compiler, image, (1, 4))
+    assert winner(compiler.table, "b.org") == winner(compiler.table, "x.a.com") == "*|prefix /"
+
+
+# Listeners on the gateway's own ports
+
+ISOLATED: tuple[TableEntry, ...] = (
+    listener("gw/any", protocol="http", host="*.foo.com"),
+    listener("gw/one", host="a.foo.com"),
+    host("foo.com", on=("http",)),
+    host("**.foo.com", on=("gw/any",)),
+    host("a.foo.com", route("/a"), on=("gw/one",)),
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "path", "expected"),
+    [
+        ("a.foo.com", "/a", "a.foo.com@gw/one|prefix /a"),
+        ("a.foo.com", "/b", None),
+        ("b.foo.com", "/b", "**.foo.com@gw/any|prefix /"),
+        ("c.b.foo.com", "/b", None),
+        ("foo.com", "/", "foo.com@http|prefix /"),
+    ],
+)
+def test_a_request_is_taken_by_routes_of_the_most_specific_listener_only(
+    asked: str, path: str, expected: str | None
+) -> None:
+    assert winner(table_of(*ISOLATED), asked, path) == expected
+    assert explained(ISOLATED, asked, path).winner == expected
+
+
+def test_explaining_names_the_listener() -> None:
+    assert explained(ISOLATED, "a.foo.com").listener == "gw/one"
+    assert explained(ISOLATED, "c.b.foo.com").listener == "http"
+
+
+def test_a_host_without_listeners_is_on_both_ports_of_the_gateway() -> None:
+    table = table_of(host("foo.com"))
+    assert winner(table, "foo.com", port=OWN_HTTP) == winner(table, "foo.com", port=OWN_HTTPS) == "foo.com|prefix /"
+    assert table.hosts_of("http") is table.hosts_of("https")
+
+
+def test_one_host_has_different_routes_on_different_listeners() -> None:
+    entries = [
+        listener("gw/a", port=8001),
+        listener("gw/b", port=8002),
+        host("foo.com", route("/a"), on=("gw/a",)),
+        host("foo.com", route("/b"), on=("gw/b",)),
+    ]
+    table = table_of(*entries)
+    at_a, at_b = ListenerPort("", 8001), ListenerPort("", 8002)
+    assert winner(table, "foo.com", "/a", at_a) == "foo.com@gw/a|prefix /a"
+    assert winner(table, "foo.com", "/a", at_b) is winner(table, "foo.com", "/a", OWN_HTTP) is None
+    assert winner(table, "foo.com", "/b", at_b) == "foo.com@gw/b|prefix /b"
+    assert explained(entries, "foo.com:8001", "/a").winner == "foo.com@gw/a|prefix /a"
+    assert explained(entries, "foo.com:8002", "/a").winner is None
+
+
+def test_a_route_in_several_listeners_is_compiled_once() -> None:
+    table = table_of(
+        listener("gw/a", port=8001), listener("gw/b", port=8002), host("foo.com", on=("gw/a", "gw/b", "https"))
+    )
+    found = [
+        router.match(b"foo.com", b"/", PLAIN)
+        for port in (ListenerPort("", 8001), ListenerPort("", 8002), OWN_HTTPS)
+        if (router := table.router(port))
+    ]
+    assert len(found) == 3
+    assert found[0] is found[1] is found[2]
+    assert winner(table, "foo.com", port=OWN_HTTP) is None
+
+
+def test_several_virtual_hosts_of_one_host_on_a_listener_are_asked_as_one() -> None:
+    compiler = new_compiler()
+    image = TableImage(
+        [
+            listener("gw/a"),
+            listener("gw/b", port=8002),
+            host("foo.com", route("/long/path"), route("/same"), on=("gw/a", "gw/b")),
+            host("foo.com", route("/"), route("/same"), on=("gw/b", "gw/c")),
+        ]
+    )
+    load(compiler, image, (1, 1))
+    at = ListenerPort("", 8002)
+
+    def taken() -> list[str | None]:
+        assert compiler.table is not None
+        return [winner(compiler.table, "foo.com", path, at) for path in ("/long/path", "/x", "/same")]
+
+    first, second = "foo.com@gw/a,gw/b", "foo.com@gw/b,gw/c"
+    assert taken() == [f"{first}|prefix /long/path", f"{second}|prefix /", f"{first}|prefix /same"]
+    image.discard("hosts", first)
+    load(compiler, image, (1, 2))
+    assert taken() == [f"{second}|prefix /", f"{second}|prefix /", f"{second}|prefix /same"]
+
+
+def test_a_port_number_of_the_gateways_own_is_its_own_port() -> None:
+    compiler = TableCompiler(new_compiler().directory, lambda *_: None, own_ports=own_ports([8080, 80], [0]))  # type: ignore[arg-type,return-value]
+    load(compiler, TableImage([listener("gw/a", port=80, host="a.com"), host("a.com", on=("gw/a",))]))
+    assert compiler.table is not None
+    assert winner(compiler.table, "a.com") == "a.com@gw/a|prefix /"
+    assert compiler.table.router(ListenerPort("", 80)) is None
+
+
+@pytest.mark.parametrize(
+    ("second", "problem"),
+    [
+        (listener("gw/b", port=8001, protocol="https"), "port 8001 speaks http for listener gw/a"),
+        (listener("gw/b", port=8001, host="*"), "host * on this port belongs to listener gw/a"),
+        (listener("gw/b", port=8001, host="~("), "host: '(' is no RE2 pattern: missing ): ("),
+    ],
+)
+def test_a_listener_that_cannot_share_its_port_is_left_out_and_logged(
+    second: Listener, problem: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.ERROR):
+        table = table_of(listener("gw/a", port=8001), second)
+    assert table.plan.problems == {"gw/b": problem}
+    assert "a listener is not served as it asks" in caplog.text
+
+
+# Rank first
+
+
+def test_the_best_rank_of_all_hosts_wins_on_a_listener_that_is_rank_first() -> None:
+    entries = [
+        listener("http", host_order="rank-first"),
+        host("a.com", ranked("/", 10, "host"), ranked("/own", 40, "own")),
+        host("*", ranked("/api", 30, "api"), ranked("/", 1, "rest")),
+    ]
+    table = table_of(*entries)
+    expected = {"/api/x": "*|api", "/x": "a.com|host", "/own": "a.com|own"}
+    assert {path: winner(table, "a.com", path) for path in expected} == expected
+    assert {path: explained(entries, "a.com", path).winner for path in expected} == expected
+    assert winner(table, "b.com", "/x") == "*|rest"
+    assert winner(table, "a.com", "/api/x", OWN_HTTPS) == "a.com|host"
+
+
+def test_explaining_says_what_a_route_of_another_host_lost_by() -> None:
+    entries = [
+        listener("http", host_order="rank-first"),
+        host("a.com", ranked("/", 10, "host"), route("/same", name="exact")),
+        host("*", ranked("/", 30, "rest"), route("/same", name="other")),
+    ]
+    told = explained(entries, "a.com", "/")
+    assert [(each.host, each.route) for each in told.candidates if each.wins] == [("*", "rest")]
+    reasons = {f"{each.host}|{each.route}": each.reason for each in told.candidates}
+    assert reasons["a.com|host"] == "takes the path, but rest has priority 30, this one 10"
+
+
+def test_of_equal_ranks_the_route_of_the_better_host_wins() -> None:
+    entries = [listener("http", host_order="rank-first"), host("*", route("/", name="any")), host("a.com")]
+    assert winner(table_of(*entries), "a.com") == "a.com|prefix /"
+    told = explained(entries, "a.com")
+    assert told.winner == "a.com|prefix /"
+    assert told.candidates[1].reason.endswith("has the same rank, and its host a.com goes first")
+
+
+def test_a_route_that_needs_the_body_is_waited_for_only_if_it_could_win() -> None:
+    asks = Compare(subject=Subject.BODY, name="kind", values=("x",))
+    entries = [
+        listener("http", host_order="rank-first"),
+        host("a.com", ranked("/", 20, "first", when=None), ranked("/late", 40, "late", when=asks)),
+        host("*", ranked("/", 10, "body", when=asks), ranked("/own", 30, "body2", when=asks)),
+    ]
+    table = table_of(*entries)
+    assert winner(table, "a.com", "/", asked=request("/")) == "a.com|first"
+    assert winner(table, "a.com", "/own", asked=request("/own")) is NEEDS_BODY
+    assert winner(table, "a.com", "/late", asked=request("/late")) is NEEDS_BODY
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a.x.com", "*.x.com", "**.com", "~^a", "~x", "*"]),
+            st.sampled_from(["prefix /", "prefix /a", "exact /a", "string-prefix /a", "regex /a.*"]),
+            st.integers(0, 2),
+        ),
+        max_size=12,
+    )
+)
+def test_the_index_agrees_with_asking_every_route_in_order_of_rank(items: list[tuple[str, str, int]]) -> None:
+    hosts: dict[str, list[Route]] = {}
+    for number, (name, match, priority) in enumerate(items):
+        kind, path = match.split()
+        made = route(path, kind, name=str(number)).model_copy(update={"rank": Rank(priority=priority)})
+        hosts.setdefault(name, []).append(made)
+    entries: list[TableEntry] = [host(name, *routes) for name, routes in hosts.items()]
+    entries.append(listener("http", host_order="rank-first"))
+    table = table_of(*entries)
+    for asked in ("a.x.com", "b.x.com", "c.b.x.com", "a.org", "org"):
+        for path in ("/", "/a", "/ab", "/a/b"):
+            assert winner(table, asked, path) == explained(entries, asked, path).winner
+
+
+def test_a_request_costs_the_hosts_that_take_it_and_not_all_routes(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    real = CompiledHost.strength
+
+    def counting(self: CompiledHost, *args: object) -> object:
+        asked.append(self.key)
+        return real(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(CompiledHost, "strength", counting)
+
+    def looks(count: int) -> int:
+        many = [host(f"h{number}.com", ranked("/", number, "r")) for number in range(count)]
+        paths = [ranked(f"/p{number}", number, f"p{number}") for number in range(count)]
+        table = table_of(*many, host("*", *paths), listener("http", host_order="rank-first"))
+        asked.clear()
+        assert winner(table, "h1.com", "/p2") == "*|p2"
+        return len(asked)
+
+    assert looks(5) == looks(5000) == 2
+
+
+# Views
+
+
+def test_both_views_explain_alike_with_listeners() -> None:
+    compiler = compiled(ISOLATED)
+    for asked in ("a.foo.com", "b.foo.com", "foo.com"):
+        by_table = explain(CompilerView(compiler), "GET", asked, "/a")
+        assert by_table.model_copy(update={"version": ""}) == explained(ISOLATED, asked, "/a")
