@@ -13,9 +13,12 @@ from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Version
 from headgate.common.status import (
+    AncestorRef,
     ConditionType,
     EventNote,
+    ListenerRef,
     LoadBalancerAddress,
+    ParentRef,
     ServedVersion,
     StatusCondition,
     StatusUpdate,
@@ -111,6 +114,18 @@ def test_the_answer_says_what_is_served_in_place_of_a_version_with_errors(capsys
     assert "served:     as of generation 3, resourceVersion 812, which was last good" in text
     assert "last error: 5h ago: spec.rules[0]: must start with '/'" in text
     assert "no gateway is heard of" in text
+
+
+def test_conditions_of_a_part_say_which(capsys: pytest.CaptureFixture[str]) -> None:
+    service = AncestorRef("", "Service", "shop", "web", "http")
+    gateway = ParentRef("gateway.networking.k8s.io", "Gateway", "infra", "edge")
+    conditions = tuple(
+        StatusCondition.of(part, type=ConditionType.ACCEPTED, status="True", reason="Accepted", since=NOW)
+        for part in (None, service, gateway, ListenerRef("https"))
+    )
+    shown = printed(capsys, update(conditions=conditions))
+    names = ("Accepted", "Accepted of Service web:http", "Accepted of Gateway edge", "Accepted of listener https")
+    assert all(f"{name}  " in shown for name in names)
 
 
 def test_an_error_that_was_mended_is_still_told_as_the_last_one(capsys: pytest.CaptureFixture[str]) -> None:

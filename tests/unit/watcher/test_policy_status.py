@@ -7,8 +7,8 @@ import pytest
 
 from headgate.common.resources import ObjectRef
 from headgate.common.status import CONTROLLER_NAME, AncestorRef, ConditionType, StatusCondition, StatusUpdate
-from headgate.watcher.status.conditions import MAX_ANCESTORS, ancestors_status
 from headgate.watcher.status.merging import merge
+from headgate.watcher.status.parts import ancestors_status
 
 SINCE = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WEB = AncestorRef("", "Service", "default", "web")
@@ -102,10 +102,10 @@ def test_a_condition_that_says_what_it_said_keeps_its_time() -> None:
 
 
 def test_no_more_entries_are_written_than_an_api_server_takes() -> None:
-    conditions = [said(WEB._replace(name=f"web-{number}")) for number in range(MAX_ANCESTORS)]
+    conditions = [said(WEB._replace(name=f"web-{number}")) for number in range(16)]
     written = ancestors_status(update(*conditions), {"status": {"ancestors": [FOREIGN]}})
     assert written is not None
-    assert len(written["ancestors"]) == MAX_ANCESTORS
+    assert len(written["ancestors"]) == 16
     assert written["ancestors"][0] == FOREIGN
 
 

@@ -7,7 +7,7 @@ import click
 from headgate.cli.terminal.rendering import print_table
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem
-from headgate.common.status import EventNote, StatusCondition, StatusUpdate
+from headgate.common.status import EventNote, ListenerRef, StatusCondition, StatusUpdate
 from headgate.common.table import DEFAULT_TABLE
 from headgate.operations.status.objects import Served, served_of
 from headgate.operations.wording import age
@@ -45,10 +45,14 @@ def _print_one(update: StatusUpdate, served: Served) -> None:
 
 
 def _condition(condition: StatusCondition) -> str:
-    if condition.ancestor is None:
-        return condition.type
-    section = f":{condition.ancestor.section}" if condition.ancestor.section else ""
-    return f"{condition.type} of {condition.ancestor.kind} {condition.ancestor.name}{section}"
+    match condition.part:
+        case None:
+            return condition.type
+        case ListenerRef(name):
+            return f"{condition.type} of listener {name}"
+        case part:
+            section = f":{part.section}" if part.section else ""
+            return f"{condition.type} of {part.kind} {part.name}{section}"
 
 
 def _lines(update: StatusUpdate, served: Served) -> Iterable[tuple[str, str]]:

@@ -7,7 +7,7 @@ translator says besides is passed over, so that translators can be upgraded befo
 import ipaddress
 import re
 from enum import StrEnum
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
@@ -57,7 +57,7 @@ class LoadBalancerAddress(BaseModel):
 
 
 class ConditionType(StrEnum):
-    """What is said of every object, by the names that Gateway API gave them."""
+    """What is said of objects, by the names that Gateway API gave them. The first three are said of every object."""
 
     ACCEPTED = "Accepted"
     """Its present version is served, at least in part."""
@@ -65,6 +65,10 @@ class ConditionType(StrEnum):
     """What it refers to is there and usable."""
     PROGRAMMED = "Programmed"
     """All live gateway replicas serve what is in the table of it."""
+    CONFLICTED = "Conflicted"
+    """True for a listener that another one leaves no room for."""
+    PARTIALLY_INVALID = "PartiallyInvalid"
+    """True for a route of which some rules cannot be served."""
 
 
 class AncestorRef(NamedTuple):
@@ -76,6 +80,46 @@ class AncestorRef(NamedTuple):
     name: str
     section: str = ""
     """Part of the object, such as the name of a Service's port; empty for the whole of it."""
+
+
+class ParentRef(NamedTuple):
+    """An object that a route is attached to, as `status.parents[].parentRef` of Gateway API's routes names it."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+    section: str = ""
+    """Part of the object, such as the name of a Gateway's listener; empty for the whole of it."""
+    port: int = 0
+    """Port of the object's part; 0 for any."""
+
+
+class ListenerRef(NamedTuple):
+    """A listener of the object itself, as `status.listeners[].name` of a Gateway names it."""
+
+    name: str
+
+
+PartRef = AncestorRef | ParentRef | ListenerRef
+"""An entry of an object's status that has conditions of its own."""
+
+
+class RouteKind(NamedTuple):
+    """A kind of routes that a listener takes."""
+
+    group: str
+    kind: str
+
+
+class ListenerReport(BaseModel):
+    """What a Gateway's status says of a listener beside its conditions."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    name: str
+    supported_kinds: tuple[RouteKind, ...] = ()
+    attached_routes: int = 0
 
 
 class StatusCondition(BaseModel):
@@ -92,7 +136,29 @@ class StatusCondition(BaseModel):
     since: AwareDatetime
     """When `status` last changed."""
     ancestor: AncestorRef | None = None
-    """With respect to which object a policy stands so; None: as a whole, as all other objects do."""
+    """With respect to which object a policy stands so. At most one of this and the next two is set; none is for the
+    object as a whole."""
+    parent: ParentRef | None = None
+    """At which parent a route stands so."""
+    listener: ListenerRef | None = None
+    """Which listener of the object stands so."""
+
+    @classmethod
+    def of(cls, part: PartRef | None, **values: Any) -> Self:
+        """Return a condition of a part of the status, or of the object as a whole."""
+        match part:
+            case AncestorRef():
+                values["ancestor"] = part
+            case ParentRef():
+                values["parent"] = part
+            case ListenerRef():
+                values["listener"] = part
+        return cls(**values)
+
+    @property
+    def part(self) -> PartRef | None:
+        """The part of the object's status that this belongs to; None for the object as a whole."""
+        return self.ancestor or self.parent or self.listener
 
 
 class EventNote(BaseModel):
@@ -139,7 +205,9 @@ class StatusUpdate(BaseModel):
     withdrawn: tuple[LoadBalancerAddress, ...] = ()
     """Addresses that we wanted before and no longer do, so that others' are told from them."""
     conditions: tuple[StatusCondition, ...] = ()
-    """One of each type, and of each type for each ancestor; none for an object that is not ours (any more)."""
+    """One of each type, and of each type for each part; none for an object that is not ours (any more)."""
+    listeners: tuple[ListenerReport, ...] = ()
+    """Of a Gateway."""
     stand_in: ServedVersion | None = None
     """The last good version, where that is served instead of the present one."""
     content: str = ""

@@ -35,11 +35,12 @@ from headgate.watcher.sources.kubernetes.backoff import Backoff, slow_backoff
 from headgate.watcher.sources.kubernetes.kinds import group_path
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 from headgate.watcher.sources.kubernetes.trouble import TroubleLog
-from headgate.watcher.status.conditions import ancestors_status, conditions_status, prefixed_conditions_status
+from headgate.watcher.status.conditions import conditions_status, prefixed_conditions_status
 from headgate.watcher.status.event_writer import EventWriter
 from headgate.watcher.status.events import RecentNotes
 from headgate.watcher.status.load_balancer import ingress_status
 from headgate.watcher.status.merging import Parts
+from headgate.watcher.status.parts import ancestors_status, listeners_status, parents_status
 from headgate.watcher.status.requests import HOPELESS, StatusRequests
 from headgate.watcher.status.work_queue import WorkQueue
 
@@ -66,6 +67,8 @@ _COMPARE: Mapping[StatusShape, Compare] = {
     StatusShape.CONDITIONS: conditions_status,
     StatusShape.PREFIXED_CONDITIONS: prefixed_conditions_status,
     StatusShape.ANCESTORS: ancestors_status,
+    StatusShape.PARENTS: parents_status,
+    StatusShape.LISTENERS: listeners_status,
 }
 """What of an object's status to write, if anything."""
 

@@ -36,6 +36,10 @@ class StatusShape(Enum):
     """`status.conditions` of a kind of Kubernetes' own: our types have a prefix."""
     ANCESTORS = auto()
     """`status.ancestors`, as policies of Gateway API have it (GEP-713)."""
+    PARENTS = auto()
+    """`status.parents`, as routes of Gateway API have it."""
+    LISTENERS = auto()
+    """`status.conditions`, `status.addresses` and `status.listeners`, as Gateways have them."""
 
 
 class Sealing(Enum):

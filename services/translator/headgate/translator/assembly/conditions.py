@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from headgate.common.problems import Problem, Severity
+from headgate.common.status import AncestorRef, ParentRef
 from headgate.translator.assembly.assembly import Assembly
 from headgate.translator.assembly.ownership import HOST_NOT_OWNED
 from headgate.translator.fragments.fragment import Fragment
@@ -39,9 +40,11 @@ def judge(fragment: Fragment, assembly: Assembly) -> Condition:
     problems = tuple(dict.fromkeys((*fragment.problems, *lost, *faults)))
     errors = [problem for problem in problems if problem.severity is Severity.ERROR]
     referred = [error for error in errors if error not in fragment.errors and error not in lost]
-    unresolved = () if fragment.ancestors else tuple(referred)  # of a policy they are what Accepted is about
+    is_policy = any(isinstance(part.ref, AncestorRef) for part in fragment.parts)
+    unresolved = () if is_policy else tuple(referred)  # of a policy they are what Accepted is about
     is_held = not claimed and fragment.stand_in is not None
-    is_in_force = any(not ancestor.errors_in(problems) for ancestor in fragment.ancestors)
+    in_themselves = (part for part in fragment.parts if not isinstance(part.ref, ParentRef))
+    is_in_force = any(not part.errors_in(problems) for part in in_themselves)
     is_accepted = claimed > claims_lost or not errors or is_held or is_in_force
     return Condition(is_accepted, problems, fragment.errors, unresolved, is_accepted and _is_refused(fragment, lost))
 

@@ -1,12 +1,11 @@
 """What one object contributes to the table: the dialects' common output and the assembly's input."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
-from headgate.common.status import AncestorRef, LoadBalancerAddress
+from headgate.common.status import ListenerReport, LoadBalancerAddress
 from headgate.common.table import (
     Canary,
     Consumer,
@@ -18,11 +17,9 @@ from headgate.common.table import (
     TlsPolicy,
     Unmatched,
 )
+from headgate.translator.fragments.status_part import StatusPart
 from headgate.translator.fragments.upstream_refs import UpstreamRef
 from headgate.translator.world.last_good import ObjectVersions, VersionId
-
-TARGETS_NOT_SERVED = "TargetsNotServed"
-"""Reason of what is well, and in force nowhere: objects of a kind that is not served are those that refer to it."""
 
 
 class CertificateRef(NamedTuple):
@@ -131,25 +128,6 @@ class BackendUse(NamedTuple):
     port_field: str
 
 
-class Ancestor(NamedTuple):
-    """An object that a policy is about, as far as its status goes."""
-
-    ref: AncestorRef
-    field: str
-    """Where the policy names it, such as `spec.targetRefs[0]`: what is wrong there is wrong for this one only. Empty
-    for a policy that cannot be followed at all."""
-
-    def errors_in(self, problems: Iterable[Problem]) -> list[Problem]:
-        """Return what of a policy's problems keeps it from this object."""
-        others = self.field.partition("[")[0] + "["
-        errors = (problem for problem in problems if problem.severity is Severity.ERROR)
-        return [one for one in errors if one.field.startswith(self.field) or not one.field.startswith(others)]
-
-    def unserved_in(self, problems: Iterable[Problem]) -> list[Problem]:
-        """Return what of a policy's problems says that this object is not served, which is nobody's fault."""
-        return [one for one in problems if one.reason == TARGETS_NOT_SERVED and self.field.startswith(one.field)]
-
-
 @dataclass(frozen=True, slots=True)
 class Fragment:
     """The contribution of one object that is ours."""
@@ -180,8 +158,10 @@ class Fragment:
     """Namespaces, or `cluster/namespace`, that count as this object's own where its namespace owns a host."""
     global_plugins: tuple[PluginUse, ...] = ()
     """For the requests of all routes of the table."""
-    ancestors: tuple[Ancestor, ...] = ()
-    """Of a policy: the objects that it is about."""
+    parts: tuple[StatusPart, ...] = ()
+    """What has conditions of its own in its status."""
+    listeners: tuple[ListenerReport, ...] = ()
+    """What its status says of its listeners."""
     stand_in: VersionId | None = None
     """Version that all of this comes from, if it is not the present one."""
     addresses: tuple[LoadBalancerAddress, ...] | None = None

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.status import AncestorRef
-from headgate.translator.fragments.fragment import Ancestor, Seniority
+from headgate.translator.fragments.fragment import Seniority
+from headgate.translator.fragments.status_part import StatusPart
 from headgate.translator.manifests.reading import as_list, as_object, as_text, creation_time, metadata
 from headgate.translator.manifests.specs import refuse
 
@@ -35,12 +36,12 @@ def read_targets(manifest: JsonObject) -> Iterator[Target]:
             yield target
 
 
-def ancestors_of(ref: ObjectRef, targets: Sequence[Target], *, is_readable: bool) -> tuple[Ancestor, ...]:
+def ancestors_of(ref: ObjectRef, targets: Sequence[Target], *, is_readable: bool) -> tuple[StatusPart, ...]:
     """Return targets as a status names them; one that is named twice counts once."""
-    found: dict[AncestorRef, Ancestor] = {}
+    found: dict[AncestorRef, StatusPart] = {}
     for target in targets:
         named = AncestorRef(target.group, target.kind, ref.namespace, target.name, target.section)
-        found.setdefault(named, Ancestor(named, target.field if is_readable else ""))
+        found.setdefault(named, StatusPart(named, target.field if is_readable else ""))
     return tuple(found.values())
 
 

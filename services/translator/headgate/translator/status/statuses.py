@@ -16,7 +16,8 @@ from headgate.common.status import LoadBalancerAddress
 from headgate.common.stores import StatusBoard
 from headgate.translator.assembly.conditions import judge
 from headgate.translator.serving.fleet import Fleet
-from headgate.translator.status.desired import DesiredStatus, Facts, disown, has_news, report
+from headgate.translator.status.conditions import Facts
+from headgate.translator.status.desired import DesiredStatus, disown, has_news, report
 from headgate.translator.status.poster import StatusPoster, Wish
 from headgate.translator.translation import Translation
 
@@ -200,7 +201,7 @@ class Statuses:
             self._severities[ref] = worst(condition.problems)
         content = translation.world.digest(ref)
         known = fragment.identity, condition, fragment.stand_in, content
-        facts = Facts(*known, *self._published, fragment.ancestors, fragment.addresses)
+        facts = Facts(*known, *self._published, fragment.parts, fragment.listeners, fragment.addresses)
         return lambda before: self._report(ref, facts, before)
 
     def _report(self, ref: ObjectRef, facts: Facts, before: DesiredStatus | None) -> DesiredStatus | None:

@@ -8,7 +8,14 @@ that no longer has the object takes back nothing but its own part.
 from collections.abc import Iterable, Iterator, Sequence
 
 from headgate.common.resources import ObjectRef
-from headgate.common.status import CONDITION_CHARACTERS, StatusCondition, StatusUpdate, in_table, shorten
+from headgate.common.status import (
+    CONDITION_CHARACTERS,
+    ListenerReport,
+    StatusCondition,
+    StatusUpdate,
+    in_table,
+    shorten,
+)
 from headgate.common.table import DEFAULT_TABLE
 
 _RANKS = {"False": 0, "Unknown": 1, "True": 2}
@@ -55,15 +62,21 @@ def merge(parts: Iterable[StatusUpdate]) -> StatusUpdate:
         "addresses": None if all(part.addresses is None for part in present) else tuple(addresses),
         "withdrawn": tuple(withdrawn),
         "conditions": tuple(_conditions(speaking)),
+        "listeners": tuple(_listeners(speaking)),
     }
     return newest.model_copy(update=changes)
 
 
+def _listeners(parts: Sequence[StatusUpdate]) -> Iterator[ListenerReport]:
+    """Yield each listener once, with the routes of the table that has most of them: tables may share routes."""
+    reports = [report for part in parts for report in part.listeners]
+    for name in dict.fromkeys(report.name for report in reports):
+        yield max((each for each in reports if each.name == name), key=lambda report: report.attached_routes)
+
+
 def _conditions(parts: Sequence[StatusUpdate]) -> Iterator[StatusCondition]:
-    for key in dict.fromkeys((one.ancestor, one.type) for part in parts for one in part.conditions):
-        yield _worst(
-            [(part.table, one) for part in parts for one in part.conditions if (one.ancestor, one.type) == key]
-        )
+    for key in dict.fromkeys((one.part, one.type) for part in parts for one in part.conditions):
+        yield _worst([(part.table, one) for part in parts for one in part.conditions if (one.part, one.type) == key])
 
 
 def _worst(said: Sequence[tuple[str, StatusCondition]]) -> StatusCondition:

@@ -45,7 +45,7 @@ def translate_backend_policy(ref: ObjectRef, manifest: JsonObject, context: Cont
     return Fragment(
         identify(ref, manifest),
         problems=tuple(dict.fromkeys(problems)),
-        ancestors=ancestors_of(ref, targets, is_readable=policy is not None),
+        parts=ancestors_of(ref, targets, is_readable=policy is not None),
     )
 
 

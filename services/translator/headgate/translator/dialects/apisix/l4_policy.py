@@ -12,7 +12,8 @@ from headgate.translator.dialects.apisix.models.plugin import NamedPlugin, Plugi
 from headgate.translator.dialects.apisix.models.policy import L4RoutePolicySpec
 from headgate.translator.dialects.apisix.stream import read_stream_plugins
 from headgate.translator.dialects.apisix.targets import BY_STREAM_ROUTE, L4_POLICIES, stream_route
-from headgate.translator.fragments.fragment import TARGETS_NOT_SERVED, Fragment, Seniority
+from headgate.translator.fragments.fragment import Fragment, Seniority
+from headgate.translator.fragments.status_part import TARGETS_NOT_SERVED
 from headgate.translator.manifests.specs import Part, Spec
 from headgate.translator.objects.document import identify
 from headgate.translator.objects.targets import Target, ancestors_of, outranked, read_targets, seniority_of
@@ -31,7 +32,7 @@ def translate_l4_policy(ref: ObjectRef, manifest: JsonObject, context: Context) 
     return Fragment(
         identify(ref, manifest),
         problems=tuple(problems),
-        ancestors=ancestors_of(ref, targets, is_readable=is_readable),
+        parts=ancestors_of(ref, targets, is_readable=is_readable),
     )
 
 

@@ -12,7 +12,8 @@ from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.policy import HttpRoutePolicySpec
 from headgate.translator.dialects.apisix.targets import BY_INGRESS, ROUTE_POLICIES, SERVED_ROUTES
 from headgate.translator.dialects.apisix.vars import read_vars
-from headgate.translator.fragments.fragment import TARGETS_NOT_SERVED, Fragment
+from headgate.translator.fragments.fragment import Fragment
+from headgate.translator.fragments.status_part import TARGETS_NOT_SERVED
 from headgate.translator.manifests.patches import RoutePatch
 from headgate.translator.manifests.reading import as_text, metadata
 from headgate.translator.manifests.specs import Spec, refuse, warn
@@ -41,7 +42,7 @@ def translate_route_policy(ref: ObjectRef, manifest: JsonObject, context: Contex
     return Fragment(
         identify(ref, manifest),
         problems=tuple(dict.fromkeys(problems)),
-        ancestors=ancestors_of(ref, targets, is_readable=policy is not None),
+        parts=ancestors_of(ref, targets, is_readable=policy is not None),
     )
 
 

@@ -14,7 +14,8 @@ from headgate.translator.dialects.apisix.models.cluster import ClusterConfigSpec
 from headgate.translator.dialects.apisix.models.plugin import NamedPlugin, Plugin
 from headgate.translator.dialects.apisix.plugins import Plugins, read_all
 from headgate.translator.dialects.apisix.upstream import read_fields, read_upstream, settings_for
-from headgate.translator.fragments.fragment import TARGETS_NOT_SERVED, Fragment
+from headgate.translator.fragments.fragment import Fragment
+from headgate.translator.fragments.status_part import TARGETS_NOT_SERVED
 from headgate.translator.manifests.models import Model
 from headgate.translator.manifests.reading import creation_time
 from headgate.translator.manifests.specs import Part, Spec, refuse, warn
