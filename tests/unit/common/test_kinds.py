@@ -12,10 +12,12 @@ from headgate.common.resources import (
     INGRESS,
     LEGACY_INGRESS,
     Kinds,
+    Ownership,
     ResourceKind,
     StatusShape,
 )
 from headgate.translator.composition import DIALECTS
+from headgate.translator.objects.ownership import ByClass
 
 DOCS = Path(__file__).parents[3] / "docs"
 STATUS_FIELDS = {
@@ -38,6 +40,12 @@ def test_each_kind_has_one_row() -> None:
 def test_the_dialect_that_a_row_names_translates_the_kind_and_no_other_does() -> None:
     translated = {kind.stored.kind: dialect.name for dialect in DIALECTS for kind in dialect.kinds}
     assert translated == {kind: kind.dialect for kind in ALL_KINDS if kind.dialect}
+
+
+def test_the_row_and_the_dialect_agree_on_whether_a_class_decides_whose_objects_are() -> None:
+    translated = [kind for dialect in DIALECTS for kind in dialect.kinds]
+    by_class = {kind.stored.kind for kind in translated if isinstance(kind.ownership, ByClass)}
+    assert by_class == {row for row in ALL_KINDS if row.dialect and row.ownership is Ownership.CLASS}
 
 
 def test_a_kind_is_chosen_together_with_what_stands_in_for_it() -> None:
