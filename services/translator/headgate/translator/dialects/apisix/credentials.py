@@ -16,11 +16,12 @@ from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.labels import CONSUMER_GROUP, group_name, labels_of
 from headgate.translator.dialects.apisix.models.fields import LocalSecret, SecretReference
 from headgate.translator.dialects.apisix.models.plugin import Plugin
-from headgate.translator.dialects.apisix.plugins import MISSING_SECRET, read_all
+from headgate.translator.dialects.apisix.plugins import read_all
 from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.manifests.reading import as_object, as_text, creation_time
 from headgate.translator.manifests.specs import Part, refuse
 from headgate.translator.objects.document import identify
+from headgate.translator.objects.plugin_uses import MISSING_SECRET
 from headgate.translator.sources.certificates import SECRETS, values_of
 from headgate.translator.world.graph import Lookups
 

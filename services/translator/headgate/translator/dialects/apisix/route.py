@@ -30,9 +30,8 @@ from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.models.route import HttpRule, StreamRule
 from headgate.translator.dialects.apisix.models.upstream import UpstreamSettings
 from headgate.translator.dialects.apisix.plugins import (
-    Plugins,
-    PluginSource,
     authentication,
+    parts,
     read_plugins,
     sources,
 )
@@ -44,6 +43,7 @@ from headgate.translator.fragments.upstream_refs import RefusalRef
 from headgate.translator.manifests.models import Model
 from headgate.translator.manifests.specs import Part, Spec, refuse, warn
 from headgate.translator.objects.document import identify
+from headgate.translator.objects.plugin_uses import Plugins, WrittenPlugin
 
 KIND = "ApisixRoute"
 DEFAULT_WEIGHT = 100
@@ -185,9 +185,9 @@ class _Rule:
             *sources(rule.plugins, f"{self.field}.plugins", namespace),
             *authentication(rule.authentication, f"{self.field}.authentication", namespace),
         ]
-        names = {source.plugin.name for source in own if source.plugin.enable}
+        names = {plugin.name for plugin in own}
         theirs: list[Problem] = []
-        inherited = read_plugins([one for one in shared if one.plugin.name not in names], self._context, theirs)
+        inherited = read_plugins([one for one in shared if one.name not in names], self._context, theirs)
         mine = read_plugins(own, self._context, self._problems)
         for problem in theirs:
             if problem.severity == "error":
@@ -211,7 +211,7 @@ class _Rule:
         namespace = self._rule.plugin_config_namespace or self._ref.namespace
         return f"{namespace}/{self._rule.plugin_config_name}"
 
-    def _shared_plugins(self) -> tuple[list[PluginSource], tuple[str, ...]]:
+    def _shared_plugins(self) -> tuple[list[WrittenPlugin], tuple[str, ...]]:
         name, lookups = self._rule.plugin_config_name, self._context.lookups
         if not name or lookups.is_assumed:
             return [], ()
@@ -223,9 +223,9 @@ class _Rule:
             self._problems.append(refuse("PluginConfigNotFound", field, message, name))
             return [], (message,)
         theirs: list[Problem] = []
-        parts = Spec(manifest.get("spec"), theirs).each("plugins", Plugin)
+        found = Spec(manifest.get("spec"), theirs).each("plugins", Plugin)
         unreadable = (f"ApisixPluginConfig {self._config_name} cannot be read: {theirs[0]}",) if theirs else ()
-        return [PluginSource(part.value, part.field, namespace) for part in parts], unreadable
+        return parts(found, namespace), unreadable
 
     # Backends
 

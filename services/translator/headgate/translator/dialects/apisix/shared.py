@@ -12,7 +12,7 @@ from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS
 from headgate.translator.dialects.apisix.labels import CONSUMER_GROUP, group_name, labels_of
 from headgate.translator.dialects.apisix.models.cluster import ClusterConfigSpec
 from headgate.translator.dialects.apisix.models.plugin import NamedPlugin, Plugin
-from headgate.translator.dialects.apisix.plugins import Plugins, read_all
+from headgate.translator.dialects.apisix.plugins import read_all
 from headgate.translator.dialects.apisix.upstream import read_fields, read_upstream, settings_for
 from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.fragments.status_part import TARGETS_NOT_SERVED
@@ -20,6 +20,7 @@ from headgate.translator.manifests.models import Model
 from headgate.translator.manifests.reading import creation_time
 from headgate.translator.manifests.specs import Part, Spec, refuse, warn
 from headgate.translator.objects.document import identify
+from headgate.translator.objects.plugin_uses import Plugins
 from headgate.translator.sources.plugin_bundles import BundleTarget, PluginBundle
 from headgate.translator.world.graph import Lookups
 
