@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from deploy.manifests.render import CHART, ROOT
 
-from headgate.common.resources import ALL_KINDS, Kinds, Narrowing, Ownership, ResourceKind, StatusShape, Watch
+from headgate.common.resources import ALL_KINDS, Kinds, Narrowing, OwnershipRule, ResourceKind, StatusShape, WatchMode
 
 BEGIN = "# `make manifests` writes what follows, from the kinds that are read."
 END = "# Until here `make manifests` writes."
@@ -104,7 +104,7 @@ def _writes(kind: ResourceKind) -> Iterator[Rule]:
 
 def _of(kind: ResourceKind, resource: str, all_of_group: str, verbs: tuple[str, ...]) -> Iterator[Rule]:
     """A right to all of a group is of no use to a cluster-scoped kind where it is given in namespaces."""
-    when = WATCH_PODS if kind.watch is Watch.PODS else ALWAYS if kind.is_for_tenants else SHARED
+    when = WATCH_PODS if kind.watch is WatchMode.PODS else ALWAYS if kind.is_for_tenants else SHARED
     if kind.has_whole_group:
         yield Rule(IN_NAMESPACES, when, kind.group, (all_of_group,), verbs)
         if not kind.namespaced:
@@ -131,7 +131,7 @@ def _webhook(name: str, rows: Sequence[ResourceKind]) -> Webhook:
         tuple(row.resource for row in rows),
         "Namespaced" if all(row.namespaced for row in rows) else "*",
         is_routing=rows[0].is_routing,
-        names_class=rows[0].ownership is Ownership.CLASS and not rows[0].has_whole_group,
+        names_class=rows[0].ownership is OwnershipRule.CLASS and not rows[0].has_whole_group,
         only_tls=rows[0].narrowed_by is Narrowing.SECRET_TYPES,
     )
 

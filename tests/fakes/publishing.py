@@ -15,7 +15,7 @@ from headgate.common.resources import INGRESS, SECRET, SERVICE, ObjectRef, Resou
 from headgate.common.service.tasks import cancel
 from headgate.common.stores import DeltaLogReader, LoggedObject, LogReplay
 from headgate.common.stores.memory import MemoryDeltaLog
-from headgate.watcher.publisher import Publisher, Relist
+from headgate.watcher.publisher import DeltaPublisher, Relist
 from headgate.watcher.secrets import throwaway_recipients
 from headgate.watcher.sources import Applied, Deleted, Listed, SourceEvent
 
@@ -118,7 +118,7 @@ class Publishing:
     ) -> None:
         self.log = log
         self.source = ScriptedSource(kinds)
-        self.publisher = Publisher(
+        self.publisher = DeltaPublisher(
             self.source,
             log,
             "a",

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from headgate.common.deltas import Delta, LastGood
 from headgate.common.resources import ObjectRef
-from headgate.translator.assembly.conditions import Condition
+from headgate.translator.assembly.conditions import ObjectStatus
 from headgate.translator.composition import DIALECTS
 from headgate.translator.objects.dialect import Dialect
 from headgate.translator.translation import Translation
@@ -89,6 +89,6 @@ class Follower:
         return [(chunk.kind, chunk.prefix, chunk.digest) for chunk in self.translation.assembly.image.chunks()]
 
     @property
-    def conditions(self) -> dict[ObjectRef, Condition | None]:
+    def conditions(self) -> dict[ObjectRef, ObjectStatus | None]:
         """How all objects stand."""
         return {ref: self.translation.condition(ref) for ref in self.translation.assembly.fragments}

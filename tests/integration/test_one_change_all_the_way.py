@@ -21,7 +21,7 @@ from headgate.gateway.observability.metrics import TableMetrics
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.ports import PortRouters
 from headgate.gateway.table.route import CompiledRoute
-from headgate.operations.committing.publisher import Draft, Publisher
+from headgate.operations.committing.publisher import Draft, TablePublisher
 from headgate.operations.committing.retention import Retention
 from headgate.translator.composition import DIALECTS
 from headgate.translator.translation import Translation
@@ -55,7 +55,7 @@ class Everything:
         self.store = CountingStore()
         self.translation = Translation(DIALECTS)
         self.translation.activate("a")
-        self.publisher = Publisher(self.store, "default", Retention())
+        self.publisher = TablePublisher(self.store, "default", Retention())
         self.pools = FakePools()
         directory = EndpointDirectory(self.pools)
         self.compiler = TableCompiler(directory, Unsealer([]).open)

@@ -18,7 +18,7 @@ from headgate.common.stores.redis.stores import tables_on
 from headgate.common.stores.redis.target import Login
 from headgate.common.stores.tables import TableStores
 from headgate.common.table import VirtualHost
-from headgate.operations.committing.publisher import Draft, Publisher
+from headgate.operations.committing.publisher import Draft, TablePublisher
 from headgate.operations.committing.retention import Retention
 
 pytestmark = [
@@ -30,7 +30,7 @@ BOUND_S = 60.0
 
 async def publish(tables: TableStores, host: str) -> Version:
     """Publish as a translator does that was just started: again and again until it is done."""
-    publisher = Publisher(tables.snapshots, "default", Retention(10))
+    publisher = TablePublisher(tables.snapshots, "default", Retention(10))
     async with asyncio.timeout(BOUND_S):
         while True:
             try:

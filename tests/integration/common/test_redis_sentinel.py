@@ -20,7 +20,7 @@ from headgate.common.stores.redis.stores import tables_on
 from headgate.common.stores.redis.target import RedisTarget, Server
 from headgate.common.stores.tables import TableStores
 from headgate.common.table import VirtualHost
-from headgate.operations.committing.publisher import Draft, Publisher
+from headgate.operations.committing.publisher import Draft, TablePublisher
 from headgate.operations.committing.retention import Retention
 
 BOUND_S = 30.0
@@ -30,12 +30,12 @@ def draft(host: str) -> Draft:
     return Draft(TableImage([VirtualHost(host=host, routes=())]).chunks())
 
 
-def translator(tables: TableStores) -> Publisher:
+def translator(tables: TableStores) -> TablePublisher:
     """One that was just started, and knows nothing but the store."""
-    return Publisher(tables.snapshots, "default", Retention(10))
+    return TablePublisher(tables.snapshots, "default", Retention(10))
 
 
-async def publish(publisher: Publisher, host: str) -> Version:
+async def publish(publisher: TablePublisher, host: str) -> Version:
     """Publish as the translator's loop does: again and again until it is done."""
     async with asyncio.timeout(BOUND_S):
         while True:

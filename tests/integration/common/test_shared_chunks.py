@@ -19,7 +19,7 @@ from headgate.common.stores.redis.target import parse_redis_url
 from headgate.common.table import VirtualHost
 from headgate.operations.changing.pinning import TablePins
 from headgate.operations.committing.manual import ChangeRequest
-from headgate.operations.committing.publisher import Draft, Publisher
+from headgate.operations.committing.publisher import Draft, TablePublisher
 from headgate.operations.committing.retention import Retention
 
 Pair = tuple[SnapshotStore, SnapshotStore]
@@ -78,8 +78,8 @@ def chunk(host: str) -> Chunk:
     return made
 
 
-def publisher(store: SnapshotStore, table: str, kept: int = 1) -> Publisher:
-    return Publisher(store, table, Retention(kept))
+def publisher(store: SnapshotStore, table: str, kept: int = 1) -> TablePublisher:
+    return TablePublisher(store, table, Retention(kept))
 
 
 async def read(store: SnapshotStore, table: str, version: Version | None = None) -> list[bytes]:

@@ -1,7 +1,7 @@
 """A kind that no release reads, and its dialect: a `Forward` sends the requests of a host to a Service."""
 
 from headgate.common.problems import Problem
-from headgate.common.resources import ALL_KINDS, JsonObject, Kinds, ObjectRef, Ownership, ResourceKind, StatusShape
+from headgate.common.resources import ALL_KINDS, JsonObject, Kinds, ObjectRef, OwnershipRule, ResourceKind, StatusShape
 from headgate.common.table import Backend, PathMatch, PathType, Provenance, Route
 from headgate.translator.fragments.fragment import BackendUse, Fragment, RouteClaim
 from headgate.translator.fragments.upstream_refs import ServicePortRef
@@ -18,7 +18,7 @@ FORWARD = ResourceKind(
     ("v1",),
     short_names=("fwd",),
     dialect="toys",
-    ownership=Ownership.REFERENCE,
+    ownership=OwnershipRule.REFERENCE,
     hidden=("spec.token",),
     status=StatusShape.CONDITIONS,
     is_asked=True,

@@ -17,7 +17,7 @@ from headgate.common.table import Endpoint, Provenance, Upstream, VirtualHost
 from headgate.operations.changing.pinning import TablePins
 from headgate.operations.changing.rollout_control import RolloutControl
 from headgate.operations.committing.manual import ChangeRequest, ManualCommits
-from headgate.operations.committing.publisher import Draft, Publisher
+from headgate.operations.committing.publisher import Draft, TablePublisher
 from headgate.operations.committing.retention import Retention
 
 WISH = ChangeRequest("ann", datetime(2026, 1, 1, tzinfo=UTC))
@@ -61,7 +61,7 @@ def draft(host: str, address: str) -> Draft:
 
 
 async def publish(store: SnapshotStore, *drafts: Draft) -> list[Version]:
-    publisher = Publisher(store, "default", Retention())
+    publisher = TablePublisher(store, "default", Retention())
     return [version for each in drafts if (version := await publisher.publish(each))]
 
 
@@ -95,7 +95,7 @@ async def test_chunks_of_the_live_table_outlive_every_revision_that_served_them(
 async def test_chunks_of_what_is_rolled_out_outlive_every_revision_that_served_them(store: SnapshotStore) -> None:
     old, new = draft("old.example", "10.0.0.1"), draft("new.example", "10.0.0.2")
     [first] = await publish(store, old)
-    publisher = Publisher(store, "default", Retention())
+    publisher = TablePublisher(store, "default", Retention())
     rollout = Rollout(base=first, shares=(50.0,), since=WISH.at, replicas=("g1",))
     begun = await publisher.publish(replace(old, rollout=rollout, next=new.chunks, live=new.chunks))
     assert begun is not None
@@ -113,7 +113,7 @@ async def test_chunks_of_what_is_rolled_out_outlive_every_revision_that_served_t
 async def test_a_pin_wins_against_a_commit_at_the_same_time(store: SnapshotStore) -> None:
     first, _ = await publish(store, draft("old.example", "10.0.0.1"), draft("new.example", "10.0.0.2"))
     target = await store.get_manifest("default", first)
-    publisher = Publisher(store, "default", Retention())
+    publisher = TablePublisher(store, "default", Retention())
     await publisher.read()
 
     class Busy(ManualCommits):
@@ -121,7 +121,7 @@ async def test_a_pin_wins_against_a_commit_at_the_same_time(store: SnapshotStore
 
         is_late = False
 
-        async def _begin(self) -> tuple[Publisher, Manifest]:
+        async def _begin(self) -> tuple[TablePublisher, Manifest]:
             begun = await super()._begin()
             if not self.is_late:
                 self.is_late = True

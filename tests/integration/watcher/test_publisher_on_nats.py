@@ -22,7 +22,7 @@ from headgate.common.sealing import Purpose, SealedSecret, Unsealer, load_or_cre
 from headgate.common.service.tasks import cancel, run_together
 from headgate.common.stores import LogReplay
 from headgate.common.stores.nats import NatsStores
-from headgate.watcher.publisher import Publisher
+from headgate.watcher.publisher import DeltaPublisher
 from headgate.watcher.secrets import throwaway_recipients
 
 
@@ -54,9 +54,9 @@ class Seen:
 
 
 @asynccontextmanager
-async def at_work(bus: Bus) -> AsyncIterator[tuple[ScriptedSource, Publisher, Seen]]:
+async def at_work(bus: Bus) -> AsyncIterator[tuple[ScriptedSource, DeltaPublisher, Seen]]:
     stores, source, seen = await NatsStores.open(bus), ScriptedSource(), Seen()
-    publisher = Publisher(
+    publisher = DeltaPublisher(
         source, stores.log_writer, "a", throwaway_recipients(), origin="kubernetes", log_reader=stores.log_reader
     )
     bus.on_reconnect(publisher.compare_with_log)

@@ -12,7 +12,7 @@ from headgate.common.resources import (
     INGRESS,
     LEGACY_INGRESS,
     Kinds,
-    Ownership,
+    OwnershipRule,
     ResourceKind,
     StatusShape,
 )
@@ -45,7 +45,7 @@ def test_the_dialect_that_a_row_names_translates_the_kind_and_no_other_does() ->
 def test_the_row_and_the_dialect_agree_on_whether_a_class_decides_whose_objects_are() -> None:
     translated = [kind for dialect in DIALECTS for kind in dialect.kinds]
     by_class = {kind.stored.kind for kind in translated if isinstance(kind.ownership, ByClass)}
-    assert by_class == {row for row in ALL_KINDS if row.dialect and row.ownership is Ownership.CLASS}
+    assert by_class == {row for row in ALL_KINDS if row.dialect and row.ownership is OwnershipRule.CLASS}
 
 
 def test_a_kind_is_chosen_together_with_what_stands_in_for_it() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from headgate.common.deltas import Operation
 from headgate.common.resources import INGRESS, SERVICE, ObjectRef
 from headgate.common.stores import LoggedObject
-from headgate.watcher.ledger import Gone, Ledger, Wanted, content_digest
+from headgate.watcher.ledger import Gone, Ledger, PreparedObject, content_digest
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -17,8 +17,8 @@ def ref(name: str) -> ObjectRef:
     return ObjectRef("a", "", "services", "default", name)
 
 
-def wanted(version: str, uid: str = "u", content: str = "") -> Wanted:
-    return Wanted(uid, version, (content or version).encode(), b"{}", NOW)
+def wanted(version: str, uid: str = "u", content: str = "") -> PreparedObject:
+    return PreparedObject(uid, version, (content or version).encode(), b"{}", NOW)
 
 
 def test_content_does_not_depend_on_its_version() -> None:

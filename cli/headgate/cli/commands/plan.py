@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from headgate.cli.offline.class_options import class_options
-from headgate.cli.offline.planning import Plan, choose_cluster, make_plan, read_world
+from headgate.cli.offline.planning import TablePlan, choose_cluster, make_plan, read_world
 from headgate.cli.offline.tables import Finding, translate_paths, translator_settings
 from headgate.cli.running.store import ask_stores, store_options
 from headgate.cli.terminal.diff_text import print_diff
@@ -92,14 +92,14 @@ def plan(
     return ExitCode.NEGATIVE if found.diff.changes else ExitCode.OK
 
 
-def _offline(paths: tuple[Path, ...], against: tuple[Path, ...], flags: list[str]) -> Plan:
+def _offline(paths: tuple[Path, ...], against: tuple[Path, ...], flags: list[str]) -> TablePlan:
     before, after = translate_paths(against, flags), translate_paths(paths, flags)
-    return Plan(diff_tables(before.entries, after.entries, heeds_seals=False), after.findings, after.notes)
+    return TablePlan(diff_tables(before.entries, after.entries, heeds_seals=False), after.findings, after.notes)
 
 
 async def _live(
     stores: Stores, table: str, paths: tuple[Path, ...], cluster: str, settings: TranslatorSettings, *, prune: bool
-) -> Plan:
+) -> TablePlan:
     try:
         _, published = await current_manifest(stores.snapshots, table)
     except OperationError:
@@ -119,7 +119,7 @@ async def _live(
     return found._replace(findings=tuple(sorted([*unread, *found.findings], key=lambda one: (one.file, one.line))))
 
 
-def _print(found: Plan, before: str) -> None:
+def _print(found: TablePlan, before: str) -> None:
     print_diff(found.diff, before, "with these manifests")
     for remark in found.remarks:
         click.echo(click.style(remark, bold=True))
@@ -127,7 +127,7 @@ def _print(found: Plan, before: str) -> None:
         click.echo(str(finding), err=True)
 
 
-def as_document(table: str, found: Plan) -> dict[str, object]:
+def as_document(table: str, found: TablePlan) -> dict[str, object]:
     """Return a plan as JSON data."""
     return {
         "table": table,

@@ -105,7 +105,7 @@ async def _replay(log: DeltaLogReader, table: str, settings: TranslatorSettings,
     raise AssertionError("following a log never ends")
 
 
-class Plan(NamedTuple):
+class TablePlan(NamedTuple):
     """What manifests would change."""
 
     diff: TableDiff
@@ -141,7 +141,7 @@ def make_plan(
     published: Manifest | None,
     *,
     prune: bool,
-) -> Plan:
+) -> TablePlan:
     """Apply objects to a world and say what changes by it.
 
     Args:
@@ -159,7 +159,7 @@ def make_plan(
     after = world.chunks()
     findings, notes = _judge(world, objects, deltas)
     difference = diff_tables(_only_in(before, after), _only_in(after, before), heeds_seals=False)
-    return Plan(difference, findings, notes, remarks)
+    return TablePlan(difference, findings, notes, remarks)
 
 
 def _only_in(one: Mapping[str, Chunk], other: Mapping[str, Chunk]) -> list[TableEntry]:

@@ -14,7 +14,7 @@ from headgate.cli.up.banner import banner
 from headgate.cli.up.data_dir import NATS_FOLDER, locked, nats_port, write_state
 from headgate.cli.up.log_output import LogOutput
 from headgate.cli.up.options import AccessLog, LogLevel, UpOptions, parse_demo_backend
-from headgate.cli.up.plan import Plan, make_plan
+from headgate.cli.up.plan import UpPlan, make_plan
 from headgate.cli.up.ports import require_free
 from headgate.cli.up.process import ProcessSpec
 from headgate.cli.up.readiness import wait_for_nats, wait_until_ready
@@ -167,7 +167,7 @@ def _broker(options: UpOptions) -> tuple[ProcessSpec | None, str]:
     ), server.url
 
 
-async def _run(options: UpOptions, plan: Plan, nats_url: str) -> None:
+async def _run(options: UpOptions, plan: UpPlan, nats_url: str) -> None:
     stopping = asyncio.Event()
     output = LogOutput(sys.stdout.buffer, width=max(map(len, [*plan.names, "headgate"])), colour=sys.stdout.isatty())
     own = output.channel("headgate")
@@ -200,7 +200,7 @@ async def _run(options: UpOptions, plan: Plan, nats_url: str) -> None:
 class _StateFile:
     """Keeps `up.json` true."""
 
-    def __init__(self, options: UpOptions, nats_url: str, plan: Plan) -> None:
+    def __init__(self, options: UpOptions, nats_url: str, plan: UpPlan) -> None:
         self._plan = plan
         self._data_dir = options.data_dir
         self.admin_url = f"http://127.0.0.1:{options.admin_port}"

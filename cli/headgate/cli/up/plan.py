@@ -23,7 +23,7 @@ KILL_AFTER_S = 3.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class UpPlan:
     """What to start, and in which order to end it."""
 
     broker: ProcessSpec | None
@@ -55,7 +55,7 @@ class Plan:
         return [self.broker] if self.broker else []
 
 
-def make_plan(options: UpOptions, nats_url: str, broker: ProcessSpec | None) -> Plan:
+def make_plan(options: UpOptions, nats_url: str, broker: ProcessSpec | None) -> UpPlan:
     """Decide what runs.
 
     Args:
@@ -66,7 +66,7 @@ def make_plan(options: UpOptions, nats_url: str, broker: ProcessSpec | None) -> 
     admin_ports = {"watcher": AdminPort(), "translator": AdminPort()}
     watcher = _service("watcher", options, nats_url, FINISH_S, [*_watcher_flags(options), ALONE])
     translator = _service("translator", options, nats_url, FINISH_S, [*_store_flags(options), ALONE])
-    return Plan(
+    return UpPlan(
         broker=broker,
         watcher=replace(watcher, prepare=admin_ports["watcher"].choose),
         translator=replace(translator, prepare=admin_ports["translator"].choose),

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from headgate.cli.up.log_output import LogOutput
-from headgate.cli.up.plan import Plan
+from headgate.cli.up.plan import UpPlan
 from headgate.cli.up.process import ProcessSpec, SupervisedProcess
 
 OnChange = Callable[[dict[str, int], dict[str, int]], None]
@@ -15,7 +15,7 @@ OnChange = Callable[[dict[str, int], dict[str, int]], None]
 class Supervisor:
     """Owns the processes of one plan."""
 
-    def __init__(self, plan: Plan, output: LogOutput, on_change: OnChange) -> None:
+    def __init__(self, plan: UpPlan, output: LogOutput, on_change: OnChange) -> None:
         self._plan = plan
         self._output = output
         self._on_change = on_change

@@ -14,7 +14,7 @@ from headgate.common.table import DEFAULT_TABLE
 from headgate.operations.committing.retention import Retention
 from headgate.operations.rollouts.analysis import Thresholds
 from headgate.translator.assembly.boundaries import Boundaries, HostSharing
-from headgate.translator.serving.rollout.decision import Policy
+from headgate.translator.serving.rollout.decision import RolloutPolicy
 from headgate.translator.sources.addresses import parse_address
 from headgate.translator.world.settings import TranslationSettings
 
@@ -174,12 +174,12 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
         return values
 
     @property
-    def rollout_policy(self) -> Policy:
+    def rollout_policy(self) -> RolloutPolicy:
         """How tables are rolled out."""
         thresholds = Thresholds(
             self.rollout_min_requests, self.rollout_error_points, self.rollout_latency_factor, self.rollout_latency_ms
         )
-        return Policy(tuple(self.rollout_shares), self.rollout_window_s, thresholds)
+        return RolloutPolicy(tuple(self.rollout_shares), self.rollout_window_s, thresholds)
 
     @property
     def translation(self) -> TranslationSettings:

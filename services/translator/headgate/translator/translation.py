@@ -17,7 +17,7 @@ from headgate.common.table import DEFAULT_TABLE
 from headgate.common.table.upstream_key import UpstreamKey
 from headgate.translator.assembly.assembly import Assembly, Needs
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
-from headgate.translator.assembly.conditions import Condition, judge
+from headgate.translator.assembly.conditions import ObjectStatus, judge
 from headgate.translator.fragments.fragment import CertificateRef, Fragment, with_versions
 from headgate.translator.fragments.upstream_refs import UpstreamRef
 from headgate.translator.objects.dialect import Dialect, TranslatedKind
@@ -232,7 +232,7 @@ class Translation:
         for ref in needs.demanded:
             self.graph.demand(_need(ref))
 
-    def condition(self, ref: ObjectRef) -> Condition | None:
+    def condition(self, ref: ObjectRef) -> ObjectStatus | None:
         """Return how an object stands; None where it is gone or not ours."""
         fragment = self.assembly.fragments.get(ref)
         return None if fragment is None else judge(fragment, self.assembly)

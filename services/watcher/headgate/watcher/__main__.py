@@ -22,7 +22,7 @@ from headgate.common.stores.nats import FOR_WATCHERS, NatsStores, Upkeep
 from headgate.watcher.admission.keeper import CertificateKeeper
 from headgate.watcher.admission.service import make_admission_server, make_certificate_keeper, make_kept_secret
 from headgate.watcher.lease import KubernetesLeaseBoard, pod_namespace
-from headgate.watcher.publisher import Publisher, Relist
+from headgate.watcher.publisher import DeltaPublisher, Relist
 from headgate.watcher.recipients import wait_for_recipients
 from headgate.watcher.requesters import Requesters
 from headgate.watcher.settings import WatcherSettings
@@ -67,7 +67,7 @@ class Watcher:
         self._source = _make_source(settings, kinds)
         self._leadership = self._make_leadership()
         self._requesters = Requesters()
-        self._publisher: Publisher | None = None
+        self._publisher: DeltaPublisher | None = None
         self._status_log: StatusLog | None = None
         self._status_writer: StatusWriter | None = None
         self._keeper: CertificateKeeper | None = None
@@ -87,7 +87,7 @@ class Watcher:
         bus = await Bus.connect(settings.nats, name=f"headgate watcher {settings.cluster} {settings.instance}")
         try:
             stores = await NatsStores.open(bus, upkeep=Upkeep(makes_streams=False), needs=FOR_WATCHERS)
-            self._publisher = Publisher(
+            self._publisher = DeltaPublisher(
                 self._source,
                 stores.log_writer,
                 settings.cluster,

@@ -15,7 +15,7 @@ from headgate.common.errors import SealingError
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef, ResourceKind
 from headgate.common.sealing import Sealer
-from headgate.watcher.ledger import Gone, Ledger, Wanted, content_digest
+from headgate.watcher.ledger import Gone, Ledger, PreparedObject, content_digest
 from headgate.watcher.metrics import REFUSED
 from headgate.watcher.objects import (
     MAX_OBJECT_BYTES,
@@ -143,7 +143,7 @@ class Intake:
         if body is not None:
             version = self._version(kind, manifest)
             author = self._author_of(ref, manifest)
-            wanted = Wanted(uid, version, digest, body, _now(), traceparent, author, is_secret=is_sealed(kind))
+            wanted = PreparedObject(uid, version, digest, body, _now(), traceparent, author, is_secret=is_sealed(kind))
             self.ledger.want(ref, wanted)
         return True
 

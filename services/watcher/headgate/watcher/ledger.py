@@ -22,7 +22,7 @@ _DECISIONS: KindName = (CLUSTER.group, CLUSTER.resource)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PreparedObject:
     """The present state of an object, ready to be sent."""
 
     uid: str
@@ -63,7 +63,7 @@ class Ledger:
     def __init__(self, kinds: Sequence[ResourceKind]) -> None:
         self._kinds: set[KindName] = {(kind.group, kind.resource) for kind in kinds}
         self._listed: set[KindName] = set()
-        self._wanted: dict[ObjectRef, Wanted] = {}
+        self._wanted: dict[ObjectRef, PreparedObject] = {}
         self._gone: dict[ObjectRef, Gone] = {}
         self._known: dict[ObjectRef, LoggedObject] = {}
         self._yielded: dict[ObjectRef, int] = {}
@@ -86,11 +86,11 @@ class Ledger:
         """Return what the log says of an object, as far as it was read."""
         return self._known.get(ref)
 
-    def wanted(self, ref: ObjectRef) -> Wanted | None:
+    def wanted(self, ref: ObjectRef) -> PreparedObject | None:
         """Return the wanted state of an object; None if there should be none."""
         return self._wanted.get(ref)
 
-    def want(self, ref: ObjectRef, wanted: Wanted) -> None:
+    def want(self, ref: ObjectRef, wanted: PreparedObject) -> None:
         """Note an object's present state; the same content again is no news."""
         before = self._wanted.get(ref)
         if before and (before.uid, before.digest) == (wanted.uid, wanted.digest):
@@ -274,7 +274,7 @@ class Ledger:
         return True
 
 
-def _says(known: LoggedObject, wanted: Wanted) -> bool:
+def _says(known: LoggedObject, wanted: PreparedObject) -> bool:
     """Whether the log has what is wanted: this version, or one that differs in nothing but its number."""
     if known.is_deleted or known.uid != wanted.uid:
         return False

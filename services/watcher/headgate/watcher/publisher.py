@@ -66,7 +66,7 @@ class _Deposed(Exception):
     """Another watcher publishes by now."""
 
 
-class Publisher:
+class DeltaPublisher:
     """Publishes one cluster's objects."""
 
     def __init__(

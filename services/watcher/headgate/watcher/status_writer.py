@@ -74,7 +74,7 @@ _COMPARE: Mapping[StatusShape, Compare] = {
 
 
 @dataclass(slots=True)
-class _Wanted:
+class _PendingStatus:
     update: StatusUpdate
     backoff: Backoff
     slow_backoff: Backoff
@@ -127,7 +127,7 @@ class StatusWriter:
 
     def _begin(self) -> None:
         self._queue: WorkQueue[ObjectRef] = WorkQueue()
-        self._wanted: dict[ObjectRef, _Wanted] = {}
+        self._wanted: dict[ObjectRef, _PendingStatus] = {}
         self._parts = Parts()
         self._repairs: dict[ObjectRef, Backoff] = {}
         self._events = EventWriter(
@@ -162,7 +162,7 @@ class StatusWriter:
             self._events.want(update, is_urgent=is_urgent)
             if self._compare(update.ref) is not None:
                 merged = self._parts.take(update)
-                self._wanted[update.ref] = _Wanted(merged, Backoff(self._rng), slow_backoff(self._rng))
+                self._wanted[update.ref] = _PendingStatus(merged, Backoff(self._rng), slow_backoff(self._rng))
                 if is_urgent:
                     self._queue.add(update.ref)
                 else:
@@ -192,7 +192,7 @@ class StatusWriter:
             first_s, longest_s = REPAIR_S
             slowly = Backoff(self._rng, first_s=first_s, longest_s=longest_s, healthy_s=REPAIRS_FORGOTTEN_S, jitter=0.5)
             repair = self._repairs.setdefault(ref, slowly)
-            self._wanted[ref] = _Wanted(update, Backoff(self._rng), slow_backoff(self._rng))
+            self._wanted[ref] = _PendingStatus(update, Backoff(self._rng), slow_backoff(self._rng))
             self._queue.add_later(ref, repair.next_delay(asyncio.get_running_loop().time()))
             self._measure()
 
@@ -216,7 +216,7 @@ class StatusWriter:
                 self._queue.done(ref)
                 self._measure()
 
-    def _retry_later(self, ref: ObjectRef, wanted: _Wanted, error: WatcherError) -> None:
+    def _retry_later(self, ref: ObjectRef, wanted: _PendingStatus, error: WatcherError) -> None:
         self._trouble.report(f"the status of {ref}", error, self._requests.server, "written")
         backoff = wanted.slow_backoff if isinstance(error, Forbidden) else wanted.backoff
         asked_s = error.retry_after_s if isinstance(error, ApiStatusError) else None

@@ -9,7 +9,7 @@ from headgate.common.errors import Conflict, HistoryBroken
 from headgate.common.snapshot import Manifest, Pointer, Rollout, TableImage, Version
 from headgate.common.stores.memory import MemorySnapshotStore
 from headgate.common.table import VirtualHost
-from headgate.operations.committing.publisher import Draft, Publisher
+from headgate.operations.committing.publisher import Draft, TablePublisher
 from headgate.operations.committing.retention import Retention
 
 
@@ -25,8 +25,8 @@ def draft(*hosts: str) -> Draft:
     return Draft(TableImage(VirtualHost(host=host, routes=()) for host in hosts).chunks())
 
 
-def publisher(store: MemorySnapshotStore, clock: Clock | None = None) -> Publisher:
-    return Publisher(store, "default", Retention(2), clock=clock or Clock())
+def publisher(store: MemorySnapshotStore, clock: Clock | None = None) -> TablePublisher:
+    return TablePublisher(store, "default", Retention(2), clock=clock or Clock())
 
 
 async def test_the_first_revision_of_an_empty_store_begins_an_epoch_of_the_clock() -> None:

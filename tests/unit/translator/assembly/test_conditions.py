@@ -5,7 +5,7 @@ from typing import Any
 from fakes.apisix import one_backend, route
 from fakes.deltas import applied, ref_of, service
 from headgate.common.status import ConditionType
-from headgate.translator.assembly.conditions import Condition
+from headgate.translator.assembly.conditions import ObjectStatus
 from headgate.translator.composition import DIALECTS
 from headgate.translator.fragments.fragment import Identity
 from headgate.translator.serving.fleet import Fleet
@@ -17,7 +17,7 @@ BROKEN = [{"name": "limit-count", "config": {"count": -3, "time_window": 60}}]
 """A plugin that cannot be followed: requests are answered 503."""
 
 
-def condition(*rules: Any) -> Condition:
+def condition(*rules: Any) -> ObjectStatus:
     translation = Translation(DIALECTS)
     translation.activate("a")
     made = route(*rules)

@@ -10,7 +10,7 @@ from headgate.common.problems import Severity
 from headgate.common.snapshot import Version
 from headgate.common.status import StatusUpdate
 from headgate.translator.admission.examine import examine
-from headgate.translator.assembly.conditions import Condition
+from headgate.translator.assembly.conditions import ObjectStatus
 from headgate.translator.composition import DIALECTS
 from headgate.translator.serving.fleet import Fleet
 from headgate.translator.status.desired import DesiredStatus, Facts, has_news, report, to_update
@@ -40,7 +40,7 @@ def translate(**clusters: list[Any]) -> Translation:
     return translation
 
 
-def condition(translation: Translation, cluster: str, manifest: Any = None) -> Condition:
+def condition(translation: Translation, cluster: str, manifest: Any = None) -> ObjectStatus:
     found = translation.condition(applied(manifest or web(OLD), cluster).ref)
     assert found is not None
     return found

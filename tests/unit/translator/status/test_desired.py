@@ -19,7 +19,7 @@ from headgate.common.status import (
     StatusUpdate,
     shorten,
 )
-from headgate.translator.assembly.conditions import Condition
+from headgate.translator.assembly.conditions import ObjectStatus
 from headgate.translator.fragments.fragment import Identity
 from headgate.translator.fragments.status_part import SaidCondition, StatusPart
 from headgate.translator.serving.fleet import Fleet, Replica
@@ -49,7 +49,7 @@ EDGE, NEW = LoadBalancerAddress(ip="192.0.2.1"), LoadBalancerAddress(hostname="e
 
 
 def facts(*problems: Problem, is_accepted: bool = True, **changes: Any) -> Facts:
-    condition = Condition(is_accepted, problems, changes.pop("errors", ()), changes.pop("unresolved", ()))
+    condition = ObjectStatus(is_accepted, problems, changes.pop("errors", ()), changes.pop("unresolved", ()))
     values = {
         "stand_in": None,
         "content": "c1",

@@ -12,7 +12,7 @@ from fakes.failing_dialect import failing_on
 from fakes.translating import Follower, ListedLog
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import Certificate, StreamRoute, TableEntry, Upstream, VirtualHost
-from headgate.translator.assembly.conditions import Condition
+from headgate.translator.assembly.conditions import ObjectStatus
 from headgate.translator.composition import DIALECTS
 from headgate.translator.dialects.ingress.document import STORED as INGRESSES
 from headgate.translator.objects.dialect import Dialect
@@ -70,7 +70,7 @@ class Story(Follower):
     def certificate(self) -> Certificate | None:
         return next((entry for entry in self.entries() if isinstance(entry, Certificate)), None)
 
-    def condition(self, manifest: Any) -> Condition:
+    def condition(self, manifest: Any) -> ObjectStatus:
         found = self.translation.condition(ref_of(manifest))
         assert found is not None
         return found

@@ -19,7 +19,7 @@ from headgate.common.service.tasks import cancel
 from headgate.watcher.admission.certificate import SecretCertificate
 from headgate.watcher.admission.keeper import CertificateKeeper
 from headgate.watcher.admission.kept_secret import KeptSecret
-from headgate.watcher.admission.rotation import Wanted
+from headgate.watcher.admission.rotation import DesiredCertificate
 from headgate.watcher.admission.trusted_bundle import TrustedBundle
 from headgate.watcher.errors import CertificateUnusable
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
@@ -27,7 +27,7 @@ from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 BOUND_S = 600.0
 """Of virtual time: some looks of ten seconds each."""
-WANTED = Wanted(("headgate-admission.headgate.svc",), timedelta(days=90))
+WANTED = DesiredCertificate(("headgate-admission.headgate.svc",), timedelta(days=90))
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -9,15 +9,17 @@ from hypothesis import strategies as st
 
 from headgate.common.secret import Secret
 from headgate.watcher.admission.issuing import Pair, examine, issue
-from headgate.watcher.admission.rotation import MOST_AUTHORITIES, Kept, Step, Wanted, advance
+from headgate.watcher.admission.rotation import MOST_AUTHORITIES, DesiredCertificate, Kept, Step, advance
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 LIFE = timedelta(days=90)
-WANTED = Wanted(("headgate-admission.headgate.svc",), LIFE)
+WANTED = DesiredCertificate(("headgate-admission.headgate.svc",), LIFE)
 GARBAGE = Pair(b"broken", Secret(b"broken"))
 
 
-def step(kept: Kept, after: timedelta = timedelta(0), *, is_trusted: bool = False, wanted: Wanted = WANTED) -> Step:
+def step(
+    kept: Kept, after: timedelta = timedelta(0), *, is_trusted: bool = False, wanted: DesiredCertificate = WANTED
+) -> Step:
     found = advance(kept, wanted, NOW + after, is_trusted=is_trusted)
     assert found is not None
     return found
@@ -85,7 +87,7 @@ def test_a_certificate_from_the_future_is_replaced_and_says_that_a_clock_is_wron
 
 
 def test_other_names_are_presented_only_when_they_are_trusted(first: Kept) -> None:
-    wanted = Wanted(("other.headgate.svc", "192.0.2.1"), LIFE)
+    wanted = DesiredCertificate(("other.headgate.svc", "192.0.2.1"), LIFE)
     second = step(first, wanted=wanted)
     assert "other names" in second.reason
     assert second.kept.present == first.present
@@ -98,7 +100,7 @@ def test_other_names_are_presented_only_when_they_are_trusted(first: Kept) -> No
 def test_settings_that_disagree_do_not_let_the_bundle_grow_without_bound(first: Kept) -> None:
     kept = first
     for number in range(2 * MOST_AUTHORITIES):
-        wanted = Wanted((f"name-{number}.svc",), LIFE)
+        wanted = DesiredCertificate((f"name-{number}.svc",), LIFE)
         kept = step(step(kept, wanted=wanted).kept, wanted=wanted, is_trusted=True).kept
     assert len(kept.authorities) == MOST_AUTHORITIES
     assert kept.present is not None

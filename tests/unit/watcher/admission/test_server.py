@@ -25,7 +25,7 @@ from headgate.watcher.admission.certificate import FileCertificate
 from headgate.watcher.admission.question import Scope
 from headgate.watcher.admission.selector import parse_selector
 from headgate.watcher.admission.server import MAX_BODY, PATH, AdmissionServer, read_timeout
-from headgate.watcher.admission.verdict import Policy
+from headgate.watcher.admission.verdict import AdmissionPolicy
 from headgate.watcher.secrets import throwaway_recipients
 
 
@@ -38,7 +38,7 @@ async def serving(
     certificate: FileCertificate, ask: Ask = content, *, on_failure: Any = "ignore", deadline_s: float = 2.0
 ) -> AsyncIterator[AdmissionServer]:
     scope = Scope("paris", frozenset(), parse_selector(""), Sealer("paris", throwaway_recipients()))
-    admission = Admission(scope, Policy(on_failure, "warn"), {"default": ask})
+    admission = Admission(scope, AdmissionPolicy(on_failure, "warn"), {"default": ask})
     server = AdmissionServer(admission, certificate, "127.0.0.1", 0, deadline_s)
     task = asyncio.create_task(server.run())
     try:
@@ -129,7 +129,7 @@ async def test_a_certificate_that_comes_late_is_waited_for(tmp_path: Path) -> No
     authority = Authority()
     chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
     scope = Scope("paris", frozenset(), parse_selector(""), Sealer("paris", ()))
-    admission = Admission(scope, Policy("ignore", "warn"), {"default": content})
+    admission = Admission(scope, AdmissionPolicy("ignore", "warn"), {"default": content})
     server = AdmissionServer(admission, FileCertificate(chain, key), "127.0.0.1", 0, 1.0)
     task = asyncio.create_task(server.run())
     try:
@@ -235,7 +235,7 @@ async def test_a_port_in_use_is_a_mistake_in_the_settings(tmp_path: Path) -> Non
     files = issue(Authority()).write(tmp_path)
     async with serving(FileCertificate(*files)) as server:
         scope = Scope("paris", frozenset(), parse_selector(""), Sealer("paris", ()))
-        admission = Admission(scope, Policy("ignore", "warn"), {"default": content})
+        admission = Admission(scope, AdmissionPolicy("ignore", "warn"), {"default": content})
         second = AdmissionServer(admission, FileCertificate(*files), "127.0.0.1", server.port, 1.0)
         with pytest.raises(SettingsError, match="admission_port"):
             await second.run()

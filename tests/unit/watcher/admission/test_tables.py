@@ -12,7 +12,7 @@ from headgate.watcher.admission.admit import Admission, Ask
 from headgate.watcher.admission.question import Scope
 from headgate.watcher.admission.review import parse_review
 from headgate.watcher.admission.selector import parse_selector
-from headgate.watcher.admission.verdict import Policy, Verdict
+from headgate.watcher.admission.verdict import AdmissionPolicy, AdmissionVerdict
 
 CONTENT, FOREIGN = Opinion(outcome=Outcome.JUDGED), Opinion(outcome=Outcome.FOREIGN)
 
@@ -34,11 +34,11 @@ def says(opinion: Opinion | None) -> Ask:
     return ask
 
 
-async def decide(on_failure: Literal["ignore", "fail"] = "ignore", **opinions: Opinion | None) -> Verdict:
+async def decide(on_failure: Literal["ignore", "fail"] = "ignore", **opinions: Opinion | None) -> AdmissionVerdict:
     scope = Scope("paris", frozenset(), parse_selector(""), Sealer("paris", ()))
     asks = {table: says(opinion) for table, opinion in opinions.items()}
     request = parse_review(json.dumps(review(web())).encode())
-    return await Admission(scope, Policy(on_failure, "warn"), asks).decide(request, 1.0)
+    return await Admission(scope, AdmissionPolicy(on_failure, "warn"), asks).decide(request, 1.0)
 
 
 def web() -> Any:
@@ -46,7 +46,7 @@ def web() -> Any:
     return {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": metadata, "spec": {}}
 
 
-def refusal(verdict: Verdict) -> str:
+def refusal(verdict: AdmissionVerdict) -> str:
     assert verdict.refusal is not None
     return verdict.refusal.message
 
@@ -60,8 +60,8 @@ async def test_an_object_is_refused_if_any_table_refuses_it() -> None:
 
 
 async def test_tables_that_do_not_select_an_object_have_nothing_to_say() -> None:
-    assert await decide(default=FOREIGN, tenant=FOREIGN) == Verdict()
-    assert await decide("fail", default=FOREIGN, tenant=CONTENT) == Verdict()
+    assert await decide(default=FOREIGN, tenant=FOREIGN) == AdmissionVerdict()
+    assert await decide("fail", default=FOREIGN, tenant=CONTENT) == AdmissionVerdict()
 
 
 async def test_what_is_wrong_with_the_object_itself_is_said_once() -> None:

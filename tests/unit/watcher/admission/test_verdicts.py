@@ -3,9 +3,16 @@
 from headgate.common.admission import Basis, Finding, Opinion, Outcome
 from headgate.common.problems import Problem, Severity
 from headgate.watcher.admission.review import make_answer
-from headgate.watcher.admission.verdict import MAX_FAULTS, MAX_LINE, Policy, Verdict, give_up, give_verdict
+from headgate.watcher.admission.verdict import (
+    MAX_FAULTS,
+    MAX_LINE,
+    AdmissionPolicy,
+    AdmissionVerdict,
+    give_up,
+    give_verdict,
+)
 
-LENIENT, STRICT = Policy("ignore", "warn"), Policy("fail", "deny")
+LENIENT, STRICT = AdmissionPolicy("ignore", "warn"), AdmissionPolicy("fail", "deny")
 WHAT = "Ingress shop/web"
 
 
@@ -20,7 +27,7 @@ def finding(
     return Finding(problem=problem, basis=basis, is_new=is_new)
 
 
-def verdict(*findings: Finding, policy: Policy = LENIENT, omitted: int = 0) -> Verdict:
+def verdict(*findings: Finding, policy: AdmissionPolicy = LENIENT, omitted: int = 0) -> AdmissionVerdict:
     return give_verdict(WHAT, Opinion(outcome=Outcome.JUDGED, findings=findings, omitted=omitted), policy)
 
 
@@ -84,7 +91,7 @@ def test_warnings_stay_within_the_limits_of_the_api() -> None:
 
 
 def test_an_object_that_nobody_judged_is_let_in_with_a_warning_or_refused_for_now() -> None:
-    assert give_up(WHAT, "no translator listens", LENIENT) == Verdict(
+    assert give_up(WHAT, "no translator listens", LENIENT) == AdmissionVerdict(
         warnings=("Ingress shop/web was not checked by Headgate: no translator listens",)
     )
     refusal = give_up(WHAT, "no translator listens", STRICT).refusal

@@ -41,11 +41,11 @@ from headgate.common.resources.gateway_api import (
 from headgate.common.resources.ingress import INGRESS, INGRESS_CLASS, INGRESS_KINDS, LEGACY_INGRESS
 from headgate.common.resources.kind import (
     Narrowing,
-    Ownership,
+    OwnershipRule,
     ResourceKind,
     Sealing,
     StatusShape,
-    Watch,
+    WatchMode,
 )
 from headgate.common.resources.kinds import KindChoice, Kinds
 from headgate.common.resources.ours import CLUSTER, OUR_KINDS
@@ -95,9 +95,9 @@ __all__ = [
     "Kinds",
     "Narrowing",
     "ObjectRef",
-    "Ownership",
+    "OwnershipRule",
     "ResourceKind",
     "Sealing",
     "StatusShape",
-    "Watch",
+    "WatchMode",
 ]

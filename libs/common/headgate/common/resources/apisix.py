@@ -1,6 +1,6 @@
 """The resources of Apache APISIX' ingress controller."""
 
-from headgate.common.resources.kind import Ownership, ResourceKind, Sealing, StatusShape
+from headgate.common.resources.kind import OwnershipRule, ResourceKind, Sealing, StatusShape
 
 APISIX_GROUP = "apisix.apache.org"
 _V1ALPHA1 = ("v1alpha1",)
@@ -12,7 +12,7 @@ def _row(
     versions: tuple[str, ...],
     *short_names: str,
     namespaced: bool = True,
-    ownership: Ownership = Ownership.CLASS,
+    ownership: OwnershipRule = OwnershipRule.CLASS,
     status: StatusShape = StatusShape.CONDITIONS,
     sealing: Sealing = Sealing.NOTHING,
     hidden: tuple[str, ...] = (),
@@ -36,7 +36,7 @@ def _row(
 
 
 def _policy(resource: str, kind: str) -> ResourceKind:
-    return _row(resource, kind, _V1ALPHA1, ownership=Ownership.REFERENCE, status=StatusShape.ANCESTORS)
+    return _row(resource, kind, _V1ALPHA1, ownership=OwnershipRule.REFERENCE, status=StatusShape.ANCESTORS)
 
 
 BACKEND_TRAFFIC_POLICY = _policy("backendtrafficpolicies", "BackendTrafficPolicy")
@@ -47,11 +47,13 @@ GATEWAY_PROXY = _row(
     "GatewayProxy",
     _V1ALPHA1,
     "gp",
-    ownership=Ownership.REFERENCE,
+    ownership=OwnershipRule.REFERENCE,
     hidden=("spec.provider.controlPlane.auth.adminKey.value",),
 )
-ROUTE_PLUGIN_CONFIG = _row("pluginconfigs", "PluginConfig", _V1ALPHA1, ownership=Ownership.REFERENCE)
-GATEWAY_CONSUMER = _row("consumers", "Consumer", _V1ALPHA1, ownership=Ownership.GATEWAY, sealing=Sealing.CREDENTIALS)
+ROUTE_PLUGIN_CONFIG = _row("pluginconfigs", "PluginConfig", _V1ALPHA1, ownership=OwnershipRule.REFERENCE)
+GATEWAY_CONSUMER = _row(
+    "consumers", "Consumer", _V1ALPHA1, ownership=OwnershipRule.GATEWAY, sealing=Sealing.CREDENTIALS
+)
 APISIX_CLUSTER_CONFIG = _row(
     "apisixclusterconfigs", "ApisixClusterConfig", ("v2", "v2beta3", "v2alpha1"), "acc", namespaced=False
 )

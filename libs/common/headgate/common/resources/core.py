@@ -1,6 +1,6 @@
 """Kinds that every dialect looks up: Services, their endpoints, Secrets, Namespaces."""
 
-from headgate.common.resources.kind import Narrowing, ResourceKind, Sealing, StatusShape, Watch
+from headgate.common.resources.kind import Narrowing, ResourceKind, Sealing, StatusShape, WatchMode
 
 NAMESPACE = ResourceKind("", "namespaces", "Namespace", ("v1",), namespaced=False, has_label_name=True)
 SECRET = ResourceKind(
@@ -34,6 +34,6 @@ SERVICE_EXPORT = ResourceKind(
 )
 ENDPOINT_SLICE = ResourceKind("discovery.k8s.io", "endpointslices", "EndpointSlice", ("v1", "v1beta1"))
 ENDPOINTS = ResourceKind("", "endpoints", "Endpoints", ("v1",), stands_in_for=ENDPOINT_SLICE)
-POD = ResourceKind("", "pods", "Pod", ("v1",), watch=Watch.PODS, keeps_labels_only=True)
+POD = ResourceKind("", "pods", "Pod", ("v1",), watch=WatchMode.PODS, keeps_labels_only=True)
 
 CORE_KINDS = (NAMESPACE, SECRET, SERVICE, SERVICE_EXPORT, ENDPOINT_SLICE, ENDPOINTS, POD)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from headgate.common.resources.kind import Narrowing, Ownership, ResourceKind, StatusShape
+from headgate.common.resources.kind import Narrowing, OwnershipRule, ResourceKind, StatusShape
 
 INGRESS_CLASS = ResourceKind(
     "networking.k8s.io", "ingressclasses", "IngressClass", ("v1", "v1beta1"), namespaced=False, is_fetched=True
@@ -14,7 +14,7 @@ INGRESS = ResourceKind(
     ("v1", "v1beta1"),
     short_names=("ing",),
     dialect="ingress",
-    ownership=Ownership.CLASS,
+    ownership=OwnershipRule.CLASS,
     narrowed_by=Narrowing.LABELS,
     status=StatusShape.INGRESS,
     is_asked=True,

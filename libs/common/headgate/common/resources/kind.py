@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass
 from enum import Enum, auto
 
 
-class Ownership(Enum):
+class OwnershipRule(Enum):
     """By what it is decided whether an object is ours or another controller's."""
 
     NONE = auto()
@@ -62,7 +62,7 @@ class Narrowing(Enum):
     """A field selector on `type`, by `watch_secrets`."""
 
 
-class Watch(Enum):
+class WatchMode(Enum):
     """When a cluster is asked for objects of a kind."""
 
     ALWAYS = auto()
@@ -102,9 +102,9 @@ class ResourceKind:
 
     dialect: str = ""
     """The translator's dialect that makes something of its objects; empty for what is only looked up."""
-    ownership: Ownership = Ownership.NONE
+    ownership: OwnershipRule = OwnershipRule.NONE
 
-    watch: Watch = Watch.ALWAYS
+    watch: WatchMode = WatchMode.ALWAYS
     narrowed_by: Narrowing = Narrowing.NONE
     is_for_tenants: bool = True
     """Whether a watcher that is confined to a tenant's namespaces may read it."""
@@ -126,7 +126,7 @@ class ResourceKind:
     @property
     def is_routing(self) -> bool:
         """Whether all objects are about routing; of others, as of Services, only some have a meaning for us."""
-        return self.ownership is not Ownership.NONE
+        return self.ownership is not OwnershipRule.NONE
 
     @property
     def verbs(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from headgate.common.resources.kind import ResourceKind, Watch
+from headgate.common.resources.kind import ResourceKind, WatchMode
 
 KindChoice = tuple[ResourceKind, ...]
 """Kinds that say the same, preferred first: the first that a server has is read, the others are not."""
@@ -35,7 +35,7 @@ class Kinds:
     @property
     def readable(self) -> Sequence[ResourceKind]:
         """What manifests may hold: all but what people write into the log."""
-        return [row for row in self._rows if row.watch is not Watch.NEVER]
+        return [row for row in self._rows if row.watch is not WatchMode.NEVER]
 
     @property
     def choices(self) -> Sequence[KindChoice]:

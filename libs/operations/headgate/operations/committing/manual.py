@@ -14,7 +14,7 @@ from typing import NamedTuple
 from headgate.common.errors import Conflict, NotFound
 from headgate.common.snapshot import TABLE_KIND, Cause, Manifest, Version
 from headgate.common.stores import SnapshotStore
-from headgate.operations.committing.publisher import Draft, Publisher
+from headgate.operations.committing.publisher import Draft, TablePublisher
 from headgate.operations.committing.retention import Retention
 
 ATTEMPTS = 20
@@ -87,8 +87,8 @@ class ManualCommits:
                 return publisher.manifest
         raise Conflict(f"table {self.table}: others commit all the time; try again")
 
-    async def _begin(self) -> tuple[Publisher, Manifest]:
-        publisher = Publisher(self.store, self.table, Retention())
+    async def _begin(self) -> tuple[TablePublisher, Manifest]:
+        publisher = TablePublisher(self.store, self.table, Retention())
         await publisher.read()
         publisher.observe(publisher.pointer, self._served)
         if publisher.manifest is None:

@@ -86,7 +86,7 @@ class _ChunkNames:
             self._names[key] = name or ChunkName(kind=chunk.kind, prefix=chunk.prefix, digest=chunk.digest)
 
 
-class Publisher:
+class TablePublisher:
     """The writing side of one table. Not safe for concurrent calls, but for `collect_garbage` beside the others."""
 
     def __init__(

@@ -34,7 +34,7 @@ class Thresholds(NamedTuple):
     """The 95th percentile is worse if it is beyond that of the others by both: times the factor, and by so much."""
 
 
-class Verdict(NamedTuple):
+class RolloutVerdict(NamedTuple):
     """What the figures say."""
 
     is_judged: bool
@@ -53,17 +53,17 @@ def total(counts: Iterable[TrafficCounts]) -> TrafficCounts:
     return TrafficCounts(errors=sum(one.errors for one in alike), bounds_s=alike[0].bounds_s, buckets=buckets)
 
 
-def judge(chosen: TrafficCounts, others: TrafficCounts, thresholds: Thresholds) -> Verdict:
+def judge(chosen: TrafficCounts, others: TrafficCounts, thresholds: Thresholds) -> RolloutVerdict:
     """Compare the replicas that serve the next table with the others."""
     if min(chosen.requests, others.requests) < max(1, thresholds.min_requests):
-        return Verdict(is_judged=False)
+        return RolloutVerdict(is_judged=False)
     if _has_more_errors(chosen, others, thresholds.error_points / 100):
-        return Verdict(True, f"errors {describe_errors(chosen)} requests, against {describe_errors(others)}")
+        return RolloutVerdict(True, f"errors {describe_errors(chosen)} requests, against {describe_errors(others)}")
     if _is_slower(chosen, others, thresholds):
         slow, usual = percentile_ms(chosen), percentile_ms(others)
         figures = f"{_ms(slow)} of {chosen.requests:,} requests, against {_ms(usual)} of {others.requests:,}"
-        return Verdict(True, f"95th percentile of the time to answer {figures}")
-    return Verdict(is_judged=True)
+        return RolloutVerdict(True, f"95th percentile of the time to answer {figures}")
+    return RolloutVerdict(is_judged=True)
 
 
 def describe_errors(counts: TrafficCounts) -> str:

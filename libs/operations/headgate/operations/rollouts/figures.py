@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from headgate.common.heartbeats import Heartbeat, TrafficCounts
 from headgate.common.snapshot import Rollout
-from headgate.operations.rollouts.analysis import Thresholds, Verdict, describe_errors, judge, total
+from headgate.operations.rollouts.analysis import RolloutVerdict, Thresholds, describe_errors, judge, total
 
 NAMED = 3
 
@@ -49,7 +49,7 @@ def compare(rollout: Rollout, beats: Iterable[Heartbeat]) -> Comparison:
     return Comparison(side(is_next=True), side(is_next=False))
 
 
-def judge_rollout(rollout: Rollout, found: Comparison, thresholds: Thresholds) -> Verdict:
+def judge_rollout(rollout: Rollout, found: Comparison, thresholds: Thresholds) -> RolloutVerdict:
     """Say whether the next table does harm: to requests for what it changes, or to all."""
     changed = judge(found.chosen.changed, found.others.changed, thresholds)
     everything = judge(found.chosen.all, found.others.all, thresholds)
@@ -57,11 +57,11 @@ def judge_rollout(rollout: Rollout, found: Comparison, thresholds: Thresholds) -
         if verdict.worse:
             count = len(found.others.replicas)
             whom = f"{name_some(found.chosen.replicas)} against {count} {'other' if count == 1 else 'others'}"
-            return Verdict(True, f"{verdict.worse} ({what}; {whom})")
+            return RolloutVerdict(True, f"{verdict.worse} ({what}; {whom})")
     return changed if _names_what_changes(rollout) else everything
 
 
-def describe(rollout: Rollout, found: Comparison, verdict: Verdict) -> str:
+def describe(rollout: Rollout, found: Comparison, verdict: RolloutVerdict) -> str:
     """Say in a few words how the chosen replicas did."""
     is_of_all = not _names_what_changes(rollout)
     mine, theirs = [side.all if is_of_all else side.changed for side in found]

@@ -35,10 +35,10 @@ from headgate.translator.assembly.claims import (
     used_certificates,
     used_upstreams,
 )
-from headgate.translator.assembly.conflicts import Verdict, merge_host, outgrow
+from headgate.translator.assembly.conflicts import MergedHost, merge_host, outgrow
 from headgate.translator.assembly.credentials import CredentialName, award_credential, credential_names
 from headgate.translator.assembly.global_rules import NO_PLUGINS, award_plugins
-from headgate.translator.assembly.ownership import Ownership, claims_host, find_owner
+from headgate.translator.assembly.ownership import HostOwnership, claims_host, find_owner
 from headgate.translator.assembly.server_names import NameVerdict, award_name, may_present
 from headgate.translator.assembly.streams import award_port
 from headgate.translator.assembly.users import Users
@@ -256,7 +256,7 @@ class Assembly:
             found = verdict.tls and verdict.tls_owner
             self._note_wildcard_tls(host, WildcardTls(verdict.tls, found) if verdict.tls and found else None)
 
-    def _merge(self, host: str, fragments: Iterable[Fragment]) -> Verdict:
+    def _merge(self, host: str, fragments: Iterable[Fragment]) -> MergedHost:
         return merge_host(host, fragments, self._sharing, self._boundaries)
 
     def _fragments_of(self, refs: Iterable[ObjectRef]) -> Iterator[Fragment]:
@@ -268,7 +268,7 @@ class Assembly:
             below = (each for each in self._host_users.used if each != host and each.endswith(host[2:]))
             self._dirty_hosts.update(dict.fromkeys(below))
 
-    def _inherited_tls(self, host: str, verdict: Verdict) -> TlsPolicy | None:
+    def _inherited_tls(self, host: str, verdict: MergedHost) -> TlsPolicy | None:
         """Return what is asked of a host by the longest wildcard that takes its name and holds for it."""
         before, inherited = self._wildcard_tls.refused(host), None
         if verdict.tls is None and verdict.inherits_tls and self._wildcard_tls and not self._has_certificate(host):
@@ -335,19 +335,19 @@ class Assembly:
     def _award_name(self, name: str, users: list[Fragment], proposed: Fragment | None = None) -> NameVerdict:
         return award_name(self._name_ownership(name, users, proposed), users)
 
-    def _name_ownership(self, name: str, users: Iterable[Fragment], proposed: Fragment | None = None) -> Ownership:
+    def _name_ownership(self, name: str, users: Iterable[Fragment], proposed: Fragment | None = None) -> HostOwnership:
         """Return who owns a server name: of a wildcard the older one of the two hosts that it is about."""
         found = [self._ownership(host, users, proposed) for host in hosts_of_name(name)]
         oldest = min(found, key=lambda each: (each.owner is None, each.owner and each.owner.seniority))
         return replace(oldest, host=name)
 
-    def _ownership(self, host: str, users: Iterable[Fragment], proposed: Fragment | None) -> Ownership:
+    def _ownership(self, host: str, users: Iterable[Fragment], proposed: Fragment | None) -> HostOwnership:
         present = {each: self._fragments[each] for each in self._host_users.of(host)}
         present |= {user.identity.ref: user for user in users}
         if proposed is not None:
             present[proposed.identity.ref] = proposed
         if len({(ref.cluster, ref.namespace) for ref in present}) < 2:
-            return Ownership(host, None)
+            return HostOwnership(host, None)
         ordered = sorted(present.values(), key=lambda each: each.identity.seniority)
         return find_owner(host, ordered, self._sharing, self._boundaries)
 

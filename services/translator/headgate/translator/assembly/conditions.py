@@ -16,7 +16,7 @@ _LOST = ("PathConflict", HOST_NOT_OWNED, "HostTooLarge", "CanaryWithoutMain", "S
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class ObjectStatus:
     """How one object stands."""
 
     is_accepted: bool
@@ -30,7 +30,7 @@ class Condition:
     """Whether every request to it is answered 503 for a mistake of its own."""
 
 
-def judge(fragment: Fragment, assembly: Assembly) -> Condition:
+def judge(fragment: Fragment, assembly: Assembly) -> ObjectStatus:
     """Return how an object stands, from its fragment and from what became of it."""
     lost = tuple(assembly.lost_by(fragment))
     faults = (say_fault(field, ref, fault) for field, ref, fault in assembly.faults_of(fragment))
@@ -46,7 +46,7 @@ def judge(fragment: Fragment, assembly: Assembly) -> Condition:
     in_themselves = (part for part in fragment.parts if not isinstance(part.ref, ParentRef))
     is_in_force = any(not part.errors_in(problems) for part in in_themselves)
     is_accepted = claimed > claims_lost or not errors or is_held or is_in_force
-    return Condition(is_accepted, problems, fragment.errors, unresolved, is_accepted and _is_refused(fragment, lost))
+    return ObjectStatus(is_accepted, problems, fragment.errors, unresolved, is_accepted and _is_refused(fragment, lost))
 
 
 def _is_refused(fragment: Fragment, lost: Collection[Problem]) -> bool:

@@ -25,7 +25,15 @@ from headgate.common.table import (
 from headgate.common.table.rank import BeforePath, WithinMatch, WithinPath
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
 from headgate.translator.assembly.namesakes import by_namesake, is_for_both
-from headgate.translator.assembly.ownership import Admitted, Ownership, Sharing, Tenant, admit, find_owner, tenant_of
+from headgate.translator.assembly.ownership import (
+    Admitted,
+    HostOwnership,
+    Sharing,
+    Tenant,
+    admit,
+    find_owner,
+    tenant_of,
+)
 from headgate.translator.fragments.fragment import CanaryClaim, Fragment, Identity, RouteClaim, TlsClaim
 from headgate.translator.fragments.seniority import describe, seniority_of
 from headgate.translator.manifests.reading import shown
@@ -36,7 +44,7 @@ SURELY_FITTING = 400
 """Routes that need not be measured: one is at most some 9 KB, as dialects limit what goes into it."""
 
 
-class Verdict(NamedTuple):
+class MergedHost(NamedTuple):
     """A host, and what the losers hear."""
 
     is_claimed: bool
@@ -48,7 +56,7 @@ class Verdict(NamedTuple):
     tls: TlsPolicy | None
     tls_owner: Identity | None
     """The object that asks for it."""
-    ownership: Ownership
+    ownership: HostOwnership
     lost: dict[ObjectRef, tuple[Problem, ...]]
 
 
@@ -63,7 +71,7 @@ def merge_host(
     fragments: Iterable[Fragment],
     sharing: Sharing = _NOTHING_SHARED,
     boundaries: Boundaries = DEFAULT_BOUNDARIES,
-) -> Verdict:
+) -> MergedHost:
     """Merge what fragments claim at one host.
 
     Routes come in the order in which a gateway prefers them, by rank and path.
@@ -89,7 +97,7 @@ def merge_host(
     room = HOST_LIMIT - (len(tls[0].policy.model_dump_json().encode()) if tls else 0)
     fitting = sorted(_fit(host, room, canaried, lost), key=_order)
     speakers = _speakers(ownership, users)
-    return Verdict(
+    return MergedHost(
         bool(claims) or any(host in fragment.hosts for fragment in users),
         "next-host" if all(fragment.unmatched == "next-host" for fragment in speakers) else "404",
         any(fragment.inherits_tls for fragment in speakers),
@@ -101,7 +109,7 @@ def merge_host(
     )
 
 
-def _admitted(ownership: Ownership, users: Iterable[Fragment], lost: Lost) -> list[Admitted]:
+def _admitted(ownership: HostOwnership, users: Iterable[Fragment], lost: Lost) -> list[Admitted]:
     """Return the claims that compete for the host, those that win first."""
     claims = (
         Admitted(ownership.rank(fragment.identity), position, claim, fragment.identity)
@@ -123,7 +131,7 @@ def _precedence(admitted: Admitted) -> tuple[int, WithinMatch, int]:
     return admitted.rank, admitted.claim.route.rank.within_match, admitted.position
 
 
-def _speakers(ownership: Ownership, users: Sequence[Fragment]) -> Sequence[Fragment]:
+def _speakers(ownership: HostOwnership, users: Sequence[Fragment]) -> Sequence[Fragment]:
     """Return who decides what becomes of requests that no route takes: the owner, and guests if it has no routes."""
     if ownership.owner is None:
         return users
@@ -158,7 +166,7 @@ class _Unprotected(NamedTuple):
 
 
 def _award_tls(
-    ownership: Ownership, users: Sequence[Fragment], lost: Lost
+    ownership: HostOwnership, users: Sequence[Fragment], lost: Lost
 ) -> tuple[tuple[TlsClaim, Identity] | None, _Unprotected]:
     """Return the policy of the oldest object among the owner's, and whose wish for client certificates is not met."""
     host = ownership.host
@@ -184,7 +192,7 @@ def _award_tls(
     return winner, unprotected
 
 
-def _refused_tls(ownership: Ownership, claim: TlsClaim, loser: Identity, is_open: bool) -> Problem:
+def _refused_tls(ownership: HostOwnership, claim: TlsClaim, loser: Identity, is_open: bool) -> Problem:
     why = "TLS of it is for its owner to set"
     if is_open:
         why += ", and until then requests for routes of this namespace at the host are refused"
@@ -203,7 +211,7 @@ def _lost_tls(host: str, claim: TlsClaim, loser: Identity, owner: Identity, is_o
     )
 
 
-def add_canaries(ownership: Ownership, users: Iterable[Fragment], won: list[Won], lost: Lost) -> list[Won]:
+def add_canaries(ownership: HostOwnership, users: Iterable[Fragment], won: list[Won], lost: Lost) -> list[Won]:
     """Give routes the canaries that are claimed for them, the oldest object's first; guests have them on their own."""
     wanted: dict[tuple[PathType, str], list[Canary]] = {}
     host = ownership.host
@@ -225,7 +233,7 @@ def add_canaries(ownership: Ownership, users: Iterable[Fragment], won: list[Won]
     return [(_with_canaries(claim, wanted), identity) for claim, identity in won] if wanted else won
 
 
-def _refused_canary(ownership: Ownership, claim: CanaryClaim, loser: Identity, main: Identity) -> Problem:
+def _refused_canary(ownership: HostOwnership, claim: CanaryClaim, loser: Identity, main: Identity) -> Problem:
     path = f"{claim.path.type} path {claim.path.value}"
     why = f"canaries of {path} are for the namespace of {describe(main)} to make"
     return ownership.refuse(loser, claim.field, claim.path.value, why, Severity.ERROR)

@@ -43,7 +43,7 @@ def tenant_of(identity: Identity) -> Tenant:
 
 
 @dataclass(frozen=True)
-class Ownership:
+class HostOwnership:
     """Who has which rights at one host."""
 
     host: str
@@ -83,16 +83,16 @@ def name_host(host: str) -> str:
     return "every host (requests that no other host takes)" if host == ANY_HOST else f"host {host}"
 
 
-def find_owner(host: str, users: Sequence[Fragment], sharing: Sharing, boundaries: Boundaries) -> Ownership:
+def find_owner(host: str, users: Sequence[Fragment], sharing: Sharing, boundaries: Boundaries) -> HostOwnership:
     """Return who has which rights at a host; `users` are all who have to do with it, the oldest first."""
     if boundaries.host_sharing == "any" or len({tenant_of(user.identity) for user in users}) < 2:
-        return Ownership(host, None)
+        return HostOwnership(host, None)
     claimants = [user for user in users if claims_host(user, host)]
     if not claimants:
-        return Ownership(host, None)
+        return HostOwnership(host, None)
     owner = claimants[0].identity
     ranks = _rank(host, owner, claimants, sharing)
-    return Ownership(host, owner, ranks, has_paths=boundaries.host_sharing == "paths")
+    return HostOwnership(host, owner, ranks, has_paths=boundaries.host_sharing == "paths")
 
 
 def claims_host(fragment: Fragment, host: str) -> bool:
@@ -150,7 +150,7 @@ class Admitted(NamedTuple):
     identity: Identity
 
 
-def admit(ownership: Ownership, claims: Iterable[Admitted]) -> Iterator[Admitted | tuple[Identity, Problem]]:
+def admit(ownership: HostOwnership, claims: Iterable[Admitted]) -> Iterator[Admitted | tuple[Identity, Problem]]:
     """Yield the claims that a host's owner leaves to each, or why they are refused; those of lower ranks go first."""
     if ownership.owner is None:
         yield from claims
@@ -172,7 +172,7 @@ def admit(ownership: Ownership, claims: Iterable[Admitted]) -> Iterator[Admitted
             taken.add(route)
 
 
-def _refuse_route(ownership: Ownership, admitted: Admitted, rival: Route | None) -> Problem:
+def _refuse_route(ownership: HostOwnership, admitted: Admitted, rival: Route | None) -> Problem:
     claim, path = admitted.claim, admitted.claim.route.path
     why = "it is not shared with other namespaces (host_sharing: namespace)"
     if rival is not None:

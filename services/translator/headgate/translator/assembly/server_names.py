@@ -6,7 +6,7 @@ from typing import NamedTuple
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
 from headgate.translator.assembly.namesakes import are_namesakes, by_namesake
-from headgate.translator.assembly.ownership import Ownership
+from headgate.translator.assembly.ownership import HostOwnership
 from headgate.translator.fragments.fragment import CertificateRef, Fragment, Identity, NameClaim
 from headgate.translator.fragments.seniority import describe, seniority_of
 from headgate.translator.manifests.reading import shown
@@ -24,7 +24,7 @@ class _Claim(NamedTuple):
     identity: Identity
 
 
-def award_name(ownership: Ownership, fragments: Iterable[Fragment]) -> NameVerdict:
+def award_name(ownership: HostOwnership, fragments: Iterable[Fragment]) -> NameVerdict:
     """Decide which certificate is presented for a server name. Several claims of one Secret are no conflict.
 
     Args:
@@ -46,7 +46,7 @@ def award_name(ownership: Ownership, fragments: Iterable[Fragment]) -> NameVerdi
     return NameVerdict(certificate, {ref: tuple(problems) for ref, problems in lost.items()})
 
 
-def may_present(ownership: Ownership, users: Iterable[Fragment]) -> list[Fragment]:
+def may_present(ownership: HostOwnership, users: Iterable[Fragment]) -> list[Fragment]:
     """Return those of the users of a server name whose certificates may be presented for it.
 
     Beside the owner of the host these are objects that claimed the name before the owner did, if it has no certificate.
@@ -58,7 +58,7 @@ def may_present(ownership: Ownership, users: Iterable[Fragment]) -> list[Fragmen
     return [user for user in users if user.identity.seniority < owner.seniority]
 
 
-def _refused(ownership: Ownership, lost: _Claim, winner: _Claim | None) -> Problem:
+def _refused(ownership: HostOwnership, lost: _Claim, winner: _Claim | None) -> Problem:
     if winner is not None and _is_same(lost, winner):
         return _by_namesake(lost, winner)
     why = "certificates for it are for its owner to present"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from headgate.common.snapshot import Manifest
 from headgate.common.stores import DeltaLogReader, DeltaLogWriter, LogBatch, LogPosition, LogReplay
-from headgate.operations.committing.publisher import Publisher
+from headgate.operations.committing.publisher import TablePublisher
 from headgate.translator.leading.decisions import Decisions
 from headgate.translator.leading.intake import Causes, Intake
 from headgate.translator.leading.leadership import CatchUp
@@ -129,7 +129,7 @@ class Inputs:
             return "another translator has read more of the log"
         return self.confirmation.obstacle()
 
-    def recovery_wait_s(self, publisher: Publisher, *, is_current: bool) -> float:
+    def recovery_wait_s(self, publisher: TablePublisher, *, is_current: bool) -> float:
         """Return seconds to wait for clusters that may exist besides, while nothing is known of what gateways serve."""
         is_lost = not is_current and publisher.version is None and publisher.served is not None
         if not is_lost and not self.confirmation.is_blind:
@@ -154,7 +154,7 @@ class Inputs:
         self.decisions.learn(self.intake.decided, current.decisions if current else {})
         return leads and await self.decisions.write_back(self.intake.incarnation, self.intake.decided)
 
-    def end_recovery(self, publisher: Publisher) -> None:
+    def end_recovery(self, publisher: TablePublisher) -> None:
         """Note that a table was published, or found to be so: nothing is waited for any more."""
         self.confirmation.saw(publisher.version)
         self.confirmation.end()

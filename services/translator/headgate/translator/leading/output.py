@@ -10,7 +10,7 @@ from headgate.common.errors import StoreError
 from headgate.common.resources import ObjectRef
 from headgate.common.service.telemetry import current_traceparent, tracer
 from headgate.common.stores import HeartbeatBoard, LastGoodLog, SnapshotStore, StatusBoard
-from headgate.operations.committing.publisher import Draft, Publisher
+from headgate.operations.committing.publisher import Draft, TablePublisher
 from headgate.translator import metrics
 from headgate.translator.leading.inputs import Inputs
 from headgate.translator.leading.last_good_recorder import LastGoodRecorder
@@ -56,7 +56,7 @@ class Output:
         """
         self._settings = settings
         self._board, self._may_write, self._on_board = statuses, may_write, on_board
-        self.publisher = Publisher(snapshots, settings.table, settings.retention, may_commit=may_write)
+        self.publisher = TablePublisher(snapshots, settings.table, settings.retention, may_commit=may_write)
         self.serving = Serving(snapshots, settings.table, settings.rollout_policy, f"translator {settings.instance}")
         self.lookout = Lookout(heartbeats, snapshots, settings.table)
         self.recorder = LastGoodRecorder(last_good, settings.table)

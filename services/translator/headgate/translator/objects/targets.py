@@ -15,7 +15,7 @@ from headgate.translator.manifests.reading import as_list, as_object, as_text, c
 from headgate.translator.manifests.specs import refuse
 
 
-class Target(NamedTuple):
+class PolicyTarget(NamedTuple):
     """An object in the namespace of its policy, or a part of it."""
 
     group: str
@@ -26,17 +26,17 @@ class Target(NamedTuple):
     field: str
 
 
-def read_targets(manifest: JsonObject) -> Iterator[Target]:
+def read_targets(manifest: JsonObject) -> Iterator[PolicyTarget]:
     """Yield what a policy is about, as far as it can be read."""
     for index, written in enumerate(as_list(as_object(manifest.get("spec")).get("targetRefs"))):
         named = as_object(written)
         group, kind, name, section = (as_text(named.get(part)) for part in ("group", "kind", "name", "sectionName"))
-        target = Target(group, kind, name, section, f"spec.targetRefs[{index}]")
+        target = PolicyTarget(group, kind, name, section, f"spec.targetRefs[{index}]")
         if target.kind and target.name:
             yield target
 
 
-def ancestors_of(ref: ObjectRef, targets: Sequence[Target], *, is_readable: bool) -> tuple[StatusPart, ...]:
+def ancestors_of(ref: ObjectRef, targets: Sequence[PolicyTarget], *, is_readable: bool) -> tuple[StatusPart, ...]:
     """Return targets as a status names them; one that is named twice counts once."""
     found: dict[AncestorRef, StatusPart] = {}
     for target in targets:
@@ -51,17 +51,17 @@ def seniority_of(manifest: JsonObject) -> Seniority:
     return Seniority(creation_time(manifest), as_text(meta.get("namespace")), as_text(meta.get("name")), "")
 
 
-def not_found(target: Target, message: str) -> Problem:
+def not_found(target: PolicyTarget, message: str) -> Problem:
     """Say that a target is not there."""
     return refuse("TargetNotFound", target.field, message, target.name)
 
 
-def conflicted(target: Target, message: str) -> Problem:
+def conflicted(target: PolicyTarget, message: str) -> Problem:
     """Say that a policy does not hold for a target because of another one."""
     return refuse("Conflicted", target.field, message, target.name)
 
 
-def outranked(target: Target, what: str, kind: str, winner: Seniority, own: Seniority) -> Problem:
+def outranked(target: PolicyTarget, what: str, kind: str, winner: Seniority, own: Seniority) -> Problem:
     """Say that a target, known as `what`, has another policy of the kind, which goes before."""
     why = "is older" if winner.created_at != own.created_at else "is as old and goes first by name"
     return conflicted(target, f"{what} has {kind} {winner.namespace}/{winner.name}, which {why}")

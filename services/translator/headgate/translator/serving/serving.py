@@ -28,17 +28,17 @@ from headgate.common.stores import SnapshotStore
 from headgate.common.stores.reading import read_chunks
 from headgate.operations.committing.held_table import HeldTable
 from headgate.operations.committing.manual import ChangeRequest
-from headgate.operations.committing.publisher import Draft, Publisher
+from headgate.operations.committing.publisher import Draft, TablePublisher
 from headgate.translator import metrics
 from headgate.translator.serving.following import Following
-from headgate.translator.serving.rollout.decision import Moved, Outcome, Policy, Tables, advance
+from headgate.translator.serving.rollout.decision import Moved, Outcome, RolloutPolicy, Tables, advance
 from headgate.translator.serving.rollout.observer import Observer
 from headgate.translator.translation import Translation
 
 logger = logging.getLogger(__name__)
 
 
-class Held(NamedTuple):
+class HeldState(NamedTuple):
     """The tables beside the live one; without any of it the live table is what all serve."""
 
     pin: Pin | None = None
@@ -55,11 +55,11 @@ class Held(NamedTuple):
         return [table for table in (self.served, self.next) if table is not None and not is_frozen]
 
 
-class Plan(NamedTuple):
+class CommitPlan(NamedTuple):
     """What is to be committed, and what holds once it is."""
 
     draft: Draft
-    held: Held
+    held: HeldState
     moves: tuple[Moved, ...] = ()
 
 
@@ -76,7 +76,7 @@ class FleetView(NamedTuple):
 class Serving:
     """Decides what is served of one table."""
 
-    def __init__(self, store: SnapshotStore, table: str, policy: Policy, name: str) -> None:
+    def __init__(self, store: SnapshotStore, table: str, policy: RolloutPolicy, name: str) -> None:
         """Prepare.
 
         Args:
@@ -89,7 +89,7 @@ class Serving:
         self._table = table
         self._policy = policy
         self._name = name
-        self._held = Held()
+        self._held = HeldState()
         self._version: Version | None = None
         """Revision as of which this holds."""
         self._must_read = False
@@ -115,7 +115,7 @@ class Serving:
         """Follow the endpoints of another translation from now on."""
         self._following.begin(self._held.following)
 
-    async def adopt(self, publisher: Publisher, *, is_current: bool, leads: bool) -> None:
+    async def adopt(self, publisher: TablePublisher, *, is_current: bool, leads: bool) -> None:
         """Take over what the current revision says; what was lost, or came back from a backup, says nothing.
 
         Args:
@@ -137,7 +137,7 @@ class Serving:
         self._version, self._must_read = current.version, False
         self._following.begin(self._held.following)
 
-    async def _read(self, current: Manifest, *, leads: bool) -> Held:
+    async def _read(self, current: Manifest, *, leads: bool) -> HeldState:
         pin, rollout, known = current.pin, current.rollout, self._held
         if (pin and pin.is_same(known.pin)) or (rollout and rollout.is_same(known.rollout)):
             return known._replace(rollout=rollout)
@@ -146,17 +146,17 @@ class Serving:
                 "the table is pinned", extra={"pinned": str(pin.version), "by": pin.by, "reason": pin.reason}
             )
             try:
-                return Held(pin, served=await self._read_table(current.chunks))
+                return HeldState(pin, served=await self._read_table(current.chunks))
             except (NotFound, DecodeError) as error:
                 raise StoreError(f"the table is pinned to {pin.version} and cannot be read: {error}") from error
         if rollout is None and not (self._policy.shares and leads):
-            return Held()
+            return HeldState()
         try:
             served = await self._read_table(current.chunks)
-            return Held(None, rollout, served, await self._read_table(rollout.next) if rollout else None)
+            return HeldState(None, rollout, served, await self._read_table(rollout.next) if rollout else None)
         except (NotFound, DecodeError) as error:
             logger.warning("what is served cannot be read; all take the live table", extra={"reason": str(error)})
-            return Held()
+            return HeldState()
 
     async def _read_table(self, names: Iterable[ChunkName]) -> HeldTable:
         return HeldTable.of(await read_chunks(self._store, names))
@@ -169,7 +169,7 @@ class Serving:
         """Whether a rollout may begin with a draft of the live table, so that gateways have to be looked at first."""
         return bool(self._policy.shares) and not self.is_stepping and not _is_same(self._held.served, draft)
 
-    def plan(self, draft: Draft, live: TableImage, sight: FleetView) -> Plan:
+    def plan(self, draft: Draft, live: TableImage, sight: FleetView) -> CommitPlan:
         """Say what is to be committed.
 
         Args:
@@ -179,17 +179,17 @@ class Serving:
         """
         held = self._held
         if held.pin is not None and held.served is not None:
-            return Plan(replace(draft, chunks=held.served.image.chunks(), live=draft.chunks, pin=held.pin), held)
+            return CommitPlan(replace(draft, chunks=held.served.image.chunks(), live=draft.chunks, pin=held.pin), held)
         if held.rollout is None and not self._policy.shares:
-            return Plan(draft, Held())
+            return CommitPlan(draft, HeldState())
         if held.served is None or self._version is None:
-            return Plan(draft, Held(served=HeldTable(live.copy())))
+            return CommitPlan(draft, HeldState(served=HeldTable(live.copy())))
         tables = Tables(self._version, _is_same(held.served, draft), _is_same(held.next, draft))
         look = self._observer.look(held.rollout, sight.beats, self._policy, sight.now_s)
         outcome = advance(held.rollout, tables, look, self._policy, sight.now)
         return self._compose(draft, live, outcome, sight.now)
 
-    def _compose(self, draft: Draft, live: TableImage, outcome: Outcome, now: datetime) -> Plan:
+    def _compose(self, draft: Draft, live: TableImage, outcome: Outcome, now: datetime) -> CommitPlan:
         served, following, rollout = self._held.served, self._held.next, outcome.rollout
         for moved in outcome.moves:
             if moved.what is RolloutMove.DONE:
@@ -201,14 +201,14 @@ class Serving:
         draft = replace(draft, causes=draft.causes + causes, cause_count=draft.cause_count + len(causes))
         if rollout is None or served is None or following is None:
             is_kept = served is not None and _is_same(served, draft)
-            return Plan(draft, Held(served=served if is_kept else HeldTable(live.copy())), outcome.moves)
+            return CommitPlan(draft, HeldState(served=served if is_kept else HeldTable(live.copy())), outcome.moves)
         chunks, next_chunks = served.image.chunks(), following.image.chunks()
         if any(moved.what is RolloutMove.BEGUN for moved in outcome.moves):
             rollout = rollout.model_copy(update={"changed": changed_entries(chunks, next_chunks)})
         draft = replace(draft, chunks=chunks, rollout=rollout, next=next_chunks, live=draft.chunks)
-        return Plan(draft, Held(None, rollout, served, following), outcome.moves)
+        return CommitPlan(draft, HeldState(None, rollout, served, following), outcome.moves)
 
-    def committed(self, plan: Plan, current: Manifest | None) -> None:
+    def committed(self, plan: CommitPlan, current: Manifest | None) -> None:
         """Take a plan for what holds, which is the current revision now."""
         rollout = current.rollout if current else None
         self._held = plan.held._replace(rollout=rollout)

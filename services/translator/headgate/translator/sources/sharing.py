@@ -31,7 +31,7 @@ weight of a cluster fits into an endpoint's."""
 _PLAIN = ClusterSettings()
 
 
-class Part(NamedTuple):
+class ClusterPart(NamedTuple):
     """What one cluster has of a Service."""
 
     cluster: str
@@ -81,7 +81,7 @@ def settings_of(lookups: Lookups) -> ClusterSettings:
     return lookups.get(CLUSTERS, "", lookups.cluster) or _PLAIN
 
 
-def join(parts: Sequence[Part], *, may_hop: bool = True) -> tuple[Endpoint, ...]:
+def join(parts: Sequence[ClusterPart], *, may_hop: bool = True) -> tuple[Endpoint, ...]:
     """Return the endpoints of all clusters, each with the weight and rank that its cluster gives it.
 
     Args:
@@ -98,7 +98,7 @@ def join(parts: Sequence[Part], *, may_hop: bool = True) -> tuple[Endpoint, ...]
     return tuple(found[key] for key in sorted(found))
 
 
-def _settle(part: Part, *, is_weighted: bool, may_hop: bool) -> Iterator[Endpoint]:
+def _settle(part: ClusterPart, *, is_weighted: bool, may_hop: bool) -> Iterator[Endpoint]:
     settings, endpoints = part.settings, part.endpoints
     if settings is _PLAIN and not is_weighted:
         yield from endpoints
@@ -116,7 +116,7 @@ def _settle(part: Part, *, is_weighted: bool, may_hop: bool) -> Iterator[Endpoin
         yield from _hops(part, live, is_weighted=is_weighted)
 
 
-def _hops(part: Part, live: Sequence[Endpoint], *, is_weighted: bool) -> Iterator[Endpoint]:
+def _hops(part: ClusterPart, live: Sequence[Endpoint], *, is_weighted: bool) -> Iterator[Endpoint]:
     """Yield the gateways of a cluster whose pods cannot be reached from elsewhere."""
     settings = part.settings
     count = len(settings.gateways)

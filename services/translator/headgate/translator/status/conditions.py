@@ -14,7 +14,7 @@ from headgate.common.status import (
     PartRef,
     shorten,
 )
-from headgate.translator.assembly.conditions import Condition
+from headgate.translator.assembly.conditions import ObjectStatus
 from headgate.translator.assembly.namesakes import SERVED_BY_NAMESAKE
 from headgate.translator.fragments.fragment import Identity
 from headgate.translator.fragments.status_part import TARGETS_NOT_SERVED, StatusPart
@@ -45,7 +45,7 @@ class Facts(NamedTuple):
     """What is known of an object that is ours, as of one revision of the table."""
 
     identity: Identity
-    condition: Condition
+    condition: ObjectStatus
     stand_in: VersionId | None
     content: str
     """Digest of what is served of it."""

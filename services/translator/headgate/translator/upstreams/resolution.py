@@ -22,7 +22,7 @@ from headgate.translator.sources.endpoints import (
     targets,
 )
 from headgate.translator.sources.services import EXTERNAL_NAME, SERVICES, Service, ServicePort, port_names
-from headgate.translator.sources.sharing import Part, exporters, join, settings_of, sharers
+from headgate.translator.sources.sharing import ClusterPart, exporters, join, settings_of, sharers
 from headgate.translator.world.graph import Lookups, Rule
 from headgate.translator.world.last_good import ObjectVersions
 
@@ -170,9 +170,9 @@ def _resolve_endpoints(
     return ResolvedUpstream(_entry(ref, service, endpoints, unavailable=fault.message), fault, shared)
 
 
-def _part(lookups: Lookups, ref: ServicePortRef, selects: Selects | None) -> Part:
+def _part(lookups: Lookups, ref: ServicePortRef, selects: Selects | None) -> ClusterPart:
     """Return what a cluster has of a Service; nothing where its Service has no such port."""
-    return Part(lookups.cluster, settings_of(lookups), tuple(_endpoints(lookups, ref, selects)))
+    return ClusterPart(lookups.cluster, settings_of(lookups), tuple(_endpoints(lookups, ref, selects)))
 
 
 def _endpoints(lookups: Lookups, ref: ServicePortRef, selects: Selects | None) -> Iterator[Endpoint]:

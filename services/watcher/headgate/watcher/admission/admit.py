@@ -19,9 +19,9 @@ from headgate.watcher.admission.review import AdmissionRequest
 from headgate.watcher.admission.verdict import (
     LET_PASS,
     MAX_WARNINGS,
-    Answer,
-    Policy,
-    Verdict,
+    AdmissionPolicy,
+    AdmissionVerdict,
+    TableOpinion,
     give_up,
     give_verdict,
     join,
@@ -36,7 +36,7 @@ Ask = Callable[[Proposal, float], Awaitable[Opinion]]
 class Admission:
     """Decides about requests. Has no side effects, so that a dry run is answered like any other."""
 
-    def __init__(self, scope: Scope, policy: Policy, asks: Mapping[str, Ask]) -> None:
+    def __init__(self, scope: Scope, policy: AdmissionPolicy, asks: Mapping[str, Ask]) -> None:
         """Prepare.
 
         Args:
@@ -46,7 +46,7 @@ class Admission:
         """
         self._scope, self._policy, self._asks = scope, policy, asks
 
-    async def decide(self, request: AdmissionRequest, within_s: float) -> Verdict:
+    async def decide(self, request: AdmissionRequest, within_s: float) -> AdmissionVerdict:
         """Return what the API server is told, in about `within_s` seconds at the latest."""
         try:
             question = pose(request, self._scope, datetime.now(UTC))
@@ -57,19 +57,21 @@ class Admission:
             REVIEWS.labels("unasked").inc()
             return LET_PASS
         if question.answer is not None:
-            answers: Sequence[Answer] = [Answer(DEFAULT_TABLE, question.answer)]
+            answers: Sequence[TableOpinion] = [TableOpinion(DEFAULT_TABLE, question.answer)]
         else:
             tables = (self._hear(table, question.proposal, within_s) for table in self._asks)
             answers = await asyncio.gather(*tables)
         return self._conclude(question, answers, request)
 
-    async def _hear(self, table: str, proposal: Proposal, within_s: float) -> Answer:
+    async def _hear(self, table: str, proposal: Proposal, within_s: float) -> TableOpinion:
         try:
-            return Answer(table, await self._asks[table](proposal, within_s))
+            return TableOpinion(table, await self._asks[table](proposal, within_s))
         except NoAnswer as none:
-            return Answer(table, Opinion(outcome=Outcome.FAILED, detail=str(none)))
+            return TableOpinion(table, Opinion(outcome=Outcome.FAILED, detail=str(none)))
 
-    def _conclude(self, question: Question, answers: Sequence[Answer], request: AdmissionRequest) -> Verdict:
+    def _conclude(
+        self, question: Question, answers: Sequence[TableOpinion], request: AdmissionRequest
+    ) -> AdmissionVerdict:
         verdict = give_verdict(str(question), join(answers), self._policy)
         if verdict.refusal:
             REVIEWS.labels("denied").inc()
@@ -83,7 +85,7 @@ class Admission:
         unheard = self._give_up(question, "; ".join(reasons))
         return unheard._replace(warnings=(*unheard.warnings, *verdict.warnings)[: MAX_WARNINGS + 1])
 
-    def _give_up(self, question: Question, reason: str) -> Verdict:
+    def _give_up(self, question: Question, reason: str) -> AdmissionVerdict:
         if not question.speaks_to_us:
             REVIEWS.labels("unchecked").inc()
             return LET_PASS

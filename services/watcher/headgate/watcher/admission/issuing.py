@@ -106,7 +106,7 @@ def _alternative(name: str) -> x509.GeneralName:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CertificateState:
     """What is to be known of a pair."""
 
     names: frozenset[str] = frozenset()
@@ -115,11 +115,11 @@ class Standing:
     """Why it cannot be used now."""
 
 
-def examine(pair: Pair, authorities: Sequence[x509.Certificate], now: datetime) -> Standing:
+def examine(pair: Pair, authorities: Sequence[x509.Certificate], now: datetime) -> CertificateState:
     """Say how a pair stands: it must fit together, be signed by one of the authorities, and be valid now."""
     facts = read_certificate_facts(pair.chain_pem, pair.key_pem.reveal())
     if facts.problem or facts.not_before is None or facts.not_after is None:
-        return Standing(problem=facts.problem or "tls.crt has dates that cannot be read")
+        return CertificateState(problem=facts.problem or "tls.crt has dates that cannot be read")
     problem = None
     leaf = x509.load_pem_x509_certificate(pair.chain_pem)
     if not any(_has_signed(authority, leaf) for authority in authorities):
@@ -128,7 +128,7 @@ def examine(pair: Pair, authorities: Sequence[x509.Certificate], now: datetime) 
         problem = f"it ended at {facts.not_after:%Y-%m-%d %H:%M:%S} UTC"
     elif facts.not_before > now:
         problem = f"it is valid from {facts.not_before:%Y-%m-%d %H:%M:%S} UTC on: a clock is or was wrong"
-    return Standing(frozenset(facts.names), facts.not_after, problem)
+    return CertificateState(frozenset(facts.names), facts.not_after, problem)
 
 
 def _has_signed(authority: x509.Certificate, leaf: x509.Certificate) -> bool:

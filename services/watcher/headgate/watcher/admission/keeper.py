@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from headgate.common.leadership.leadership import Leadership, run_while_leading
 from headgate.watcher.admission.kept_secret import KeptSecret
-from headgate.watcher.admission.rotation import Kept, Step, Wanted, advance
+from headgate.watcher.admission.rotation import DesiredCertificate, Kept, Step, advance
 from headgate.watcher.admission.trusted_bundle import TrustedBundle
 from headgate.watcher.errors import CertificateUnusable, Forbidden, WatcherError, WriteConflict
 
@@ -29,7 +29,7 @@ class CertificateKeeper:
         self,
         secret: KeptSecret,
         bundle: TrustedBundle,
-        wanted: Wanted,
+        wanted: DesiredCertificate,
         leadership: Leadership,
         *,
         pause_s: float = PAUSE_S,

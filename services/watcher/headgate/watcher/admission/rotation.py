@@ -38,7 +38,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DesiredCertificate:
     """What certificates are to be."""
 
     names: tuple[str, ...]
@@ -53,7 +53,7 @@ class Step:
     reason: str
 
 
-def advance(kept: Kept, wanted: Wanted, now: datetime, *, is_trusted: bool) -> Step | None:
+def advance(kept: Kept, wanted: DesiredCertificate, now: datetime, *, is_trusted: bool) -> Step | None:
     """Return the next step; None while all is well.
 
     Args:
@@ -83,14 +83,14 @@ def advance(kept: Kept, wanted: Wanted, now: datetime, *, is_trusted: bool) -> S
     return None
 
 
-def _replace(kept: Kept, wanted: Wanted, now: datetime, reason: str) -> Step:
+def _replace(kept: Kept, wanted: DesiredCertificate, now: datetime, reason: str) -> Step:
     """Present the next certificate at once, trusted or not: there is none that works."""
     if kept.upcoming is None:
         kept = _prepare(kept, wanted, now, reason).kept
     return Step(replace(kept, present=kept.upcoming, upcoming=None), reason)
 
 
-def _prepare(kept: Kept, wanted: Wanted, now: datetime, reason: str) -> Step:
+def _prepare(kept: Kept, wanted: DesiredCertificate, now: datetime, reason: str) -> Step:
     pair, authority = issue(wanted.names, now, wanted.life)
     authorities = (authority, *_lasting(kept.authorities, now))[:MOST_AUTHORITIES]
     return Step(replace(kept, upcoming=pair, authorities=authorities), reason)

@@ -16,11 +16,11 @@ from headgate.watcher.admission.certificate import CertificateSource, FileCertif
 from headgate.watcher.admission.keeper import CertificateKeeper
 from headgate.watcher.admission.kept_secret import KeptSecret
 from headgate.watcher.admission.question import Scope
-from headgate.watcher.admission.rotation import Wanted
+from headgate.watcher.admission.rotation import DesiredCertificate
 from headgate.watcher.admission.selector import parse_selector
 from headgate.watcher.admission.server import AdmissionServer
 from headgate.watcher.admission.trusted_bundle import TrustedBundle
-from headgate.watcher.admission.verdict import Policy
+from headgate.watcher.admission.verdict import AdmissionPolicy
 from headgate.watcher.requesters import Requesters
 from headgate.watcher.settings import WatcherSettings
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
@@ -55,7 +55,7 @@ def make_admission_server(
     return AdmissionServer(
         Admission(
             scope,
-            Policy(settings.admission_failure_policy, settings.admission_missing_references),
+            AdmissionPolicy(settings.admission_failure_policy, settings.admission_missing_references),
             {table: partial(ask, bus, table) for table in settings.admission_tables},
         ),
         certificate,
@@ -71,7 +71,7 @@ def make_certificate_keeper(
 ) -> CertificateKeeper:
     """Return who keeps the webhook's certificate."""
     bundle = TrustedBundle(transport, settings.admission_webhook)
-    wanted = Wanted(tuple(settings.admission_names), timedelta(days=settings.admission_certificate_days))
+    wanted = DesiredCertificate(tuple(settings.admission_names), timedelta(days=settings.admission_certificate_days))
     return CertificateKeeper(kept, bundle, wanted, leadership)
 
 

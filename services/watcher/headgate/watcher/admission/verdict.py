@@ -24,7 +24,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\s]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class AdmissionPolicy:
     """What the settings say."""
 
     on_failure: Literal["ignore", "fail"]
@@ -33,24 +33,24 @@ class Policy:
     """What becomes of objects that refer to what is not there, or cannot be used."""
 
 
-class Answer(NamedTuple):
+class TableOpinion(NamedTuple):
     """What a table's translator says."""
 
     table: str
     opinion: Opinion
 
 
-class Verdict(NamedTuple):
+class AdmissionVerdict(NamedTuple):
     """What the API server is told."""
 
     refusal: Refusal | None = None
     warnings: tuple[str, ...] = ()
 
 
-LET_PASS = Verdict()
+LET_PASS = AdmissionVerdict()
 
 
-def join(answers: Iterable[Answer]) -> Opinion:
+def join(answers: Iterable[TableOpinion]) -> Opinion:
     """Return what all tables that judged an object say of it; what is wrong in several is said once.
 
     What an object lacks by itself it lacks everywhere; of other findings it is said in which table, by its name.
@@ -70,7 +70,7 @@ def _in_table(table: str, finding: Finding) -> Finding:
     return finding.model_copy(update={"problem": problem})
 
 
-def give_verdict(what: str, opinion: Opinion, policy: Policy) -> Verdict:
+def give_verdict(what: str, opinion: Opinion, policy: AdmissionPolicy) -> AdmissionVerdict:
     """Return what is made of an opinion.
 
     Args:
@@ -81,19 +81,21 @@ def give_verdict(what: str, opinion: Opinion, policy: Policy) -> Verdict:
     faults = [finding for finding in opinion.findings if _is_held_against(finding, policy)]
     if faults:
         lines = [_line(what, finding) for finding in faults[:MAX_FAULTS]]
-        return Verdict(Refusal(code=422, reason="Invalid", message=_join(lines, len(faults), opinion.omitted)))
-    return Verdict(warnings=tuple(_warnings(what, opinion)))
+        return AdmissionVerdict(Refusal(code=422, reason="Invalid", message=_join(lines, len(faults), opinion.omitted)))
+    return AdmissionVerdict(warnings=tuple(_warnings(what, opinion)))
 
 
-def give_up(what: str, reason: str, policy: Policy) -> Verdict:
+def give_up(what: str, reason: str, policy: AdmissionPolicy) -> AdmissionVerdict:
     """Return what becomes of an object that could not be judged."""
     text = _plain(f"{what} was not checked by Headgate: {reason}")
     if policy.on_failure == "ignore":
-        return Verdict(warnings=(_cut(text, MAX_WARNING),))
-    return Verdict(Refusal(code=503, reason="ServiceUnavailable", message=f"{_cut(text, MAX_LINE)}; try again later"))
+        return AdmissionVerdict(warnings=(_cut(text, MAX_WARNING),))
+    return AdmissionVerdict(
+        Refusal(code=503, reason="ServiceUnavailable", message=f"{_cut(text, MAX_LINE)}; try again later")
+    )
 
 
-def _is_held_against(finding: Finding, policy: Policy) -> bool:
+def _is_held_against(finding: Finding, policy: AdmissionPolicy) -> bool:
     if finding.problem.severity is not Severity.ERROR or not finding.is_new:
         return False
     return finding.basis is not Basis.REFERENCE or policy.missing_references == "deny"

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from headgate.common.problems import Problem
-from headgate.common.resources import SECRET, JsonObject, Kinds, ResourceKind, Watch
+from headgate.common.resources import SECRET, JsonObject, Kinds, ResourceKind, WatchMode
 from headgate.watcher.objects import MAX_OBJECT_BYTES, encode, is_sealed, strip
 from headgate.watcher.secrets import decode_value
 
@@ -114,7 +114,7 @@ def read_object(value: object, versioner: Versioner, kinds: Kinds) -> tuple[Reso
     api_version, kind_name = _text(value, "apiVersion"), _text(value, "kind")
     group, _, version = api_version.rpartition("/")
     kind = kinds.named(group, kind_name)
-    if kind is None or kind.watch is Watch.NEVER:
+    if kind is None or kind.watch is WatchMode.NEVER:
         return None
     if version not in kind.versions:
         known = " or ".join(f"{group}/{one}".lstrip("/") for one in kind.versions)

@@ -31,7 +31,7 @@ _Key = tuple[ObjectRef, str]
 
 
 @dataclass(slots=True)
-class _Wanted:
+class _PendingEvents:
     update: StatusUpdate
     backoff: Backoff
     notes: list[EventNote] = field(default_factory=list)
@@ -67,7 +67,7 @@ class EventWriter:
         self._rng = rng
         self._now = now
         self._queue: WorkQueue[_Key] = WorkQueue()
-        self._wanted: dict[_Key, _Wanted] = {}
+        self._wanted: dict[_Key, _PendingEvents] = {}
         self._refused = slow_backoff(rng)
         self._closed_until = 0.0
         """Of the loop's clock: a missing right is missing for all."""
@@ -85,7 +85,7 @@ class EventWriter:
         if not notes:
             self._wanted.pop(key, None)
             return
-        self._wanted[key] = _Wanted(update, Backoff(self._rng), notes)
+        self._wanted[key] = _PendingEvents(update, Backoff(self._rng), notes)
         self._queue.add(key, is_urgent=is_urgent)
 
     def _is_due(self, update: StatusUpdate, note: EventNote) -> bool:
@@ -109,7 +109,7 @@ class EventWriter:
             finally:
                 self._queue.done(key)
 
-    async def _write_all(self, key: _Key, wanted: _Wanted) -> None:
+    async def _write_all(self, key: _Key, wanted: _PendingEvents) -> None:
         try:
             while wanted.notes:
                 await self._write(wanted.update, wanted.notes[0])
@@ -120,7 +120,7 @@ class EventWriter:
             if self._wanted.get(key) is wanted:
                 del self._wanted[key]
 
-    def _retry_later(self, key: _Key, wanted: _Wanted, error: WatcherError) -> None:
+    def _retry_later(self, key: _Key, wanted: _PendingEvents, error: WatcherError) -> None:
         self._trouble.report(f"Events about {key[0]}", error, self._requests.server, "written")
         now = asyncio.get_running_loop().time()
         if isinstance(error, Forbidden):

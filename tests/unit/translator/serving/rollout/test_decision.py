@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.common.snapshot import THIS_REVISION, Rollout, RolloutMove, RolloutPhase, Version
-from headgate.operations.rollouts.analysis import Verdict
-from headgate.translator.serving.rollout.decision import Look, Outcome, Policy, Tables, advance, choose
+from headgate.operations.rollouts.analysis import RolloutVerdict
+from headgate.translator.serving.rollout.decision import Observation, Outcome, RolloutPolicy, Tables, advance, choose
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 BASE = Version(7, 1)
-POLICY = Policy(shares=(10.0, 50.0), window_s=60)
+POLICY = RolloutPolicy(shares=(10.0, 50.0), window_s=60)
 LIVE = ("g1", "g2", "g3", "g4")
 LATER = Tables(BASE, is_live_served=False, is_live_next=True)
 WAITING = Tables(BASE, is_live_served=False, is_live_next=False)
@@ -29,7 +29,7 @@ def held(**changes: Any) -> Rollout:
 
 
 def after(rollout: Rollout | None, tables: Tables = LATER, **seen: Any) -> Outcome:
-    return advance(rollout, tables, Look(**{"live": LIVE, **seen}), POLICY, NOW)
+    return advance(rollout, tables, Observation(**{"live": LIVE, **seen}), POLICY, NOW)
 
 
 def moves(outcome: Outcome) -> list[RolloutMove]:
@@ -76,7 +76,7 @@ def test_after_the_last_step_come_all_and_what_waited_begins() -> None:
 
 
 def test_what_is_worse_goes_back_before_the_window_is_over() -> None:
-    outcome = after(stepping(), verdict=Verdict(is_judged=True, worse="errors 50%"))
+    outcome = after(stepping(), verdict=RolloutVerdict(is_judged=True, worse="errors 50%"))
     assert outcome.rollout is not None
     assert (outcome.rollout.phase, outcome.rollout.replicas, outcome.rollout.reason) == ("held", (), "errors 50%")
     assert moves(outcome) == [RolloutMove.WENT_BACK]

@@ -5,7 +5,7 @@ from typing import Any
 
 from headgate.common.heartbeats import Heartbeat, Refusal, RolloutReport, TrafficCounts
 from headgate.common.snapshot import Rollout, Version
-from headgate.translator.serving.rollout.decision import Look, Policy
+from headgate.translator.serving.rollout.decision import Observation, RolloutPolicy
 from headgate.translator.serving.rollout.observer import SILENT_S, Observer
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -25,8 +25,8 @@ def beat(replica: str, worker: int = 0, *, started: int = 0, at: float = 0.0, **
 ALL = (beat("g1"), beat("g2"), beat("g3"))
 
 
-def look(observer: Observer, now_s: float, *beats: Heartbeat) -> Look:
-    return observer.look(ROLLOUT, beats, Policy(), now_s)
+def look(observer: Observer, now_s: float, *beats: Heartbeat) -> Observation:
+    return observer.look(ROLLOUT, beats, RolloutPolicy(), now_s)
 
 
 def test_the_window_begins_when_all_chosen_replicas_serve_the_table() -> None:
@@ -41,7 +41,7 @@ def test_another_step_begins_with_another_window() -> None:
     observer = Observer()
     look(observer, 10.0, *ALL)
     later = ROLLOUT.model_copy(update={"begun": Version(7, 3)})
-    assert observer.look(later, ALL, Policy(), 20.0).waited_s == 0.0
+    assert observer.look(later, ALL, RolloutPolicy(), 20.0).waited_s == 0.0
 
 
 def test_a_replica_of_several_workers_that_is_started_again_has_ended_once() -> None:
@@ -77,5 +77,5 @@ def test_a_refusal_of_the_table_counts_and_one_of_an_older_revision_does_not() -
 
 
 def test_without_a_rollout_there_is_the_fleet_to_see() -> None:
-    assert Observer().look(None, ALL, Policy(), 0.0) == Look(("g1", "g2", "g3"))
-    assert Observer().look(None, (), Policy(), 0.0) == Look()
+    assert Observer().look(None, ALL, RolloutPolicy(), 0.0) == Observation(("g1", "g2", "g3"))
+    assert Observer().look(None, (), RolloutPolicy(), 0.0) == Observation()

@@ -16,7 +16,14 @@ from headgate.translator.fragments.fragment import Fragment, Seniority
 from headgate.translator.manifests.patches import RoutePatch, UpstreamPatch
 from headgate.translator.manifests.specs import Spec
 from headgate.translator.objects.document import identify
-from headgate.translator.objects.targets import Target, ancestors_of, not_found, outranked, read_targets, seniority_of
+from headgate.translator.objects.targets import (
+    PolicyTarget,
+    ancestors_of,
+    not_found,
+    outranked,
+    read_targets,
+    seniority_of,
+)
 from headgate.translator.sources.policies import BackendPolicy, ServicePortTarget
 from headgate.translator.sources.services import port_names
 from headgate.translator.sources.sharing import find_service
@@ -27,7 +34,7 @@ class _Rival(NamedTuple):
     """A policy that can be followed."""
 
     seniority: Seniority
-    targets: tuple[Target, ...]
+    targets: tuple[PolicyTarget, ...]
     policy: BackendPolicy
 
     def is_for(self, service: str, section: str) -> bool:
@@ -88,7 +95,7 @@ def _read(manifest: JsonObject, problems: list[Problem]) -> BackendPolicy | None
     return BackendPolicy(UpstreamPatch(**fields), route)
 
 
-def _judge(lookups: Lookups, ref: ObjectRef, target: Target, seniority: Seniority) -> list[Problem]:
+def _judge(lookups: Lookups, ref: ObjectRef, target: PolicyTarget, seniority: Seniority) -> list[Problem]:
     what = f"Service {ref.namespace}/{target.name}"
     service = find_service(lookups, ref.namespace, target.name)
     if service is None:

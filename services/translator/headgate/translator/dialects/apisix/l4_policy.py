@@ -16,7 +16,7 @@ from headgate.translator.fragments.fragment import Fragment, Seniority
 from headgate.translator.fragments.status_part import TARGETS_NOT_SERVED
 from headgate.translator.manifests.specs import Part, Spec
 from headgate.translator.objects.document import identify
-from headgate.translator.objects.targets import Target, ancestors_of, outranked, read_targets, seniority_of
+from headgate.translator.objects.targets import PolicyTarget, ancestors_of, outranked, read_targets, seniority_of
 from headgate.translator.world.graph import Lookups
 
 
@@ -36,7 +36,7 @@ def translate_l4_policy(ref: ObjectRef, manifest: JsonObject, context: Context) 
     )
 
 
-def _read(manifest: JsonObject, targets: Sequence[Target], problems: list[Problem]) -> bool:
+def _read(manifest: JsonObject, targets: Sequence[PolicyTarget], problems: list[Problem]) -> bool:
     """Check a policy; return whether it is one at all."""
     spec = Spec(manifest.get("spec"), problems)
     found = spec.rest(L4RoutePolicySpec, "plugins")
@@ -48,7 +48,7 @@ def _read(manifest: JsonObject, targets: Sequence[Target], problems: list[Proble
     return found is not None
 
 
-def _judge(lookups: Lookups, ref: ObjectRef, targets: Sequence[Target], own: Seniority) -> Iterator[Problem]:
+def _judge(lookups: Lookups, ref: ObjectRef, targets: Sequence[PolicyTarget], own: Seniority) -> Iterator[Problem]:
     for target in targets:
         if rivals := [rival for rival in _rivals(lookups, ref.namespace, target) if rival < own]:
             part = f"{target.section} of " if target.section else ""
@@ -56,7 +56,7 @@ def _judge(lookups: Lookups, ref: ObjectRef, targets: Sequence[Target], own: Sen
             yield outranked(target, what, L4_ROUTE_POLICY.kind, min(rivals), own)
 
 
-def _rivals(lookups: Lookups, namespace: str, target: Target) -> Iterator[Seniority]:
+def _rivals(lookups: Lookups, namespace: str, target: PolicyTarget) -> Iterator[Seniority]:
     """Yield the places of the policies for exactly this target that can be followed."""
     wanted = target._replace(field="")
     for document in lookups.find(L4_POLICIES, BY_STREAM_ROUTE, stream_route(target), namespace=namespace):

@@ -18,7 +18,7 @@ from headgate.translator.manifests.patches import RoutePatch
 from headgate.translator.manifests.reading import as_text, metadata
 from headgate.translator.manifests.specs import Spec, refuse, warn
 from headgate.translator.objects.document import identify
-from headgate.translator.objects.targets import Target, ancestors_of, conflicted, not_found, read_targets
+from headgate.translator.objects.targets import PolicyTarget, ancestors_of, conflicted, not_found, read_targets
 from headgate.translator.sources.policies import NO_ROUTE_POLICY, OWNERSHIP, ObjectTarget, RoutePolicy
 from headgate.translator.world.graph import Lookups
 
@@ -82,18 +82,18 @@ def _read(manifest: JsonObject, problems: list[Problem]) -> RoutePolicy | None:
     return RoutePolicy(RoutePatch(path_priority=spec.priority or 0, conditions=tuple(conditions)))
 
 
-def _is_foreign(context: Context, namespace: str, target: Target) -> bool:
+def _is_foreign(context: Context, namespace: str, target: PolicyTarget) -> bool:
     return _is_ours(context, namespace, target) is False
 
 
-def _is_ours(context: Context, namespace: str, target: Target) -> bool | None:
+def _is_ours(context: Context, namespace: str, target: PolicyTarget) -> bool | None:
     """Return whether an Ingress is ours; None for one that is not there, and for targets of other kinds."""
     if (target.group, target.kind) != SERVED_ROUTES:
         return None
     return context.lookups.attached(OWNERSHIP, ObjectTarget(target.group, target.kind, namespace, target.name))
 
 
-def _judge(context: Context, ref: ObjectRef, target: Target, policy: RoutePolicy) -> list[Problem]:
+def _judge(context: Context, ref: ObjectRef, target: PolicyTarget, policy: RoutePolicy) -> list[Problem]:
     if (target.group, target.kind) not in (SERVED_ROUTES, _HTTP_ROUTE):
         message = f"cannot be a target; name an Ingress of group {SERVED_ROUTES[0]}"
         return [refuse("UnsupportedTarget", f"{target.field}.kind", message, target.kind)]

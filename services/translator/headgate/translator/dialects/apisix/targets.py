@@ -11,7 +11,7 @@ from headgate.common.resources import (
     JsonObject,
 )
 from headgate.translator.objects.document import document_index, document_kind
-from headgate.translator.objects.targets import Target, read_targets
+from headgate.translator.objects.targets import PolicyTarget, read_targets
 
 SERVED_ROUTES = (INGRESS.group, INGRESS.kind)
 _METADATA = ("creationTimestamp", "name", "namespace", "uid")
@@ -25,7 +25,7 @@ def _ingresses(manifest: JsonObject) -> Collection[str]:
     return {target.name for target in read_targets(manifest) if (target.group, target.kind) == SERVED_ROUTES}
 
 
-def stream_route(target: Target) -> str:
+def stream_route(target: PolicyTarget) -> str:
     """Return by what the L4RoutePolicies for a route are found."""
     return f"{target.kind}/{target.name}"
 

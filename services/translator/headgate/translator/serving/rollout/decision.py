@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from headgate.common.snapshot import THIS_REVISION, Rollout, RolloutMove, RolloutPhase, Version
-from headgate.operations.rollouts.analysis import Thresholds, Verdict
+from headgate.operations.rollouts.analysis import RolloutVerdict, Thresholds
 from headgate.operations.rollouts.figures import name_some
 
 ENDINGS = 2
@@ -22,7 +22,7 @@ TAKING_S = 15.0
 """Least time that replicas have to take a table, however short the window is."""
 
 
-class Policy(NamedTuple):
+class RolloutPolicy(NamedTuple):
     """How tables are rolled out."""
 
     shares: tuple[float, ...] = ()
@@ -32,7 +32,7 @@ class Policy(NamedTuple):
     thresholds: Thresholds = Thresholds()
 
 
-class Look(NamedTuple):
+class Observation(NamedTuple):
     """What is seen of the fleet and of a rollout."""
 
     live: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Look(NamedTuple):
     """Since all chosen ones serve it."""
     alone_s: float = 0.0
     """Since there is but one replica."""
-    verdict: Verdict = Verdict(is_judged=False)
+    verdict: RolloutVerdict = RolloutVerdict(is_judged=False)
     figures: str = ""
     """How the chosen ones did, in words."""
 
@@ -79,7 +79,9 @@ class Tables(NamedTuple):
     """Whether it is the one that is rolled out."""
 
 
-def advance(current: Rollout | None, tables: Tables, look: Look, policy: Policy, now: datetime) -> Outcome:
+def advance(
+    current: Rollout | None, tables: Tables, look: Observation, policy: RolloutPolicy, now: datetime
+) -> Outcome:
     """Say what becomes of a rollout, or whether one begins."""
     if not policy.shares:
         return Outcome(None, (Moved(RolloutMove.DONE, "rollouts are turned off"),) if current else ())
@@ -98,7 +100,7 @@ def advance(current: Rollout | None, tables: Tables, look: Look, policy: Policy,
     return outcome
 
 
-def _begin(base: Version, look: Look, policy: Policy, now: datetime) -> Outcome:
+def _begin(base: Version, look: Observation, policy: RolloutPolicy, now: datetime) -> Outcome:
     """Begin with the first step; with one replica there is nothing to compare."""
     if len(look.live) < 2:
         return Outcome(None)
@@ -107,7 +109,7 @@ def _begin(base: Version, look: Look, policy: Policy, now: datetime) -> Outcome:
     return Outcome(rollout, (Moved(RolloutMove.BEGUN, _describe_step(rollout, look)),))
 
 
-def _go_on(current: Rollout, look: Look, policy: Policy, now: datetime) -> Outcome:
+def _go_on(current: Rollout, look: Observation, policy: RolloutPolicy, now: datetime) -> Outcome:
     ended = (*current.ended, *look.ended)
     if reason := _fault(current, ended, look, policy):
         return Outcome(current.gone_back(now, reason), (Moved(RolloutMove.WENT_BACK, reason),))
@@ -128,7 +130,7 @@ def _go_on(current: Rollout, look: Look, policy: Policy, now: datetime) -> Outco
     return _take_step(current, look, now) if is_over else Outcome(current)
 
 
-def _fault(current: Rollout, ended: Collection[str], look: Look, policy: Policy) -> str:
+def _fault(current: Rollout, ended: Collection[str], look: Observation, policy: RolloutPolicy) -> str:
     if look.verdict.worse:
         return look.verdict.worse
     if look.refusal:
@@ -141,7 +143,7 @@ def _fault(current: Rollout, ended: Collection[str], look: Look, policy: Policy)
     return ""
 
 
-def _take_step(current: Rollout, look: Look, now: datetime) -> Outcome:
+def _take_step(current: Rollout, look: Observation, now: datetime) -> Outcome:
     for step in range(current.step + 1, len(current.shares)):
         replicas = choose(current.replicas, look.live, current.shares[step], current.base)
         if len(replicas) > len(current.replicas):
@@ -168,6 +170,6 @@ def _draw(base: Version, name: str) -> str:
     return hashlib.sha256(f"{base} {name}".encode()).hexdigest()
 
 
-def _describe_step(rollout: Rollout, look: Look) -> str:
+def _describe_step(rollout: Rollout, look: Observation) -> str:
     steps = f"step {rollout.step + 1} of {len(rollout.shares) + 1}"
     return f"{steps}: {name_some(rollout.replicas)}, {len(rollout.replicas)} of {len(look.live)} replicas"

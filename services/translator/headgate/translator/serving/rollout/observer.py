@@ -10,7 +10,7 @@ from headgate.common.heartbeats import TTL_S, Heartbeat, RolloutReport
 from headgate.common.snapshot import Rollout, RolloutPhase, Version
 from headgate.operations.rollouts.figures import compare, describe, judge_rollout
 from headgate.translator.serving.fleet import Fleet
-from headgate.translator.serving.rollout.decision import Look, Policy
+from headgate.translator.serving.rollout.decision import Observation, RolloutPolicy
 
 SILENT_S = TTL_S / 2
 """A replica that leaves says so; one that is gone after a longer silence has ended without a word."""
@@ -36,7 +36,9 @@ class Observer:
         self._alone_s: float | None = None
         self._workers: dict[tuple[str, int], _Worker] = {}
 
-    def look(self, rollout: Rollout | None, beats: Sequence[Heartbeat], policy: Policy, now_s: float) -> Look:
+    def look(
+        self, rollout: Rollout | None, beats: Sequence[Heartbeat], policy: RolloutPolicy, now_s: float
+    ) -> Observation:
         """Say what there is to see at a time, in seconds of a clock that never goes back.
 
         Args:
@@ -48,7 +50,7 @@ class Observer:
         live = tuple(replica.name for replica in Fleet.of(beats, beats[0].table).replicas) if beats else ()
         if rollout is None or rollout.phase is not RolloutPhase.STEPPING:
             self._begun = None
-            return Look(live)
+            return Observation(live)
         if self._begun != rollout.begun:
             self._begun, self._seen_s, self._served_s, self._alone_s = rollout.begun, now_s, None, None
             self._workers.clear()
@@ -61,7 +63,7 @@ class Observer:
             self._alone_s = now_s
         found = compare(rollout, beats)
         verdict = judge_rollout(rollout, found, policy.thresholds)
-        return Look(
+        return Observation(
             live,
             ended=self._find_ended(rollout, chosen, now_s),
             refusal=_refusal(rollout, chosen),

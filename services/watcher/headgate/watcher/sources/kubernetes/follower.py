@@ -14,7 +14,7 @@ from headgate.common.service.tasks import run_together
 from headgate.watcher.errors import Absent, WatcherError
 from headgate.watcher.sources import Listed, SourceEvent, Unavailable
 from headgate.watcher.sources.kubernetes.backoff import slow_backoff
-from headgate.watcher.sources.kubernetes.kinds import Discovery, Target
+from headgate.watcher.sources.kubernetes.kinds import Discovery, WatchTarget
 from headgate.watcher.sources.kubernetes.merge import NamespaceMerge
 from headgate.watcher.sources.kubernetes.outages import Outages
 from headgate.watcher.sources.kubernetes.patience import Patience
@@ -24,7 +24,7 @@ from headgate.watcher.sources.kubernetes.trouble import TroubleLog
 
 log = logging.getLogger(__name__)
 
-TargetsOf = Callable[[ResourceKind, str], Sequence[Target]]
+TargetsOf = Callable[[ResourceKind, str], Sequence[WatchTarget]]
 
 
 class KindFollower:
@@ -99,7 +99,7 @@ class KindFollower:
         finally:
             self._reading = []
 
-    def _reflectors(self, targets: Sequence[Target], emit: Emit) -> list[Reflector]:
+    def _reflectors(self, targets: Sequence[WatchTarget], emit: Emit) -> list[Reflector]:
         sinks = [emit]
         if len(targets) > 1:
             merge = NamespaceMerge(targets[0].kind, [target.namespace for target in targets], emit)

@@ -17,7 +17,7 @@ _KNOWN_FOR_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class WatchTarget:
     """One kind in one version, in one namespace or in all."""
 
     kind: ResourceKind

@@ -2,14 +2,14 @@
 
 from headgate.common.resources import JsonObject
 from headgate.watcher.errors import Expired
-from headgate.watcher.sources.kubernetes.kinds import Target
+from headgate.watcher.sources.kubernetes.kinds import WatchTarget
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 from headgate.watcher.sources.kubernetes.wire import decode_list
 
 PAGE = 500
 
 
-async def list_target(transport: KubernetesTransport, target: Target) -> tuple[list[JsonObject], str]:
+async def list_target(transport: KubernetesTransport, target: WatchTarget) -> tuple[list[JsonObject], str]:
     """Return all objects, each with `apiVersion` and `kind`, and the version of the list.
 
     Raises:
@@ -23,7 +23,7 @@ async def list_target(transport: KubernetesTransport, target: Target) -> tuple[l
 
 
 async def _read_pages(
-    transport: KubernetesTransport, target: Target, limit: int | None
+    transport: KubernetesTransport, target: WatchTarget, limit: int | None
 ) -> tuple[list[JsonObject], str]:
     objects: list[JsonObject] = []
     query = target.selectors | ({"limit": str(limit)} if limit else {})

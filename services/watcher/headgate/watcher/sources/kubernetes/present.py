@@ -13,7 +13,7 @@ from headgate.common.deltas import SyncState
 from headgate.common.resources import KindChoice, ResourceKind
 from headgate.watcher.errors import Absent, Forbidden, Throttled
 from headgate.watcher.sources import Listed, Unavailable
-from headgate.watcher.sources.kubernetes.kinds import Discovery, Target
+from headgate.watcher.sources.kubernetes.kinds import Discovery, WatchTarget
 from headgate.watcher.sources.kubernetes.listing import list_target
 from headgate.watcher.sources.kubernetes.source import KubernetesScope
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
@@ -44,7 +44,7 @@ async def read_present(
             yield await _read(transport, target)
 
 
-async def _read(transport: KubernetesTransport, target: Target) -> Listed | Unavailable:
+async def _read(transport: KubernetesTransport, target: WatchTarget) -> Listed | Unavailable:
     try:
         objects, _ = await _patiently(partial(list_target, transport, target))
     except Absent:  # discovery is locked down, or the kind went away meanwhile

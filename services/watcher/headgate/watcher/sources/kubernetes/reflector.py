@@ -33,7 +33,7 @@ from headgate.watcher.errors import (
     WatcherError,
 )
 from headgate.watcher.sources import Applied, Deleted, Listed, SourceEvent, Unavailable
-from headgate.watcher.sources.kubernetes.kinds import Target
+from headgate.watcher.sources.kubernetes.kinds import WatchTarget
 from headgate.watcher.sources.kubernetes.listing import list_target
 from headgate.watcher.sources.kubernetes.outages import Outages
 from headgate.watcher.sources.kubernetes.patience import Patience
@@ -70,7 +70,7 @@ class Reflector:
 
     def __init__(
         self,
-        target: Target,
+        target: WatchTarget,
         transport: KubernetesTransport,
         emit: Emit,
         *,

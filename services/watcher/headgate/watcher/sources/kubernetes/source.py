@@ -7,11 +7,11 @@ from datetime import datetime
 from pathlib import Path
 from random import Random
 
-from headgate.common.resources import ALL_KINDS, KindChoice, Narrowing, ResourceKind, Watch
+from headgate.common.resources import ALL_KINDS, KindChoice, Narrowing, ResourceKind, WatchMode
 from headgate.common.service.tasks import cancel, run_together
 from headgate.watcher.sources import SourceEvent
 from headgate.watcher.sources.kubernetes.follower import KindFollower
-from headgate.watcher.sources.kubernetes.kinds import Discovery, Target
+from headgate.watcher.sources.kubernetes.kinds import Discovery, WatchTarget
 from headgate.watcher.sources.kubernetes.outages import Outages
 from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 from headgate.watcher.sources.kubernetes.trouble import TroubleLog
@@ -43,16 +43,16 @@ class KubernetesScope:
         return [choice for choice in choices if self._reads(choice[0])]
 
     def _reads(self, kind: ResourceKind) -> bool:
-        is_wanted = self.reads_pods or kind.watch is not Watch.PODS
+        is_wanted = self.reads_pods or kind.watch is not WatchMode.PODS
         return is_wanted and (self.reads_cluster_scoped or kind.namespaced)
 
-    def targets_of(self, kind: ResourceKind, version: str) -> list[Target]:
+    def targets_of(self, kind: ResourceKind, version: str) -> list[WatchTarget]:
         """Return the collections that a kind is read from."""
         labels = self.ingress_selector if kind.narrowed_by is Narrowing.LABELS else ""
         namespaces = self.namespaces if kind.namespaced and self.namespaces else ("",)
         secrets = OTHER_SECRETS_SELECTOR if self.reads_all_secrets else TLS_SELECTOR
         fields = secrets if kind.narrowed_by is Narrowing.SECRET_TYPES else ""
-        return [Target(kind, version, namespace, labels, fields) for namespace in namespaces]
+        return [WatchTarget(kind, version, namespace, labels, fields) for namespace in namespaces]
 
 
 class KubernetesSource:
