@@ -14,10 +14,10 @@ from headgate.common.secret import Secret
 from headgate.common.table import BackendTls
 from headgate.gateway.listeners.sharing import SharedListener
 from headgate.gateway.model.networks import parse_networks
+from headgate.gateway.net.port_set import PortKey
 from headgate.gateway.net.proxy_protocol import Addresses, write_proxy_header
 from headgate.gateway.net.sockets import open_listener
 from headgate.gateway.streams.log import Status
-from headgate.gateway.streams.ports import PortKey
 from headgate.gateway.tls import CertificateEntry, CertificateStore
 
 CERTIFICATE = SelfSigned("a.test", "b.test", "w.c.test")
@@ -294,7 +294,7 @@ async def test_the_https_port_is_shared_by_name_only_while_a_route_asks() -> Non
         assert listener.looks_first
         assert await greeting(listener.port, "a.test", 7) == b"stream\n"
         assert await greeting(listener.port, "b.test", 9) == b"web None\n"
-        assert PortKey("tcp", 0) not in running.listeners._open
+        assert PortKey("tcp", 0) not in running.listeners.ports.open
         running.remove("s")
         assert not listener.looks_first
         assert await greeting(listener.port, "a.test", 9) == b"web None\n"

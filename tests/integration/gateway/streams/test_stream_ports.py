@@ -7,7 +7,7 @@ import pytest
 
 from fakes.ports import free_port
 from fakes.streams import PATIENCE_S, backend, echo_server, stream, streams, udp_client, udp_server
-from headgate.gateway.streams import listeners as module
+from headgate.gateway.net import port_set as module
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.listeners import StreamListeners
 
@@ -46,12 +46,12 @@ async def test_a_changed_route_is_for_new_connections_and_keeps_the_port() -> No
         echo_server(name=b"2") as second,
         streams(stream(port), backend(first), backend(second, key="other")) as running,
     ):
-        before = running.listeners._open.copy()
+        before = running.listeners.ports.open.copy()
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         assert await reader.readexactly(1) == b"1"
         running.put(stream(port, up="other"))
         assert await greeting(port) == b"2"
-        assert running.listeners._open == before
+        assert running.listeners.ports.open == before
         writer.write(b"x")
         assert await reader.readexactly(1) == b"x"
         writer.close()

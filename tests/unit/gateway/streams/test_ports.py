@@ -2,7 +2,8 @@
 
 from fakes.streams import stream
 from headgate.gateway.balancing.upstream import UpstreamHolder
-from headgate.gateway.streams.ports import HTTPS_PORT, PortKey, plan_ports
+from headgate.gateway.net.port_set import PortKey
+from headgate.gateway.streams.ports import HTTPS_PORT, plan_ports
 from headgate.gateway.streams.route import CompiledStream
 
 

@@ -1,41 +1,23 @@
-"""Ports that open and close with the table.
-
-`apply` compares what is open with what a table asks for and changes the difference, in one synchronous step: ports that
-stay are not touched, connections keep the route that they began with. A port that cannot be bound costs its own routes
-only; it is shown, and tried again until the table drops it.
-"""
+"""The ports of stream routes. Connections keep the route that they began with, whatever becomes of their port."""
 
 import asyncio
 import contextlib
 import logging
-import os
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
+from headgate.gateway.net.port_set import OpenPort, PortKey, PortSet
 from headgate.gateway.net.sockets import open_listener
 from headgate.gateway.streams.acceptor import Acceptor
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.identify import identify
-from headgate.gateway.streams.ports import HTTPS_PORT, PortKey, PortPlan, plan_ports
+from headgate.gateway.streams.ports import HTTPS_PORT, PortPlan, plan_ports
 from headgate.gateway.streams.route import CompiledStream
 from headgate.gateway.streams.tcp import StreamConnection
 from headgate.gateway.streams.udp import UdpPort
 
 _log = logging.getLogger(__name__)
-
-RETRY_S = 5.0
-"""Between two tries to bind a port."""
-
-
-class OpenPort(Protocol):
-    """A port that is open."""
-
-    def change(self, plan: PortPlan) -> None:
-        """Do this with connections from now on."""
-
-    def close(self) -> None:
-        """Take no new connections; those that are open go on."""
 
 
 class SharesHttps(Protocol):
@@ -69,22 +51,17 @@ class StreamListeners:
         self._context = context
         self._host = host
         self._reuse_port = reuse_port
-        self._reserved = dict(reserved or {})
         self._https = https
-        self._on_change = on_change
-        self._open: dict[PortKey, OpenPort] = {}
-        self._failed: dict[PortKey, tuple[PortPlan, str]] = {}
+        owners = {port: f"the gateway's {owner}" for port, owner in (reserved or {}).items()}
+        self.ports: PortSet[PortPlan] = PortSet("stream port", host, self._open_port, owners, self._count, on_change)
         self._retiring: dict[PortKey, UdpPort] = {}
         self._problems: Mapping[str, str] = {}
-        self._retry: asyncio.TimerHandle | None = None
         context.stats.watch(self._count_bytes)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The ports as heartbeats show them: `tcp://0.0.0.0:5432`, with the reason if one is not open."""
-        host = f"[{self._host}]" if ":" in self._host else self._host
-        shown = {key: "" for key in self._open} | {key: f" not open: {why}" for key, (_, why) in self._failed.items()}
-        return tuple(f"{key.transport}://{host}:{key.port}{shown[key]}" for key in sorted(shown))
+        return tuple(f"{key.transport}://{shown}" for key, shown in self.ports.shown().items())
 
     def apply(self, routes: Iterable[CompiledStream]) -> None:
         """Open, change and close ports to what these routes ask for. Never raises."""
@@ -95,16 +72,7 @@ class StreamListeners:
         self._problems = plan.problems
         wanted = dict(plan.ports)
         self._share_https(wanted.pop(PortKey("tcp", HTTPS_PORT), None))
-        for key in self._open.keys() - wanted.keys():
-            self._close(key)
-        for key in self._failed.keys() - wanted.keys():
-            del self._failed[key]
-        for key, port_plan in wanted.items():
-            if key in self._open:
-                self._open[key].change(port_plan)
-            else:
-                self._try_open(key, port_plan)
-        self._settle()
+        self.ports.apply(wanted)
 
     def _share_https(self, plan: PortPlan | None) -> None:
         if self._https is not None:
@@ -112,57 +80,28 @@ class StreamListeners:
         elif plan is not None:
             _log.error("stream routes for the HTTPS port are not served: the gateway has none")
 
-    def _try_open(self, key: PortKey, plan: PortPlan) -> None:
-        try:
-            if key.transport == "tcp" and key.port in self._reserved:
-                raise OSError(f"port {key.port} is the gateway's {self._reserved[key.port]}")
-            self._open[key] = self._open_port(key, plan)
-        except OSError as error:
-            reason = os.strerror(error.errno) if error.errno else str(error)
-            if self._failed.get(key, (plan, ""))[1] != reason:
-                fields = {"port": f"{key.transport}/{key.port}", "host": self._host, "error": reason}
-                _log.error("a stream port cannot be opened, it is tried again", extra=fields)
-            self._failed[key] = (plan, reason)
-        else:
-            self._failed.pop(key, None)
-            _log.info("stream port opened", extra={"port": f"{key.transport}/{key.port}"})
+    def _count(self) -> None:
+        stats = self._context.stats
+        stats.ports_open, stats.ports_failed = len(self.ports.open), len(self.ports.failed)
 
-    def _open_port(self, key: PortKey, plan: PortPlan) -> OpenPort:
+    def _open_port(self, key: PortKey, plan: PortPlan) -> OpenPort[PortPlan]:
         if key.transport == "tcp":
             return TcpPort(self._context, open_listener(self._host, key.port, reuse_port=self._reuse_port), plan)
         assert plan.only is not None, "UDP routes never share a port"
         retiring = self._retiring.pop(key, None)
         if retiring is not None:
             retiring.route = plan.only
-            return _UdpListener(retiring)
+            return _UdpListener(retiring, lambda: self._retire(key, retiring))
         bound = open_listener(self._host, key.port, datagrams=True, reuse_port=self._reuse_port)
-        return _UdpListener(UdpPort(self._context, bound, plan.only, lambda: self._forget_retired(key)))
+        opened = UdpPort(self._context, bound, plan.only, lambda: self._forget_retired(key))
+        return _UdpListener(opened, lambda: self._retire(key, opened))
 
-    def _close(self, key: PortKey) -> None:
-        closed = self._open.pop(key)
-        if isinstance(closed, _UdpListener):
-            self._retiring[key] = closed.port
-        closed.close()
-        _log.info("stream port closed", extra={"port": f"{key.transport}/{key.port}"})
+    def _retire(self, key: PortKey, port: UdpPort) -> None:
+        self._retiring[key] = port
+        port.retire()
 
     def _forget_retired(self, key: PortKey) -> None:
         self._retiring.pop(key, None)
-
-    def _settle(self) -> None:
-        """Tell what is open, and see to what is not."""
-        stats = self._context.stats
-        stats.ports_open, stats.ports_failed = len(self._open), len(self._failed)
-        if self._failed and self._retry is None:
-            self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._try_again)
-
-    def _try_again(self) -> None:
-        self._retry = None
-        before = self.names
-        for key, (plan, _) in list(self._failed.items()):
-            self._try_open(key, plan)
-        self._settle()
-        if self.names != before:
-            self._on_change()
 
     def _count_bytes(self) -> None:
         for stream in self._context.open:
@@ -173,13 +112,7 @@ class StreamListeners:
 
         Those too that have not said yet what they want; `preface_timeout_s` bounds these besides.
         """
-        if self._retry is not None:
-            self._retry.cancel()
-            self._retry = None
-        self._failed.clear()
-        for key in list(self._open):
-            self._close(key)
-        self._settle()
+        self.ports.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._context.ended(), grace_s)
         for task in list(self._context.pending):
@@ -222,13 +155,14 @@ class TcpPort:
 class _UdpListener:
     """A UDP port that is open."""
 
-    def __init__(self, port: UdpPort) -> None:
-        self.port = port
+    def __init__(self, port: UdpPort, retire: Callable[[], None]) -> None:
+        self._port = port
+        self._retire = retire
 
     def change(self, plan: PortPlan) -> None:
         """Begin new sessions with this route."""
-        self.port.route = plan.only
+        self._port.route = plan.only
 
     def close(self) -> None:
         """Take no new sessions; those that are open go on."""
-        self.port.retire()
+        self._retire()

@@ -3,17 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
+from headgate.gateway.net.port_set import PortKey
 from headgate.gateway.streams.route import CompiledStream
 
 HTTPS_PORT = 0
 """Stands for the gateway's HTTPS port, whatever its number is."""
-
-
-class PortKey(NamedTuple):
-    """A port that streams listen on."""
-
-    transport: Literal["tcp", "udp"]
-    port: int
 
 
 class ServerNames:
