@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from prometheus_client import CollectorRegistry
+
 from fakes.gateway_table import ORIGIN, load
 from fakes.ports import free_port
 from fakes.proxied import Client, Origin, RecordedLog, Script
@@ -33,14 +35,18 @@ from headgate.gateway.health.probes import probe
 from headgate.gateway.health.resolve import Query, Resolver
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.upstreams import UpstreamHealth
+from headgate.gateway.listeners.http_listeners import HttpListeners
 from headgate.gateway.listeners.server import ProxyServer
 from headgate.gateway.net.dialling import UNBOUNDED, Dialler
+from headgate.gateway.observability.metrics import TableMetrics
 from headgate.gateway.plugins.interface.consumers import ConsumerDirectory
 from headgate.gateway.plugins.interface.messages import Request, Response
 from headgate.gateway.plugins.runtime.host import PluginHost
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.pools import PoolRegistry
 from headgate.gateway.proxy.stats import ProxyStats
+from headgate.gateway.streams.context import StreamContext
+from headgate.gateway.streams.stats import StreamStats
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.listeners import OWN_HTTP, OWN_HTTPS
 from headgate.gateway.table.ports import PortRouters
@@ -173,8 +179,18 @@ class Served:
         self.routers = PortRouters()
         self.holder = self.routers.holder(OWN_HTTP)
         self.certificates = CertificateStore(alpn=("h2", "http/1.1"))
-        self.certificates.set_policies(self.compiler.find_tls)
-        self.server = ProxyServer(self.holder, self.pools, config, self.stats, self.log)
+        self.certificates.set_policies(self.compiler.find_tls, self.compiler.find_certificates)
+        streams = StreamContext(StreamStats(), self.certificates.server_context)
+        self.server = ProxyServer(self.holder, self.pools, config, self.stats, self.log, streams)
+        self.listeners = HttpListeners(
+            self.server,
+            self.routers,
+            self.compiler,
+            self.certificates,
+            TableMetrics(CollectorRegistry()),
+            "127.0.0.1",
+            reserved={},
+        )
         self._calls = self.server.calls(self.compiler.find_endpoints)
         self._image = TableImage()
         self._revision = 0
@@ -200,6 +216,13 @@ class Served:
         load(self.compiler, self._image, (1, self._revision))
         assert self.compiler.table is not None
         self.routers.swap(self.compiler.table)
+        if self.port:
+            self.serve_ports()
+
+    def serve_ports(self) -> None:
+        """Have the ports open that the table asks for."""
+        assert self.compiler.table is not None
+        self.listeners.apply(self.compiler.table.plan)
 
     def present(self, name: str, issued: Issued) -> None:
         """Have a certificate for a server name."""
@@ -210,12 +233,13 @@ class Served:
         """The endpoint at a port."""
         return next(slot for key, slot in self.directory._slots.items() if key[1] == port)
 
-    async def connect(self, tls: ssl.SSLContext | None = None, server_name: str = HOST) -> Client:
-        """A connection of a client, over TLS if it has a context."""
+    async def connect(self, tls: ssl.SSLContext | None = None, server_name: str = HOST, port: int = 0) -> Client:
+        """A connection of a client, over TLS if it has a context; to one of the gateway's own ports, or another."""
         if tls is None:
-            streams = await asyncio.open_connection("127.0.0.1", self.port)
+            streams = await asyncio.open_connection("127.0.0.1", port or self.port)
         else:
-            streams = await asyncio.open_connection("127.0.0.1", self.https_port, ssl=tls, server_hostname=server_name)
+            port = port or self.https_port
+            streams = await asyncio.open_connection("127.0.0.1", port, ssl=tls, server_hostname=server_name)
         client = Client(*streams)
         self._clients.append(client)
         return client
@@ -283,7 +307,9 @@ async def served(
         running.https_port = await running.server.listen_https(
             "127.0.0.1", 0, running.certificates, holder=running.routers.holder(OWN_HTTPS)
         )
+        running.serve_ports()
         stack.push_async_callback(running.server.drain, 0)
+        stack.callback(running.listeners.stop)
         stack.callback(running.close_clients)
         yield running
 

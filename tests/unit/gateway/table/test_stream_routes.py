@@ -20,7 +20,7 @@ def test_an_endpoint_change_leaves_the_compiled_route_as_it_is() -> None:
     image.put(upstream("up", endpoint(2)))
     manifest, chunks = publish(image, (1, 2))
     update = compiler.stage(manifest.version, manifest.chunks)
-    assert not update.changes_streams
+    assert not update.changes_ports
     contents = {chunk.digest: chunk.content for chunk in chunks}
     for name in update.needed:
         list(update.add(name, contents[name.digest]))

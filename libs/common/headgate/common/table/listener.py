@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from headgate.common.table.base import Entry, Provenance
 from headgate.common.table.hosts import ANY_HOST, HostPattern
+from headgate.common.table.tls import TlsPolicy
 
 HTTP_LISTENER: Final = "http"
 HTTPS_LISTENER: Final = "https"
@@ -40,6 +41,17 @@ class Listener(Entry):
     host_order: HostOrder = "host-first"
     """`host-first`: the host decides, then the routes of that host by rank. `rank-first`: of all routes whose host
     takes the request's the one with the best rank wins, whatever it says of hosts (Traefik)."""
+    tls: TlsPolicy | None = None
+    """For server names whose virtual host has no policy; its client validation also for those whose policy has none."""
+    certificates: tuple[str, ...] = ()
+    """Keys of `Certificate` entries, of which one is presented: for the server name, else the first. None: those of all
+    the table by server name."""
+    proxy_protocol: bool | None = None
+    """Connections of trusted peers begin with a PROXY header; None leaves the gateway's own setting in force. Of
+    several listeners on one port the first by key that says so decides, the gateway's own before others."""
+    trusted_proxies: tuple[str, ...] | None = None
+    """Networks (CIDR) of peers whose PROXY headers, `X-Forwarded-*` and the like are believed; None leaves the
+    gateway's own settings in force. Of several listeners on one port as `proxy_protocol`."""
     provenance: Provenance
 
     @model_validator(mode="after")
@@ -48,6 +60,8 @@ class Listener(Entry):
             raise ValueError(f"{self.key} is the gateway's own listener: protocol {self.key}, no address and no port")
         if not self.port and (self.protocol not in OWN_LISTENERS or self.address):
             raise ValueError("port 0 is the gateway's own: of http and https, without an address")
+        if (self.tls is not None or self.certificates) and self.protocol not in ("https", "tls"):
+            raise ValueError(f"tls and certificates are for https and tls, not for {self.protocol}")
         return self
 
 

@@ -18,7 +18,6 @@ from headgate.gateway.errors import TableRefused
 from headgate.gateway.following.last_good import StoredTable
 from headgate.gateway.model.steps import Steps
 from headgate.gateway.observability.metrics import Stopwatch, TableMetrics
-from headgate.gateway.streams.route import CompiledStream
 from headgate.gateway.table.certificates import OpenedCertificate
 from headgate.gateway.table.compiled import CompiledTable
 from headgate.gateway.table.compiler import TableCompiler, TableUpdate
@@ -43,7 +42,7 @@ class TableApplier:
         metrics: what to tell about it.
         on_certificates: takes the certificates that are new or changed, and the keys of those that are gone.
         on_applied: called after each swap.
-        on_streams: takes all stream routes whenever one changed.
+        on_ports: called whenever the table may ask for other ports, or for others' use of them.
         replica: name of this one; those that a rollout names get another table.
     """
 
@@ -55,7 +54,7 @@ class TableApplier:
         metrics: TableMetrics,
         on_certificates: Callable[[Sequence[OpenedCertificate], Collection[str]], None],
         on_applied: Iterable[Callable[[Manifest], None]] = (),
-        on_streams: Callable[[Sequence[CompiledStream]], None] = lambda _: None,
+        on_ports: Callable[[], None] = lambda: None,
         replica: str = "",
     ) -> None:
         self._compiler = compiler
@@ -64,7 +63,7 @@ class TableApplier:
         self._metrics = metrics
         self._on_certificates = on_certificates
         self._on_applied = tuple(on_applied)
-        self._on_streams = on_streams
+        self._on_ports = on_ports
         self._replica = replica
         self._refused: set[str] = set()
         """Certificates whose newest version cannot be used."""
@@ -132,9 +131,9 @@ class TableApplier:
         self._swap_routers(table)
         self.manifest = manifest
         watch.end()
-        if update.changes_streams:
+        if update.changes_ports:
             watch.begin()
-            self._on_streams([stream for _, stream in self._compiler.streams.compiled()])
+            self._on_ports()
             watch.end()
         return table
 

@@ -1,25 +1,26 @@
 """The proxy as a whole: listeners, the clock that sweeps deadlines, and the drain."""
 
 import asyncio
+import socket
+import ssl
 import time
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Final
 
-from headgate.gateway.listeners.sharing import SharedListener
+from headgate.gateway.listeners.http_port import HttpPort
 from headgate.gateway.net import descriptors
-from headgate.gateway.net.proxy_protocol import SocketAddress
 from headgate.gateway.net.sockets import open_listener
 from headgate.gateway.plugins.runtime.upstream_calls import Calls
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.context import Connection, ProxyContext
-from headgate.gateway.proxy.http1.server import ClientConnection
 from headgate.gateway.proxy.pools import PoolRegistry
 from headgate.gateway.proxy.reports import RequestLog, Tracing
 from headgate.gateway.proxy.seam import Endpoints, RouterHolder
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.ports import PortPlan
+from headgate.gateway.table.listeners import PortSettings
 from headgate.gateway.tls import CertificateStore
 
 _TURNS: Final = 3
@@ -56,12 +57,11 @@ class ProxyServer:
             tracing=tracing,
             times_endpoints=access_log is not None and access_log.is_detailed,
         )
-        self._contexts = [self._context]
-        """Of each port its own."""
         self._streams = streams
         self._proxy_protocol = proxy_protocol
-        self._listeners: list[SharedListener] = []
-        self._https: SharedListener | None = None
+        self._ports: list[HttpPort] = []
+        self._own: dict[str, HttpPort] = {}
+        """By scheme."""
         self._timer: asyncio.TimerHandle | None = None
         self._pool_sweep_at = 0.0
         self._is_paused = False
@@ -76,17 +76,21 @@ class ProxyServer:
     @property
     def connections(self) -> int:
         """Client connections that are open."""
-        return sum(len(context.connections) for context in self._contexts)
+        return sum(len(port.connections) for port in self._ports)
 
     def _open_connections(self) -> set[Connection]:
-        return {connection for context in self._contexts for connection in context.connections}
+        return {connection for port in self._ports for connection in port.connections}
 
     async def listen_http(self, host: str | None, port: int, reuse_port: bool = False, public_port: int = 0) -> int:
         """Accept plain connections; gives the port, which the kernel chooses for 0. Raises OSError.
 
         `public_port` is the port that clients connect to where something in front maps it to this one; 0: this one.
         """
-        return await self._listen(self._context, host, port, reuse_port, b"http", None, public_port)
+        # Tests listen more than once.
+        context = self._context.beside(self._context.holder, self._context.config) if self._own else self._context
+        opened = await self._listen(context, host, port, None, reuse_port, public_port)
+        self._own.setdefault("http", opened)
+        return opened.number
 
     async def listen_https(
         self,
@@ -102,48 +106,54 @@ class ProxyServer:
         `holder` has the router of the port; None: that of the HTTP port.
         """
         context = self._context.beside(holder or self._context.holder, self._context.config)
-        self._contexts.append(context)
-        number = await self._listen(context, host, port, reuse_port, b"https", certificates, public_port)
-        self._https = self._listeners[-1]
-        return number
+        opened = await self._listen(context, host, port, certificates.server_context, reuse_port, public_port)
+        self._own["https"] = opened
+        return opened.number
+
+    def open_port(
+        self, holder: RouterHolder, listening: socket.socket, tls: ssl.SSLContext | None, settings: PortSettings
+    ) -> HttpPort:
+        """Accept connections on a socket that listens; `holder` has the router of the port."""
+        context = self._context.beside(holder, self._context.config)
+        port = HttpPort(context, self._streams, listening, tls, proxy_protocol=self._proxy_protocol, settings=settings)
+        self._ports.append(port)
+        port.listener.begin()
+        self._start_clock()
+        return port
+
+    def close_port(self, port: HttpPort) -> None:
+        """Close a port for good; what is under way there goes on."""
+        port.retire(time.monotonic())
 
     def share(self, plan: PortPlan | None) -> None:
         """Hand HTTPS connections for the plan's server names to stream routes from now on; None: there are none."""
-        if self._https is not None:
-            self._https.share(plan)
+        if "https" in self._own:
+            self._own["https"].listener.share(plan)
+
+    def configure_own(self, scheme: str, settings: PortSettings) -> None:
+        """Treat new connections of one of the gateway's own ports so."""
+        if scheme in self._own:
+            self._own[scheme].configure(settings)
 
     async def _listen(
         self,
-        port_context: ProxyContext,
+        context: ProxyContext,
         host: str | None,
         port: int,
+        tls: ssl.SSLContext | None,
         reuse_port: bool,
-        scheme: bytes,
-        certificates: CertificateStore | None,
         public_port: int,
-    ) -> int:
-        bound = open_listener(host, port, reuse_port=reuse_port)
-        number: int = bound.getsockname()[1]
-        shown = str(public_port or number).encode()
+    ) -> HttpPort:
+        listening = open_listener(host, port, reuse_port=reuse_port)
+        opened = HttpPort(context, self._streams, listening, tls, public_port, proxy_protocol=self._proxy_protocol)
+        self._ports.append(opened)
+        await opened.listener.start()
+        self._start_clock()
+        return opened
 
-        def accept(client: SocketAddress | None) -> asyncio.Protocol:
-            address = client[0].encode() if client is not None else b""
-            return cast(asyncio.Protocol, ClientConnection(port_context, scheme, shown, address))
-
-        context = certificates.server_context if certificates is not None else None
-        listener = SharedListener(
-            self._streams,
-            bound,
-            accept,
-            context,
-            expects_proxy_header=self._proxy_protocol,
-            handshake_timeout_s=self._context.config.tls_handshake_timeout_s,
-        )
-        self._listeners.append(listener)
-        await listener.start()
+    def _start_clock(self) -> None:
         if self._timer is None:
             self._tick()
-        return number
 
     def _tick(self) -> None:
         """Move the clock and look at every deadline."""
@@ -151,9 +161,10 @@ class ProxyServer:
         context.clock.tick()
         self._watch_descriptors()
         now = time.monotonic()
-        for each in self._contexts:
-            for connection in [one for one in each.connections if one.deadline < now]:
-                connection.timed_out()
+        for port in self._ports:
+            port.sweep(now)
+        if any(port.has_ended for port in self._ports):
+            self._ports = [port for port in self._ports if not port.has_ended]
         if now >= self._pool_sweep_at:
             self._pool_sweep_at = now + max(1.0, context.clock.tick_s)
             self._pools.close_aged()
@@ -167,18 +178,17 @@ class ProxyServer:
         if is_short is self._is_paused:
             return
         self._is_paused = is_short
-        for listener in self._listeners:
+        for port in self._ports:
             if is_short:
-                listener.pause()
+                port.listener.pause()
             else:
-                listener.resume()
+                port.listener.resume()
 
     def announce_drain(self) -> None:
         """From now on tell clients with every answer that their connection closes; accepting goes on."""
-        for context in self._contexts:
-            context.draining = True
-        for connection in self._open_connections():
-            connection.announce_drain()
+        self._context.draining = True
+        for port in self._ports:
+            port.announce_drain()
 
     async def drain(self, grace_s: float) -> None:
         """Stop accepting, let what is under way finish with `Connection: close`, and abort what is left at the end.
@@ -188,8 +198,8 @@ class ProxyServer:
         """
         self.announce_drain()
         await _take_from_kernel()
-        for listener in self._listeners:
-            listener.close()
+        for port in self._ports:
+            port.listener.close()
         resting = asyncio.get_running_loop().create_task(self._close_resting(grace_s))
         try:
             async with asyncio.timeout(grace_s):
@@ -216,16 +226,14 @@ class ProxyServer:
 
     async def _ended(self) -> None:
         """Wait until no connection is open, nor about to be served."""
-        for listener in self._listeners:
-            await listener.ended()
         pending: set[asyncio.Task[None]] = self._streams.pending if self._streams is not None else set()
-        while self.connections or pending:
+        while True:
+            for port in list(self._ports):
+                await port.ended()
             if pending:
                 await asyncio.wait(pending)
-            for context in self._contexts:
-                if context.connections:
-                    context.emptied.clear()
-                    await context.emptied.wait()
+            elif not self.connections:
+                return
 
 
 async def _take_from_kernel() -> None:

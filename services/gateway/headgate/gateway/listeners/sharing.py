@@ -77,6 +77,13 @@ class SharedListener:
         else:
             await self._serve_at_once()
 
+    def expect_headers(self, context: StreamContext | None, *, expects: bool) -> None:
+        """Expect PROXY headers of the peers that a context trusts from now on, or none."""
+        self._context = context
+        self._expects_proxy_header = expects
+        if self._server is not None or self._acceptor is not None:
+            self.share(self._plan)
+
     def share(self, plan: PortPlan | None) -> None:
         """Hand connections for the plan's server names to its routes from now on; None: there are none."""
         self._plan = plan
@@ -119,6 +126,18 @@ class SharedListener:
         if self._server is not None:
             self._server.close()
         self._listener.close()
+
+    @property
+    def is_accepting(self) -> bool:
+        """Whether connections, or TLS handshakes, are open that the event loop has accepted by itself."""
+        return bool(self._endings)
+
+    def begin(self) -> None:
+        """Accept connections, from the next turn of the event loop on."""
+        if self._expects_proxy_header:
+            self._look_first()
+        else:
+            self._starting = asyncio.get_running_loop().create_task(self._serve_at_once())
 
     async def ended(self) -> None:
         """Wait until no connection is open that the event loop has accepted by itself, TLS handshakes included."""

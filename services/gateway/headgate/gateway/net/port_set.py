@@ -88,6 +88,11 @@ class PortSet(Generic[P]):
                 self._try_open(key, plan)
         self._settle()
 
+    def reopen(self, key: PortKey, plan: P) -> None:
+        """Close a port, and open it for something else."""
+        self._close(key)
+        self._try_open(key, plan)
+
     def shown(self) -> Mapping[PortKey, str]:
         """Return all ports as heartbeats show them, `127.0.0.1:53`, with the reason if one is not open."""
         reasons = {key: "" for key in self.open} | {key: f" not open: {why}" for key, (_, why) in self.failed.items()}
@@ -97,12 +102,16 @@ class PortSet(Generic[P]):
         host = key.address or self._host
         return f"[{host}]" if ":" in host else host
 
-    def close(self) -> None:
-        """Close all ports for good."""
+    def stop(self) -> None:
+        """Try no port again."""
         if self._retry is not None:
             self._retry.cancel()
             self._retry = None
         self.failed.clear()
+
+    def close(self) -> None:
+        """Close all ports for good."""
+        self.stop()
         for key in list(self.open):
             self._close(key)
         self._settle()

@@ -36,6 +36,12 @@ class TableMetrics:
             "Time since this gateway knows of a newer revision than the one that it serves; 0: it knows of none",
         )
         self.hosts = gauge("headgate_table_hosts", "Virtual hosts in the table")
+        self._listener_ports = Gauge(
+            "headgate_listener_ports",
+            "Ports of the table's HTTP listeners besides the gateway's own, `open` or `failed`",
+            ["state"],
+            registry=registry,
+        )
         self.endpoints = gauge("headgate_table_endpoints", "Distinct endpoint addresses in the table")
         self.serves_next = gauge(
             "headgate_table_rollout_next",
@@ -56,6 +62,11 @@ class TableMetrics:
         self.longest_step_s = gauge(
             "headgate_table_longest_step_seconds", "Longest time that the last swap kept the event loop from traffic"
         )
+
+    def count_ports(self, opened: int, failed: int) -> None:
+        """Set how many ports of listeners are open, and how many could not be opened."""
+        self._listener_ports.labels("open").set(opened)
+        self._listener_ports.labels("failed").set(failed)
 
     def show_version(self, version: Version) -> None:
         """Set epoch and revision of a table that was applied just now."""

@@ -52,8 +52,10 @@ class StreamListeners:
         self._host = host
         self._reuse_port = reuse_port
         self._https = https
-        owners = {port: f"the gateway's {owner}" for port, owner in (reserved or {}).items()}
-        self.ports: PortSet[PortPlan] = PortSet("stream port", host, self._open_port, owners, self._count, on_change)
+        self._reserved = {port: f"the gateway's {owner}" for port, owner in (reserved or {}).items()}
+        self.ports: PortSet[PortPlan] = PortSet(
+            "stream port", host, self._open_port, self._reserved, self._count, on_change
+        )
         self._retiring: dict[PortKey, UdpPort] = {}
         self._problems: Mapping[str, str] = {}
         context.stats.watch(self._count_bytes)
@@ -62,6 +64,10 @@ class StreamListeners:
     def names(self) -> tuple[str, ...]:
         """The ports as heartbeats show them: `tcp://0.0.0.0:5432`, with the reason if one is not open."""
         return tuple(f"{key.transport}://{shown}" for key, shown in self.ports.shown().items())
+
+    def reserve(self, ports: Mapping[int, str]) -> None:
+        """Leave further TCP ports to others from the next `apply` on."""
+        self.ports.reserved = {**ports, **self._reserved}
 
     def apply(self, routes: Iterable[CompiledStream]) -> None:
         """Open, change and close ports to what these routes ask for. Never raises."""

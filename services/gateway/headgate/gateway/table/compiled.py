@@ -1,6 +1,6 @@
 """The routes of one revision: the virtual hosts of every listener, and what the connections of every port ask."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from headgate.common.snapshot import Version
@@ -10,7 +10,8 @@ from headgate.gateway.model.steps import Steps, finish
 from headgate.gateway.table.compile import CompiledHost, merge_hosts
 from headgate.gateway.table.hosts import HostIndex, index_hosts
 from headgate.gateway.table.listeners import OWN_HTTP, ListenerPlan, ListenerPort, plan_listeners
-from headgate.gateway.table.routers import HostRouter, Hosts, PortRouter, RankRouter, Router
+from headgate.gateway.table.listening import CompiledListener
+from headgate.gateway.table.routers import AdaptingRouter, HostRouter, Hosts, PortRouter, RankRouter, Router
 from headgate.gateway.tls.policy import HostTls
 
 _NO_HOSTS: Hosts = HostIndex({})
@@ -32,7 +33,17 @@ Placed = dict[str, CompiledHost | None]
 class CompiledTable:
     """All listeners and hosts of one revision; immutable."""
 
-    __slots__ = ("__weakref__", "_indexes", "_routers", "hosts", "match", "plan", "version", "version_label")
+    __slots__ = (
+        "__weakref__",
+        "_indexes",
+        "_routers",
+        "hosts",
+        "listeners",
+        "match",
+        "plan",
+        "version",
+        "version_label",
+    )
 
     def __init__(
         self,
@@ -40,12 +51,15 @@ class CompiledTable:
         hosts: Mapping[bytes, CompiledHost],
         indexes: Mapping[str, Hosts],
         plan: ListenerPlan,
+        listeners: Mapping[str, CompiledListener],
     ) -> None:
         self.version = version
         self.version_label = str(version)
         self.hosts = hosts
         """Virtual hosts by key."""
         self.plan = plan
+        self.listeners = listeners
+        """Those that have an entry, by key."""
         self._indexes = indexes
         """By key of the listener; those of the gateway's own two are one object as long as they have the same hosts."""
         self._routers = {port: self._port_router(listeners) for port, listeners in plan.ports.items()}
@@ -55,7 +69,7 @@ class CompiledTable:
     @classmethod
     def empty(cls, version: Version) -> "CompiledTable":
         """Return a table without entries."""
-        return cls(version, {}, {}, finish(plan_listeners((), {})))
+        return cls(version, {}, {}, finish(plan_listeners((), {})), {})
 
     def hosts_of(self, listener: str) -> Hosts:
         """Return the virtual hosts of a listener."""
@@ -67,10 +81,22 @@ class CompiledTable:
 
     def find_tls(self, port: ListenerPort, server_name: bytes) -> HostTls | None:
         """Return the TLS policy for a server name on a port: lower case, empty if none was sent."""
+        listener = self._find_listener(port, server_name)
+        if listener is None:
+            return None
+        host = self.hosts_of(listener.key).find(server_name)
+        tls = host.tls if host is not None else None
+        compiled = self.listeners.get(listener.key)
+        return tls if compiled is None else compiled.tls_of(tls)
+
+    def find_certificates(self, port: ListenerPort, server_name: bytes) -> Sequence[str]:
+        """Return the keys of certificates among which that for a server name is chosen; none: all of the table."""
+        listener = self._find_listener(port, server_name)
+        return () if listener is None else listener.certificates
+
+    def _find_listener(self, port: ListenerPort, server_name: bytes) -> Listener | None:
         listeners = self.plan.ports.get(port)
-        listener = listeners.find(server_name) if listeners is not None else None
-        host = self.hosts_of(listener.key).find(server_name) if listener is not None else None
-        return host.tls if host is not None else None
+        return listeners.find(server_name) if listeners is not None else None
 
     def _port_router(self, listeners: HostIndex[Listener]) -> Router:
         by_name = {name: self._listener_router(each) for name, each in listeners.by_name.items()}
@@ -81,9 +107,17 @@ class CompiledTable:
 
     def _listener_router(self, listener: Listener) -> Router:
         make = RankRouter if listener.host_order == "rank-first" else HostRouter
-        return make(self.version_label, self.hosts_of(listener.key))
+        router = make(self.version_label, self.hosts_of(listener.key))
+        compiled = self.listeners.get(listener.key)
+        return AdaptingRouter(router, compiled) if compiled is not None and compiled.adapts else router
 
-    def succeed(self, version: Version, change: HostChange, plan: ListenerPlan) -> "Steps[CompiledTable]":
+    def succeed(
+        self,
+        version: Version,
+        change: HostChange,
+        plan: ListenerPlan,
+        listeners: Mapping[str, CompiledListener],
+    ) -> "Steps[CompiledTable]":
         """Return the next revision in steps: what did not change is shared.
 
         Of a listener some of whose hosts changed all are copied from one dictionary to another, and nothing is done
@@ -91,7 +125,7 @@ class CompiledTable:
         """
         arrived, gone = change
         if not arrived and not gone:
-            return CompiledTable(version, self.hosts, self._indexes, plan)
+            return CompiledTable(version, self.hosts, self._indexes, plan, listeners)
         hosts = dict(self.hosts)
         for key in gone:
             del hosts[key.encode()]
@@ -105,7 +139,8 @@ class CompiledTable:
                 indexes[listener] = indexes[HTTP_LISTENER]
             else:
                 indexes[listener] = yield from _replace(self.hosts_of(listener), changes)
-        return CompiledTable(version, hosts, {key: index for key, index in indexes.items() if index.by_name}, plan)
+        indexes = {key: index for key, index in indexes.items() if index.by_name}
+        return CompiledTable(version, hosts, indexes, plan, listeners)
 
 
 def _by_listener(change: HostChange) -> Mapping[str, Placed]:

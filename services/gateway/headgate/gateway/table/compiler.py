@@ -39,7 +39,8 @@ from headgate.gateway.table.compile import (
     no_plugins,
 )
 from headgate.gateway.table.compiled import CompiledTable, HostChange
-from headgate.gateway.table.listeners import OWN_HTTPS, OwnPorts, plan_listeners
+from headgate.gateway.table.listeners import OWN_HTTPS, ListenerPort, OwnPorts, plan_listeners
+from headgate.gateway.table.listening import CompiledListener
 from headgate.gateway.table.names import FollowsNames, NameFollower
 from headgate.gateway.table.upstreams import BoundUpstream, UpstreamCompiler
 from headgate.gateway.tls.backend import BackendContexts
@@ -100,7 +101,7 @@ class TableCompiler:
         self.streams: ChunkSet[StreamRoute, CompiledStream] = ChunkSet(StreamRoute, self._compile_stream)
         self.consumers: ChunkSet[Consumer, KnownConsumer] = ChunkSet(Consumer, self._compile_consumer)
         self.consumer_groups: ChunkSet[ConsumerGroup, KnownGroup] = ChunkSet(ConsumerGroup, self._compile_group)
-        self.listeners: ChunkSet[Listener, Listener] = ChunkSet(Listener, _decode_listener)
+        self.listeners: ChunkSet[Listener, CompiledListener] = ChunkSet(Listener, self._compile_listener)
         self.chunk_sets: Mapping[EntryKind, ChunkSet[Any, Any]] = {
             "hosts": self.hosts,
             "upstreams": self.upstreams,
@@ -151,13 +152,24 @@ class TableCompiler:
         yield from ()
         return entry.key, KnownGroup(entry)
 
+    def _compile_listener(
+        self, raw: bytes, find_previous: FindPrevious[CompiledListener]
+    ) -> Steps[tuple[str, CompiledListener]]:
+        entry = decode_entry(Listener, raw)
+        yield from ()
+        return entry.key, CompiledListener(entry, self._tls_policies)
+
     def stage(self, version: Version, names: Sequence[ChunkName]) -> "TableUpdate":
         """Begin an update to a revision that consists of these chunks."""
         return TableUpdate(self, version, names)
 
-    def find_tls(self, server_name: bytes) -> HostTls | None:
+    def find_tls(self, server_name: bytes, port: ListenerPort = OWN_HTTPS) -> HostTls | None:
         """Return the TLS policy of the virtual host that takes a server name: lower case, empty if none was sent."""
-        return self.table.find_tls(OWN_HTTPS, server_name) if self.table is not None else None
+        return self.table.find_tls(port, server_name) if self.table is not None else None
+
+    def find_certificates(self, server_name: bytes, port: ListenerPort = OWN_HTTPS) -> Sequence[str]:
+        """Return the keys of certificates among which that for a server name is chosen; none: all of the table."""
+        return self.table.find_certificates(port, server_name) if self.table is not None else ()
 
     def find_endpoints(self, key: str) -> UpstreamHolder | None:
         """Return where the endpoints of an upstream are found."""
@@ -218,14 +230,16 @@ class TableCompiler:
         self._names.adopt(key, named)
 
     def next_table(
-        self, version: Version, hosts: HostChange, listeners: Sequence[Listener] | None
+        self, version: Version, hosts: HostChange, listeners: Sequence[CompiledListener] | None
     ) -> Steps[CompiledTable]:
         """Make a table in which some hosts are other ones, in steps; `listeners` are all, None as they were."""
         table = CompiledTable.empty(version) if self.table is None else self.table
-        plan = table.plan if listeners is None else (yield from plan_listeners(listeners, self._own_ports))
+        if listeners is None:
+            return (yield from table.succeed(version, hosts, table.plan, table.listeners))
+        plan = yield from plan_listeners([each.entry for each in listeners], self._own_ports)
         for key, problem in plan.problems.items() - table.plan.problems.items():
             _log.error("a listener is not served as it asks", extra={"listener": key, "problem": problem})
-        return (yield from table.succeed(version, hosts, plan))
+        return (yield from table.succeed(version, hosts, plan, {each.entry.key: each for each in listeners}))
 
     def stored_chunks(self) -> Iterable[tuple[ChunkName, bytes]]:
         """Yield the current chunks, compressed, as the store has them."""
@@ -265,9 +279,9 @@ class TableUpdate:
         yield from self._stages[name.kind].add(name, content)
 
     @property
-    def changes_streams(self) -> bool:
-        """Whether the stream listeners need to hear of it."""
-        return self._stages["streams"].is_changed
+    def changes_ports(self) -> bool:
+        """Whether what listens on ports of the table needs to hear of it."""
+        return self._stages["streams"].is_changed or self._stages["listeners"].is_changed
 
     def prepare(self) -> Steps[CompiledTable]:
         """Make the table of the revision, in steps, once all chunks were added; `commit` does so if it was not done.
@@ -311,12 +325,6 @@ class TableUpdate:
         next(upstreams, None)
         self.settling = _one_after_the_other(consumers, upstreams)
         return table
-
-
-def _decode_listener(raw: bytes, find_previous: FindPrevious[Listener]) -> Steps[tuple[str, Listener]]:
-    entry = decode_entry(Listener, raw)
-    yield from ()
-    return entry.key, entry
 
 
 def _one_after_the_other(*several: Steps[None]) -> Steps[None]:

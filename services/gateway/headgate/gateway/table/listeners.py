@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from headgate.common.table import OWN_LISTENERS, Listener, own_listener
 from headgate.common.table.hosts import host_name, is_pattern
+from headgate.common.table.listener import ListenerProtocol
+from headgate.gateway.model.networks import parse_networks
 from headgate.gateway.model.steps import Steps
 from headgate.gateway.table.hosts import HostIndex, fault_of_pattern, index_hosts
 
@@ -22,6 +24,27 @@ class ListenerPort(NamedTuple):
 
 
 OWN_HTTP, OWN_HTTPS = (ListenerPort(key, 0) for key in OWN_LISTENERS)
+
+
+class PortSettings(NamedTuple):
+    """What holds for all connections of a port, as it is needed before anything tells its listeners apart."""
+
+    proxy_protocol: bool | None = None
+    trusted_proxies: tuple[str, ...] | None = None
+
+
+def port_settings(listeners: HostIndex[Listener]) -> PortSettings:
+    """Return the settings of a port: of each the first that a listener says."""
+    ordered = listeners.by_name.values()
+    return PortSettings(
+        next((each.proxy_protocol for each in ordered if each.proxy_protocol is not None), None),
+        next((each.trusted_proxies for each in ordered if each.trusted_proxies is not None), None),
+    )
+
+
+def protocol_of(listeners: HostIndex[Listener]) -> ListenerProtocol:
+    """Return what is spoken on a port."""
+    return next(each.protocol for each in listeners.by_name.values())
 
 
 class ListenerPlan(NamedTuple):
@@ -76,6 +99,10 @@ def _port_of(listener: Listener, own: OwnPorts) -> ListenerPort:
 
 def _problem(listener: Listener, others: Sequence[Listener]) -> str:
     """Say why a listener cannot be on a port with others; empty if it can."""
+    try:
+        parse_networks(listener.trusted_proxies or ())
+    except ValueError as error:
+        return f"trusted_proxies: {error}"
     if is_pattern(listener.host) and (fault := fault_of_pattern(listener.host)):
         return fault
     for other in others:

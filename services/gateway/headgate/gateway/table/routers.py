@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from headgate.gateway.proxy.seam import NeedsBody
 from headgate.gateway.table.compile import CompiledHost
 from headgate.gateway.table.hosts import HostIndex, find_host
+from headgate.gateway.table.listening import CompiledListener
 from headgate.gateway.table.route import CompiledRoute
 
 if TYPE_CHECKING:
@@ -104,6 +105,22 @@ class RankRouter:
                 best, best_strength = route, strength
         # Clients show what the host that takes them best asks for, whoever has the route.
         return first.guard(best) if first is not None and isinstance(best, CompiledRoute) else best
+
+
+class AdaptingRouter:
+    """The virtual hosts of a listener that changes routes."""
+
+    __slots__ = ("_listener", "_router", "version_label")
+
+    def __init__(self, router: Router, listener: CompiledListener) -> None:
+        self.version_label = router.version_label
+        self._router = router
+        self._listener = listener
+
+    def match(self, host: bytes, path: bytes, source: "RequestSource") -> CompiledRoute | NeedsBody | None:
+        """Find the route of a request; see `Router`."""
+        route = self._router.match(host, path, source)
+        return self._listener.adapt(route) if isinstance(route, CompiledRoute) else route
 
 
 class PortRouter:

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes
 
 from headgate.common.pem import load_key_pair
 from headgate.common.secret import Secret
-from headgate.gateway.tls.handshake import Chosen, HandshakeCounts, ListenerContext
+from headgate.gateway.tls.handshake import Chosen, HandshakeCounts, ListenerContext, ServerConnection
 from headgate.gateway.tls.loading import self_signed
 from headgate.gateway.tls.policy import HostTls, put_into_effect
 
@@ -51,6 +51,8 @@ class CertificateEntry(NamedTuple):
 
 FindPolicy = Callable[[bytes], HostTls | None]
 """Finds the policy of the virtual host that takes a name (lower case; empty: none was sent)."""
+FindCertificates = Callable[[bytes], Sequence[str]]
+"""Finds the keys of the certificates among which the one for a name is chosen; none: all of the table."""
 
 
 class CertificateStore:
@@ -82,14 +84,30 @@ class CertificateStore:
         self._policy_contexts: WeakKeyDictionary[HostTls, dict[str, ssl.SSLContext]] = WeakKeyDictionary()
         self._unusable: set[str] = set()
         self._find_policy: FindPolicy = _no_policy
+        self._find_certificates: FindCertificates = _all_certificates
         self.counts = HandshakeCounts()
-        self.server_context = ListenerContext(ssl.PROTOCOL_TLS_SERVER)
-        """The context for listeners, for good."""
-        self.server_context.choose = self.choose
-        self.server_context.counts = self.counts
-        self.server_context.renew = self._drop
-        self.server_context.max_pending = max_handshakes
-        self.server_context.pending = WeakSet()
+        self._max_handshakes = max_handshakes
+        self._handshakes: WeakSet[ServerConnection] = WeakSet()
+        self.server_context = self._listener_context(self.choose)
+        """The context for the gateway's own listener, for good."""
+
+    def listener_context(self, find: FindPolicy, find_certificates: FindCertificates) -> ListenerContext:
+        """Return the context for another listener."""
+
+        def choose(server_name: str) -> Chosen:
+            name = _normal(server_name)
+            return self._present(name, find(name.encode()), find_certificates(name.encode()))
+
+        return self._listener_context(choose)
+
+    def _listener_context(self, choose: Callable[[str], Chosen]) -> ListenerContext:
+        context = ListenerContext(ssl.PROTOCOL_TLS_SERVER)
+        context.choose = choose
+        context.counts = self.counts
+        context.renew = self._drop
+        context.max_pending = self._max_handshakes
+        context.pending = self._handshakes
+        return context
 
     @property
     def fallback(self) -> CertificateEntry:
@@ -140,9 +158,10 @@ class CertificateStore:
                 del self._rivals[name]
         return entry
 
-    def set_policies(self, find: FindPolicy) -> None:
-        """Look policies up there from now on."""
+    def set_policies(self, find: FindPolicy, find_certificates: FindCertificates | None = None) -> None:
+        """Look policies up there from now on, and which certificates there are for a name."""
         self._find_policy = find
+        self._find_certificates = find_certificates or _all_certificates
 
     def set_fallback(self, chain_pem: bytes, key_pem: bytes) -> None:
         """Present another certificate to names that have none.
@@ -159,14 +178,26 @@ class CertificateStore:
     def certificate_for(self, server_name: str) -> CertificateEntry:
         """Find the certificate for a name: exact, then wildcard of one label, then the fallback."""
         name = _normal(server_name)
-        return self._by_name.get(name) or self._by_name.get("*." + name.partition(".")[2]) or self.fallback
+        return self._by_name.get(name) or self._by_name.get(_wildcard(name)) or self.fallback
+
+    def _certificate_among(self, keys: Sequence[str], name: str) -> CertificateEntry:
+        """Find the certificate for a name among some: exact, then wildcard of one label, then the first of them."""
+        there = [entry for key in keys if (entry := self._by_key.get(key)) is not None]
+        for asked in (name, _wildcard(name)):
+            for entry in there:
+                if asked in entry.server_names:
+                    return entry
+        return there[0] if there else self.fallback
 
     def choose(self, server_name: str) -> Chosen:
         """Give context and policy for a server name; empty if the client sent none."""
         name = _normal(server_name)
-        tls = self._find_policy(name.encode())
+        return self._present(name, self._find_policy(name.encode()), self._find_certificates(name.encode()))
+
+    def _present(self, name: str, tls: HostTls | None, keys: Sequence[str]) -> Chosen:
         effective = tls if tls is not None and not tls.problem else None
-        for entry in (self.certificate_for(name), self.fallback, self._own):
+        found = self._certificate_among(keys, name) if keys else self.certificate_for(name)
+        for entry in (found, self.fallback, self._own):
             context = self._context(entry, effective)
             if context is not None:
                 return Chosen(context, tls, entry.fingerprint)
@@ -221,6 +252,14 @@ class CertificateStore:
 
 def _no_policy(_: bytes) -> None:
     return None
+
+
+def _all_certificates(_: bytes) -> Sequence[str]:
+    return ()
+
+
+def _wildcard(name: str) -> str:
+    return "*." + name.partition(".")[2]
 
 
 def _normal(name: str) -> str:

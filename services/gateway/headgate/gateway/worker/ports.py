@@ -3,16 +3,18 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from headgate.common.errors import SettingsError
 from headgate.gateway import ENGINE
+from headgate.gateway.listeners.http_listeners import HttpListeners
 from headgate.gateway.net.reserved_port import reserve_port
+from headgate.gateway.observability.metrics import TableMetrics
 from headgate.gateway.role import WorkerRole
 from headgate.gateway.settings import GatewaySettings
 from headgate.gateway.streams.listeners import StreamListeners
-from headgate.gateway.streams.route import CompiledStream
+from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.listeners import OWN_HTTPS
 from headgate.gateway.worker.wiring import ServingParts
 
@@ -25,18 +27,29 @@ class Ports:
     Args:
         settings: of the gateway.
         role: of the worker; one that is alone keeps the ports by itself.
+        compiler: has the table whose ports are served.
         serving: what serves on them.
-        on_change: called when ports of streams open or close.
+        metrics: where ports are counted.
+        on_change: called when ports of the table open or close.
     """
 
     def __init__(
-        self, settings: GatewaySettings, role: WorkerRole, serving: ServingParts, on_change: Callable[[], None]
+        self,
+        settings: GatewaySettings,
+        role: WorkerRole,
+        compiler: TableCompiler,
+        serving: ServingParts,
+        metrics: TableMetrics,
+        on_change: Callable[[], None],
     ) -> None:
         self._settings = settings
         self._role = role
+        self._compiler = compiler
         self._serving = serving
+        self._metrics = metrics
         self._on_change = on_change
         self._listeners: tuple[str, ...] = ()
+        self._http: HttpListeners | None = None
         self._streams: StreamListeners | None = None
 
     @property
@@ -46,7 +59,8 @@ class Ports:
 
     def names(self) -> tuple[str, ...]:
         """Return what is listened on: `http://0.0.0.0:80`."""
-        return self._listeners + (self._streams.names if self._streams is not None else ())
+        of_table = (self._http, self._streams)
+        return self._listeners + sum((each.names for each in of_table if each is not None), ())
 
     def reserve(self, stack: ExitStack) -> None:
         """Keep the ports before anything listens, so that one that is taken is reported at once."""
@@ -60,8 +74,8 @@ class Ports:
             )
             self._role = role.model_copy(update={"http_port": http, "https_port": https})
 
-    async def open(self, streams: Sequence[CompiledStream]) -> None:
-        """Listen, for stream routes too."""
+    async def open(self) -> None:
+        """Listen, for the table's listeners and stream routes too."""
         settings, role, server = self._settings, self._role, self._serving.server
         with naming("http_port", settings.http_port, settings.http_host):
             port = await server.listen_http(
@@ -85,6 +99,17 @@ class Ports:
             listeners.append(f"https://{settings.http_host}:{port}")
             reserved[port] = "HTTPS port"
         self._listeners = tuple(listeners)
+        self._http = HttpListeners(
+            server,
+            self._serving.routers,
+            self._compiler,
+            self._serving.certificates,
+            self._metrics,
+            settings.http_host,
+            reuse_port=not role.is_alone,
+            reserved=reserved,
+            on_change=self._on_change,
+        )
         self._streams = StreamListeners(
             self._serving.streams,
             settings.http_host,
@@ -93,20 +118,26 @@ class Ports:
             https=server if settings.https else None,
             on_change=self._on_change,
         )
-        self.serve_streams(streams)
+        self.serve_table()
         self._on_change()
         _log.info("listening", extra={"listeners": " ".join(listeners), "worker": role.index, "engine": ENGINE})
 
-    def serve_streams(self, routes: Sequence[CompiledStream]) -> None:
-        """Open and close ports of stream routes; those of the table on disk once the gateway's own are open."""
-        if self._streams is not None:
-            self._streams.apply(routes)
+    def serve_table(self) -> None:
+        """Open and close ports of the table; those of the table on disk once the gateway's own are open."""
+        table, http, streams = self._compiler.table, self._http, self._streams
+        if table is None or http is None or streams is None:
+            return
+        streams.reserve({port.port: "an HTTP listener's" for port in table.plan.ports})
+        streams.apply([stream for _, stream in self._compiler.streams.compiled()])
+        http.apply(table.plan)
 
     async def drain(self) -> None:
         """Say that the end is near, go on for the delay, and let finish what is under way."""
         server, streams, drain_s = self._serving.server, self._streams, self._settings.drain_s
         server.announce_drain()
         await asyncio.sleep(self._settings.drain_delay_s)
+        if self._http is not None:
+            self._http.stop()
         await asyncio.gather(server.drain(drain_s), *([streams.drain(drain_s)] if streams is not None else []))
 
 

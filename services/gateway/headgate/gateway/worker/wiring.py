@@ -141,7 +141,7 @@ class ServingParts:
 def make_serving(settings: GatewaySettings, table: TableParts) -> ServingParts:
     """Make what serves by a table, and give its plugins the means to send requests."""
     certificates = _certificates(settings, ("h2", "http/1.1"))
-    certificates.set_policies(table.compiler.find_tls)
+    certificates.set_policies(table.compiler.find_tls, table.compiler.find_certificates)
     stream_certificates = _certificates(settings, ())
     by_consumer = None if settings.metric_names == "headgate" else ConsumerTraffic(settings.max_metric_series)
     stats, stream_stats, routers = ProxyStats(settings.max_metric_series, by_consumer), StreamStats(), PortRouters()

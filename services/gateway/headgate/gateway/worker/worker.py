@@ -57,7 +57,7 @@ class Worker:
         self._collectors = make_collectors(settings, table, serving)
         self._metrics = TableMetrics()
         self._announcer = Announcer(self._describe)
-        self._ports = Ports(settings, role, serving, self._announcer.announce_soon)
+        self._ports = Ports(settings, role, table.compiler, serving, self._metrics, self._announcer.announce_soon)
         self._applier = TableApplier(
             table.compiler,
             table.directory,
@@ -65,7 +65,7 @@ class Worker:
             self._metrics,
             self._present_certificates,
             on_applied=(self._note_applied,),
-            on_streams=self._ports.serve_streams,
+            on_ports=self._ports.serve_table,
             replica=settings.instance,
         )
         self._last_good = LastGoodWriter(settings.last_good_path, self._applier.stored_table)
@@ -126,7 +126,7 @@ class Worker:
         """Serve from the first table until told to stop; then readiness fails, and accepting goes on for the delay."""
         if not await _comes_before(self._has_table, stopping):
             return
-        await self._ports.open([stream for _, stream in self._table.compiler.streams.compiled()])
+        await self._ports.open()
         await stopping.wait()
         await self._ports.drain()
 

@@ -1,6 +1,6 @@
 """Which listener has a request, and which of its virtual hosts would take it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from headgate.common.table import OWN_LISTENERS, HostKey, Listener, Route, VirtualHost
@@ -8,7 +8,7 @@ from headgate.common.table.hosts import is_pattern
 from headgate.common.table.route import Unmatched
 from headgate.gateway.model.steps import finish
 from headgate.gateway.table.hosts import host_candidates, patterns_taking
-from headgate.gateway.table.listeners import ListenerPort, OwnPorts, plan_listeners
+from headgate.gateway.table.listeners import ListenerPort, OwnPorts, plan_listeners, protocol_of
 from headgate.gateway.table.view import TableView
 
 
@@ -34,12 +34,8 @@ def find_listener(table: TableView, scheme: str, port: int | None, host: str, ow
     """
     plan = finish(plan_listeners(table.entries(Listener), own))
     named = sorted(each for each in plan.ports if each.port == port)
-    at = next((each for each in named if _protocol(plan.ports[each].by_name.values()) == scheme), None)
+    at = next((each for each in named if protocol_of(plan.ports[each]) == scheme), None)
     return plan.ports[at or ListenerPort(scheme, 0)].find(host.encode())
-
-
-def _protocol(listeners: Iterable[Listener]) -> str:
-    return next(each.protocol for each in listeners)
 
 
 class AskedHosts(NamedTuple):
