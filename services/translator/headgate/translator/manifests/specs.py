@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 from headgate.common.problems import Problem, Severity
 from headgate.translator.manifests.models import Model
 from headgate.translator.manifests.reading import shown, type_name, unknown_field
+from headgate.translator.manifests.shapes import path_of, value_at
 
 M = TypeVar("M", bound=Model)
 _PRIVATE = frozenset({"config", "value", "sealed"})
@@ -49,7 +50,7 @@ class Spec:
         self._problems = problems
         self._value: dict[str, Any] = value if isinstance(value, dict) else {}
         if not isinstance(value, dict):
-            problems.append(_wrong_type("spec", value, "an object"))
+            problems.append(wrong_type("spec", value, "an object"))
 
     def each(self, name: str, model: type[M]) -> list[Part[M]]:
         """Read the elements of a list one by one; one that cannot be read costs itself."""
@@ -57,7 +58,7 @@ class Spec:
         if value is None:
             return []
         if not isinstance(value, list):
-            self._problems.append(_wrong_type(f"spec.{name}", value, "a list"))
+            self._problems.append(wrong_type(f"spec.{name}", value, "a list"))
             return []
         read = ((read_part(model, one, f"spec.{name}[{index}]", self._problems)) for index, one in enumerate(value))
         return [part for part in read if part is not None]
@@ -85,11 +86,11 @@ def read_part(model: type[M], value: Any, field: str, problems: list[Problem]) -
 
 
 def _problem(error: ErrorDetails, whole: Any, field: str) -> Problem:
-    at = f"{field}{_path(error['loc'])}"
+    at = f"{field}{path_of(error['loc'])}"
     if error["type"] == "missing":
         return Problem(reason="Required", field=at, message="must be given")
     is_private = bool(_PRIVATE & set(map(str, error["loc"])))
-    written = _at(whole, error["loc"])
+    written = value_at(whole, error["loc"])
     value = None if error["loc"] == () else "***" if is_private else shown(written)
     message = _told(error, written)
     if error["type"] not in _TYPES and not is_private and isinstance(written, str | int | float) and written != "":
@@ -115,22 +116,8 @@ def _told(error: ErrorDetails, written: Any) -> str:
     return f"must be {text.removeprefix('Input should be ')}" if text.startswith("Input should be ") else text
 
 
-def _path(location: tuple[int | str, ...]) -> str:
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
-
-
-def _at(value: Any, location: tuple[int | str, ...]) -> Any:
-    for step in location:
-        if isinstance(value, list) and isinstance(step, int) and step < len(value):
-            value = value[step]
-        elif isinstance(value, Mapping):
-            value = value.get(step)
-        else:
-            return None
-    return value
-
-
-def _wrong_type(field: str, value: Any, wanted: str) -> Problem:
+def wrong_type(field: str, value: Any, wanted: str) -> Problem:
+    """Return the problem of a field that must be there, and has the wrong type or is absent."""
     if value is None:
         return Problem(reason="Required", field=field, message=f"must be given: {wanted}")
     return Problem(

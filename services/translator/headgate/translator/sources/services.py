@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from headgate.common.problems import Problem
 from headgate.common.resources import SERVICE, JsonObject
 from headgate.translator.annotations.service import ServicePolicy, read_service_policy
-from headgate.translator.manifests.reading import Place, as_list, as_object, as_text
+from headgate.translator.manifests.reading import as_list, as_object, as_text
+from headgate.translator.manifests.specs import refuse, wrong_type
 from headgate.translator.world.world import StoredKind
 
 EXTERNAL_NAME = "ExternalName"
@@ -141,25 +142,37 @@ def _restore_other_ports(service: Service) -> Iterator[JsonObject]:
 
 def check_service(manifest: JsonObject, service: Service) -> list[Problem]:
     """Return what is wrong with a Service: what an API server refuses of the fields that are read, and annotations."""
-    problems: list[Problem] = []
-    spec = Place(manifest.get("spec"), "spec", problems)
-    if spec.is_object():
-        for port in spec["ports"].items():
-            _check_port(port)
+    spec = manifest.get("spec")
+    if spec is None:
+        found = [refuse("Required", "spec", "a Service needs a spec")]
+    elif not isinstance(spec, dict):
+        found = [wrong_type("spec", spec, "an object")]
+    else:
+        found = [*_check_ports(spec.get("ports"))]
         if service.type == EXTERNAL_NAME and not service.external_name:
-            spec["externalName"].refuse("Required", "a Service of type ExternalName needs the name of a host")
-    elif not spec.is_present:
-        spec.refuse("Required", "a Service needs a spec")
-    return [*problems, *(service.policy.problems if service.policy else ())]
+            remedy = "a Service of type ExternalName needs the name of a host"
+            found.append(refuse("Required", "spec.externalName", remedy, spec.get("externalName")))
+    return [*found, *(service.policy.problems if service.policy else ())]
 
 
-def _check_port(port: Place) -> None:
-    if not port.is_object():
+def _check_ports(ports: Any) -> Iterator[Problem]:
+    if ports is not None and not isinstance(ports, list):
+        yield wrong_type("spec.ports", ports, "a list")
         return
-    if not is_port(port["port"].value):
-        port["port"].refuse("InvalidPort", "must be a number from 1 to 65535")
-    if port["protocol"].is_present and port["protocol"].value not in _PROTOCOLS:
-        port["protocol"].refuse("InvalidPort", f"must be one of {', '.join(_PROTOCOLS)}")
+    for position, port in enumerate(ports or ()):
+        field = f"spec.ports[{position}]"
+        if isinstance(port, dict):
+            yield from _check_port(port, field)
+        elif port is not None:
+            yield wrong_type(field, port, "an object")
+
+
+def _check_port(port: JsonObject, field: str) -> Iterator[Problem]:
+    number, protocol = port.get("port"), port.get("protocol")
+    if not is_port(number):
+        yield refuse("InvalidPort", f"{field}.port", "must be a number from 1 to 65535", number)
+    if protocol is not None and protocol not in _PROTOCOLS:
+        yield refuse("InvalidPort", f"{field}.protocol", f"must be one of {', '.join(_PROTOCOLS)}", protocol)
 
 
 def is_port(value: Any) -> bool:

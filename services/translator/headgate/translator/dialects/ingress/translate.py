@@ -73,7 +73,9 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
     if legacy:
         problems = restore_problems(problems)
     policy = _within_bounds(ref, policy, spec, problems)
-    problems = [*policy.problems, *problems, *find_unknown_fields(manifest)]
+    problems = [*policy.problems, *problems]
+    if legacy or not spec.is_clean:
+        problems += find_unknown_fields(manifest)
     written: Callable[[str], str] = restore_field if legacy else str
     backends = _Backends(ref, policy, lookups)
     routes = [*_rule_routes(ref, spec, backends, problems), *_default_routes(ref, spec, backends, written)]
