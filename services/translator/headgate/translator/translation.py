@@ -15,8 +15,9 @@ from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.selection import EVERYTHING, Selection
 from headgate.common.table import DEFAULT_TABLE
 from headgate.common.table.upstream_key import UpstreamKey
-from headgate.translator.assembly.assembly import Assembly, Needs
+from headgate.translator.assembly.assembly import Assembly
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
+from headgate.translator.assembly.claimants import Needs
 from headgate.translator.assembly.conditions import ObjectStatus, judge
 from headgate.translator.fragments.fragment import CertificateRef, Fragment, with_versions
 from headgate.translator.fragments.upstream_refs import UpstreamRef

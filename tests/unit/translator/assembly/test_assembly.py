@@ -1,12 +1,26 @@
-"""Entries that are an object's alone."""
+"""Entries that are an object's alone, and hosts on listeners."""
+
+from typing import Any
 
 import pytest
 
 from headgate.common.resources import ObjectRef
 from headgate.common.sealing import ClusterValue
-from headgate.common.table import Consumer, ConsumerGroup, Credential, PluginUse, Provenance
+from headgate.common.table import (
+    Consumer,
+    ConsumerGroup,
+    Credential,
+    Listener,
+    PathMatch,
+    PathType,
+    PluginUse,
+    Provenance,
+    Route,
+    VirtualHost,
+)
+from headgate.common.table.hosts import HostKey
 from headgate.translator.assembly.assembly import Assembly
-from headgate.translator.fragments.fragment import Fragment, Identity
+from headgate.translator.fragments.fragment import Fragment, Identity, RouteClaim
 
 REF = ObjectRef("c", "apisix.apache.org", "apisixconsumers", "shop", "jack")
 FROM = Provenance(cluster="c", kind="ApisixConsumer", namespace="shop", name="jack")
@@ -15,7 +29,7 @@ GOLD = ConsumerGroup(key="c/shop/gold", name="gold", provenance=FROM)
 
 
 def fragment(*own: Consumer | ConsumerGroup) -> Fragment:
-    return Fragment(Identity(REF, "apisix.apache.org/v2", "ApisixConsumer", "uid"), own=own)
+    return Fragment(Identity(REF, "apisix.apache.org/v2", "ApisixConsumer", "uid"), entries=own)
 
 
 def changed(assembly: Assembly) -> list[tuple[str, str]]:
@@ -50,7 +64,7 @@ def named(name: str, user: str, *, created_at: str, secret: bool = False, called
         created_at=created_at,
         provenance=FROM.model_copy(update={"name": name}),
     )
-    return Fragment(Identity(ref, "apisix.apache.org/v2", "ApisixConsumer", "uid", created_at), own=(made,))
+    return Fragment(Identity(ref, "apisix.apache.org/v2", "ApisixConsumer", "uid", created_at), entries=(made,))
 
 
 def told(assembly: Assembly, fragment: Fragment) -> list[str]:
@@ -79,3 +93,57 @@ def test_what_is_sealed_is_not_compared_and_one_consumer_may_be_twice(different)
     for fragment in (new, old):
         assembly.put_fragment(fragment.identity.ref, fragment)
     assert told(assembly, new) == []
+
+
+# Hosts on listeners of their own
+
+
+def routed(name: str, created_at: str, *hosts: str, entries: Any = ()) -> Fragment:
+    ref = ObjectRef("c", "example.com", "forwards", "shop", name)
+    provenance = Provenance(cluster="c", kind="Forward", namespace="shop", name=name)
+    route = Route(name=f"c/shop/{name}", path=PathMatch(type=PathType.PREFIX, value="/"), provenance=provenance)
+    claims = tuple(RouteClaim(host, route, "spec.host") for host in hosts)
+    return Fragment(Identity(ref, "example.com/v1", "Forward", name, created_at), routes=claims, entries=entries)
+
+
+WEB = Listener(key="c/shop/web", port=8081, protocol="http", provenance=FROM)
+
+
+def settled(*fragments: Fragment) -> Assembly:
+    assembly = Assembly()
+    for each in fragments:
+        assembly.put_fragment(each.identity.ref, each)
+    for _ in assembly.assemble():
+        pass
+    return assembly
+
+
+def test_a_host_on_listeners_of_its_own_is_another_than_the_host_on_the_gateways_own() -> None:
+    there = str(HostKey("a.com", (WEB.key,)))
+    first, second = routed("first", "2024", "a.com"), routed("second", "2025", there, entries=(WEB,))
+    assembly = settled(first, second)
+    assert [(entry.kind, entry.key) for entry in assembly.changed] == [
+        ("listeners", WEB.key),
+        ("hosts", "a.com"),
+        ("hosts", there),
+    ]
+    found = VirtualHost.model_validate_json(assembly.image.get("hosts", there) or b"")
+    assert (found.host, found.listeners, [route.name for route in found.routes]) == (
+        "a.com",
+        (WEB.key,),
+        ["c/shop/second"],
+    )
+    assert [*assembly.lost_by(first), *assembly.lost_by(second)] == []
+
+
+def test_on_a_listener_the_oldest_has_the_path_and_the_other_hears_where() -> None:
+    there = str(HostKey("a.com", (WEB.key,)))
+    first, second = routed("first", "2024", there), routed("second", "2025", there)
+    (problem,) = settled(first, second).lost_by(second)
+    assert "host a.com on listener c/shop/web" in problem.message
+
+
+def test_a_route_on_several_listeners_is_in_the_table_once() -> None:
+    there = str(HostKey("a.com", ("c/shop/other", WEB.key)))
+    assembly = settled(routed("first", "2024", there))
+    assert [entry.key for entry in assembly.changed] == ["a.com@c/shop/other,c/shop/web"]

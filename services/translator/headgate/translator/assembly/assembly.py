@@ -6,7 +6,7 @@ while a fragment refers to them. Entries go into the `TableImage`, which holds t
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
@@ -20,20 +20,20 @@ from headgate.common.table import (
     entry_key,
     entry_kind,
 )
+from headgate.common.table.hosts import HostKey
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
+from headgate.translator.assembly.claimants import Claimants, Needs
 from headgate.translator.assembly.claims import (
     ChangedEntry,
     HostPath,
+    claimed_entries,
     claimed_hosts,
     claimed_names,
     claimed_ports,
     claimed_spots,
     hosts_of_name,
-    own_entries,
     server_name,
     trim,
-    used_certificates,
-    used_upstreams,
 )
 from headgate.translator.assembly.conflicts import MergedHost, merge_host, outgrow
 from headgate.translator.assembly.credentials import CredentialName, award_credential, credential_names
@@ -41,7 +41,6 @@ from headgate.translator.assembly.global_rules import NO_PLUGINS, award_plugins
 from headgate.translator.assembly.ownership import HostOwnership, claims_host, find_owner
 from headgate.translator.assembly.server_names import NameVerdict, award_name, may_present
 from headgate.translator.assembly.streams import award_port
-from headgate.translator.assembly.users import Users
 from headgate.translator.assembly.wildcard_tls import ANY_DEPTH, WildcardPolicies, WildcardTls
 from headgate.translator.fragments.fragment import (
     BackendUse,
@@ -65,13 +64,6 @@ Losses = Mapping[Place, Mapping[ObjectRef, tuple[Problem, ...]]]
 """What objects claim in vain, by what it is about."""
 
 
-class Needs(NamedTuple):
-    """Upstreams and certificates that came into use, or fell out of it."""
-
-    demanded: tuple[UpstreamRef | CertificateRef, ...]
-    released: tuple[UpstreamRef | CertificateRef, ...]
-
-
 class Assembly:
     """The entries of a table and where they come from."""
 
@@ -83,13 +75,7 @@ class Assembly:
         """Entries that were put or discarded since the caller last cleared this."""
         self.touched: dict[ObjectRef, None] = {}
         """Objects whose conditions may have changed since the caller last cleared this."""
-        self._fragments: dict[ObjectRef, Fragment] = {}
-        self._host_users: Users[str] = Users()
-        self._spot_users: Users[HostPath] = Users()
-        self._name_users: Users[str] = Users()
-        self._port_users: Users[StreamPort] = Users()
-        self._upstream_users: Users[UpstreamRef] = Users()
-        self._certificate_users: Users[CertificateRef] = Users()
+        self._claimants = Claimants()
         self._faults: dict[UpstreamRef, BackendFault] = {}
         self._sharing: dict[str, tuple[str, ...]] = {}
         """Keys of the upstreams that several clusters have, each with these clusters."""
@@ -105,63 +91,49 @@ class Assembly:
         self._dirty_ports: dict[StreamPort, None] = {}
         self._dirty_names: dict[str, None] = {}
         self._dirty_certificates: dict[CertificateRef, None] = {}
-        self._credential_users: Users[CredentialName] = Users()
         self._dirty_credentials: dict[CredentialName, None] = {}
 
     @property
     def fragments(self) -> Mapping[ObjectRef, Fragment]:
         """Fragments of all objects that are ours."""
-        return self._fragments
+        return self._claimants.fragments
 
     def put_fragment(self, ref: ObjectRef, fragment: Fragment | None) -> Needs:
         """Take an object's contribution in place of the one before; None takes it away."""
-        old = self._fragments.get(ref)
+        old = self._claimants.fragments.get(ref)
         if old == fragment:
             return Needs((), ())
         self.touched[ref] = None
-        if fragment is None:
-            del self._fragments[ref]
-        else:
-            self._fragments[ref] = fragment
-        self._replace_claims(ref, old, fragment)
-        self._replace_own(ref, old, fragment)
-        self._replace_global_rule(ref, fragment)
-        return self._replace_needs(ref, old, fragment)
-
-    def _replace_claims(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> None:
-        hosts_before, hosts_now = claimed_hosts(old), claimed_hosts(new)
-        names_before, names_now = claimed_names(old), claimed_names(new)
-        ports_before, ports_now = claimed_ports(old), claimed_ports(new)
-        self._host_users.replace(ref, hosts_before, hosts_now)
-        self._spot_users.replace(ref, claimed_spots(old), claimed_spots(new))
-        self._name_users.replace(ref, names_before, names_now)
-        self._port_users.replace(ref, ports_before, ports_now)
-        self._dirty_names.update(names_before | names_now)
+        claims = self._claimants.replace(ref, fragment)
+        self._dirty_names.update(claims.names)
         if self._wildcard_tls:
-            self._dirty_hosts.update({name: None for name in names_before | names_now if self._host_users.of(name)})
-        self._dirty_ports.update(ports_before | ports_now)
-        self._touch_hosts(hosts_before | hosts_now)
+            self._dirty_hosts.update({name: None for name in claims.names if self._claimants.of_host.of(name)})
+        self._dirty_ports.update(claims.ports)
+        self._touch_hosts(claims.hosts)
+        self._dirty_credentials.update(claims.credentials)
+        self._replace_entries(old, fragment)
+        self._replace_global_rule(ref, fragment)
+        return claims.needs
 
     def _touch_hosts(self, hosts: Mapping[str, None]) -> None:
         """Have hosts merged again, and what goes by their owners: certificates, streams on the HTTPS port."""
         self._dirty_hosts.update(hosts)
         about = map(server_name, hosts)
-        self._dirty_names.update({name: None for name in about if self._name_users.of(name)})
-        if hosts and self._port_users.of(HTTPS) and self._are_named_by_streams(hosts):
+        self._dirty_names.update({name: None for name in about if self._claimants.of_name.of(name)})
+        if hosts and self._claimants.of_port.of(HTTPS) and self._are_named_by_streams(hosts):
             self._dirty_ports[HTTPS] = None
 
     def _are_named_by_streams(self, hosts: Iterable[str]) -> bool:
         """Whether some stream on the HTTPS port takes connections of one of the hosts."""
-        claims = (claim for user in self._fragments_of(self._port_users.of(HTTPS)) for claim in user.streams)
+        claims = (
+            claim for user in self._claimants.fragments_of(self._claimants.of_port.of(HTTPS)) for claim in user.streams
+        )
         names = {name for claim in claims for name in claim.route.server_names}
         return any(host in names or f"*.{host.partition('.')[2]}" in names for host in hosts)
 
-    def _replace_own(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> None:
-        names_before, names_now = credential_names(old), credential_names(new)
-        self._credential_users.replace(ref, names_before, names_now)
-        self._dirty_credentials.update(names_before | names_now)
-        entries = own_entries(new)
-        for changed in own_entries(old).keys() - entries.keys():
+    def _replace_entries(self, old: Fragment | None, new: Fragment | None) -> None:
+        entries = claimed_entries(new)
+        for changed in claimed_entries(old).keys() - entries.keys():
             self._discard(*changed)
         for entry in entries.values():
             self._put(entry)
@@ -176,12 +148,7 @@ class Assembly:
         self._global_plugins = now
         self._set_lost(GLOBAL_RULES, now.lost)
         if before[:2] != now[:2]:
-            self._dirty_hosts.update(dict.fromkeys(self._host_users.used))
-
-    def _replace_needs(self, ref: ObjectRef, old: Fragment | None, new: Fragment | None) -> Needs:
-        upstreams = self._upstream_users.replace(ref, used_upstreams(old), used_upstreams(new))
-        certificates = self._certificate_users.replace(ref, used_certificates(old), used_certificates(new))
-        return Needs((*upstreams[0], *certificates[0]), (*upstreams[1], *certificates[1]))
+            self._dirty_hosts.update(dict.fromkeys(self._claimants.of_host.used))
 
     def put_upstream(self, ref: UpstreamRef, resolved: ResolvedUpstream) -> None:
         """Take an upstream's present state."""
@@ -202,7 +169,7 @@ class Assembly:
             del self._faults[ref]
         else:
             self._faults[ref] = fault
-        self.touched.update(dict.fromkeys(self._upstream_users.of(ref)))
+        self.touched.update(dict.fromkeys(self._claimants.of_upstream.of(ref)))
 
     def _set_sharing(self, ref: UpstreamRef, clusters: tuple[str, ...]) -> None:
         if self._sharing.get(ref.key, ()) == clusters:
@@ -211,9 +178,9 @@ class Assembly:
             self._sharing[ref.key] = clusters
         else:
             del self._sharing[ref.key]
-        for user in self._upstream_users.of(ref):
-            self._touch_hosts(claimed_hosts(self._fragments.get(user)))
-            self._dirty_ports.update(claimed_ports(self._fragments.get(user)))
+        for user in self._claimants.of_upstream.of(ref):
+            self._touch_hosts(claimed_hosts(self._claimants.fragments.get(user)))
+            self._dirty_ports.update(claimed_ports(self._claimants.fragments.get(user)))
 
     def put_certificate(self, ref: CertificateRef, certificate: Certificate | None) -> None:
         """Take a certificate's present state, without server names; None where it is unusable or unused."""
@@ -238,34 +205,33 @@ class Assembly:
             self._assemble_certificate(ref)
             yield
         for credential in _take(self._dirty_credentials):
-            users = (self._fragments[ref] for ref in self._credential_users.of(credential))
+            users = self._claimants.fragments_of(self._claimants.of_credential.of(credential))
             self._set_lost(("credential", str(credential)), award_credential(credential, users))
             yield
 
     def _assemble_host(self, host: str) -> None:
-        verdict = self._merge(host, self._fragments_of(self._host_users.of(host)))
+        verdict = self._merge(host, self._claimants.fragments_of(self._claimants.of_host.of(host)))
         self._set_lost(("host", host), verdict.lost)
         if verdict.is_claimed:
             routes = tuple(map(self._global_plugins.add_to, verdict.routes))
             tls = self._inherited_tls(host, verdict) or verdict.tls
-            self._put(VirtualHost(host=host, routes=routes, tls=tls, unmatched=verdict.unmatched))
+            name, listeners = HostKey.read(host)
+            found = VirtualHost(host=name, listeners=listeners, routes=routes, tls=tls, unmatched=verdict.unmatched)
+            self._put(found)
         else:
             self._inherited_tls(host, verdict)
             self._discard("hosts", host)
         if host.startswith(ANY_DEPTH):
-            found = verdict.tls and verdict.tls_owner
-            self._note_wildcard_tls(host, WildcardTls(verdict.tls, found) if verdict.tls and found else None)
+            owner = verdict.tls and verdict.tls_owner
+            self._note_wildcard_tls(host, WildcardTls(verdict.tls, owner) if verdict.tls and owner else None)
 
     def _merge(self, host: str, fragments: Iterable[Fragment]) -> MergedHost:
         return merge_host(host, fragments, self._sharing, self._boundaries)
 
-    def _fragments_of(self, refs: Iterable[ObjectRef]) -> Iterator[Fragment]:
-        return (self._fragments[ref] for ref in refs)
-
     def _note_wildcard_tls(self, host: str, tls: WildcardTls | None) -> None:
         """Note what is asked for all names below a domain. A change of it is one of every host there."""
         if self._wildcard_tls.replace(host, tls):
-            below = (each for each in self._host_users.used if each != host and each.endswith(host[2:]))
+            below = (each for each in self._claimants.of_host.used if each != host and each.endswith(host[2:]))
             self._dirty_hosts.update(dict.fromkeys(below))
 
     def _inherited_tls(self, host: str, verdict: MergedHost) -> TlsPolicy | None:
@@ -276,18 +242,18 @@ class Assembly:
         else:
             self._wildcard_tls.forget(host)
         for wildcard in before ^ self._wildcard_tls.refused(host):
-            self.touched.update(dict.fromkeys(self._host_users.of(wildcard)))
+            self.touched.update(dict.fromkeys(self._claimants.of_host.of(wildcard)))
         return inherited
 
     def _has_certificate(self, host: str) -> bool:
         """Whether a host has a certificate with which everything is said that is asked of its clients."""
         name = server_name(host)
-        users = list(self._fragments_of(self._name_users.of(name)))
+        users = list(self._claimants.fragments_of(self._claimants.of_name.of(name)))
         return any(user.settles_tls for user in may_present(self._name_ownership(name, users), users))
 
     def _assemble_port(self, port: StreamPort) -> None:
         routes, lost = award_port(
-            port, self._fragments_of(self._port_users.of(port)), self._sharing, self._refuse_stream
+            port, self._claimants.fragments_of(self._claimants.of_port.of(port)), self._sharing, self._refuse_stream
         )
         self._set_lost(("port", str(port)), lost)
         keys = frozenset(route.key for route in routes)
@@ -314,11 +280,11 @@ class Assembly:
         """Return the hosts whose connections a stream route with a server name takes; `*` is one label."""
         if not name.startswith("*."):
             return (name,)
-        below = (host for host in self._host_users.used if host.partition(".")[2] == name[2:])
+        below = (host for host in self._claimants.of_host.used if host.partition(".")[2] == name[2:])
         return sorted(below)
 
     def _assemble_name(self, name: str) -> None:
-        winner, lost = self._award_name(name, list(self._fragments_of(self._name_users.of(name))))
+        winner, lost = self._award_name(name, list(self._claimants.fragments_of(self._claimants.of_name.of(name))))
         self._set_lost(("name", name), lost)
         before = self._names.get(name)
         if winner == before:
@@ -342,7 +308,7 @@ class Assembly:
         return replace(oldest, host=name)
 
     def _ownership(self, host: str, users: Iterable[Fragment], proposed: Fragment | None) -> HostOwnership:
-        present = {each: self._fragments[each] for each in self._host_users.of(host)}
+        present = {each: self._claimants.fragments[each] for each in self._claimants.of_host.of(host)}
         present |= {user.identity.ref: user for user in users}
         if proposed is not None:
             present[proposed.identity.ref] = proposed
@@ -383,7 +349,7 @@ class Assembly:
 
     def rehearse(self, ref: ObjectRef, fragment: Fragment) -> "Losses":
         """Return who would lose what where an object contributed this instead of what it does; nothing is kept."""
-        before = self._fragments.get(ref)
+        before = self._claimants.fragments.get(ref)
         lost: dict[Place, Mapping[ObjectRef, tuple[Problem, ...]]] = {}
         by_host: dict[str, set[HostPath]] = {}
         for spot in claimed_spots(before) | claimed_spots(fragment):
@@ -391,17 +357,17 @@ class Assembly:
         for host, spots in by_host.items():
             lost["host", host] = self._rehearse_host(host, spots, before, fragment)
         for name in claimed_names(before) | claimed_names(fragment):
-            users = [*self._others(self._name_users.of(name), ref), fragment]
+            users = [*self._claimants.others(self._claimants.of_name.of(name), ref), fragment]
             lost["name", name] = self._award_name(name, users, fragment).lost
         for port in claimed_ports(before) | claimed_ports(fragment):
-            claimants = [*self._others(self._port_users.of(port), ref), fragment]
+            claimants = [*self._claimants.others(self._claimants.of_port.of(port), ref), fragment]
             lost["port", str(port)] = award_port(port, claimants, self._sharing, self._refuse_stream).lost
         for credential in credential_names(fragment):
-            users = [*self._others(self._credential_users.of(credential), ref), fragment]
+            users = [*self._claimants.others(self._claimants.of_credential.of(credential), ref), fragment]
             lost["credential", str(credential)] = award_credential(credential, users)
         if fragment.global_plugins:
             lost[GLOBAL_RULES] = award_plugins(
-                [*self._others(self._global_rules, ref), fragment], self._boundaries
+                [*self._claimants.others(self._global_rules, ref), fragment], self._boundaries
             ).lost
         return lost
 
@@ -414,26 +380,23 @@ class Assembly:
         """
         ref = after.identity.ref
         if self._is_shared(host, after.identity):
-            others = list(self._others(self._host_users.of(host), ref))
+            others = list(self._claimants.others(self._claimants.of_host.of(host), ref))
         else:
-            users = {user for spot in spots for user in self._spot_users.of(spot)}
-            others = [trim(other, spots) for other in self._others(users, ref)]
+            users = {user for spot in spots for user in self._claimants.of_spot.of(spot)}
+            others = [trim(other, spots) for other in self._claimants.others(users, ref)]
         lost = self._merge(host, [*others, after]).lost
         outgrown = tuple(outgrow(host, len(self.image.get("hosts", host) or b""), before, after))
         return {**lost, ref: (*lost.get(ref, ()), *outgrown)} if outgrown else lost
 
     def _is_shared(self, host: str, identity: Identity) -> bool:
         tenant = identity.ref.cluster, identity.ref.namespace
-        return any((user.cluster, user.namespace) != tenant for user in self._host_users.of(host))
+        return any((user.cluster, user.namespace) != tenant for user in self._claimants.of_host.of(host))
 
     def owner_of(self, host: str) -> Identity | None:
         """Return the oldest object that claims a host; None where none does."""
-        users = (self._fragments[ref] for ref in self._host_users.of(host))
+        users = self._claimants.fragments_of(self._claimants.of_host.of(host))
         claimants = (user.identity for user in users if claims_host(user, host))
         return min(claimants, key=lambda identity: identity.seniority, default=None)
-
-    def _others(self, users: Iterable[ObjectRef], ref: ObjectRef) -> Iterator[Fragment]:
-        return (self._fragments[user] for user in users if user != ref)
 
     def lost_by(self, fragment: Fragment, losses: "Losses | None" = None) -> Iterator[Problem]:
         """Yield what an object claimed in vain, in order of its claims; `losses` are those of now by default."""
@@ -449,7 +412,7 @@ class Assembly:
 
     def users_of(self, upstream: UpstreamRef) -> Iterable[ObjectRef]:
         """Return the objects that refer to an upstream."""
-        return self._upstream_users.of(upstream)
+        return self._claimants.of_upstream.of(upstream)
 
     def fault_of(self, upstream: UpstreamRef) -> BackendFault | None:
         """Return what is wrong with an upstream that is in use."""

@@ -26,7 +26,7 @@ class ChangedEntry(NamedTuple):
 
 
 def server_name(host: str) -> str:
-    """Return the name in certificates that is about a host."""
+    """Return the name in certificates that is about a host; listeners of its own have their own certificates."""
     return host[1:] if host.startswith(ANY_DEPTH) else host
 
 
@@ -73,11 +73,11 @@ def claimed_ports(fragment: Fragment | None) -> dict[StreamPort, None]:
     return {} if fragment is None else dict.fromkeys(claim.port for claim in fragment.streams)
 
 
-def own_entries(fragment: Fragment | None) -> dict[ChangedEntry, TableEntry]:
+def claimed_entries(fragment: Fragment | None) -> dict[ChangedEntry, TableEntry]:
     """Return the entries that no other object can claim."""
     if fragment is None:
         return {}
-    return {ChangedEntry(entry_kind(entry), entry_key(entry)): entry for entry in fragment.own}
+    return {ChangedEntry(entry_kind(entry), entry_key(entry)): entry for entry in fragment.entries}
 
 
 def used_upstreams(fragment: Fragment | None) -> Iterator[UpstreamRef]:

@@ -14,7 +14,6 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import ENTRY_LIMIT
 from headgate.common.table import (
-    ANY_HOST,
     Canary,
     Condition,
     PathType,
@@ -32,6 +31,7 @@ from headgate.translator.assembly.ownership import (
     Tenant,
     admit,
     find_owner,
+    name_host,
     tenant_of,
 )
 from headgate.translator.fragments.fragment import CanaryClaim, Fragment, Identity, RouteClaim, TlsClaim
@@ -207,7 +207,7 @@ def _lost_tls(host: str, claim: TlsClaim, loser: Identity, owner: Identity, is_o
         reason="TlsConflict",
         field=claim.field,
         value=shown(host),
-        message=f"TLS of host {host} is set by {describe(owner)}, {seniority_of(owner, loser)}{consequence}",
+        message=f"TLS of {name_host(host)} is set by {describe(owner)}, {seniority_of(owner, loser)}{consequence}",
     )
 
 
@@ -247,7 +247,7 @@ def _with_canaries(claim: RouteClaim, wanted: Mapping[tuple[PathType, str], list
 
 
 def _lost_canary(host: str, claim: CanaryClaim) -> Problem:
-    where = "every host" if host == ANY_HOST else f"host {host}"
+    where = name_host(host)
     message = f"no other Ingress has {claim.path.type} path {claim.path.value} of {where}, so this canary gets nothing"
     return Problem(reason="CanaryWithoutMain", field=claim.field, value=shown(claim.path.value), message=message)
 
@@ -279,7 +279,7 @@ def _fit(host: str, room: int, winners: Collection[Won], lost: Lost) -> Iterator
 
 
 def _too_large(host: str, claim: RouteClaim) -> Problem:
-    message = f"host {host} has more routes than one host can have; spread them over several hosts"
+    message = f"{name_host(host)} has more routes than one host can have; spread them over several hosts"
     return Problem(reason="HostTooLarge", field=claim.field, value=shown(host), message=message)
 
 
@@ -297,7 +297,7 @@ def _order(claim: RouteClaim) -> tuple[BeforePath, str, WithinPath]:
 def _lost_path(
     host: str, claim: RouteClaim, loser: Identity, winner: RouteClaim, owner: Identity, sharing: Sharing
 ) -> Problem:
-    where = "every host" if host == ANY_HOST else f"host {host}"
+    where = name_host(host)
     path = f"{claim.route.path.type} path {claim.route.path.value}"
     if is_for_both(winner.route, owner, claim.route, loser, sharing):
         return by_namesake(claim.field, claim.route.path.value, f"{path} of {where}", owner, loser)

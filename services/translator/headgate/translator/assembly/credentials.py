@@ -52,7 +52,7 @@ def award_credential(name: CredentialName, fragments: Iterable[Fragment]) -> Map
 
 
 def _claims(fragment: Fragment) -> Iterable[tuple[Consumer, CredentialName]]:
-    for consumer in fragment.own:
+    for consumer in fragment.entries:
         if not isinstance(consumer, Consumer):
             continue
         scope = consumer.provenance.owner if consumer.is_scoped else ""

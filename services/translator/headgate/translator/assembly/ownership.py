@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.table import ANY_HOST, Route
+from headgate.common.table.hosts import HostKey
 from headgate.translator.annotations.host_sharing import KEY
 from headgate.translator.assembly.boundaries import Boundaries
 from headgate.translator.assembly.taken_paths import TakenPaths
@@ -67,20 +68,23 @@ class HostOwnership:
         name = tenant.namespace if is_near else f"{tenant.cluster}/{tenant.namespace}"
         is_namesake = not is_near and tenant.namespace == owner.ref.namespace
         choice = "choose another path or host" if self.has_paths else "choose another host"
+        of_rest = " (requests that no other host takes)" if HostKey.read(self.host).host == ANY_HOST else ""
         remedy = "export its Service from both clusters" if is_namesake else choice
         return Problem(
             severity=severity,
             reason=HOST_NOT_OWNED,
             field=path,
             value=shown(value),
-            message=f"{name_host(self.host)} is owned by {describe(owner)}, {why_first}; {why}; {remedy}, or "
+            message=f"{name_host(self.host)}{of_rest} is owned by {describe(owner)}, {why_first}; {why}; {remedy}, or "
             f'have its owner annotate that object with {KEY}: "{name}"',
         )
 
 
 def name_host(host: str) -> str:
     """Return a host as messages name it."""
-    return "every host (requests that no other host takes)" if host == ANY_HOST else f"host {host}"
+    name, listeners = HostKey.read(host)
+    where = f" on listener {', '.join(listeners)}" if listeners else ""
+    return f"every host{where}" if name == ANY_HOST else f"host {name}{where}"
 
 
 def find_owner(host: str, users: Sequence[Fragment], sharing: Sharing, boundaries: Boundaries) -> HostOwnership:

@@ -10,6 +10,7 @@ from headgate.common.table import (
     Canary,
     Consumer,
     ConsumerGroup,
+    Listener,
     PathMatch,
     PluginUse,
     Route,
@@ -67,6 +68,7 @@ class RouteClaim(NamedTuple):
     """A route that an object wants at a host."""
 
     host: str
+    """The host, or the host on some listeners as `HostKey` writes it. All claims and hosts of fragments are so."""
     route: Route
     field: str
     """Where the path was written."""
@@ -142,8 +144,8 @@ class Fragment:
     canaries: tuple[CanaryClaim, ...] = ()
     tls: tuple[TlsClaim, ...] = ()
     streams: tuple[StreamClaim, ...] = ()
-    own: tuple[Consumer | ConsumerGroup, ...] = ()
-    """Entries that nobody else can claim: their keys have the object's name in them."""
+    entries: tuple[Consumer | ConsumerGroup | Listener, ...] = ()
+    """Entries that no other object can claim, as their keys have the object's name in them."""
     problems: tuple[Problem, ...] = ()
     errors: tuple[Problem, ...] = ()
     """Those of the problems that its present version has by itself."""
@@ -160,7 +162,7 @@ class Fragment:
     """For the requests of all routes of the table."""
     parts: tuple[StatusPart, ...] = ()
     """What has conditions of its own in its status."""
-    listeners: tuple[ListenerReport, ...] = ()
+    listener_reports: tuple[ListenerReport, ...] = ()
     """What its status says of its listeners."""
     stand_in: VersionId | None = None
     """Version that all of this comes from, if it is not the present one."""

@@ -201,7 +201,7 @@ class Statuses:
             self._severities[ref] = worst(condition.problems)
         content = translation.world.digest(ref)
         known = fragment.identity, condition, fragment.stand_in, content
-        facts = Facts(*known, *self._published, fragment.parts, fragment.listeners, fragment.addresses)
+        facts = Facts(*known, *self._published, fragment.parts, fragment.listener_reports, fragment.addresses)
         return lambda before: self._report(ref, facts, before)
 
     def _report(self, ref: ObjectRef, facts: Facts, before: DesiredStatus | None) -> DesiredStatus | None:

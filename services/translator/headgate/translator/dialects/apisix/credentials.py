@@ -131,7 +131,7 @@ def contribute(
     is_made = bool(credentials) or is_anonymous
     return Fragment(
         identify(ref, manifest),
-        own=(consumer,) if is_made else (),
+        entries=(consumer,) if is_made else (),
         backends=own.backends if is_made else (),
         problems=tuple(problem for problem in problems if not problem.field.endswith(".sealed")),
     )

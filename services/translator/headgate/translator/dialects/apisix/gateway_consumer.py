@@ -55,7 +55,7 @@ def translate_gateway_consumer(ref: ObjectRef, manifest: JsonObject, context: Co
     known = [*(one for one in written if one is not None), *credentials]
     is_anonymous = not (written or credentials or as_object(manifest.get("spec")).get("credentials"))
     fragment = contribute(ref, manifest, context, known, plugins, problems, is_anonymous=is_anonymous)
-    return fragment if is_there else replace(fragment, own=(), backends=())
+    return fragment if is_there else replace(fragment, entries=(), backends=())
 
 
 def _sealed(plugin: NamedPlugin) -> JsonObject:

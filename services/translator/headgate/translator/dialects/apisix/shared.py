@@ -71,7 +71,7 @@ def translate_plugin_config(ref: ObjectRef, manifest: JsonObject, context: Conte
     is_for_group = CONSUMER_GROUP in labels_of(manifest)
     return Fragment(
         identify(ref, manifest),
-        own=(group,) if is_for_group else (),
+        entries=(group,) if is_for_group else (),
         problems=tuple(problems),
         backends=plugins.backends if is_for_group else (),
     )
