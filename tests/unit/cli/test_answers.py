@@ -70,6 +70,14 @@ def update(severity: Severity) -> StatusUpdate:
     )
 
 
+def test_routes_say_on_which_listeners_their_host_is() -> None:
+    hosts = [
+        VirtualHost(host="a.com", routes=(route("/", Backend(upstream="up")),), listeners=listeners)
+        for listeners in ((), ("gw/web",))
+    ]
+    assert [(line.host, line.listeners) for line in lines_of(hosts)] == [("a.com", ()), ("a.com", ("gw/web",))]
+
+
 def test_routes_show_weights_and_ready_endpoints_of_each_backend() -> None:
     one = Endpoint(address="10.0.0.1", port=80)
     two = Endpoint(address="10.0.0.2", port=80, ready=False)

@@ -15,6 +15,8 @@ from headgate.common.table import (
     ConsumerGroup,
     Credential,
     Endpoint,
+    Listener,
+    ListenerDefaults,
     PathMatch,
     PathType,
     PluginUse,
@@ -319,3 +321,23 @@ def test_a_password_in_a_routes_plugin_is_not_shown() -> None:
     change = only(host(route()), host(route(plugins=(PluginUse(name="basic-auth", config=config),))))
     assert "jack" in change.model_dump_json()
     assert "sesame" not in change.model_dump_json()
+
+
+def listener(**fields: Any) -> Listener:
+    return Listener.model_validate({"key": "gw/web", "port": 8000, "protocol": "http", "provenance": WEB, **fields})
+
+
+def test_listeners_differ_field_by_field() -> None:
+    secret = PluginUse(name="basic-auth", config={"password": "hunter2"})
+    change = only(listener(), listener(host="*.example", defaults=ListenerDefaults(plugins=(secret,))))
+    assert (change.kind, change.name, change.operation) == ("listener", "gw/web", "changed")
+    assert FieldChange(field="host", before="*", after="*.example") in change.fields
+    assert "defaults.plugins" in {field.field for field in change.fields}
+    assert "hunter2" not in change.model_dump_json()
+    assert shown(diff([listener()], [])) == ["removed listener gw/web"]
+
+
+def test_one_host_on_other_listeners_is_another_host() -> None:
+    found = diff([host(route())], [host(route()), host(route("/b"), listeners=("gw/web",))])
+    assert shown(found) == ["added host a.example@gw/web", "added route /b prefix"]
+    assert found.changes[1].within == "a.example@gw/web"

@@ -43,7 +43,7 @@ def watching(proxy: Served, applied: Manifest, replica: str = "g1") -> RolloutWa
 
 def apply(proxy: Served, watch: RolloutWatch, applied: Manifest) -> None:
     assert proxy.compiler.table is not None
-    watch.note_applied(applied, proxy.compiler.table.hosts)
+    watch.note_applied(applied, proxy.compiler.table)
 
 
 def report(watch: RolloutWatch) -> RolloutReport:

@@ -16,9 +16,23 @@ from fakes.served import HOST, Got, Served, asking, at, named, origins, read_ans
 from fakes.tls import Authority, unverified
 from fakes.tls_listener import asking as asking_clients
 from fakes.tls_listener import client_context, entry
-from headgate.common.table import Listener, Route, TlsPolicy, VirtualHost
+from headgate.common.plugins.transformation.echo import EchoConfig
+from headgate.common.plugins.transformation.response_rewrite import ResponseRewriteConfig
+from headgate.common.table import (
+    HttpsRedirect,
+    Listener,
+    ListenerDefaults,
+    PluginUse,
+    Route,
+    Timeouts,
+    TlsPolicy,
+    VirtualHost,
+)
 from headgate.gateway.net import port_set
 from headgate.gateway.net.proxy_protocol import Addresses, write_proxy_header
+from headgate.gateway.plugins.runtime.preview import preview_plugins
+from headgate.gateway.table.explaining.explain import explain
+from headgate.gateway.table.view import CompilerView, EntryView
 
 BOUND_S = 20.0
 
@@ -297,3 +311,80 @@ async def test_proxy_headers_are_expected_of_trusted_peers_where_a_listener_says
         assert (await with_header(proxy)).status == 400
         proxy.put(listener("gw/a", port=port))
         assert (await ask(proxy, port)).status == 200
+
+
+# Defaults
+
+MARKING = PluginUse.of(ResponseRewriteConfig(headers={"set": {"X-Listener": "yes"}}))
+OWN = ("response-rewrite", {"headers": {"set": {"X-Own": "yes"}}})
+
+
+async def test_plugins_of_a_listener_run_for_routes_without_one_of_the_same_name() -> None:
+    port = free_port()
+    routes = (to("up"), to("up", path="/own", plugins=[OWN]))
+    entries = (
+        listener("gw/a", port=port, defaults=ListenerDefaults(plugins=(MARKING,))),
+        on("gw/a", "http", routes=routes),
+    )
+    async with origins(answering(OK)) as (origin,), served(*entries, at(origin.port)) as proxy:
+        assert (await ask(proxy, port))["x-listener"] == "yes"
+        assert (await ask(proxy, proxy.port))["x-listener"] == ""
+        own = await ask(proxy, port, "/own")
+        assert (own["x-listener"], own["x-own"]) == ("", "yes")
+        proxy.put(on("gw/a", "http", routes=(to("up", path="/new"),)))
+        assert (await ask(proxy, port, "/new"))["x-listener"] == "yes"
+        assert (await ask(proxy, port)).status == 404
+        proxy.put(listener("gw/a", port=port))
+        assert (await ask(proxy, port, "/new"))["x-listener"] == ""
+
+
+async def test_limits_of_a_listener_hold_for_routes_that_set_none() -> None:
+    port, never = free_port(), asyncio.Event()
+
+    async def silent(conversation: Conversation) -> None:
+        await conversation.request()
+        await never.wait()
+
+    defaults = ListenerDefaults(max_body=3, timeouts=Timeouts(read_s=0.1))
+    routes = (to("up"), to("up", path="/own", max_body=5), to("silent", path="/silent"))
+    entries = (listener("gw/a", port=port, defaults=defaults), on("gw/a", "http", routes=routes))
+
+    async def post(proxy: Served, at_port: int, path: str) -> int:
+        client = await proxy.connect(port=at_port)
+        await client.send(asking(path, "POST", body=b"four"))
+        return (await read_answer(client)).status
+
+    async with (
+        origins(answering(OK), silent) as (origin, slow),
+        served(*entries, at(origin.port), at(slow.port, key="silent")) as proxy,
+    ):
+        assert await post(proxy, port, "/") == 413
+        assert await post(proxy, port, "/own") == await post(proxy, proxy.port, "/") == 200
+        assert (await ask(proxy, port, "/silent")).status == 504
+
+
+async def test_a_listener_redirects_plain_requests_whatever_routes_there_are() -> None:
+    port = free_port()
+    entries = (
+        listener("gw/a", port=port, https_redirect=HttpsRedirect(port=8443), trusted_proxies=("127.0.0.1",)),
+        on("gw/a", "http", "https"),
+    )
+    async with origins(answering(OK)) as (origin,), served(*entries, at(origin.port)) as proxy:
+        got = await ask(proxy, port, "/x?y", host="any.org")
+        assert (got.status, got["location"]) == (301, "https://any.org:8443/x?y")
+        assert (await ask(proxy, port, X_Forwarded_Proto="https")).status == 200
+        assert (await ask(proxy, proxy.port)).status == (await ask(proxy, proxy.https_port, tls=HOST)).status == 200
+        assert "listener gw/a" in {route for route, _ in proxy.stats.routes}
+        url = f"{HOST}:{port}"
+        told = explain(CompilerView(proxy.compiler), "POST", url, "/")
+        assert told.verdict == "308: listener gw/a redirects all requests over plain HTTP"
+        assert explain(CompilerView(proxy.compiler), "GET", url, "/", scheme="https").listener == "https"
+
+
+async def test_explaining_asks_the_plugins_of_the_listener_too() -> None:
+    told = PluginUse.of(EchoConfig(body="hello"))
+    entries = (listener("http", defaults=ListenerDefaults(plugins=(told,))), on("http"), at(1))
+    found = explain(
+        EntryView(entries), "GET", HOST, "/", preview=lambda route, facts, scope: preview_plugins(route, facts, scope)
+    )
+    assert [plugin.name for plugin in found.plugins] == ["echo"]

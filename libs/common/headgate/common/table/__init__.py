@@ -25,7 +25,9 @@ from headgate.common.table.listener import (
     HTTPS_LISTENER,
     OWN_LISTENERS,
     HostOrder,
+    HttpsRedirect,
     Listener,
+    ListenerDefaults,
     own_listener,
 )
 from headgate.common.table.match import (
@@ -99,7 +101,9 @@ __all__ = [
     "HashKey",
     "HostKey",
     "HostOrder",
+    "HttpsRedirect",
     "Listener",
+    "ListenerDefaults",
     "Mirror",
     "MqttConnect",
     "Not",

@@ -10,6 +10,8 @@ from pydantic import Field, model_validator
 
 from headgate.common.table.base import Entry, Provenance
 from headgate.common.table.hosts import ANY_HOST, HostPattern
+from headgate.common.table.plugin_use import PluginUse
+from headgate.common.table.sending import Timeouts
 from headgate.common.table.tls import TlsPolicy
 
 HTTP_LISTENER: Final = "http"
@@ -19,6 +21,24 @@ LISTENER_KEY: Final = r"^[^\s@,|]+$"
 
 ListenerProtocol = Literal["http", "https", "tls", "tcp", "udp"]
 HostOrder = Literal["host-first", "rank-first"]
+
+
+class ListenerDefaults(Entry):
+    """What holds for routes on a listener that do not say it themselves."""
+
+    plugins: tuple[PluginUse, ...] = ()
+    """For routes without one of the same name."""
+    max_body: int | None = Field(default=None, ge=0)
+    """Bytes of a request's body (413)."""
+    timeouts: Timeouts = Timeouts()
+
+
+class HttpsRedirect(Entry):
+    """Where requests over plain HTTP are sent."""
+
+    port: int = Field(default=443, ge=1, le=65535)
+    status: Literal[301, 302, 303, 307, 308] | None = None
+    """None: 301 for GET and HEAD, 308 for other methods."""
 
 
 class Listener(Entry):
@@ -52,6 +72,10 @@ class Listener(Entry):
     trusted_proxies: tuple[str, ...] | None = None
     """Networks (CIDR) of peers whose PROXY headers, `X-Forwarded-*` and the like are believed; None leaves the
     gateway's own settings in force. Of several listeners on one port as `proxy_protocol`."""
+    https_redirect: HttpsRedirect | None = None
+    """All requests over plain HTTP are redirected, whatever routes there are. Those that a trusted proxy has got over
+    HTTPS are not."""
+    defaults: ListenerDefaults = ListenerDefaults()
     provenance: Provenance
 
     @model_validator(mode="after")
@@ -62,6 +86,8 @@ class Listener(Entry):
             raise ValueError("port 0 is the gateway's own: of http and https, without an address")
         if (self.tls is not None or self.certificates) and self.protocol not in ("https", "tls"):
             raise ValueError(f"tls and certificates are for https and tls, not for {self.protocol}")
+        if self.https_redirect is not None and self.protocol != "http":
+            raise ValueError(f"https_redirect is for http, not for {self.protocol}")
         return self
 
 

@@ -13,6 +13,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.samples import Sample
 
+from headgate.common.table import HostKey
 from headgate.gateway.observability.traffic_metrics import EndpointFamilies, Labels, family
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.proxy.traffic import LATENCY_BOUNDS_S, RouteTraffic, Traffic
@@ -80,7 +81,7 @@ class ApisixFamilies:
             labels = {
                 **_labels(route, consumer),
                 "matched_uri": paths[host].get(route.route, ""),
-                "matched_host": host if "|" in route.route and host != "*" else "",
+                "matched_host": HostKey.read(host).host if "|" in route.route and host != "*" else "",
             }
             for status, count in traffic.by_status().items():
                 yield Sample(name, {"code": str(status or _NOT_GIVEN), **labels}, count)

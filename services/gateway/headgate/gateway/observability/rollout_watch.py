@@ -4,7 +4,6 @@ Nothing is counted for it: the proxy counts each request by route and status any
 what there is now less what there was then.
 """
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +13,7 @@ from headgate.gateway.proxy.stats import ProxyStats, Tally
 from headgate.gateway.proxy.traffic import LATENCY_BOUNDS_S
 
 if TYPE_CHECKING:
-    from headgate.gateway.table.compile import CompiledHost
+    from headgate.gateway.table.compiled import CompiledTable
 
 
 class _Step(NamedTuple):
@@ -52,8 +51,8 @@ class RolloutWatch:
         """Whether this replica serves the next table before the others."""
         return self._step is not None and self._step.is_next
 
-    def note_applied(self, manifest: Manifest, hosts: "Mapping[bytes, CompiledHost]") -> None:
-        """Take the manifest that is served now, and its hosts."""
+    def note_applied(self, manifest: Manifest, table: "CompiledTable") -> None:
+        """Take the manifest that is served now, and its table."""
         rollout = manifest.rollout
         if rollout is None or rollout.phase is not RolloutPhase.STEPPING:
             if self._step is not None:
@@ -66,9 +65,7 @@ class RolloutWatch:
         changed_hosts = names.get("hosts", frozenset())
         self._stats.watch(changed_hosts)
         for name in changed_hosts:
-            if host := hosts.get(name.encode()):
-                for _, route in host.routes:
-                    route.traffic = None  # found anew, where it is counted apart
+            table.recount(name)
         upstreams = names.get("upstreams", frozenset())
         tallies = self._stats.tally(changed_hosts, upstreams)
         is_next = self._replica in rollout.replicas

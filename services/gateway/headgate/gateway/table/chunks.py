@@ -6,7 +6,7 @@ compiling, as validated models take ten times the space of their compressed chun
 them again.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -186,6 +186,13 @@ class ChunkStage(Generic[E, C]):
         """Return all that is compiled once this is current."""
         chunks = (*(self._chunks.held[digest] for digest in self._kept), *self._staged.values())
         return [item for chunk in chunks for item in chunk.compiled.values()]
+
+    def raw_entries(self, keys: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield some of the entries that are there once this is current, encoded, with their keys."""
+        for chunk in (*(self._chunks.held[digest] for digest in self._kept), *self._staged.values()):
+            if not chunk.compiled.keys().isdisjoint(keys):
+                entries = zip(chunk.compiled, chunk.raw_entries(), strict=True)
+                yield from ((key, raw) for key, raw in entries if key in keys)
 
     def commit(self) -> tuple[Mapping[str, C], set[str]]:
         """Make the staged chunks current; return their `outcome`."""

@@ -5,7 +5,7 @@ Routes refer to upstreams through holders, so an endpoint change recompiles one 
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -196,6 +196,26 @@ def merge_hosts(parts: Sequence[CompiledHost]) -> Steps[CompiledHost]:
     index = yield from index_paths(routes)
     unmatched: Unmatched = "404" if any(part.unmatched == "404" for part in parts) else "next-host"
     return CompiledHost(parts[0].key, routes, index, tls, unmatched=unmatched, parts=parts)
+
+
+def compile_changed(
+    raw: bytes,
+    compiled: CompiledHost,
+    change: Callable[[Route], Route],
+    holders: UpstreamHolders,
+    make_hooks: "MakeHooks",
+) -> Steps[dict[str, CompiledRoute]]:
+    """Compile those routes of a host that a change makes others, in steps; return them by their names."""
+    found: dict[str, CompiledRoute] = {}
+    guard = compiled.tls.guard if compiled.tls is not None else None
+    for raw_route in split_host(raw)[1]:
+        route = decode_route(raw_route)
+        changed = change(route)
+        if changed is not route:
+            _, other = yield from compile_route(compiled.key, changed, holders, guard, make_hooks)
+            found[other.name] = other
+            yield
+    return found
 
 
 def split_host(raw: bytes) -> tuple[VirtualHost, list[bytes]]:

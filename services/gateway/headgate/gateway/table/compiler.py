@@ -7,9 +7,11 @@ point in between at which a request could see half of it. An update that fails i
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from headgate.common.plugins.traffic.redirect import RedirectConfig
 from headgate.common.sealing import Unseal
 from headgate.common.snapshot import ChunkName, Version
 from headgate.common.table import (
@@ -17,7 +19,12 @@ from headgate.common.table import (
     Consumer,
     ConsumerGroup,
     EntryKind,
+    HttpsRedirect,
     Listener,
+    PathMatch,
+    PathType,
+    PluginUse,
+    Route,
     StreamRoute,
     Upstream,
     VirtualHost,
@@ -35,13 +42,16 @@ from headgate.gateway.table.compile import (
     CompiledHost,
     MakeHooks,
     UpstreamHolders,
+    compile_changed,
     compile_host,
+    compile_route,
     no_plugins,
 )
 from headgate.gateway.table.compiled import CompiledTable, HostChange
 from headgate.gateway.table.listeners import OWN_HTTPS, ListenerPort, OwnPorts, plan_listeners
-from headgate.gateway.table.listening import CompiledListener
+from headgate.gateway.table.listening import CompiledListener, ListenerRoutes, with_defaults
 from headgate.gateway.table.names import FollowsNames, NameFollower
+from headgate.gateway.table.route import CompiledRoute
 from headgate.gateway.table.upstreams import BoundUpstream, UpstreamCompiler
 from headgate.gateway.tls.backend import BackendContexts
 from headgate.gateway.tls.policy import HostTls, TlsPolicies
@@ -156,8 +166,19 @@ class TableCompiler:
         self, raw: bytes, find_previous: FindPrevious[CompiledListener]
     ) -> Steps[tuple[str, CompiledListener]]:
         entry = decode_entry(Listener, raw)
-        yield from ()
-        return entry.key, CompiledListener(entry, self._tls_policies)
+        redirect = None
+        if entry.https_redirect is not None:
+            redirect = yield from self._compile_redirect(entry, entry.https_redirect)
+        return entry.key, CompiledListener(entry, self._tls_policies, redirect)
+
+    def _compile_redirect(self, entry: Listener, redirect: HttpsRedirect) -> Steps[CompiledRoute]:
+        """Return what answers the requests of a listener that redirects them."""
+        config = RedirectConfig(http_to_https=True, https_port=redirect.port, ret_code=redirect.status)
+        everything = PathMatch(type=PathType.PREFIX, value="/")
+        route = Route(name="redirect", path=everything, plugins=(PluginUse.of(config),), provenance=entry.provenance)
+        _, compiled = yield from compile_route(entry.key, route, self._holders, None, self._make_hooks)
+        compiled.name = f"listener {entry.key}"
+        return compiled
 
     def stage(self, version: Version, names: Sequence[ChunkName]) -> "TableUpdate":
         """Begin an update to a revision that consists of these chunks."""
@@ -230,16 +251,48 @@ class TableCompiler:
         self._names.adopt(key, named)
 
     def next_table(
-        self, version: Version, hosts: HostChange, listeners: Sequence[CompiledListener] | None
+        self,
+        version: Version,
+        hosts: ChunkStage[VirtualHost, CompiledHost],
+        listeners: Sequence[CompiledListener] | None,
     ) -> Steps[CompiledTable]:
-        """Make a table in which some hosts are other ones, in steps; `listeners` are all, None as they were."""
+        """Make a table with the hosts of a stage, in steps; `listeners` are all, None as they were."""
         table = CompiledTable.empty(version) if self.table is None else self.table
-        if listeners is None:
-            return (yield from table.succeed(version, hosts, table.plan, table.listeners))
-        plan = yield from plan_listeners([each.entry for each in listeners], self._own_ports)
-        for key, problem in plan.problems.items() - table.plan.problems.items():
-            _log.error("a listener is not served as it asks", extra={"listener": key, "problem": problem})
-        return (yield from table.succeed(version, hosts, plan, {each.entry.key: each for each in listeners}))
+        plan, by_key = table.plan, table.listeners
+        if listeners is not None:
+            by_key = {each.entry.key: each for each in listeners}
+            plan = yield from plan_listeners([each.entry for each in listeners], self._own_ports)
+            for key, problem in plan.problems.items() - table.plan.problems.items():
+                _log.error("a listener is not served as it asks", extra={"listener": key, "problem": problem})
+        change = HostChange(*hosts.outcome())
+        return (yield from table.succeed(version, change, plan, by_key, partial(self._adapt_routes, hosts)))
+
+    def _adapt_routes(
+        self,
+        stage: ChunkStage[VirtualHost, CompiledHost],
+        listener: CompiledListener,
+        hosts: Mapping[str, CompiledHost],
+        before: ListenerRoutes | None,
+    ) -> Steps[ListenerRoutes]:
+        """Compile the routes of a listener that its defaults change, where host or listener are not as before."""
+        if before is None or before.listener is not listener:
+            before = ListenerRoutes(listener, {}, {})
+        if not listener.has_defaults:
+            return before
+        stale = {key for key, host in before.hosts.items() if hosts.get(key) is not host}
+        new = {key for key, host in hosts.items() if before.hosts.get(key) is not host}
+        if not stale and not new:
+            return before
+        changed = {name: route for name, route in before.changed.items() if name.partition("|")[0] not in stale}
+        for key, raw in stage.raw_entries(new):
+            changed |= yield from compile_changed(
+                raw,
+                hosts[key],
+                lambda route: with_defaults(route, listener.entry.defaults),
+                self._holders,
+                self._make_hooks,
+            )
+        return ListenerRoutes(listener, hosts, changed)
 
     def stored_chunks(self) -> Iterable[tuple[ChunkName, bytes]]:
         """Yield the current chunks, compressed, as the store has them."""
@@ -291,11 +344,9 @@ class TableUpdate:
         """
         for stage in self._stages.values():
             stage.check_complete()
-        arrived, gone = self._stages["hosts"].outcome()
-        listeners = self._stages["listeners"]
-        table = yield from self._compiler.next_table(
-            self._version, HostChange(arrived, gone), listeners.compiled() if listeners.is_changed else None
-        )
+        hosts, listeners = self._stages["hosts"], self._stages["listeners"]
+        compiled = listeners.compiled() if listeners.is_changed else None
+        table = yield from self._compiler.next_table(self._version, hosts, compiled)
         self._table = table
         return table
 

@@ -1,46 +1,67 @@
-"""Listeners compiled: what they add to routes and to TLS policies of the virtual hosts on them."""
+"""Listeners compiled: what they add to routes and to TLS policies of the virtual hosts on them.
 
+A route is compiled once, whatever listeners it is on. One whose defaults change a route has a copy of its own, compiled
+from the entry that the route would be if it said them itself.
+"""
+
+from collections.abc import Mapping
 from weakref import WeakKeyDictionary
 
-from headgate.common.table import Listener
+from headgate.common.plugins.observability.opentelemetry import OpentelemetryConfig
+from headgate.common.plugins.route_fields import plugins_as_fields
+from headgate.common.table import Listener, ListenerDefaults, Route, Tracing
+from headgate.gateway.table.compile import CompiledHost
 from headgate.gateway.table.route import CompiledRoute
-from headgate.gateway.tls.policy import HostTls, TlsPolicies
+from headgate.gateway.tls.policy import ClientGuard, HostTls, TlsPolicies
+
+NO_DEFAULTS = ListenerDefaults()
+
+
+def with_defaults(route: Route, defaults: ListenerDefaults) -> Route:
+    """Return a route as it would be if it said itself what a listener has for those that do not."""
+    said = {use.name for use in route.plugins}
+    if route.tracing != Tracing():
+        said.add(OpentelemetryConfig.plugin)
+    plugins = tuple(use for use in defaults.plugins if use.name not in said)
+    spare = {name: value for name, value in defaults.timeouts if getattr(route.timeouts, name) is None}
+    changed = route.model_copy(
+        update={
+            "plugins": (*plugins, *route.plugins),
+            "max_body": defaults.max_body if route.max_body is None else route.max_body,
+            "timeouts": route.timeouts.model_copy(update=spare),
+        }
+    )
+    return route if changed == route else plugins_as_fields(changed)
 
 
 class CompiledListener:
-    """A listener, and the routes on it as it changes them.
+    """A listener.
 
-    A route is compiled once, whatever listeners it is on. One that adds something to it keeps a copy of its own, made
-    when a request first takes the route there.
+    Args:
+        entry: of the table.
+        policies: compiles TLS policies.
+        redirect: answers all requests over plain HTTP; None: routes do.
     """
 
-    __slots__ = ("_combined", "_policies", "_variants", "entry", "tls")
+    __slots__ = ("_combined", "_policies", "entry", "redirect", "tls")
 
-    def __init__(self, entry: Listener, policies: TlsPolicies) -> None:
+    def __init__(self, entry: Listener, policies: TlsPolicies, redirect: CompiledRoute | None = None) -> None:
         self.entry = entry
+        self.redirect = redirect
         self._policies = policies
         self.tls = policies.compile(entry.tls, entry.key)
         """For server names whose virtual host has no policy."""
-        self._variants: WeakKeyDictionary[CompiledRoute, CompiledRoute] = WeakKeyDictionary()
         self._combined: WeakKeyDictionary[HostTls, HostTls] = WeakKeyDictionary()
+
+    @property
+    def has_defaults(self) -> bool:
+        """Whether routes here may have to be other ones than elsewhere."""
+        return self.entry.defaults != NO_DEFAULTS
 
     @property
     def adapts(self) -> bool:
         """Whether it changes routes at all."""
-        return self.tls is not None and self.tls.guard is not None
-
-    def adapt(self, route: CompiledRoute) -> CompiledRoute:
-        """Return a route as requests on this listener have it."""
-        variant = self._variants.get(route)
-        if variant is None:
-            variant = self._variants[route] = self._adapted(route)
-        return variant
-
-    def _adapted(self, route: CompiledRoute) -> CompiledRoute:
-        guard = self.tls.guard if self.tls is not None else None
-        if guard is not None and (route.policies is None or route.policies.guard is None):
-            route = route.guarded(guard)
-        return route
+        return self.has_defaults or (self.tls is not None and self.tls.guard is not None)
 
     def tls_of(self, host: HostTls | None) -> HostTls | None:
         """Return the policy for connections to a virtual host: its own, with this one's client validation if that has
@@ -58,3 +79,45 @@ class CompiledListener:
             assert combined is not None, "there is a policy"
             self._combined[host] = combined
         return combined
+
+
+class ListenerRoutes:
+    """The routes on a listener that changes them.
+
+    Args:
+        listener: of the table.
+        hosts: whose routes were compiled with the listener's defaults, by key.
+        changed: those that became others by it, by name.
+    """
+
+    __slots__ = ("_adapted", "changed", "hosts", "listener")
+
+    def __init__(
+        self, listener: CompiledListener, hosts: Mapping[str, CompiledHost], changed: Mapping[str, CompiledRoute]
+    ) -> None:
+        self.listener = listener
+        self.hosts = hosts
+        self.changed = changed
+        self._adapted: WeakKeyDictionary[CompiledRoute, CompiledRoute] = WeakKeyDictionary()
+
+    def adapt(self, route: CompiledRoute) -> CompiledRoute:
+        """Return a route as requests on this listener have it."""
+        adapted = self._adapted.get(route)
+        if adapted is None:
+            adapted = self.changed.get(route.name, route)
+            guard = self._guard_of(route)
+            if guard is not None and (adapted.policies is None or adapted.policies.guard is None):
+                adapted = adapted.guarded(guard)
+            self._adapted[route] = adapted
+        return adapted
+
+    def _guard_of(self, route: CompiledRoute) -> ClientGuard | None:
+        own = route.policies.guard if route.policies is not None else None
+        tls = self.listener.tls
+        return own or (tls.guard if tls is not None else None)
+
+    def recount(self, route: CompiledRoute) -> None:
+        """Find anew where the requests of a route are counted."""
+        for copied in (self._adapted.get(route), self.changed.get(route.name)):
+            if copied is not None:
+                copied.traffic = None

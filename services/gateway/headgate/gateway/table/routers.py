@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from headgate.gateway.proxy.seam import NeedsBody
 from headgate.gateway.table.compile import CompiledHost
 from headgate.gateway.table.hosts import HostIndex, find_host
-from headgate.gateway.table.listening import CompiledListener
+from headgate.gateway.table.listening import ListenerRoutes
 from headgate.gateway.table.route import CompiledRoute
 
 if TYPE_CHECKING:
@@ -110,17 +110,34 @@ class RankRouter:
 class AdaptingRouter:
     """The virtual hosts of a listener that changes routes."""
 
-    __slots__ = ("_listener", "_router", "version_label")
+    __slots__ = ("_router", "_routes", "version_label")
 
-    def __init__(self, router: Router, listener: CompiledListener) -> None:
+    def __init__(self, router: Router, routes: ListenerRoutes) -> None:
         self.version_label = router.version_label
         self._router = router
-        self._listener = listener
+        self._routes = routes
 
     def match(self, host: bytes, path: bytes, source: "RequestSource") -> CompiledRoute | NeedsBody | None:
         """Find the route of a request; see `Router`."""
         route = self._router.match(host, path, source)
-        return self._listener.adapt(route) if isinstance(route, CompiledRoute) else route
+        return self._routes.adapt(route) if isinstance(route, CompiledRoute) else route
+
+
+class RedirectingRouter:
+    """A listener that redirects requests over plain HTTP."""
+
+    __slots__ = ("_redirect", "_router", "version_label")
+
+    def __init__(self, router: Router, redirect: CompiledRoute) -> None:
+        self.version_label = router.version_label
+        self._router = router
+        self._redirect = redirect
+
+    def match(self, host: bytes, path: bytes, source: "RequestSource") -> CompiledRoute | NeedsBody | None:
+        """Find the route of a request; see `Router`."""
+        if source.facts().scheme == b"https":
+            return self._router.match(host, path, source)
+        return self._redirect
 
 
 class PortRouter:

@@ -74,8 +74,8 @@ class TablePages:
         `{..., "streams": [], "table_listeners": [], "hosts": [{"host", "routes": []}]}`.
         """
         said: dict[str, object] = {
-            "streams": [_describe(entry) for entry in self._view.entries(StreamRoute)],
-            "table_listeners": [_describe(entry) for entry in self._view.entries(Listener)],
+            "streams": [_describe_stream(entry) for entry in self._view.entries(StreamRoute)],
+            "table_listeners": [_describe_listener(entry) for entry in self._view.entries(Listener)],
         }
         return await self._stream(request, said, "hosts", map(_describe_host, self._view.entries(VirtualHost)))
 
@@ -148,8 +148,13 @@ def _describe_host(virtual_host: VirtualHost) -> dict[str, object]:
     return {"host": virtual_host.host, **listeners, "routes": [_describe_route(route) for route in virtual_host.routes]}
 
 
-def _describe(entry: StreamRoute | Listener) -> dict[str, object]:
+def _describe_stream(entry: StreamRoute) -> dict[str, object]:
     return entry.model_dump(mode="json", exclude_defaults=True)
+
+
+def _describe_listener(entry: Listener) -> dict[str, object]:
+    said = entry.model_dump(mode="json", exclude_defaults=True, exclude={"tls", "defaults"})
+    return {**said, "plugins": [use.name for use in entry.defaults.plugins]}
 
 
 def _describe_consumer(consumer: Consumer) -> dict[str, object]:

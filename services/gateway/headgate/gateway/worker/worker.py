@@ -164,7 +164,7 @@ class Worker:
             self._is_heap_frozen = True
             memory.freeze_heap()
         if self._table.compiler.table is not None:
-            self._rollout.note_applied(manifest, self._table.compiler.table.hosts)
+            self._rollout.note_applied(manifest, self._table.compiler.table)
         self._metrics.serves_next.set(self._rollout.is_next)
         self._announcer.interval_s = COUNTING_INTERVAL_S if self._rollout.is_counting else INTERVAL_S
         self._announcer.announce_soon()

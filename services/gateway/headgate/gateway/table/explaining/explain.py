@@ -25,6 +25,7 @@ from headgate.gateway.table.explaining.hosts import find_hosts, find_listener
 from headgate.gateway.table.explaining.requests import bare_host, fault_of_target, port_of, refusal_of_method
 from headgate.gateway.table.explaining.routes import compare_routes
 from headgate.gateway.table.listeners import OwnPorts
+from headgate.gateway.table.listening import with_defaults
 from headgate.gateway.table.view import TableView
 
 
@@ -89,6 +90,10 @@ def explain(
         verdict = f"404: no listener of the port takes {host!r}"
         return Explanation(**answer, virtual_host=None, winner=None, verdict=verdict, candidates=())
     answer["listener"] = listener.key
+    if listener.https_redirect is not None and scheme == "http":
+        status = listener.https_redirect.status or (301 if method in ("GET", "HEAD") else 308)
+        verdict = f"{status}: listener {listener.key} redirects all requests over plain HTTP"
+        return Explanation(**answer, virtual_host=None, winner=None, verdict=verdict, candidates=())
     names, found = find_hosts(table, listener, host)
     if not found:
         nearest = _nearest(host, table)
@@ -110,7 +115,7 @@ def explain(
         what = "path" if not any(candidate.takes_path for candidate in candidates) else "request"
         verdict = f"404: {chosen.host} takes the host, none of its {len(chosen.routes)} routes takes the {what}"
         return Explanation(**answer, winner=None, verdict=verdict, candidates=candidates + passed_over)
-    winner = chosen.routes[best.position]
+    winner = with_defaults(chosen.routes[best.position], listener.defaults)
     backends = () if best.fault else explain_backends(table, winner, place, health_of)
     name = chosen.name_of(best.position)
     plugins = () if best.fault else tuple(preview(winner, facts, name))

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 
 from headgate.common.plugins.fields import BadHeader
 from headgate.common.plugins.security.opa import OpaConfig
+from headgate.common.table import HostKey
 from headgate.gateway.plugins.interface import Headers, Plugin, Request, Response
 from headgate.gateway.plugins.kit.calls import CallFailed, call_url
 from headgate.gateway.plugins.kit.decoded_paths import decoded_text
@@ -80,7 +81,7 @@ class Opa(Plugin[OpaConfig]):
         }
         if config.with_route:
             host, _, name = request.route.partition("|")
-            told["route"] = {"id": request.route, "name": name, "host": host}
+            told["route"] = {"id": request.route, "name": name, "host": HostKey.read(host).host}
         if config.with_service:
             told["service"] = {"id": request.upstreams, "upstreams": request.upstreams.split(",")}
         consumer = request.consumer
