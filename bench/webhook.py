@@ -9,7 +9,7 @@ import sys
 from headgate.common.bus.connection import Bus
 from headgate.common.service.settings import load_settings
 from headgate.watcher.admission.service import make_admission_server
-from headgate.watcher.secrets import throwaway_recipients
+from headgate.watcher.objects.secrets import throwaway_recipients
 from headgate.watcher.settings import WatcherSettings
 
 

@@ -23,10 +23,10 @@ from urllib.parse import urlsplit
 import yaml
 
 from headgate.common.resources import ALL_KINDS
+from headgate.watcher.api.kinds import group_path
+from headgate.watcher.api.transport import KubernetesTransport
+from headgate.watcher.api.wire import decode_object
 from headgate.watcher.errors import Absent
-from headgate.watcher.sources.kubernetes.kinds import group_path
-from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
-from headgate.watcher.sources.kubernetes.wire import decode_object
 
 JsonObject = dict[str, Any]
 MANAGER = "cluster-test"

@@ -15,7 +15,7 @@ from typing import Any
 from fakes.waiting import until
 from headgate.common.service.tasks import cancel
 from headgate.watcher.sources import Applied, Deleted, Listed, SourceEvent
-from headgate.watcher.sources.manifests import ManifestSource
+from headgate.watcher.sources.manifests.source import ManifestSource
 
 
 def service(name: str, port: int = 80) -> str:

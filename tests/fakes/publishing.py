@@ -15,8 +15,8 @@ from headgate.common.resources import INGRESS, SECRET, SERVICE, ObjectRef, Resou
 from headgate.common.service.tasks import cancel
 from headgate.common.stores import DeltaLogReader, LoggedObject, LogReplay
 from headgate.common.stores.memory import MemoryDeltaLog
-from headgate.watcher.publisher import DeltaPublisher, Relist
-from headgate.watcher.secrets import throwaway_recipients
+from headgate.watcher.objects.secrets import throwaway_recipients
+from headgate.watcher.publishing.publisher import DeltaPublisher, Relist
 from headgate.watcher.sources import Applied, Deleted, Listed, SourceEvent
 
 _marks = itertools.count()

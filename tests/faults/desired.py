@@ -13,7 +13,7 @@ from fakes.echo import EchoServer
 from fakes.kubernetes_api import FakeKubernetes
 from headgate.common.deltas import Delta
 from headgate.common.resources import ENDPOINT_SLICE, INGRESS, SERVICE, JsonObject
-from headgate.watcher.objects import strip
+from headgate.watcher.objects.preparing import strip
 
 STEADY, PASSING = 3, 4
 """Hosts of each cluster."""

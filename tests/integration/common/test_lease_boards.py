@@ -20,8 +20,8 @@ from headgate.common.stores.nats import NatsStores
 from headgate.common.stores.nats.jetstream import Outgoing, Stream, Upkeep
 from headgate.common.stores.nats.snapshots import tables_stream
 from headgate.common.stores.redis.leases import RedisLeaseBoard
-from headgate.watcher.lease import KubernetesLeaseBoard
-from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
+from headgate.watcher.api.lease import KubernetesLeaseBoard
+from headgate.watcher.api.transport import KubernetesTransport
 
 NOW = datetime(2026, 3, 1, 12, 30, 15, 123456, tzinfo=UTC)
 

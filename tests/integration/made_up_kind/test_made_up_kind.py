@@ -35,10 +35,10 @@ from headgate.translator.translation import Translation
 from headgate.watcher.admission.question import Scope, pose
 from headgate.watcher.admission.review import parse_review
 from headgate.watcher.admission.selector import parse_selector
-from headgate.watcher.secrets import throwaway_recipients
+from headgate.watcher.api.transport import KubernetesTransport
+from headgate.watcher.objects.secrets import throwaway_recipients
 from headgate.watcher.sources.kubernetes.source import KubernetesSource
-from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
-from headgate.watcher.status_writer import StatusWriter
+from headgate.watcher.status.writer import StatusWriter
 from integration.made_up_kind.forward import FORWARD, KINDS, TOYS
 
 HELM = shutil.which(os.environ.get("HELM", "helm"))

@@ -16,8 +16,8 @@ from headgate.common.deltas import Author
 from headgate.common.errors import SettingsError
 from headgate.common.resources import SERVICE, ObjectRef
 from headgate.watcher.sources import Applied, Deleted, Listed
-from headgate.watcher.sources import manifests as manifests_module
-from headgate.watcher.sources.manifests import VERSION_KEY_FILE, ManifestSource, load_or_create_version_key
+from headgate.watcher.sources.manifests import source as manifests_module
+from headgate.watcher.sources.manifests.source import VERSION_KEY_FILE, ManifestSource, load_or_create_version_key
 
 BROKEN = "kind: [\n"
 
@@ -270,7 +270,7 @@ async def test_only_what_changed_is_read_again(tmp_path: Path, monkeypatch: pyte
 
 
 def _count_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    from headgate.watcher.sources import manifest_tree
+    from headgate.watcher.sources.manifests import tree as manifest_tree
 
     reads: list[str] = []
     original = manifest_tree.read_bytes

@@ -22,8 +22,8 @@ from headgate.common.sealing import Purpose, SealedSecret, Unsealer, load_or_cre
 from headgate.common.service.tasks import cancel, run_together
 from headgate.common.stores import LogReplay
 from headgate.common.stores.nats import NatsStores
-from headgate.watcher.publisher import DeltaPublisher
-from headgate.watcher.secrets import throwaway_recipients
+from headgate.watcher.objects.secrets import throwaway_recipients
+from headgate.watcher.publishing.publisher import DeltaPublisher
 
 
 class Seen:

@@ -16,7 +16,7 @@ import headgate.watcher.admission.certificate
 import headgate.watcher.admission.metrics
 import headgate.watcher.metrics
 import headgate.watcher.status.requests
-import headgate.watcher.status_writer
+import headgate.watcher.status.writer
 
 ROOT = Path(__file__).parents[3]
 DASHBOARDS = {path.name: json.loads(path.read_text()) for path in sorted((ROOT / "deploy/grafana").glob("*.json"))}
@@ -30,7 +30,7 @@ MODULES = (
     headgate.watcher.admission.certificate,
     headgate.watcher.admission.metrics,
     headgate.watcher.status.requests,
-    headgate.watcher.status_writer,
+    headgate.watcher.status.writer,
 )
 _KEYWORDS = {"and", "or", "unless", "bool", "offset"}
 _TOKEN = re.compile(

@@ -11,7 +11,7 @@ from headgate.common.errors import SettingsError
 from headgate.common.sealing import PUBLIC_KEY_FILE, load_or_create_key_pair
 from headgate.common.service.settings import load_settings
 from headgate.watcher.__main__ import SUMMARY, main
-from headgate.watcher.recipients import wait_for_recipients
+from headgate.watcher.publishing.recipients import wait_for_recipients
 from headgate.watcher.settings import WatcherSettings
 
 

@@ -18,7 +18,7 @@ from headgate.common.table_diff import diff_tables
 from headgate.operations.errors import OperationError
 from headgate.operations.tables.revisions import current_manifest
 from headgate.translator.settings import TranslatorSettings
-from headgate.watcher.sources.manifest_files import read_paths
+from headgate.watcher.sources.manifests.files import read_paths
 
 ANSWER_S = 120.0
 """The whole log is read and translated: some ten seconds for 10,000 Ingresses with 100,000 endpoints."""

@@ -14,10 +14,10 @@ from nacl.public import PrivateKey
 from headgate.cli.terminal.errors import Unreachable, UsageMistake
 from headgate.common.resources import JsonObject
 from headgate.common.sealing import key_pair_files
+from headgate.watcher.api.lease import pod_namespace
+from headgate.watcher.api.transport import KubernetesTransport
+from headgate.watcher.api.wire import decode_object
 from headgate.watcher.errors import Absent, ApiError, Forbidden
-from headgate.watcher.lease import pod_namespace
-from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
-from headgate.watcher.sources.kubernetes.wire import decode_object
 
 
 def fill_secret(name: str, namespace: str, passwords: Sequence[str], *, with_pair: bool) -> list[str]:

@@ -13,9 +13,9 @@ from headgate.translator.audit import Audit, Said, unread_kind
 from headgate.translator.composition import DIALECTS
 from headgate.translator.manifests.verdicts import Verdict
 from headgate.translator.objects.dialect import Dialect
-from headgate.watcher.secrets import throwaway_recipients
+from headgate.watcher.objects.secrets import throwaway_recipients
 from headgate.watcher.sources import Unavailable
-from headgate.watcher.sources.manifest_files import FileObject, read_paths
+from headgate.watcher.sources.manifests.files import FileObject, read_paths
 
 _WORST_FIRST = (Verdict.REFUSED, Verdict.IGNORED, Verdict.APPROXIMATED, Verdict.HONOURED)
 

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from headgate.cli.offline.tables import CLUSTER
 from headgate.cli.terminal.errors import Unreachable, UsageMistake
 from headgate.common.resources import JsonObject, KindChoice, ObjectRef, ResourceKind
+from headgate.watcher.api.transport import KubernetesTransport
 from headgate.watcher.errors import ApiError, ApiStatusError, Unauthorized
 from headgate.watcher.sources import Listed, Unavailable
 from headgate.watcher.sources.kubernetes.present import read_present
 from headgate.watcher.sources.kubernetes.source import KubernetesScope
-from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
-from headgate.watcher.sources.manifest_files import FileObject
+from headgate.watcher.sources.manifests.files import FileObject
 
 
 class LiveRead(NamedTuple):

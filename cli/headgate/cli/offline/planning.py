@@ -22,8 +22,8 @@ from headgate.translator.offline import foreign_objects
 from headgate.translator.settings import TranslatorSettings
 from headgate.translator.translation import Translation
 from headgate.translator.world.settings import TranslationSettings
-from headgate.watcher.secrets import throwaway_recipients
-from headgate.watcher.sources.manifest_files import FileObject
+from headgate.watcher.objects.secrets import throwaway_recipients
+from headgate.watcher.sources.manifests.files import FileObject
 
 
 class Known(NamedTuple):

@@ -18,9 +18,9 @@ from headgate.translator.composition import DIALECTS
 from headgate.translator.objects.dialect import Dialect
 from headgate.translator.offline import Offline, translate_all
 from headgate.translator.settings import TranslatorSettings
-from headgate.watcher.objects import prepare
-from headgate.watcher.secrets import throwaway_recipients
-from headgate.watcher.sources.manifest_files import FileObject, read_paths
+from headgate.watcher.objects.preparing import prepare
+from headgate.watcher.objects.secrets import throwaway_recipients
+from headgate.watcher.sources.manifests.files import FileObject, read_paths
 
 CLUSTER = "local"
 """As a watcher of manifests calls it by default, so that answers of files and of a gateway name the same objects."""

@@ -92,8 +92,8 @@ class UpOptions:
     def _check_kubeconfig(self, path: Path) -> None:
         if not path.is_file():
             raise UsageMistake(f"--kubeconfig {path}: {'not a file' if path.exists() else 'no such file'}")
+        from headgate.watcher.api.kubeconfig import check_kubeconfig
         from headgate.watcher.errors import ClusterConfigError
-        from headgate.watcher.sources.kubernetes.kubeconfig import check_kubeconfig
 
         try:
             check_kubeconfig(path, self.context)

@@ -21,16 +21,16 @@ from headgate.common.service.tasks import run_together
 from headgate.common.stores.nats import FOR_WATCHERS, NatsStores, Upkeep
 from headgate.watcher.admission.keeper import CertificateKeeper
 from headgate.watcher.admission.service import make_admission_server, make_certificate_keeper, make_kept_secret
-from headgate.watcher.lease import KubernetesLeaseBoard, pod_namespace
-from headgate.watcher.publisher import DeltaPublisher, Relist
-from headgate.watcher.recipients import wait_for_recipients
-from headgate.watcher.requesters import Requesters
+from headgate.watcher.api.lease import KubernetesLeaseBoard, pod_namespace
+from headgate.watcher.publishing.publisher import DeltaPublisher, Relist
+from headgate.watcher.publishing.recipients import wait_for_recipients
+from headgate.watcher.publishing.requesters import Requesters
 from headgate.watcher.settings import WatcherSettings
 from headgate.watcher.sources import SourceEvent
 from headgate.watcher.sources.kubernetes.source import KubernetesScope, KubernetesSource
-from headgate.watcher.sources.manifests import ManifestSource
-from headgate.watcher.status_log import StatusLog
-from headgate.watcher.status_writer import StatusWriter
+from headgate.watcher.sources.manifests.source import ManifestSource
+from headgate.watcher.status.log import StatusLog
+from headgate.watcher.status.writer import StatusWriter
 
 SUMMARY = (
     "Watch one cluster, or folders of manifests, and publish every change of the objects that routing needs. "

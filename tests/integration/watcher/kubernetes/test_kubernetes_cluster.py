@@ -24,12 +24,12 @@ from headgate.common.resources import ENDPOINT_SLICE, INGRESS, SECRET, SERVICE, 
 from headgate.common.service.tasks import cancel
 from headgate.common.status import EventNote, LoadBalancerAddress, StatusUpdate
 from headgate.common.stores.memory import MemoryStatusBoard
+from headgate.watcher.api.kinds import group_path
+from headgate.watcher.api.transport import KubernetesTransport
+from headgate.watcher.api.wire import decode_object
 from headgate.watcher.errors import Absent
-from headgate.watcher.sources.kubernetes.kinds import group_path
 from headgate.watcher.sources.kubernetes.source import KubernetesScope, KubernetesSource
-from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
-from headgate.watcher.sources.kubernetes.wire import decode_object
-from headgate.watcher.status_writer import StatusWriter
+from headgate.watcher.status.writer import StatusWriter
 
 PLURALS = {"Ingress": "ingresses", "Service": "services", "EndpointSlice": "endpointslices", "Secret": "secrets"}
 

@@ -21,8 +21,8 @@ from headgate.watcher.admission.keeper import CertificateKeeper
 from headgate.watcher.admission.kept_secret import KeptSecret
 from headgate.watcher.admission.rotation import DesiredCertificate
 from headgate.watcher.admission.trusted_bundle import TrustedBundle
+from headgate.watcher.api.transport import KubernetesTransport
 from headgate.watcher.errors import CertificateUnusable
-from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 BOUND_S = 600.0

@@ -15,8 +15,8 @@ from headgate.common.sealing import Sealer
 from headgate.watcher.admission.question import Question, Scope, pose
 from headgate.watcher.admission.review import parse_review
 from headgate.watcher.admission.selector import parse_selector
-from headgate.watcher.objects import MAX_OBJECT_BYTES
-from headgate.watcher.secrets import throwaway_recipients
+from headgate.watcher.objects.preparing import MAX_OBJECT_BYTES
+from headgate.watcher.objects.secrets import throwaway_recipients
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

@@ -26,7 +26,7 @@ from headgate.watcher.admission.question import Scope
 from headgate.watcher.admission.selector import parse_selector
 from headgate.watcher.admission.server import MAX_BODY, PATH, AdmissionServer, read_timeout
 from headgate.watcher.admission.verdict import AdmissionPolicy
-from headgate.watcher.secrets import throwaway_recipients
+from headgate.watcher.objects.secrets import throwaway_recipients
 
 
 async def content(proposal: Proposal, within_s: float) -> Opinion:

@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.watcher.sources.kubernetes.backoff import Backoff, WatchPauses, slow_backoff
+from headgate.watcher.api.backoff import Backoff, WatchPauses, slow_backoff
 
 
 class Latest(Random):

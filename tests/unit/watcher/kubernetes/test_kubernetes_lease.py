@@ -16,8 +16,8 @@ from headgate.common.leadership.election import Timing
 from headgate.common.leadership.leadership import Elector
 from headgate.common.leadership.leases import Lease
 from headgate.common.service.tasks import cancel
-from headgate.watcher.lease import KubernetesLeaseBoard
-from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
+from headgate.watcher.api.lease import KubernetesLeaseBoard
+from headgate.watcher.api.transport import KubernetesTransport
 
 NAME = "headgate-watcher-east"
 AT = datetime(2026, 3, 1, 12, 30, 15, 250, tzinfo=UTC)

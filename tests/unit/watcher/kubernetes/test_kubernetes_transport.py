@@ -18,8 +18,8 @@ from fakes.kubernetes_api import FakeKubernetes
 from fakes.kubernetes_objects import service
 from fakes.tls import SelfSigned
 from fakes.virtual_time import in_virtual_time
+from headgate.watcher.api.transport import KubernetesTransport
 from headgate.watcher.errors import Absent, ApiUnreachable, ApiUntrusted, ClusterConfigError, Unauthorized
-from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.watcher.api import wire
 from headgate.watcher.errors import (
     Absent,
     ApiStatusError,
@@ -18,7 +19,6 @@ from headgate.watcher.errors import (
     Unauthorized,
     WriteConflict,
 )
-from headgate.watcher.sources.kubernetes import wire
 
 RECORDED = Path(__file__).parents[3] / "fixtures" / "kubernetes"
 

@@ -16,9 +16,9 @@ from fakes.kubernetes_objects import ingress, service
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.common.resources import INGRESS, NAMESPACE, SECRET, SERVICE
+from headgate.watcher.api.transport import KubernetesTransport
 from headgate.watcher.sources.kubernetes.outages import Outages
 from headgate.watcher.sources.kubernetes.source import KubernetesScope, KubernetesSource
-from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 
 KINDS = (INGRESS, SERVICE, NAMESPACE, SECRET)
 

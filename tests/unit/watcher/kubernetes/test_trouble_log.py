@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from headgate.watcher.api.trouble import REPEAT_S, TroubleLog
 from headgate.watcher.errors import Expired, Unauthorized
-from headgate.watcher.sources.kubernetes.trouble import REPEAT_S, TroubleLog
 
 
 async def test_recent_trouble_is_remembered_once_and_forgotten_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,8 @@ from prometheus_client import Gauge
 from headgate.common.pem import load_key_pair
 from headgate.watcher.admission.kept_secret import KeptSecret
 from headgate.watcher.admission.rotation import Kept
-from headgate.watcher.certificates import read_certificate_facts
 from headgate.watcher.errors import CertificateUnusable, WatcherError
+from headgate.watcher.objects.certificates import read_certificate_facts
 
 NOT_AFTER = Gauge(
     "headgate_admission_certificate_not_after_seconds",

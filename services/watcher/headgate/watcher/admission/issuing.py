@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from headgate.common.secret import Secret
-from headgate.watcher.certificates import UNREADABLE, read_certificate_facts
+from headgate.watcher.objects.certificates import UNREADABLE, read_certificate_facts
 
 BACKDATED = timedelta(hours=1)
 """Clocks of API servers may be behind ours by so much."""

@@ -13,12 +13,11 @@ from cryptography import x509
 from headgate.common.secret import Secret
 from headgate.watcher.admission.issuing import Pair
 from headgate.watcher.admission.rotation import Kept
-from headgate.watcher.certificates import UNREADABLE
+from headgate.watcher.api.transport import FIELD_MANAGER, KubernetesTransport
+from headgate.watcher.api.wire import decode_object
 from headgate.watcher.errors import Absent, CertificateUnusable
-from headgate.watcher.secrets import decode_data
-from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
-from headgate.watcher.sources.kubernetes.wire import decode_object
-from headgate.watcher.status.load_balancer import FIELD_MANAGER
+from headgate.watcher.objects.certificates import UNREADABLE
+from headgate.watcher.objects.secrets import decode_data
 
 SECRET_TYPE: Final = "headgate.dev/admission"
 AUTHORITIES = "ca.crt"

@@ -15,8 +15,8 @@ from headgate.common.resources import ALL_KINDS, JsonObject, Kinds, Narrowing, O
 from headgate.common.sealing import Sealer
 from headgate.watcher.admission.review import AdmissionRequest
 from headgate.watcher.admission.selector import Selector
-from headgate.watcher.objects import MAX_OBJECT_BYTES, encode, prepare_stripped, strip
-from headgate.watcher.secrets import TLS_TYPE
+from headgate.watcher.objects.preparing import MAX_OBJECT_BYTES, encode, prepare_stripped, strip
+from headgate.watcher.objects.secrets import TLS_TYPE
 
 OUR_PREFIX = "headgate.dev/"
 _WRITES = ("CREATE", "UPDATE")

@@ -18,7 +18,7 @@ from headgate.watcher.admission.certificate import CertificateSource
 from headgate.watcher.admission.metrics import REVIEW_SECONDS
 from headgate.watcher.admission.review import AdmissionRequest, ReviewError, make_answer, parse_review
 from headgate.watcher.errors import CertificateUnusable
-from headgate.watcher.requesters import Requesters
+from headgate.watcher.publishing.requesters import Requesters
 
 PATH = "/validate"
 MAX_BODY = 7 * 1024 * 1024

@@ -21,9 +21,9 @@ from headgate.watcher.admission.selector import parse_selector
 from headgate.watcher.admission.server import AdmissionServer
 from headgate.watcher.admission.trusted_bundle import TrustedBundle
 from headgate.watcher.admission.verdict import AdmissionPolicy
-from headgate.watcher.requesters import Requesters
+from headgate.watcher.api.transport import KubernetesTransport
+from headgate.watcher.publishing.requesters import Requesters
 from headgate.watcher.settings import WatcherSettings
-from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 
 
 def make_kept_secret(settings: WatcherSettings, transport: KubernetesTransport, namespace: str) -> KeptSecret | None:

@@ -6,10 +6,9 @@ https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-con
 import base64
 
 from headgate.common.resources import JsonObject
+from headgate.watcher.api.transport import FIELD_MANAGER, KubernetesTransport
+from headgate.watcher.api.wire import decode_object
 from headgate.watcher.errors import Absent, CertificateUnusable
-from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
-from headgate.watcher.sources.kubernetes.wire import decode_object
-from headgate.watcher.status.load_balancer import FIELD_MANAGER
 
 INJECTED = "cert-manager.io/inject-"
 REQUEST_S = 10.0

@@ -14,9 +14,9 @@ from random import Random
 from headgate.common.resources import ObjectRef
 from headgate.common.service.tasks import run_together
 from headgate.common.status import NOTE_BYTES, EventNote, StatusUpdate, in_table, shorten
+from headgate.watcher.api.backoff import Backoff, slow_backoff
+from headgate.watcher.api.trouble import TroubleLog
 from headgate.watcher.errors import Absent, ApiStatusError, Forbidden, WatcherError, WriteConflict
-from headgate.watcher.sources.kubernetes.backoff import Backoff, slow_backoff
-from headgate.watcher.sources.kubernetes.trouble import TroubleLog
 from headgate.watcher.status.events import STALE, RecentNotes, event_object, event_path
 from headgate.watcher.status.requests import HOPELESS, StatusRequests
 from headgate.watcher.status.work_queue import WorkQueue

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 from headgate.common.resources import JsonObject
 from headgate.common.status import LoadBalancerAddress, StatusUpdate
-
-FIELD_MANAGER = "headgate"
+from headgate.watcher.api.transport import FIELD_MANAGER
 
 
 def ingress_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:

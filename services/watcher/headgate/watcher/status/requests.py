@@ -3,10 +3,9 @@
 from prometheus_client import Counter
 
 from headgate.common.resources import JsonObject
+from headgate.watcher.api.transport import FIELD_MANAGER, KubernetesTransport
+from headgate.watcher.api.wire import decode_object
 from headgate.watcher.errors import ApiStatusError, WatcherError
-from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
-from headgate.watcher.sources.kubernetes.wire import decode_object
-from headgate.watcher.status.load_balancer import FIELD_MANAGER
 from headgate.watcher.status.token_bucket import TokenBucket
 
 HOPELESS = (400, 405, 413, 415, 422)

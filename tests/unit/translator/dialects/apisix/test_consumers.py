@@ -11,7 +11,7 @@ from headgate.common.resources import APISIX_CONSUMER
 from headgate.common.sealing import Purpose, Sealer, Unsealer
 from headgate.common.table import Consumer, ConsumerGroup, PluginUse
 from headgate.translator.world.settings import TranslationSettings
-from headgate.watcher.objects import prepare
+from headgate.watcher.objects.preparing import prepare
 
 KEY = PrivateKey.generate()
 

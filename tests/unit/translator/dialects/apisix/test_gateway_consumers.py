@@ -17,7 +17,7 @@ from headgate.translator.composition import DIALECTS
 from headgate.translator.offline import translate_all
 from headgate.translator.translation import Translation
 from headgate.translator.world.settings import TranslationSettings
-from headgate.watcher.objects import prepare
+from headgate.watcher.objects.preparing import prepare
 
 KEY = PrivateKey.generate()
 GATEWAY_REF = {"name": "entrance"}

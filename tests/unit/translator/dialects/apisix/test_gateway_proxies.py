@@ -15,7 +15,7 @@ from headgate.common.table import PluginUse
 from headgate.translator.composition import DIALECTS
 from headgate.translator.translation import Translation
 from headgate.translator.world.settings import TranslationSettings
-from headgate.watcher.objects import prepare
+from headgate.watcher.objects.preparing import prepare
 
 GZIP = {"name": "gzip", "enabled": True}
 AUTH = {"type": "AdminKey", "adminKey": {"value": "edd1c9f034335f136f87ad84b625c8f1"}}

@@ -11,16 +11,16 @@ from random import Random
 from headgate.common.deltas import SyncState
 from headgate.common.resources import KindChoice, ResourceKind
 from headgate.common.service.tasks import run_together
+from headgate.watcher.api.backoff import slow_backoff
+from headgate.watcher.api.kinds import Discovery, WatchTarget
+from headgate.watcher.api.transport import KubernetesTransport
+from headgate.watcher.api.trouble import TroubleLog
 from headgate.watcher.errors import Absent, WatcherError
 from headgate.watcher.sources import Listed, SourceEvent, Unavailable
-from headgate.watcher.sources.kubernetes.backoff import slow_backoff
-from headgate.watcher.sources.kubernetes.kinds import Discovery, WatchTarget
 from headgate.watcher.sources.kubernetes.merge import NamespaceMerge
 from headgate.watcher.sources.kubernetes.outages import Outages
 from headgate.watcher.sources.kubernetes.patience import Patience
 from headgate.watcher.sources.kubernetes.reflector import Emit, Reflector
-from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
-from headgate.watcher.sources.kubernetes.trouble import TroubleLog
 
 log = logging.getLogger(__name__)
 

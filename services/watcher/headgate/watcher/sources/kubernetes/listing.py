@@ -1,10 +1,10 @@
 """One list of one kind in one scope, in pages."""
 
 from headgate.common.resources import JsonObject
+from headgate.watcher.api.kinds import WatchTarget
+from headgate.watcher.api.transport import KubernetesTransport
+from headgate.watcher.api.wire import decode_list
 from headgate.watcher.errors import Expired
-from headgate.watcher.sources.kubernetes.kinds import WatchTarget
-from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
-from headgate.watcher.sources.kubernetes.wire import decode_list
 
 PAGE = 500
 

@@ -15,9 +15,9 @@ import asyncio
 from contextlib import suppress
 from random import Random
 
+from headgate.watcher.api.backoff import Backoff
+from headgate.watcher.api.transport import KubernetesTransport
 from headgate.watcher.errors import ApiStatusError, WatcherError
-from headgate.watcher.sources.kubernetes.backoff import Backoff
-from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 
 PATH = "/readyz"
 ANSWER_S = 3.0

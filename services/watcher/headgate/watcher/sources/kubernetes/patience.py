@@ -8,8 +8,8 @@
 
 from random import Random
 
+from headgate.watcher.api.backoff import Backoff, WatchPauses, slow_backoff
 from headgate.watcher.errors import ApiStatusError, ApiUnreachable, Expired, Forbidden, WatcherError
-from headgate.watcher.sources.kubernetes.backoff import Backoff, WatchPauses, slow_backoff
 from headgate.watcher.sources.kubernetes.outages import Outages
 
 

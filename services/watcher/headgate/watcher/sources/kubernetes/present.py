@@ -11,12 +11,12 @@ from typing import TypeVar
 
 from headgate.common.deltas import SyncState
 from headgate.common.resources import KindChoice, ResourceKind
+from headgate.watcher.api.kinds import Discovery, WatchTarget
+from headgate.watcher.api.transport import KubernetesTransport
 from headgate.watcher.errors import Absent, Forbidden, Throttled
 from headgate.watcher.sources import Listed, Unavailable
-from headgate.watcher.sources.kubernetes.kinds import Discovery, WatchTarget
 from headgate.watcher.sources.kubernetes.listing import list_target
 from headgate.watcher.sources.kubernetes.source import KubernetesScope
-from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
 
 ATTEMPTS = 5
 """For a server that asks for patience (429)."""

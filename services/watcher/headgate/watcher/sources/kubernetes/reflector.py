@@ -22,6 +22,10 @@ from random import Random
 from headgate.common.deltas import SyncState
 from headgate.common.resources import JsonObject, ResourceKind
 from headgate.common.service.telemetry import current_traceparent, span_from
+from headgate.watcher.api.kinds import WatchTarget
+from headgate.watcher.api.transport import KubernetesTransport
+from headgate.watcher.api.trouble import TroubleLog
+from headgate.watcher.api.wire import LineSplitter, WatchEvent, decode_event, event_error
 from headgate.watcher.errors import (
     Absent,
     ApiError,
@@ -33,13 +37,9 @@ from headgate.watcher.errors import (
     WatcherError,
 )
 from headgate.watcher.sources import Applied, Deleted, Listed, SourceEvent, Unavailable
-from headgate.watcher.sources.kubernetes.kinds import WatchTarget
 from headgate.watcher.sources.kubernetes.listing import list_target
 from headgate.watcher.sources.kubernetes.outages import Outages
 from headgate.watcher.sources.kubernetes.patience import Patience
-from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
-from headgate.watcher.sources.kubernetes.trouble import TroubleLog
-from headgate.watcher.sources.kubernetes.wire import LineSplitter, WatchEvent, decode_event, event_error
 
 log = logging.getLogger(__name__)
 

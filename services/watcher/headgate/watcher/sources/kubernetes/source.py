@@ -9,12 +9,12 @@ from random import Random
 
 from headgate.common.resources import ALL_KINDS, KindChoice, Narrowing, ResourceKind, WatchMode
 from headgate.common.service.tasks import cancel, run_together
+from headgate.watcher.api.kinds import Discovery, WatchTarget
+from headgate.watcher.api.transport import KubernetesTransport
+from headgate.watcher.api.trouble import TroubleLog
 from headgate.watcher.sources import SourceEvent
 from headgate.watcher.sources.kubernetes.follower import KindFollower
-from headgate.watcher.sources.kubernetes.kinds import Discovery, WatchTarget
 from headgate.watcher.sources.kubernetes.outages import Outages
-from headgate.watcher.sources.kubernetes.transport import KubernetesTransport
-from headgate.watcher.sources.kubernetes.trouble import TroubleLog
 
 QUEUE = 256
 """Events that wait for the publisher; when there are more nothing is read from the API server."""

@@ -1,0 +1,1 @@
+"""Manifests in files and folders as a source of objects."""
