@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from headgate.common.sealing import ClusterValue
 from headgate.common.table import (
     Backend,
+    BackendGroup,
     Certificate,
     Compare,
     Consumer,
@@ -23,6 +24,7 @@ from headgate.common.table import (
     Provenance,
     Rank,
     Route,
+    Stickiness,
     StreamRoute,
     Subject,
     TableEntry,
@@ -30,6 +32,7 @@ from headgate.common.table import (
     TlsPolicy,
     Upstream,
     VirtualHost,
+    Weighted,
     WeightedUpstream,
 )
 from headgate.common.table_diff import FieldChange, ItemChange, TableDiff, diff_tables
@@ -341,3 +344,24 @@ def test_one_host_on_other_listeners_is_another_host() -> None:
     found = diff([host(route())], [host(route()), host(route("/b"), listeners=("gw/web",))])
     assert shown(found) == ["added host a.example@gw/web", "added route /b prefix"]
     assert found.changes[1].within == "a.example@gw/web"
+
+
+def test_what_a_backend_has_of_its_own_is_compared_without_its_secrets() -> None:
+    def routed(key: str) -> VirtualHost:
+        use = PluginUse(name="key-auth", config={"key": key})
+        backend = Backend(upstream="web", plugins=(PluginUse(name="cors"), use))
+        return VirtualHost(host="a.com", routes=(route("/").model_copy(update={"backends": (backend,)}),))
+
+    change = only(routed("hidden-one"), routed("hidden-two"))
+    assert [field.field for field in change.fields] == ["backends"]
+    assert "hidden" not in change.model_dump_json()
+
+
+def test_groups_of_backends_are_compared_field_by_field() -> None:
+    def grouped(weight: int, **fields: Any) -> BackendGroup:
+        backends = (Backend(upstream="web", weight=weight),)
+        return BackendGroup(key="g", weighted=Weighted(backends=backends), provenance=WEB, **fields)
+
+    change = only(grouped(1), grouped(2, stickiness=Stickiness(cookie="S")))
+    assert (change.kind, change.name) == ("backend group", "g")
+    assert [field.field for field in change.fields] == ["weighted.backends", "stickiness"]

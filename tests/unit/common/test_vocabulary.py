@@ -15,6 +15,7 @@ from headgate.common.table import (
     AllOf,
     AnyOf,
     Backend,
+    BackendGroup,
     Balancing,
     Certificate,
     Compare,
@@ -37,6 +38,7 @@ from headgate.common.table import (
     TableEntry,
     Upstream,
     VirtualHost,
+    Weighted,
     WeightedUpstream,
     entry_key,
     entry_kind,
@@ -84,6 +86,7 @@ def test_every_kind_of_entry_knows_its_key() -> None:
         Consumer(key="c/d/jack", name="d_jack", provenance=FROM),
         ConsumerGroup(key="c/d/gold", name="gold", provenance=FROM),
         Listener(key="c/d/web", port=8000, protocol="http", provenance=FROM),
+        BackendGroup(key="c/d/all", weighted=Weighted(backends=(Backend(upstream="u"),)), provenance=FROM),
     )
     assert tuple(entry_kind(entry) for entry in entries) == tuple(ENTRIES)
     assert [entry_key(entry) for entry in entries] == [
@@ -94,6 +97,7 @@ def test_every_kind_of_entry_knows_its_key() -> None:
         "c/d/jack",
         "c/d/gold",
         "c/d/web",
+        "c/d/all",
     ]
     assert all(isinstance(entry, ENTRIES[entry_kind(entry)].model) for entry in entries)
     assert [kind_of(type(entry)) for entry in entries] == [entry_kind(entry) for entry in entries]

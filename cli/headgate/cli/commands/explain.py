@@ -269,12 +269,19 @@ def _print(explanation: Any) -> None:
         click.echo()
         ready = sum(endpoint.gets_requests for endpoint in backend.endpoints)
         told = backend.unavailable or f"{ready} of {count_of(len(backend.endpoints), 'endpoint')} get requests"
-        click.echo(f"{backend.upstream} ({backend.share:.0%}): {told}")
+        click.echo(f"{backend.upstream or 'no upstream'} ({backend.share:.0%}{_way_to(backend)}): {told}")
         for endpoint in backend.endpoints:
             click.echo(f"  {endpoint.address}:{endpoint.port} {', '.join(_facts(endpoint, backend.endpoints))}")
     for mirror in explanation.mirrors:
         lost = f": {mirror.unavailable}" if mirror.unavailable else ""
         click.echo(f"\ncopies of {mirror.share:.0%} go to {mirror.target}{lost}")
+
+
+def _way_to(backend: Any) -> str:
+    """Say by which groups, and through which plugins of its own, a backend is reached."""
+    groups = f", {backend.role or 'by weight'} in group {' > '.join(backend.groups)}" if backend.groups else ""
+    plugins = f", with {', '.join(backend.plugins)}" if backend.plugins else ""
+    return groups + plugins
 
 
 def _plugin_row(plugin: Any) -> tuple[str, str, str]:

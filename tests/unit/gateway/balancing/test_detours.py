@@ -27,9 +27,9 @@ def seen_from(cluster: str, *endpoints: Endpoint, previous: UpstreamBalancer | N
 def session_at(cluster: str) -> bytes:
     """What a gateway of a cluster calls its own pod."""
     balancer = seen_from(cluster, pod(cluster))
-    session = balancer.session(balancer.slots[0].open_pool())
-    assert session is not None
-    return session.endpoint
+    token = balancer.token_of(balancer.slots[0].open_pool())
+    assert token
+    return token
 
 
 def resumed(balancer: UpstreamBalancer, session: bytes, *, persists: bool = False) -> str | None:
@@ -66,8 +66,8 @@ def test_another_gateway_of_the_cluster_takes_the_session_when_the_first_is_out(
 def test_a_pod_that_is_not_reached_through_gateways_any_more_goes_by_its_plain_name() -> None:
     world = World(place=Place(cluster="east"))
     local = world.balancer(pod("east"))
-    assert local.session(local.slots[0].open_pool()) is not None
+    assert local.token_of(local.slots[0].open_pool())
     plain = Endpoint(address=POD, port=8080, cluster="east")
     after = world.balancer(plain, previous=local)
     fresh = World(place=Place(cluster="east")).balancer(plain)
-    assert after.session(after.slots[0].open_pool()) == fresh.session(fresh.slots[0].open_pool())
+    assert after.token_of(after.slots[0].open_pool()) == fresh.token_of(fresh.slots[0].open_pool())

@@ -19,11 +19,13 @@ from headgate.common.table import (
     Subject,
     Upstream,
 )
+from headgate.gateway.balancing.backends import CompiledBackend
 from headgate.gateway.balancing.compile import compile_upstream
 from headgate.gateway.balancing.sessions import parse_session
 from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.proxy.endpoint_pool import EndpointPool
+from headgate.gateway.table.backends import join_backends
 from headgate.gateway.table.route import CompiledRoute
 
 STICKY = Stickiness(cookie="ROUTE")
@@ -47,9 +49,12 @@ class Site:
         self.route = CompiledRoute(
             "foo.com",
             entry,
-            [(self.holders[key], weight) for key, weight in backends],
-            canaries=[self.holders[canary.upstream] for canary in entry.canaries],
-            chance=Random(seed),
+            join_backends(
+                entry,
+                [(CompiledBackend(self.holders[key]), weight) for key, weight in backends],
+                [CompiledBackend(self.holders[canary.upstream]) for canary in entry.canaries],
+                Random(seed),
+            ),
         )
 
     def serve(self, key: str, *endpoints: Endpoint) -> "Site":
@@ -194,7 +199,7 @@ def test_the_cookie_does_not_tell_the_address() -> None:
     assert "main" not in cookie
     session = parse_session(cookie.encode())
     assert session is not None
-    assert (len(session.backend), len(session.endpoint)) == (8, 12)
+    assert (list(map(len, session.backends)), len(session.endpoint)) == ([8], 12)
 
 
 @pytest.mark.parametrize("forged", ["x", "x.y", ".", "a.b.c", "main.10.0.0.1:80"])

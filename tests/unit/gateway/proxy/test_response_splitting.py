@@ -121,7 +121,7 @@ def test_cookie_of_a_route_is_one_line_or_refused(name: str, path: str, domain: 
     except BadMatch:
         return
     facts = RequestFacts(b"GET", b"https", b"a", b"/", b"", b"1.1.1.1")
-    assert lines_in(cookie.line(facts, Session(b"a", b"b"))) == 1
+    assert lines_in(cookie.line(facts, Session((b"a",), b"b"))) == 1
 
 
 def lines_of_own(status: int, reason: str) -> int:

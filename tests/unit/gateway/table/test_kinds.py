@@ -5,11 +5,14 @@ from headgate.common.sealing import ClusterValue
 from headgate.common.snapshot import TableImage
 from headgate.common.table import (
     ENTRIES,
+    Backend,
+    BackendGroup,
     Consumer,
     ConsumerGroup,
     Listener,
     StreamRoute,
     TableEntry,
+    Weighted,
     WeightedUpstream,
     entry_key,
 )
@@ -25,6 +28,7 @@ TABLE: tuple[TableEntry, ...] = (
     Consumer(key="c1/ns/jack", name="ns_jack", provenance=ORIGIN),
     ConsumerGroup(key="c1/ns/gold", name="gold", provenance=ORIGIN),
     Listener(key="c1/ns/web", port=8000, protocol="http", provenance=ORIGIN),
+    BackendGroup(key="c1/ns/all", weighted=Weighted(backends=(Backend(upstream="up"),)), provenance=ORIGIN),
 )
 
 

@@ -7,6 +7,7 @@ Grows with the data plane: what is here is served today.
 """
 
 from headgate.common.table.backend import Backend
+from headgate.common.table.backend_group import BackendGroup, Failover, Hashed, Mirroring, Weighted
 from headgate.common.table.base import Entry, Provenance
 from headgate.common.table.consumers import Consumer, ConsumerGroup, Credential
 from headgate.common.table.hosts import ANY_HOST, HostKey
@@ -80,6 +81,7 @@ __all__ = [
     "AllOf",
     "AnyOf",
     "Backend",
+    "BackendGroup",
     "BackendProtocol",
     "BackendTls",
     "Balancing",
@@ -98,13 +100,16 @@ __all__ = [
     "EntryKind",
     "EntryNoun",
     "EntryRow",
+    "Failover",
     "HashKey",
+    "Hashed",
     "HostKey",
     "HostOrder",
     "HttpsRedirect",
     "Listener",
     "ListenerDefaults",
     "Mirror",
+    "Mirroring",
     "MqttConnect",
     "Not",
     "Operator",
@@ -127,6 +132,7 @@ __all__ = [
     "Unmatched",
     "Upstream",
     "VirtualHost",
+    "Weighted",
     "WeightedUpstream",
     "count_comparisons",
     "entry_key",

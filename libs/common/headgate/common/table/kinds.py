@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
+from headgate.common.table.backend_group import BackendGroup
 from headgate.common.table.base import Entry
 from headgate.common.table.consumers import Consumer, ConsumerGroup
 from headgate.common.table.listener import Listener
@@ -18,9 +19,13 @@ from headgate.common.table.streams import StreamRoute
 from headgate.common.table.tls import Certificate
 from headgate.common.table.upstream import Upstream
 
-EntryKind = Literal["hosts", "upstreams", "certificates", "streams", "consumers", "consumer_groups", "listeners"]
-TableEntry = VirtualHost | Upstream | Certificate | StreamRoute | Consumer | ConsumerGroup | Listener
-EntryNoun = Literal["host", "upstream", "certificate", "stream", "consumer", "consumer group", "listener"]
+EntryKind = Literal[
+    "hosts", "upstreams", "certificates", "streams", "consumers", "consumer_groups", "listeners", "backend_groups"
+]
+TableEntry = VirtualHost | Upstream | Certificate | StreamRoute | Consumer | ConsumerGroup | Listener | BackendGroup
+EntryNoun = Literal[
+    "host", "upstream", "certificate", "stream", "consumer", "consumer group", "listener", "backend group"
+]
 
 
 class EntryRow(NamedTuple):
@@ -40,6 +45,7 @@ ENTRIES: Final[Mapping[EntryKind, EntryRow]] = MappingProxyType(
         "consumers": EntryRow(Consumer, "consumer"),
         "consumer_groups": EntryRow(ConsumerGroup, "consumer group"),
         "listeners": EntryRow(Listener, "listener"),
+        "backend_groups": EntryRow(BackendGroup, "backend group"),
     }
 )
 _KINDS: Final[Mapping[type[Entry], EntryKind]] = {row.model: kind for kind, row in ENTRIES.items()}

@@ -1,141 +1,235 @@
-"""Which backend of a route gets a request: the one of its session, a canary, or one of the split.
+"""The backends of a route or of a group, and which of them gets a request.
 
 A backend that has nobody available fails its share of the requests: sending that share to the others would make 5 % of
-a canary the load of all. Only a session is given up with its backend.
+a canary the load of all. Hashed groups pass over it, as their backends are there for each other.
 """
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from random import Random
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from headgate.common.table import Timeouts
+from headgate.gateway.balancing.hashing import NamedWeight, RequestHash, make_rendezvous
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin
+from headgate.gateway.balancing.sessions import backend_token
 from headgate.gateway.balancing.stickiness import StickyCookie
 from headgate.gateway.balancing.upstream import UpstreamHolder
+from headgate.gateway.model.steps import finish
 
 if TYPE_CHECKING:
-    from headgate.gateway.balancing.sessions import Session
-    from headgate.gateway.proxy.endpoint_pool import EndpointPool
+    from headgate.gateway.balancing.groups import GroupHolder
     from headgate.gateway.proxy.heads.facts import RequestFacts
+    from headgate.gateway.proxy.hooks import RequestHooks
     from headgate.gateway.proxy.request_source import RequestSource
+
+NO_TIMEOUTS = Timeouts()
 
 
 class TakesRequests(Protocol):
     """A compiled condition."""
 
+    @property
+    def needs_body(self) -> bool:
+        """Whether it looks at the request's body."""
+
     def takes(self, facts: "RequestFacts") -> bool:
         """Tell whether a request satisfies it."""
 
 
-class CanaryBackend:
-    """A backend that some requests go to before the split is asked."""
+class CompiledBackend:
+    """One backend: an upstream or a group, and what is done on the way there."""
 
-    __slots__ = ("_chance", "_share", "_unless", "_when", "holder")
+    __slots__ = ("group", "hooks", "timeouts", "token", "upstream")
 
     def __init__(
         self,
-        holder: UpstreamHolder,
-        when: TakesRequests | None,
-        unless: TakesRequests | None,
-        share: float,
-        chance: Random,
+        target: "UpstreamHolder | GroupHolder",
+        hooks: "RequestHooks | None" = None,
+        timeouts: Timeouts = NO_TIMEOUTS,
     ) -> None:
-        self.holder = holder
-        self._when = when
-        self._unless = unless
-        self._share = share
-        self._chance = chance
+        self.upstream = target if isinstance(target, UpstreamHolder) else None
+        self.group = None if isinstance(target, UpstreamHolder) else target
+        self.hooks = hooks
+        self.timeouts = timeouts
+        self.token = target.token
+        """What names it in cookies, among the backends that it is one of."""
+
+    @property
+    def target(self) -> "UpstreamHolder | GroupHolder":
+        """Where its requests go."""
+        target = self.upstream or self.group
+        assert target is not None
+        return target
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is to be done on the way there."""
+        return self.upstream is not None and self.hooks is None and self.timeouts == NO_TIMEOUTS
+
+    @property
+    def unavailable(self) -> str:
+        """Why it has no endpoint; empty if it has."""
+        return self.target.unavailable
+
+
+class CanaryBackend(NamedTuple):
+    """A backend that some requests go to before the split is asked."""
+
+    backend: CompiledBackend
+    when: TakesRequests | None
+    unless: TakesRequests | None
+    share: float
+    chance: Random
+
+    @property
+    def needs_body(self) -> bool:
+        """Whether it can only be told by the request's body."""
+        return any(condition is not None and condition.needs_body for condition in (self.when, self.unless))
 
     def takes(self, facts: "RequestFacts") -> bool:
         """Decide by `when`, then by `unless`, then by lot."""
-        if self._when is not None and self._when.takes(facts):
+        if self.when is not None and self.when.takes(facts):
             return True
-        if self._unless is not None and self._unless.takes(facts):
+        if self.unless is not None and self.unless.takes(facts):
             return False
-        return self._share > 0 and self._chance.random() < self._share
+        return self.share > 0 and self.chance.random() < self.share
 
 
-class Backends:
-    """The backends of a route that has more than a single one, or sessions."""
+class Picker(Protocol):
+    """How one of several backends is chosen."""
 
-    __slots__ = ("_by_key", "_by_token", "_canaries", "_cookie", "_split")
+    @property
+    def backends(self) -> Sequence[CompiledBackend]:
+        """All that may be chosen."""
+
+    def pick(self, source: "RequestSource") -> CompiledBackend | None:
+        """Choose one for a request without a session; None: none takes any."""
+
+
+class SplitPicker:
+    """Canaries, and then turns by weight."""
+
+    def __init__(self, split: Sequence[tuple[CompiledBackend, int]], canaries: Sequence[CanaryBackend] = ()) -> None:
+        self._turns = SmoothRoundRobin(split)
+        self._canaries = tuple(canaries)
+        self.backends = (*(canary.backend for canary in canaries), *self._turns.items)
+
+    def pick(self, source: "RequestSource") -> CompiledBackend | None:
+        """Ask the canaries in their order, then take the next turn."""
+        if self._canaries:
+            facts = source.facts()
+            for canary in self._canaries:
+                if canary.takes(facts):
+                    return canary.backend
+        return self._turns.choose()
+
+
+class HashedPicker:
+    """The highest random weight for the keys of a request, of those that have an endpoint."""
+
+    def __init__(self, split: Sequence[tuple[CompiledBackend, int]], request_hash: RequestHash) -> None:
+        weighted = [(backend, weight) for backend, weight in split if weight]
+        self.backends = tuple(backend for backend, _ in weighted)
+        self._turns = SmoothRoundRobin(weighted)
+        self._hash = request_hash
+        number: Counter[bytes] = Counter()
+        names = []
+        for backend, weight in weighted:
+            number[backend.token] += 1
+            names.append(NamedWeight(b"%b#%d" % (backend.token, number[backend.token]), weight))
+        self._table = finish(make_rendezvous(names))
+
+    def pick(self, source: "RequestSource") -> CompiledBackend | None:
+        """Choose by the keys, or in turn where the request has none of them."""
+        key = self._hash.of(source)
+        if key is None:
+            return self._turns.choose(lambda backend: bool(backend.unavailable))
+        found = self._table.find(key, lambda index: bool(self.backends[index].unavailable))
+        if found is None:
+            found = self._table.find(key)
+        return None if found is None else self.backends[found]
+
+
+class FailoverPicker:
+    """The main backend while it has an endpoint, else the fallback."""
+
+    def __init__(self, main: CompiledBackend, fallback: CompiledBackend) -> None:
+        self.backends = (main, fallback)
+
+    def pick(self, source: "RequestSource") -> CompiledBackend:
+        """Choose by health."""
+        main, fallback = self.backends
+        return fallback if main.unavailable else main
+
+
+class BackendSet:
+    """The backends of a route or of a group.
+
+    Args:
+        name: of the route or group, for messages.
+        picker: chooses one.
+        cookie: keeps clients with their backends; None: nothing does.
+        statuses: of answers of the first backend, for which the second gets the request too.
+        find_fault: says why all requests are refused; empty: they are not.
+    """
+
+    __slots__ = ("_by_token", "_find_fault", "_picker", "cookie", "name", "statuses")
 
     def __init__(
         self,
-        split: Sequence[tuple[UpstreamHolder, int]],
-        canaries: Sequence[CanaryBackend],
-        cookie: StickyCookie | None,
+        name: str,
+        picker: Picker,
+        cookie: StickyCookie | None = None,
+        statuses: frozenset[int] = frozenset(),
+        find_fault: Callable[[], str] = str,
     ) -> None:
-        self._split = SmoothRoundRobin(split)
-        self._canaries = tuple(canaries)
-        self._cookie = cookie
-        self._by_key = {holder.key: holder for holder in self.holders}
-        self._by_token = {holder.token: holder for holder in self.holders} if cookie is not None else {}
+        self.name = name
+        self.cookie = cookie
+        self.statuses = statuses
+        self._picker = picker
+        self._find_fault = find_fault
+        self._by_token: dict[bytes, CompiledBackend] = {}
+        for backend in picker.backends:
+            self._index(backend)
+
+    def _index(self, backend: CompiledBackend) -> None:
+        """Find a backend by its token. Of equal upstreams the first is found, of others each has a token of its own."""
+        number = 1
+        while (held := self._by_token.setdefault(backend.token, backend)) is not backend:
+            if held.is_plain and backend.is_plain:
+                return
+            number += 1
+            backend.token = backend_token(f"{backend.target.key}#{number}")
 
     @property
-    def holders(self) -> tuple[UpstreamHolder, ...]:
+    def backends(self) -> Sequence[CompiledBackend]:
         """All that may be chosen."""
-        return (*(canary.holder for canary in self._canaries), *self._split.items)
+        return self._picker.backends
 
-    def choose(self, tried: "Collection[EndpointPool]", source: "RequestSource") -> "EndpointPool | None":
-        """Choose a backend and an endpoint of it; a request that is tried again stays with its backend."""
-        facts = source.facts()
-        session = self._cookie.read(facts) if self._cookie is not None else None
-        if session is not None:
-            pool = self._resume(session, tried, source)
-            if pool is not None:
-                return pool
-        holder = self._by_key.get(facts.backend) if tried else None
-        holder = holder or self._choose_backend(facts, session)
-        if holder is None:
-            return None
-        facts.backend = holder.key
-        return holder.choose(tried, source)
+    @property
+    def fault(self) -> str:
+        """Why all of its requests are refused; empty if they are not."""
+        return self._find_fault()
 
-    def _resume(
-        self, session: "Session", tried: "Collection[EndpointPool]", source: "RequestSource"
-    ) -> "EndpointPool | None":
-        holder = self._by_token.get(session.backend)
-        if holder is None or self._cookie is None:
-            return None
-        slot = holder.balancer.resume(session.endpoint, persists=self._cookie.persists)
-        if slot is None or (tried and slot.pool in tried):
-            return None
-        source.facts().backend = holder.key
-        source.note_upstream(holder.state_for(tried))
-        return slot.open_pool()
+    def pick(self, source: "RequestSource") -> CompiledBackend | None:
+        """Choose one for a request without a session."""
+        return self._picker.pick(source)
 
-    def _choose_backend(self, facts: "RequestFacts", session: "Session | None") -> UpstreamHolder | None:
-        if session is not None:
-            known = self._by_token.get(session.backend)
-            if known is not None and not known.balancer.unavailable:
-                return known
-        for canary in self._canaries:
-            if canary.takes(facts):
-                return canary.holder
-        return self._split.choose()
+    def find(self, token: bytes) -> CompiledBackend | None:
+        """Return the backend that a cookie names."""
+        return self._by_token.get(token)
 
-    def answer_lines(self, source: "RequestSource", pool: "EndpointPool") -> bytes:
-        """Return the cookie's line if the client is to have another than it has.
-
-        A gateway of another cluster has said itself what is to be said of the session: it knows the pod.
-        """
-        if self._cookie is None or pool.is_hop:
-            return b""
-        facts = source.facts()
-        holder = self._by_key.get(facts.backend)
-        session = holder.balancer.session(pool) if holder is not None else None
-        if holder is None or session is None:
-            return b""
-        current = self._cookie.read(facts)
-        if current == session or (current is not None and self._is_kept(current, holder)):
-            return b""
-        return self._cookie.line(facts, session)
-
-    def _is_kept(self, session: "Session", holder: UpstreamHolder) -> bool:
-        """Tell whether a session outlasts a request that another endpoint had to answer."""
-        return (
-            self._cookie is not None
-            and self._cookie.persists
-            and session.backend == holder.token
-            and holder.balancer.resume(session.endpoint, persists=True) is not None
-        )
+    @property
+    def unavailable(self) -> str:
+        """Why no backend has an endpoint; empty if one has."""
+        fault = self.fault
+        if fault:
+            return fault
+        reasons = []
+        for backend in self.backends:
+            reason = backend.unavailable
+            if not reason:
+                return ""
+            reasons.append(reason)
+        return "; ".join(dict.fromkeys(reasons)) or f"all backends of {self.name} have weight 0"

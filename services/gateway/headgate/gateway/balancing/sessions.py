@@ -1,7 +1,8 @@
 """How a cookie names a backend and an endpoint without telling what they are called.
 
-A value is `<backend>.<endpoint>`: hashes keyed with the upstream's key in the table. All workers and replicas have the
-same table, so they agree without exchanging anything, and a value stays good over revisions and restarts.
+A value is `<backend>.<endpoint>`, or `<backend>.<backend>.<endpoint>` where a backend is a group: hashes keyed with the
+upstream's key in the table. All workers and replicas have the same table, so they agree without exchanging anything,
+and a value stays good over revisions and restarts.
 
 The hashes keep addresses out of sight. They are no secrets: who knows the upstream's key and guesses the address can
 tell that it was right. A forged value is as good as a deleted one: it leads to an endpoint that the client might have
@@ -12,22 +13,27 @@ from base64 import urlsafe_b64encode
 from hashlib import blake2b
 from typing import NamedTuple
 
+from headgate.common.table.backend_group import MAX_DEPTH
+
 _BACKEND_BYTES = 6
 _ENDPOINT_BYTES = 9
 _PURPOSE = b"headgate.session"
+_MOST_LEVELS = MAX_DEPTH + 1
 
 
 class Session(NamedTuple):
     """What a cookie says."""
 
-    backend: bytes
+    backends: tuple[bytes, ...]
+    """Of each level one, the outermost first."""
     endpoint: bytes
 
 
 def parse_session(value: bytes | None) -> Session | None:
     """Take a cookie's value apart; None if it cannot be ours."""
-    backend, dot, endpoint = (value or b"").partition(b".")
-    return Session(backend, endpoint) if backend and dot and endpoint else None
+    *backends, endpoint = (value or b"").split(b".", _MOST_LEVELS)
+    is_ours = backends and all(backends) and endpoint
+    return Session(tuple(backends), endpoint) if is_ours else None
 
 
 def backend_token(upstream_key: str) -> bytes:

@@ -54,4 +54,5 @@ class StickyCookie:
         """Return the header line, with its CRLF, that gives the client a session."""
         is_secure = facts.scheme == b"https" if self._secure is None else self._secure
         secure = b"; Secure" if is_secure else b""
-        return b"Set-Cookie: %b=%b.%b%b%b\r\n" % (self._name, *session, self._attributes, secure)
+        value = b".".join((*session.backends, session.endpoint))
+        return b"Set-Cookie: %b=%b%b%b\r\n" % (self._name, value, self._attributes, secure)

@@ -23,7 +23,7 @@ from headgate.gateway.balancing.detours import Detours
 from headgate.gateway.balancing.endpoints import EndpointSlot, SlotUser
 from headgate.gateway.balancing.planning import Marks, Plan, Planner
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin, Turns
-from headgate.gateway.balancing.sessions import Session, backend_token, endpoint_token
+from headgate.gateway.balancing.sessions import backend_token, endpoint_token
 from headgate.gateway.model.steps import Steps, finish
 
 if TYPE_CHECKING:
@@ -221,12 +221,12 @@ class UpstreamBalancer:
     def _is_out(self, slot: EndpointSlot) -> bool:
         return self._planner is not None and slot in self._current_plan(self._planner).out
 
-    def session(self, pool: "EndpointPool") -> Session | None:
-        """Return what names an endpoint in a cookie; None if it is not of this upstream any more."""
+    def token_of(self, pool: "EndpointPool") -> bytes:
+        """Return what names an endpoint in a cookie; empty if it is not of this upstream any more."""
         if not self._sessions:
             self._index_sessions()
         slot = next((slot for slot in self._tokens if slot.pool is pool), None)
-        return Session(backend_token(self.key), self._tokens[slot]) if slot is not None else None
+        return self._tokens[slot] if slot is not None else b""
 
     def _index_sessions(self) -> None:
         known = self._tokens

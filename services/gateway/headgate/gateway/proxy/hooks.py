@@ -81,6 +81,6 @@ class RequestHooks:
 
     __slots__ = ()
 
-    def begin(self, request: "RequestSource") -> HookRun:
-        """Begin with a request: the `Exchange` that it is served by."""
+    def begin(self, request: "RequestSource") -> HookRun | None:
+        """Begin with a request, the `Exchange` that it is served by; None: no hook has to do with it."""
         raise NotImplementedError

@@ -2,7 +2,7 @@
 for those that do.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from headgate.gateway.proxy.hooks import RequestHooks
@@ -77,3 +77,10 @@ class RoutePolicies:
     """Seconds from the head of the request to the last byte of the answer."""
     idle_s: float | None = None
     """Seconds without a byte after which a tunnel is closed; None: the proxy's own."""
+    _without_hooks: "RoutePolicies | None" = field(default=None, init=False, repr=False, compare=False)
+
+    def without_hooks(self) -> "RoutePolicies":
+        """Return the same for a request that has nothing to do with the hooks."""
+        if self._without_hooks is None:
+            self._without_hooks = replace(self, hooks=None)
+        return self._without_hooks

@@ -6,8 +6,8 @@ Routes refer to upstreams through holders, so an endpoint change recompiles one 
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -15,12 +15,13 @@ from headgate.common.errors import DecodeError
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.plugins.route_fields import plugins_as_fields
 from headgate.common.table import Mirror, PathMatch, PluginUse, Route, Unmatched, VirtualHost
-from headgate.gateway.balancing.upstream import UpstreamHolder
+from headgate.gateway.balancing.backends import BackendSet
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.steps import Steps
 from headgate.gateway.plugins.interface.errors import PluginRefused
 from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.proxy.seam import NeedsBody
+from headgate.gateway.table.backends import Holders, MakeHooks, bind_route
 from headgate.gateway.table.chunks import STEP_BYTES, FindPrevious
 from headgate.gateway.table.conditions import and_body
 from headgate.gateway.table.match import Index, PathRule, RankedIndex, Strength, compile_rule, index_paths
@@ -34,19 +35,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class MakeHooks(Protocol):
-    """Makes what runs for the requests of routes."""
-
-    def __call__(
-        self, uses: Sequence[PluginUse], scope: str, path: PathMatch, owner: str, mirrors: Sequence[Mirror] = ()
-    ) -> "Steps[RequestHooks | None]":
-        """Make plugins and mirrors, known as `host|route name`, for the paths and `Provenance.owner` of a route.
-
-        Raises:
-            PluginRefused: one cannot be made.
-        """
-
-
 _PLUGINS_COST = 8
 """A byte of a route with plugins takes so much longer to compile: it may be a part of a pattern."""
 _KNOWN_BYTES = 50
@@ -54,7 +42,14 @@ _KNOWN_BYTES = 50
 
 
 def no_plugins(
-    uses: Sequence[PluginUse], scope: str, path: PathMatch, owner: str, mirrors: Sequence[Mirror] = ()
+    uses: Sequence[PluginUse],
+    scope: str,
+    path: PathMatch | None,
+    owner: str,
+    mirrors: Sequence[Mirror] = (),
+    among: BackendSet | None = None,
+    *,
+    of_backend: bool = False,
 ) -> "Steps[RequestHooks | None]":
     """Stand in where routes are compiled without plugins."""
     yield from ()
@@ -120,31 +115,10 @@ class CompiledHost:
         return guarded
 
 
-class UpstreamHolders:
-    """One holder for each upstream key that any live route or table names; collected with the last of them."""
-
-    def __init__(self) -> None:
-        self._holders: WeakValueDictionary[str, UpstreamHolder] = WeakValueDictionary()
-
-    def __len__(self) -> int:
-        return len(self._holders)
-
-    def find(self, key: str) -> UpstreamHolder | None:
-        """Return the holder of a key, if there is one."""
-        return self._holders.get(key)
-
-    def holder(self, key: str) -> UpstreamHolder:
-        """Return the holder of a key, making an empty one on first use."""
-        holder = self._holders.get(key)
-        if holder is None:
-            holder = self._holders[key] = UpstreamHolder(key)
-        return holder
-
-
 def compile_host(
     raw: bytes,
     find_previous: FindPrevious[CompiledHost],
-    holders: UpstreamHolders,
+    holders: Holders,
     policies: "TlsPolicies",
     make_hooks: "MakeHooks",
 ) -> Steps[tuple[str, CompiledHost]]:
@@ -202,7 +176,7 @@ def compile_changed(
     raw: bytes,
     compiled: CompiledHost,
     change: Callable[[Route], Route],
-    holders: UpstreamHolders,
+    holders: Holders,
     make_hooks: "MakeHooks",
 ) -> Steps[dict[str, CompiledRoute]]:
     """Compile those routes of a host that a change makes others, in steps; return them by their names."""
@@ -246,20 +220,20 @@ def decode_route(raw: bytes) -> Route:
 
 
 def compile_route(
-    host: str, route: Route, holders: UpstreamHolders, guard: "ClientGuard | None", make_hooks: "MakeHooks"
+    host: str, route: Route, holders: Holders, guard: "ClientGuard | None", make_hooks: "MakeHooks"
 ) -> Steps[tuple[PathRule, CompiledRoute]]:
     """Bind a route to the holders of its upstreams, in steps if it has large plugins; return it with how it matches."""
     rule = compile_rule(route)
     fault = rule.fault
     if not fault:
-        backends = [(holders.holder(backend.upstream), backend.weight) for backend in route.backends]
-        canaries = [holders.holder(canary.upstream) for canary in route.canaries]
+        scope, hooks = f"{host}|{route.name}", None
         try:
-            chain = None
-            if route.plugins or route.mirrors:
-                scope, owner = f"{host}|{route.name}", route.provenance.owner
-                chain = yield from make_hooks(route.plugins, scope, route.path, owner, route.mirrors)
-            compiled = CompiledRoute(host, route, backends, guard, canaries, chain)
+            backends = yield from bind_route(route, holders, make_hooks, scope)
+            if route.plugins or route.mirrors or backends.needs_hooks:
+                among = backends.among if backends.needs_hooks else None
+                owner = route.provenance.owner
+                hooks = yield from make_hooks(route.plugins, scope, route.path, owner, route.mirrors, among)
+            compiled = CompiledRoute(host, route, backends, guard, hooks)
         except (BadMatch, PluginRefused, PluginFault) as bad:
             # Which requests it takes is certain, so that it keeps its rank.
             fault = str(bad)
@@ -273,7 +247,7 @@ def compile_route(
 def _broken_route(host: str, route: Route, fault: str, guard: "ClientGuard | None") -> CompiledRoute:
     """Return what answers the requests of a route that cannot be compiled, with an error that says so."""
     inert = {"backends": (), "canaries": (), "plugins": (), "mirrors": (), "stickiness": None}
-    broken = CompiledRoute(host, route.model_copy(update=inert), (), guard)
+    broken = CompiledRoute(host, route.model_copy(update=inert), client_guard=guard)
     policies = broken.policies = RoutePolicies()
     policies.fault = f"{route.provenance}: route {route.name}: {fault}"
     _log.error("a route of %s cannot be served: %s", host, policies.fault)

@@ -15,6 +15,7 @@ from headgate.common.plugins.traffic.redirect import RedirectConfig
 from headgate.common.sealing import Unseal
 from headgate.common.snapshot import ChunkName, Version
 from headgate.common.table import (
+    BackendGroup,
     Certificate,
     Consumer,
     ConsumerGroup,
@@ -36,12 +37,11 @@ from headgate.gateway.health.policies import WatchesNothing, WatchesUpstreams
 from headgate.gateway.model.steps import Steps, finish
 from headgate.gateway.plugins.interface.consumers import ConsumerDirectory, KnownConsumer, KnownGroup
 from headgate.gateway.streams.route import CompiledStream
+from headgate.gateway.table.backends import BoundGroup, Holders, MakeHooks, bind_group
 from headgate.gateway.table.certificates import OpenedCertificate, open_certificate
 from headgate.gateway.table.chunks import ChunkSet, ChunkStage, FindPrevious, decode_entry
 from headgate.gateway.table.compile import (
     CompiledHost,
-    MakeHooks,
-    UpstreamHolders,
     compile_changed,
     compile_host,
     compile_route,
@@ -100,7 +100,7 @@ class TableCompiler:
         self._names = NameFollower(resolver, self._renew_upstream) if resolver is not None else None
         self._named: dict[str, BoundUpstream] = {}
         """Current upstreams that have names, by key."""
-        self._holders = UpstreamHolders()
+        self._holders = Holders()
         self._upstream_compiler = UpstreamCompiler(
             directory, self._holders, BackendContexts(unseal), place, next_offset, self._names
         )
@@ -112,6 +112,7 @@ class TableCompiler:
         self.consumers: ChunkSet[Consumer, KnownConsumer] = ChunkSet(Consumer, self._compile_consumer)
         self.consumer_groups: ChunkSet[ConsumerGroup, KnownGroup] = ChunkSet(ConsumerGroup, self._compile_group)
         self.listeners: ChunkSet[Listener, CompiledListener] = ChunkSet(Listener, self._compile_listener)
+        self.backend_groups: ChunkSet[BackendGroup, BoundGroup] = ChunkSet(BackendGroup, self._compile_backend_group)
         self.chunk_sets: Mapping[EntryKind, ChunkSet[Any, Any]] = {
             "hosts": self.hosts,
             "upstreams": self.upstreams,
@@ -120,12 +121,19 @@ class TableCompiler:
             "consumers": self.consumers,
             "consumer_groups": self.consumer_groups,
             "listeners": self.listeners,
+            "backend_groups": self.backend_groups,
         }
         self._own_ports = own_ports
         self.table: CompiledTable | None = None
 
     def _compile_host(self, raw: bytes, find_previous: FindPrevious[CompiledHost]) -> Steps[tuple[str, CompiledHost]]:
         return compile_host(raw, find_previous, self._holders, self._tls_policies, self._make_hooks)
+
+    def _compile_backend_group(
+        self, raw: bytes, find_previous: FindPrevious[BoundGroup]
+    ) -> Steps[tuple[str, BoundGroup]]:
+        entry = decode_entry(BackendGroup, raw)
+        return entry.key, (yield from bind_group(entry, self._holders, self._make_hooks))
 
     def _renew_upstream(self, key: str) -> None:
         """Send requests to the addresses that the names of an upstream have now."""
@@ -204,6 +212,13 @@ class TableCompiler:
         """Leave routes that still refer to a removed upstream with a reason instead of its last endpoints."""
         self._holders.holder(key).balancer = missing_balancer(key)
         self._follow_names(key, None)
+
+    def replace_groups(self, bound: Mapping[str, BoundGroup], gone: Collection[str]) -> None:
+        """Send requests by these revisions of groups from now on, and refuse those of groups that are gone."""
+        for group in bound.values():
+            group.holder.replace(group.current, group.nested, group.fault)
+        for key in gone:
+            self._holders.groups.holder(key).replace(None, None)
 
     def note_upstream(self, upstream: BoundUpstream) -> None:
         """Send requests by this revision of an upstream from now on."""
@@ -367,6 +382,7 @@ class TableUpdate:
             self._compiler.note_upstream(upstream)
         for key in gone:
             self._compiler.forget_upstream(key)
+        self._compiler.replace_groups(*committed["backend_groups"])
         self.certificates = committed["certificates"]
         consumers = self._compiler.consumer_directory.replace(*committed["consumers"])
         next(consumers, None)

@@ -21,6 +21,8 @@ def compile_policies(
 ) -> RoutePolicies | None:
     """Return a route's policies; None if it has none, as nearly all."""
     timeouts, tracing = route.timeouts, route.tracing
+    # A group may have a cookie, and may get one later.
+    sets_cookie = route.stickiness is not None or any(backend.group for backend in route.backends)
     asks = (
         route.retries != _DEFAULT_RETRIES,
         route.max_body is not None,
@@ -33,7 +35,7 @@ def compile_policies(
         tracing != _DEFAULT_TRACING,
         route.access_log_share is not None,
         not route.backends,
-        route.stickiness is not None,
+        sets_cookie,
         guard is not None,
         hooks is not None,
     )
@@ -43,7 +45,7 @@ def compile_policies(
         retries=compile_retries(route.retries),
         hooks=hooks,
         guard=guard,
-        sets_cookie=route.stickiness is not None,
+        sets_cookie=sets_cookie,
         max_body=route.max_body,
         buffer_request=route.buffer_request,
         buffer_response=route.buffer_response,

@@ -1,15 +1,12 @@
 """What a matched request may use: the route's name and timeouts, and the way to an endpoint."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection
 from copy import copy
-from random import Random
 from typing import TYPE_CHECKING
 
 from headgate.common.table import Route
-from headgate.gateway.balancing.backends import Backends, CanaryBackend
-from headgate.gateway.balancing.stickiness import StickyCookie
-from headgate.gateway.balancing.upstream import UpstreamHolder
-from headgate.gateway.table.conditions import compile_condition
+from headgate.gateway.balancing.way import Way, choose_way
+from headgate.gateway.table.backends import NO_BACKENDS, RouteBackends
 from headgate.gateway.table.policies import compile_policies, guard_policies
 
 if TYPE_CHECKING:
@@ -19,8 +16,6 @@ if TYPE_CHECKING:
     from headgate.gateway.proxy.traffic import RouteTraffic
     from headgate.gateway.tls.policy import ClientGuard
 
-_CHANCE = Random()  # noqa: S311 - shares load, guards nothing
-
 
 class CompiledRoute:
     """A route that requests are matched to; the proxy's `RouteTarget`.
@@ -28,19 +23,14 @@ class CompiledRoute:
     Args:
         host: of the virtual host.
         route: the table's entry.
-        backends: holders of its backends, with their weights.
+        backends: of its backends and canaries.
         client_guard: what the host asks of clients' certificates.
-        canaries: holders of its canaries.
-        chain: its plugins.
-        chance: what canaries' shares are drawn from.
-
-    Raises:
-        BadMatch: a canary's condition or the cookie cannot be compiled.
+        hooks: its plugins.
     """
 
     __slots__ = (
         "__weakref__",
-        "_backends",
+        "_among",
         "_only",
         "connect_timeout_s",
         "name",
@@ -56,11 +46,9 @@ class CompiledRoute:
         self,
         host: str,
         route: Route,
-        backends: Sequence[tuple[UpstreamHolder, int]],
+        backends: RouteBackends = NO_BACKENDS,
         client_guard: "ClientGuard | None" = None,
-        canaries: Sequence[UpstreamHolder] = (),
         hooks: "RequestHooks | None" = None,
-        chance: Random = _CHANCE,
     ) -> None:
         self.name = f"{host}|{route.name}"
         self.traffic: RouteTraffic | None = None
@@ -69,27 +57,11 @@ class CompiledRoute:
         self.connect_timeout_s = route.timeouts.connect_s
         self.send_timeout_s = route.timeouts.send_s
         self.read_timeout_s = route.timeouts.read_s
-        holders = [*canaries, *(holder for holder, _ in backends)]
-        self.upstream_label = ",".join(holder.key for holder in holders)
-        weighted = [holder for holder, weight in backends if weight]
-        self.needs_body = False
+        self.upstream_label = backends.label
+        self.needs_body = backends.needs_body
         """Whether a canary can only be told by the request's body."""
-        self._only: UpstreamHolder | None = None
-        self._backends: Backends | None = None
-        if len(weighted) == 1 and not canaries and route.stickiness is None:
-            self._only = weighted[0]
-        elif weighted or canaries:
-            cookie = StickyCookie(route.stickiness) if route.stickiness is not None else None
-            self._backends = Backends(backends, list(self._compile_canaries(route, canaries, chance)), cookie)
-
-    def _compile_canaries(
-        self, route: Route, holders: Sequence[UpstreamHolder], chance: Random
-    ) -> Iterator[CanaryBackend]:
-        for index, (canary, holder) in enumerate(zip(route.canaries, holders, strict=True)):
-            when = compile_condition(canary.when, f"canaries[{index}].when") if canary.when else None
-            unless = compile_condition(canary.unless, f"canaries[{index}].unless") if canary.unless else None
-            self.needs_body |= any(condition is not None and condition.needs_body for condition in (when, unless))
-            yield CanaryBackend(holder, when, unless, canary.share, chance)
+        self._only = backends.only
+        self._among = backends.among
 
     def guarded(self, guard: "ClientGuard") -> "CompiledRoute":
         """Return this route for requests of another host, whose clients have to show what that host asks for."""
@@ -104,16 +76,25 @@ class CompiledRoute:
             if only.state is not None or tried:
                 source.note_upstream(only.state_for(tried))
             return only.balancer.choose(tried, source)
-        return None if self._backends is None else self._backends.choose(tried, source)
+        among = self._among
+        if among is None:
+            return None
+        facts = source.facts()
+        way = facts.chosen if tried else None
+        if not isinstance(way, Way):
+            way = facts.chosen = choose_way(among, source)
+        return way.choose(tried, source)
 
     def answer_lines(self, source: "RequestSource", pool: "EndpointPool") -> bytes:
         """Return header lines, each with its CRLF, for the answer of an endpoint: a cookie when a new one is due."""
-        return b"" if self._backends is None else self._backends.answer_lines(source, pool)
+        way = source.facts().chosen if self._among is not None else None
+        return way.answer_lines(source, pool) if isinstance(way, Way) else b""
 
     @property
     def unavailable(self) -> str:
         """Why `choose` found nothing."""
-        holders = [self._only] if self._only else list(self._backends.holders if self._backends else ())
-        if not holders:
+        if self._only is not None:
+            return self._only.balancer.unavailable
+        if self._among is None:
             return f"all backends of {self.name} have weight 0"
-        return "; ".join(holder.balancer.unavailable for holder in holders if holder.balancer.unavailable)
+        return "; ".join(filter(None, (backend.unavailable for backend in self._among.backends)))

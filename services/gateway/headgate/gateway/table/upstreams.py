@@ -17,8 +17,8 @@ from headgate.gateway.errors import BadMatch
 from headgate.gateway.health.policies import HealthPolicies, policies_of
 from headgate.gateway.model.connection import PLAIN, ConnectionSpec
 from headgate.gateway.model.steps import Steps
+from headgate.gateway.table.backends import Holders
 from headgate.gateway.table.chunks import FindPrevious, Previous, decode_entry
-from headgate.gateway.table.compile import UpstreamHolders
 from headgate.gateway.table.connections import connection_spec, hop_specs
 from headgate.gateway.table.encoded_upstream import SMALL, EncodedUpstream, decode_endpoints, split_upstream
 from headgate.gateway.table.names import NamedUpstream, NameFollower, is_name, named_upstream
@@ -71,7 +71,7 @@ class UpstreamCompiler:
     def __init__(
         self,
         directory: EndpointDirectory,
-        holders: UpstreamHolders,
+        holders: Holders,
         contexts: BackendContexts,
         place: Place,
         next_offset: Callable[[], int],

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from headgate.common.service.admin import AdminSite
 from headgate.common.snapshot import Version
-from headgate.common.table import Consumer, Listener, Route, StreamRoute, VirtualHost
+from headgate.common.table import Backend, Consumer, Listener, Route, StreamRoute, VirtualHost
 from headgate.gateway.balancing.levels import Place
 from headgate.gateway.plugins.runtime.verdicts import Preview
 from headgate.gateway.proxy.heads.paths import PathNormalization
@@ -168,6 +168,11 @@ def _describe_consumer(consumer: Consumer) -> dict[str, object]:
     }
 
 
+def _describe_backend(backend: Backend) -> dict[str, object]:
+    kind = "group" if backend.group else "upstream"
+    return {kind: backend.target, "weight": backend.weight}
+
+
 def _describe_route(route: Route) -> dict[str, object]:
     return {
         "name": route.name,
@@ -175,7 +180,7 @@ def _describe_route(route: Route) -> dict[str, object]:
         "path": route.path.value,
         "priority": route.rank.priority,
         "condition": describe(route.when) if route.when is not None else "",
-        "backends": [{"upstream": backend.upstream, "weight": backend.weight} for backend in route.backends],
+        "backends": [_describe_backend(backend) for backend in route.backends],
         "timeouts": route.timeouts.model_dump(exclude_none=True),
         "provenance": route.provenance.model_dump(),
     }

@@ -151,7 +151,7 @@ def _key(claim: RouteClaim) -> _Key:
 
 def _close(claim: RouteClaim) -> RouteClaim:
     """Without backends a route answers 503."""
-    route = claim.route.model_copy(update={"backends": (), "plugins": ()})
+    route = claim.route.model_copy(update={"backends": (), "plugins": (), "mirrors": ()})
     return claim._replace(route=route, is_refused=True)
 
 

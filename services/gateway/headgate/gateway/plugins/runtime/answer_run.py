@@ -10,7 +10,6 @@ from headgate.gateway.plugins.interface.errors import PluginFailed
 from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.plugins.interface.messages import Request, Response
 from headgate.gateway.plugins.interface.plugin import BodyFilter
-from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.plugins.runtime.hook_wait import HookWait
 from headgate.gateway.proxy.errors import BodyTooLarge, BuffersFull, phrase
 from headgate.gateway.proxy.exchange.buffers import BUFFERS_FULL
@@ -18,6 +17,7 @@ from headgate.gateway.proxy.heads.head import AnswerHead
 from headgate.gateway.proxy.heads.own import id_line
 
 if TYPE_CHECKING:
+    from headgate.gateway.plugins.runtime.backend_stage import Chain
     from headgate.gateway.proxy.exchange.exchange import Exchange
 
 _PIECES_PER_S = 8
@@ -27,7 +27,7 @@ _PIECES_PER_S = 8
 class AnswerRun:
     """The answer to one request."""
 
-    def __init__(self, chain: PluginChain, exchange: "Exchange", request: Request, wait: HookWait) -> None:
+    def __init__(self, chain: "Chain", exchange: "Exchange", request: Request, wait: HookWait) -> None:
         self._chain = chain
         self._exchange = exchange
         self._request = request

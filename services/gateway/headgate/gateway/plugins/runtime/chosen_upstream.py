@@ -1,8 +1,10 @@
-"""A route whose upstream a plugin has chosen."""
+"""A route whose upstream is chosen: by a plugin, or with what is done on the way there."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from headgate.gateway.balancing.way import Way
 from headgate.gateway.plugins.interface.targets import Endpoints
 
 if TYPE_CHECKING:
@@ -39,3 +41,46 @@ class ChosenUpstream:
     def unavailable(self) -> str:
         """Why there is no endpoint."""
         return self._endpoints.unavailable
+
+
+class ChosenWay:
+    """The route as it is, with the way to a backend; the proxy's `RouteTarget`.
+
+    Args:
+        route: the route.
+        way: the way.
+        policies: the route's.
+    """
+
+    def __init__(self, route: "RouteTarget", way: Way, policies: "RoutePolicies | None") -> None:
+        self._way = way
+        self.name = route.name
+        self.upstream_label = way.key or route.upstream_label
+        self.connect_timeout_s: float | None = route.connect_timeout_s
+        self.send_timeout_s: float | None = route.send_timeout_s
+        self.read_timeout_s: float | None = route.read_timeout_s
+        self.request_s: float | None = None
+        """Seconds from now on that the request may take; None: as long as the route allows."""
+        self.policies = policies
+        self.traffic: RouteTraffic | None = None
+        """Found anew for each request: it is that of the pair of route and upstream."""
+        for timeouts in way.timeouts:
+            self.connect_timeout_s = timeouts.connect_s or self.connect_timeout_s
+            self.send_timeout_s = timeouts.send_s or self.send_timeout_s
+            self.read_timeout_s = timeouts.read_s or self.read_timeout_s
+            self.request_s = timeouts.request_s or self.request_s
+            if timeouts.idle_s is not None and self.policies is not None:
+                self.policies = replace(self.policies, idle_s=timeouts.idle_s)
+
+    def choose(self, tried: "Collection[EndpointPool]", source: "RequestSource") -> "EndpointPool | None":
+        """Choose an endpoint where the way leads."""
+        return self._way.choose(tried, source)
+
+    def answer_lines(self, source: "RequestSource", pool: "EndpointPool") -> bytes:
+        """Return the cookies of the route and of groups on the way."""
+        return self._way.answer_lines(source, pool)
+
+    @property
+    def unavailable(self) -> str:
+        """Why there is no endpoint."""
+        return self._way.unavailable

@@ -11,6 +11,7 @@ import aiohttp
 
 from headgate.common.sealing import Unseal
 from headgate.common.table import Mirror, PathMatch, PluginUse
+from headgate.gateway.balancing.backends import BackendSet
 from headgate.gateway.model.steps import Steps
 from headgate.gateway.net.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.interface import (
@@ -85,14 +86,32 @@ class PluginHost:
         )
 
     def make_plugins(
-        self, uses: Sequence[PluginUse], scope: str, path: PathMatch, owner: str, mirrors: Sequence[Mirror] = ()
+        self,
+        uses: Sequence[PluginUse],
+        scope: str,
+        path: PathMatch | None,
+        owner: str,
+        mirrors: Sequence[Mirror] = (),
+        among: BackendSet | None = None,
+        *,
+        of_backend: bool = False,
     ) -> Steps[RoutePlugins | None]:
         """Make plugins and mirrors of a route, `host|route name`, for its paths, in steps; raises PluginRefused.
 
         `owner` is the cluster and namespace that the route comes from.
 
-        Routes whose plugins are told the same share one chain, where the plugins allow it.
+        Routes whose plugins are told the same share one chain, where the plugins allow it. Behind the plugins a backend
+        is chosen `among` several, if something is to be done on the way there. Plugins `of_backend` recognise no
+        consumers.
         """
+        if of_backend:
+            self._registry.check_for_backend(uses)
+        plugins = yield from self._make_plugins(uses, scope, path, owner, mirrors)
+        return plugins if among is None else RoutePlugins(plugins.chain if plugins is not None else None, among)
+
+    def _make_plugins(
+        self, uses: Sequence[PluginUse], scope: str, path: PathMatch | None, owner: str, mirrors: Sequence[Mirror]
+    ) -> Steps[RoutePlugins | None]:
         if mirrors or not self._registry.are_shareable(uses):
             services = replace(self._services, path=path, owner=owner)
             chain = yield from self._registry.chain_in_steps(uses, services, self._unseal, scope=scope, mirrors=mirrors)

@@ -112,6 +112,12 @@ class PluginRegistry:
         kinds = (self._kinds.get(use.name) for use in uses)
         return any(kind is not None and kind.is_of_owner for kind in kinds)
 
+    def check_for_backend(self, uses: Iterable[PluginUse]) -> None:
+        """Raise PluginRefused for a plugin that backends cannot have."""
+        for use in uses:
+            if self.find(use.name).finds_consumer:
+                raise PluginRefused(use.name, "", "recognises consumers, which is for routes and not for backends")
+
     def parts(self, uses: Iterable[PluginUse], services: PluginServices, unseal: Unseal) -> Steps[list[Part]]:
         """Make plugins, with their orders, in steps.
 

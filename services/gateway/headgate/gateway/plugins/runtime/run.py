@@ -7,11 +7,14 @@ it: only a hook that returns an awaitable makes the request wait, and only then 
 import asyncio
 from urllib.parse import quote
 
+from headgate.gateway.balancing.backends import BackendSet
+from headgate.gateway.balancing.way import choose_way
 from headgate.gateway.plugins.interface.errors import PluginFailed
 from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.plugins.interface.messages import Response
 from headgate.gateway.plugins.interface.plugin import BodyFilter
 from headgate.gateway.plugins.runtime.answer_run import AnswerRun
+from headgate.gateway.plugins.runtime.backend_stage import BackendStage, Chain, go_way
 from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.plugins.runtime.chosen_upstream import ChosenUpstream
 from headgate.gateway.plugins.runtime.hook_wait import HookWait
@@ -25,30 +28,49 @@ from headgate.gateway.proxy.request_source import RequestSource
 
 _OF_UPSTREAM = (502, 504)
 """What the gateway answers for an upstream that did not."""
+_FOR_UPSTREAM = (*_OF_UPSTREAM, 503)
+"""And for one without endpoints or connections."""
 _VISIBLE = "!#$%&'()*+,/:;<=>?@[]^`{|}"
 """Of a user's name, besides letters, digits and `_.-~`, that stand in the access log as they are."""
 
 
 class RoutePlugins(RequestHooks):
-    """The plugins of a route, or of several that share them, as the proxy calls them."""
+    """The plugins of a route, or of several that share them, as the proxy calls them.
 
-    __slots__ = ("chain",)
+    Args:
+        chain: the plugins; None: there are none.
+        among: backends of which one is chosen behind them; None: the route chooses by itself.
+    """
 
-    def __init__(self, chain: PluginChain) -> None:
+    __slots__ = ("_among", "chain")
+
+    def __init__(self, chain: PluginChain | None, among: BackendSet | None = None) -> None:
         self.chain = chain
+        self._among = among
 
-    def begin(self, request: RequestSource) -> HookRun:
-        """Begin with a request, which is an exchange of the proxy."""
+    def begin(self, request: RequestSource) -> HookRun | None:
+        """Begin with a request, which is an exchange of the proxy; None: there is nothing to be done on its way."""
         assert isinstance(request, Exchange)
-        return PluginRun(self.chain, request)
+        if self._among is None:
+            assert self.chain is not None
+            return PluginRun(self.chain, request)
+        way = None
+        if self.chain is None:
+            way = choose_way(self._among, request)
+            if way.is_plain:
+                go_way(request, way)
+                return None
+        stage = BackendStage(self.chain, self._among, request, way)
+        return PluginRun(stage, request, stage)
 
 
 class PluginRun(HookRun):
     """One request on its way through the plugins of its route."""
 
-    def __init__(self, chain: PluginChain, exchange: Exchange) -> None:
+    def __init__(self, chain: Chain, exchange: Exchange, stage: BackendStage | None = None) -> None:
         super().__init__((exchange.method, exchange.target, exchange.fields.host_line))
         self._chain = chain
+        self._stage = stage
         self._exchange = exchange
         self._request = request_of(exchange, self, self)
         self._client = self._request.client
@@ -82,11 +104,12 @@ class PluginRun(HookRun):
 
     def start(self) -> bool:
         """Run the request hooks; False: the request is answered, or goes on by itself later."""
+        route = self._exchange.route
         outcome = self._chain.on_request(self._request)
         if outcome is None:
             if not self._take_changes():
                 return False
-            if self._request.endpoints is None:
+            if self._exchange.route is route:
                 return True
             self._exchange.go_on()
         elif isinstance(outcome, Response):
@@ -100,6 +123,20 @@ class PluginRun(HookRun):
             self._answer_request(response)
         elif self._take_changes():
             self._exchange.go_on()
+
+    def _falls_back(self, status: int) -> bool:
+        """Send the request to the fallback of its backend, if there is one for the status of an answer."""
+        stage, exchange = self._stage, self._exchange
+        if stage is None or not stage.has_fallback(status) or not exchange.start_over():
+            return False
+        _, exchange.target, exchange.fields.host_line = self.original
+        exchange.has_other_host = False
+        outcome = stage.fall_back(status, self._request)
+        if outcome is None or isinstance(outcome, Response):
+            self._after_request_hooks(outcome)
+        else:
+            self._wait.wait(outcome, self._after_request_hooks)
+        return True
 
     def _answer_request(self, response: Response) -> None:
         """Answer for a plugin that took the request."""
@@ -223,6 +260,8 @@ class PluginRun(HookRun):
 
     def answer(self, answer: AnswerHead, payload: bytes, *, bodiless: bool, done: bool, trailers: bytes) -> None:
         """Take the head of the upstream's answer, with what is there of its body."""
+        if self._falls_back(answer.status):
+            return
         self._answer.begin(answer, payload, bodiless=bodiless, done=done, trailers=trailers)
 
     def answer_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
@@ -231,6 +270,8 @@ class PluginRun(HookRun):
 
     def own_answer(self, answer: AnswerHead, body: bytes) -> None:
         """Take an answer of the gateway's own; hooks that let it come to a second one are not asked again."""
+        if not self.is_refused and answer.status in _FOR_UPSTREAM and self._falls_back(answer.status):
+            return
         if answer.status in _OF_UPSTREAM and self._exchange.pool is not None:
             self._request.upstream_status = answer.status
         lines = answer.lines

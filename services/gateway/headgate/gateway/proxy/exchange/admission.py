@@ -113,8 +113,11 @@ def _check_client(exchange: "Exchange", guard: ClientGuard) -> bool:
 
 
 def _start_hooks(exchange: "Exchange", policies: RoutePolicies) -> bool:
-    """Run the route's hooks, if it has any; False: the request is answered, or waits for one."""
+    """Run the route's hooks, if it has any; False: the request is answered, waits for one, or went on by itself."""
     if policies.hooks is None:
         return True
-    exchange.run = policies.hooks.begin(exchange)
-    return exchange.run.start()
+    run = exchange.run = policies.hooks.begin(exchange)
+    if run is None:
+        exchange.go_on()
+        return False
+    return run.start()

@@ -321,6 +321,24 @@ class Attempts:
         self._send_to(other)
         return True
 
+    def may_start_over(self) -> bool:
+        """Say whether the request may go elsewhere instead of what was tried, as it might for a retry."""
+        exchange = self._exchange
+        policies = exchange.route.policies if exchange.route is not None else None
+        if exchange.answer_begun or not exchange.active:
+            return False
+        was_sent = exchange.pool is not None
+        return self._may_repeat(policies is not None and policies.retries.unsafe) if was_sent else exchange.body.is_kept
+
+    def start_over(self) -> None:
+        """Give up what was tried, before the request goes elsewhere."""
+        retries = self._exchange.retries
+        self._books.retrying()
+        self.drop()
+        self._tried = _NO_POOLS
+        self.begin()
+        self._exchange.retries = retries + 1
+
     def _may_repeat(self, unsafe: bool) -> bool:
         """Say whether a request that may have got through can be sent again."""
         exchange = self._exchange

@@ -378,6 +378,16 @@ class Exchange(ActiveRequest):
         assert route is not None
         self.attempts.choose(route)
 
+    def start_over(self) -> bool:
+        """Give up what was tried, so that the request can go elsewhere by `go_on`; False: it has to be answered."""
+        if self.deadlines.is_expired or not self.attempts.may_start_over():
+            return False
+        self.attempts.start_over()
+        self.lines = b""
+        self.reason = ""
+        self.status = 0
+        return True
+
     def wait_for_hooks(self) -> None:
         """Give an awaited hook as long as an upstream would get."""
         if self.run is not None and not self.run.has_answer and self.body.size and not self.intake.count():

@@ -30,6 +30,7 @@ class RequestFacts:
         "_parameters",
         "backend",
         "body",
+        "chosen",
         "client",
         "consumer",
         "host",
@@ -57,6 +58,8 @@ class RequestFacts:
         """The whole body once somebody has read it, without its transfer coding."""
         self.backend: str = ""
         """Key of the upstream that the route chose; empty before, and for routes that have no choice."""
+        self.chosen: object = None
+        """What remembers the choice of a backend, for the route that made it."""
         self.consumer: bytes = b""
         """Name of the consumer that a plugin recognised; empty before, and for all others."""
         self._folded: bytes = b""

@@ -1,8 +1,10 @@
 """What the winning route would send a request to, and what is known of these endpoints."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from headgate.common.table import Endpoint, Mirror, Route, Upstream
+from headgate.common.table import Backend, BackendGroup, Endpoint, Mirror, Route, Upstream
+from headgate.common.table.backend_group import Nested, fault_of_nesting, nested_in
 from headgate.gateway.balancing.levels import Place
 from headgate.gateway.balancing.seats import reaches, usable_endpoints, why_unavailable
 from headgate.gateway.table.explaining.explanation import (
@@ -22,37 +24,102 @@ def no_health(upstream: str) -> Mapping[tuple[str, int], HealthNote]:
     return {}
 
 
-def explain_backends(table: TableView, route: Route, place: Place, health_of: HealthOf) -> tuple[ExplainedBackend, ...]:
-    """Return the backends of a route, with their shares of its requests."""
-    total = sum(backend.weight for backend in route.backends) or 1
-    return tuple(
-        _backend(
-            backend.upstream,
-            backend.weight,
-            backend.weight / total,
-            table.entry(Upstream, backend.upstream),
-            place,
-            health_of(backend.upstream),
-        )
-        for backend in route.backends
-    )
+class _Leading(NamedTuple):
+    """How a backend is reached."""
+
+    share: float = 1.0
+    groups: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    role: str = ""
 
 
-def explain_mirrors(table: TableView, mirrors: Iterable[Mirror], place: Place) -> tuple[ExplainedMirror, ...]:
-    """Return where copies go, and why they do not arrive as far as the table says that."""
-    return tuple(
-        ExplainedMirror(target=mirror.target, share=mirror.share, unavailable=_why_lost(table, mirror, place))
-        for mirror in mirrors
-    )
+class BackendExplainer:
+    """Says where the requests of a route go.
+
+    Args:
+        table: what to decide by.
+        place: where the gateway is.
+        health_of: what it knows of endpoints.
+    """
+
+    def __init__(self, table: TableView, place: Place, health_of: HealthOf) -> None:
+        self._table = table
+        self._place = place
+        self._health_of = health_of
+
+    def backends(self, route: Route) -> tuple[ExplainedBackend, ...]:
+        """Return the backends of a route, those of groups too, with their shares of its requests."""
+        return tuple(self._split(route.backends, _Leading()))
+
+    def _split(self, backends: Sequence[Backend], leading: _Leading) -> Iterator[ExplainedBackend]:
+        total = sum(backend.weight for backend in backends) or 1
+        for backend in backends:
+            yield from self._backend(backend, leading, backend.weight / total)
+
+    def _backend(self, backend: Backend, leading: _Leading, share: float) -> Iterator[ExplainedBackend]:
+        plugins = (*leading.plugins, *(use.name for use in backend.plugins))
+        leading = leading._replace(share=leading.share * share, plugins=plugins)
+        if backend.group:
+            yield from self._group(backend.group, leading, backend.weight)
+            return
+        upstream = self._table.entry(Upstream, backend.upstream)
+        notes = self._health_of(backend.upstream)
+        found = _explain(backend.upstream, backend.weight, leading.share, upstream, self._place, notes)
+        yield found.model_copy(update={"groups": leading.groups, "plugins": plugins, "role": leading.role})
+
+    def _group(self, key: str, leading: _Leading, weight: int) -> Iterator[ExplainedBackend]:
+        group = self._table.entry(BackendGroup, key)
+        fault = "is not in the table" if group is None else fault_of_nesting(key, self._nested)
+        within = leading._replace(groups=(*leading.groups, key))
+        if group is None or fault:
+            reason = f"backend group {key} {fault}"
+            yield ExplainedBackend(
+                upstream="", weight=weight, share=leading.share, unavailable=reason, groups=within.groups
+            )
+        elif group.failover is not None:
+            main = list(self._backend(group.failover.main, within._replace(role="main"), 1.0))
+            is_down = all(one.unavailable for one in main)
+            yield from (one.model_copy(update={"share": 0.0}) for one in main) if is_down else main
+            fallback = within._replace(role="fallback")
+            yield from self._backend(group.failover.fallback, fallback, 1.0 if is_down else 0.0)
+        elif group.mirroring is not None:
+            yield from self._backend(group.mirroring.main, within, 1.0)
+        else:
+            role = "by hash" if group.hashed is not None else leading.role
+            yield from self._split(group.backends, within._replace(role=role))
+
+    def _nested(self, key: str) -> Nested | None:
+        group = self._table.entry(BackendGroup, key)
+        return nested_in(group) if group is not None else None
+
+    def mirrors(self, route: Route) -> tuple[ExplainedMirror, ...]:
+        """Return where copies go, and why they do not arrive as far as the table says that."""
+        return tuple(self._copies(route.mirrors, 1.0)) + tuple(self._mirrors_of(route.backends, 1.0))
+
+    def _mirrors_of(self, backends: Sequence[Backend], share: float) -> Iterator[ExplainedMirror]:
+        total = sum(backend.weight for backend in backends) or 1
+        for backend in backends:
+            part = share * backend.weight / total
+            yield from self._copies(backend.mirrors, part)
+            group = self._table.entry(BackendGroup, backend.group) if backend.group else None
+            if group is not None and not fault_of_nesting(group.key, self._nested):
+                yield from self._copies(group.mirrors, part)
+                backends_within = group.backends[:1] if group.failover is not None else group.backends
+                yield from self._mirrors_of(backends_within, part)
+
+    def _copies(self, mirrors: Iterable[Mirror], share: float) -> Iterator[ExplainedMirror]:
+        for mirror in mirrors:
+            lost = _why_lost(self._table, mirror, self._place)
+            yield ExplainedMirror(target=mirror.target, share=share * mirror.share, unavailable=lost)
 
 
 def _why_lost(table: TableView, mirror: Mirror, place: Place) -> str:
     if mirror.address:
         return ""
-    return _backend(mirror.upstream, 1, 1.0, table.entry(Upstream, mirror.upstream), place, {}).unavailable
+    return _explain(mirror.upstream, 1, 1.0, table.entry(Upstream, mirror.upstream), place, {}).unavailable
 
 
-def _backend(
+def _explain(
     key: str,
     weight: int,
     share: float,
@@ -112,11 +179,12 @@ def _endpoint(endpoint: Endpoint, gets_requests: bool, place: Place, note: Healt
 
 def backends_verdict(winner: Route, backends: tuple[ExplainedBackend, ...]) -> str:
     """Say in one sentence what the winner does with a request that it sends on."""
-    down = [backend for backend in backends if backend.unavailable and backend.weight]
-    if not any(backend.weight for backend in backends):
+    taking = [backend for backend in backends if backend.share]
+    down = [backend for backend in taking if backend.unavailable]
+    if not taking:
         return f"503: all backends of {winner.name} have weight 0"
-    if len(down) == len(backends):
+    if down == taking:
         return "503: " + "; ".join(backend.unavailable for backend in down)
-    targets = ", ".join(f"{backend.upstream} ({backend.share:.0%})" for backend in backends if backend.weight)
-    partly = f"; 503 for the share of {', '.join(backend.upstream for backend in down)}" if down else ""
+    targets = ", ".join(f"{backend.target} ({backend.share:.0%})" for backend in taking)
+    partly = f"; 503 for the share of {', '.join(backend.target for backend in down)}" if down else ""
     return f"{winner.name} sends it to {targets}{partly}"

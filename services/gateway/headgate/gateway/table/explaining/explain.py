@@ -14,10 +14,9 @@ from headgate.gateway.plugins.runtime.verdicts import PluginVerdict, Preview, fi
 from headgate.gateway.proxy.heads.facts import RequestFacts
 from headgate.gateway.proxy.heads.paths import PathNormalization, normalize
 from headgate.gateway.table.explaining.backends import (
+    BackendExplainer,
     HealthOf,
     backends_verdict,
-    explain_backends,
-    explain_mirrors,
     no_health,
 )
 from headgate.gateway.table.explaining.explanation import Candidate, Explanation
@@ -116,7 +115,8 @@ def explain(
         verdict = f"404: {chosen.host} takes the host, none of its {len(chosen.routes)} routes takes the {what}"
         return Explanation(**answer, winner=None, verdict=verdict, candidates=candidates + passed_over)
     winner = with_defaults(chosen.routes[best.position], listener.defaults)
-    backends = () if best.fault else explain_backends(table, winner, place, health_of)
+    explainer = BackendExplainer(table, place, health_of)
+    backends = () if best.fault else explainer.backends(winner)
     name = chosen.name_of(best.position)
     plugins = () if best.fault else tuple(preview(winner, facts, name))
     return Explanation(
@@ -128,7 +128,7 @@ def explain(
         candidates=candidates + passed_over,
         plugins=plugins,
         backends=backends,
-        mirrors=() if best.fault else explain_mirrors(table, winner.mirrors, place),
+        mirrors=() if best.fault else explainer.mirrors(winner),
     )
 
 

@@ -47,12 +47,24 @@ class ExplainedBackend(Entry):
     upstream: str
     weight: int
     share: float
-    """Of the route's requests, 0 to 1."""
+    """Of the route's requests, 0 to 1; of a hashed group each backend has that of its weight."""
+    groups: tuple[str, ...] = ()
+    """Groups that lead to it, the outermost first; those of one that has no upstream lead to a group that cannot be
+    served."""
+    role: str = ""
+    """In its group: `main`, `fallback`, `by hash`; empty: by weight."""
+    plugins: tuple[str, ...] = ()
+    """That run for its requests alone, in their order."""
     protocol: str = ""
     unavailable: str = ""
     """Why it answers 503; empty if it does not."""
     endpoints: tuple[ExplainedEndpoint, ...] = ()
     provenance: Provenance | None = None
+
+    @property
+    def target(self) -> str:
+        """Key of the upstream, or of the group that cannot be served."""
+        return self.upstream or self.groups[-1]
 
 
 class ExplainedMirror(Entry):

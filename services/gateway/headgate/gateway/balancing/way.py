@@ -1,0 +1,176 @@
+"""The way of a request through the backends of its route, and of groups within groups, to an upstream.
+
+A session goes before every other choice: the cookie of a route or group names the way below it and the endpoint. Only a
+session is given up with its backend.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from headgate.common.table import Timeouts
+from headgate.gateway.balancing.backends import NO_TIMEOUTS, BackendSet, CompiledBackend
+from headgate.gateway.balancing.sessions import Session
+
+if TYPE_CHECKING:
+    from headgate.gateway.balancing.upstream import UpstreamHolder
+    from headgate.gateway.proxy.endpoint_pool import EndpointPool
+    from headgate.gateway.proxy.heads.facts import RequestFacts
+    from headgate.gateway.proxy.request_source import RequestSource
+
+
+class Step(NamedTuple):
+    """One choice."""
+
+    among: BackendSet
+    backend: CompiledBackend
+
+
+class _Trail(NamedTuple):
+    """What is left to be followed of a session."""
+
+    backends: Sequence[bytes] = ()
+    endpoint: bytes = b""
+    persists: bool = False
+
+
+_NO_TRAIL: Final = _Trail()
+
+
+class Way:
+    """All choices of one request."""
+
+    __slots__ = ("_trail", "refusal", "steps", "upstream")
+
+    def __init__(self, steps: Sequence[Step], trail: _Trail = _NO_TRAIL, refusal: str = "") -> None:
+        self.steps = steps
+        self.refusal = refusal
+        """Why it leads nowhere; empty if it does not."""
+        self.upstream: UpstreamHolder | None = None if refusal else steps[-1].backend.upstream
+        self._trail = trail
+
+    @property
+    def key(self) -> str:
+        """Key of the upstream; empty if the way leads nowhere."""
+        return self.upstream.key if self.upstream is not None else ""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is to be done on the way."""
+        return all(step.backend.hooks is None and not step.among.statuses for step in self.steps)
+
+    @property
+    def timeouts(self) -> Iterator[Timeouts]:
+        """Those of the backends on the way that say something of them, the outermost first."""
+        return (step.backend.timeouts for step in self.steps if step.backend.timeouts != NO_TIMEOUTS)
+
+    @property
+    def unavailable(self) -> str:
+        """Why `choose` found nothing."""
+        return self.refusal or (self.upstream.unavailable if self.upstream is not None else "")
+
+    def choose(self, tried: "Collection[EndpointPool]", source: "RequestSource") -> "EndpointPool | None":
+        """Choose an endpoint of the upstream: that of the session, if there is one that was not tried."""
+        upstream, trail = self.upstream, self._trail
+        if upstream is None:
+            return None
+        if trail.endpoint:
+            slot = upstream.balancer.resume(trail.endpoint, persists=trail.persists)
+            if slot is not None and not (tried and slot.pool in tried):
+                source.note_upstream(upstream.state_for(tried))
+                return slot.open_pool()
+        return upstream.choose(tried, source)
+
+    def answer_lines(self, source: "RequestSource", pool: "EndpointPool") -> bytes:
+        """Return the cookies' lines for a client that is to have others than it has.
+
+        A gateway of another cluster has said itself what is to be said of the session: it knows the pod.
+        """
+        if self.upstream is None or pool.is_hop:
+            return b""
+        lines, facts = b"", source.facts()
+        for index, step in enumerate(self.steps):
+            if step.among.cookie is not None:
+                endpoint = self.upstream.balancer.token_of(pool)
+                if endpoint:
+                    tokens = tuple(each.backend.token for each in self.steps[index:])
+                    lines += self._line(step.among, facts, Session(tokens, endpoint))
+        return lines
+
+    def _line(self, among: BackendSet, facts: "RequestFacts", session: Session) -> bytes:
+        cookie = among.cookie
+        assert cookie is not None
+        current = cookie.read(facts)
+        if current == session or (current is not None and cookie.persists and self._is_kept(current, session)):
+            return b""
+        return cookie.line(facts, session)
+
+    def _is_kept(self, current: Session, session: Session) -> bool:
+        """Tell whether a session outlasts a request that another endpoint had to answer."""
+        assert self.upstream is not None
+        is_there = self.upstream.balancer.resume(current.endpoint, persists=True) is not None
+        return is_there and current.backends == session.backends
+
+    def fallback_of(self, status: int) -> int | None:
+        """Return the choice that is made otherwise after an answer of the main backend with a status, the innermost
+        first; None: none is.
+        """
+        for index in reversed(range(len(self.steps))):
+            among, backend = self.steps[index]
+            if status in among.statuses and backend is among.backends[0]:
+                return index
+        return None
+
+    def fall_back(self, step: int, source: "RequestSource") -> "Way":
+        """Return the way that goes to the fallback at a choice."""
+        among = self.steps[step].among
+        return _go_on((*self.steps[:step], Step(among, among.backends[1])), _NO_TRAIL, source)
+
+
+def choose_way(among: BackendSet, source: "RequestSource") -> Way:
+    """Choose the way of a request, and note where it leads."""
+    return _choose(among, (), _NO_TRAIL, source)
+
+
+def _choose(among: BackendSet, steps: Sequence[Step], trail: _Trail, source: "RequestSource") -> Way:
+    """Go on from a set of backends."""
+    if among.fault:
+        return Way(steps, refusal=among.fault)
+    if not trail.backends and among.cookie is not None:
+        session = among.cookie.read(source.facts())
+        if session is not None:
+            trail = _Trail(session.backends, session.endpoint, among.cookie.persists)
+    backend = among.find(trail.backends[0]) if trail.backends else None
+    if backend is not None and _can_resume(backend, _behind(trail)):
+        trail = _behind(trail)
+    else:
+        backend, trail = among.pick(source), _NO_TRAIL
+    if backend is None:
+        return Way(steps, refusal=f"all backends of {among.name} have weight 0")
+    return _go_on((*steps, Step(among, backend)), trail, source)
+
+
+def _go_on(steps: Sequence[Step], trail: _Trail, source: "RequestSource") -> Way:
+    """Go on behind a choice."""
+    backend = steps[-1].backend
+    if backend.group is None:
+        way = Way(steps, trail if not trail.backends else _NO_TRAIL)
+        source.facts().backend = way.key
+        return way
+    return _choose(backend.group.current, steps, trail, source)
+
+
+def _behind(trail: _Trail) -> _Trail:
+    return trail._replace(backends=trail.backends[1:])
+
+
+def _can_resume(backend: CompiledBackend, trail: _Trail) -> bool:
+    """Tell whether a session can go on with a backend: its endpoint is there, or another one."""
+    if backend.upstream is not None and not trail.backends:
+        slot = backend.upstream.balancer.resume(trail.endpoint, persists=trail.persists)
+        if slot is not None:
+            return True
+    elif backend.group is not None and trail.backends:
+        within = backend.group.current.find(trail.backends[0])
+        if within is not None and not backend.group.current.fault and _can_resume(within, _behind(trail)):
+            return True
+    return not backend.unavailable

@@ -1,0 +1,339 @@
+"""Groups of backends, from the table's entries to the endpoint that a request comes to."""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from fakes.gateway_table import ORIGIN
+from fakes.proxied import Origin, Script, answering
+from fakes.served import Served, at, named, origins, served, site, to
+from fakes.waiting import until
+from headgate.common.table import (
+    Backend,
+    BackendGroup,
+    Failover,
+    Hashed,
+    HashKey,
+    Mirror,
+    Mirroring,
+    PluginUse,
+    Route,
+    Stickiness,
+    TableEntry,
+    Timeouts,
+    Weighted,
+)
+
+NAMES = ("a", "b", "c", "d")
+UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\ndown"
+
+
+def group(key: str, **fields: Any) -> BackendGroup:
+    return BackendGroup.model_validate({"key": key, "provenance": ORIGIN, **fields})
+
+
+def up(name: str, weight: int = 1, **fields: Any) -> Backend:
+    return Backend(upstream=name, weight=weight, **fields)
+
+
+def within(key: str, weight: int = 1, **fields: Any) -> Backend:
+    return Backend(group=key, weight=weight, **fields)
+
+
+def weighted(key: str, *backends: Backend, **fields: Any) -> BackendGroup:
+    return group(key, weighted=Weighted(backends=backends), **fields)
+
+
+def failover(key: str, main: Backend, fallback: Backend, *statuses: int) -> BackendGroup:
+    return group(key, failover=Failover(main=main, fallback=fallback, statuses=statuses))
+
+
+def mark(name: str) -> tuple[PluginUse, ...]:
+    set_header = PluginUse(name="proxy-rewrite", config={"headers": {"add": {"X-To": name}}})
+    return set_header, PluginUse(name="response-rewrite", config={"headers": {"add": [f"X-From: {name}"]}})
+
+
+def to_group(key: str = "g", **fields: Any) -> Route:
+    return to("a", **fields).model_copy(update={"backends": (within(key),)})
+
+
+@asynccontextmanager
+async def grouped(
+    *entries: TableEntry, route: Route | None = None, scripts: dict[str, Script] | None = None
+) -> AsyncIterator[tuple[Served, dict[str, Origin]]]:
+    """A route to the group `g`, beside upstreams of which each answers with its name."""
+    made = {name: answering(named(name.encode())) for name in NAMES} | (scripts or {})
+    async with origins(*made.values()) as running:
+        by_name = dict(zip(made, running, strict=True))
+        upstreams = [at(origin.port, key=name) for name, origin in by_name.items()]
+        async with served(site(route or to_group()), *upstreams, *entries) as proxy:
+            yield proxy, by_name
+
+
+# Weighted
+
+
+async def test_nested_groups_share_the_requests_by_the_weights_of_each_level() -> None:
+    inner = weighted("inner", up("b", 1), up("c", 3))
+    async with grouped(weighted("g", up("a"), within("inner")), inner) as (proxy, _):
+        assert Counter(await proxy.bodies(16)) == {"a": 8, "b": 2, "c": 6}
+
+
+async def test_a_group_that_changes_takes_effect_without_its_routes() -> None:
+    async with grouped(weighted("g", up("a"))) as (proxy, _):
+        assert await proxy.bodies(2) == ["a", "a"]
+        proxy.put(weighted("g", up("b")))
+        assert await proxy.bodies(2) == ["b", "b"]
+        proxy.remove("backend_groups", "g")
+        got = await proxy.get()
+        assert (got.status, got["x-headgate-reason"]) == (503, "backend group g is not in the table")
+        proxy.put(weighted("g", up("c")))
+        assert await proxy.bodies(1) == ["c"]
+
+
+async def test_a_backend_without_endpoints_fails_its_share() -> None:
+    async with grouped(weighted("g", up("a"), up("gone"))) as (proxy, _):
+        assert Counter([(await proxy.get()).status for _ in range(6)]) == {200: 3, 503: 3}
+
+
+async def test_plugins_of_every_level_run_in_the_order_of_the_way() -> None:
+    inner = weighted("inner", up("a", plugins=mark("leaf")))
+    outer = weighted("g", within("inner", plugins=mark("inner")))
+    route = to_group().model_copy(update={"backends": (within("g", plugins=mark("outer")),)})
+    async with grouped(outer, inner, route=route) as (proxy, origin):
+        got = await proxy.get()
+    assert got.all("x-from") == ["leaf", "inner", "outer"]
+    marks = [line for line in origin["a"].heads[0].split(b"\r\n") if line.startswith(b"X-To")]
+    assert marks == [b"X-To: outer", b"X-To: inner", b"X-To: leaf"]
+
+
+async def test_innermost_timeouts_hold() -> None:
+    async def slow(conversation: Any) -> None:
+        await conversation.request()
+        await conversation.reader.read()
+
+    quick = Timeouts(read_s=0.05)
+    inner = weighted("inner", up("a", timeouts=quick))
+    outer = weighted("g", within("inner", timeouts=Timeouts(read_s=30)))
+    async with grouped(outer, inner, route=to_group(retries={"attempts": 0}), scripts={"a": slow}) as (proxy, _):
+        assert (await proxy.get()).status == 504
+
+
+# Stickiness
+
+
+async def test_the_cookie_of_a_group_keeps_its_choice_and_the_endpoint() -> None:
+    async with origins(*[answering(named(name.encode())) for name in "abcd"]) as (a, b, c, d):
+        sticky = weighted("g", up("one"), up("two"), stickiness=Stickiness(cookie="G"))
+        upstreams = at(a.port, b.port, key="one"), at(c.port, d.port, key="two")
+        async with served(site(to_group()), sticky, *upstreams) as proxy:
+            for _ in range(4):
+                first = await proxy.get()
+                assert first.cookie.startswith("G=")
+                again = [await proxy.get(Cookie=first.cookie) for _ in range(5)]
+                assert {(got.body, got.cookie) for got in again} == {(first.body, "")}
+
+
+async def test_the_cookie_of_the_outer_group_keeps_the_choices_of_nested_ones() -> None:
+    inner = weighted("inner", up("a"), up("b"))
+    outer = weighted("g", within("inner"), up("c"), stickiness=Stickiness(cookie="G"))
+    async with grouped(outer, inner) as (proxy, _):
+        for _ in range(4):
+            first = await proxy.get()
+            assert first.cookie.count(".") == (1 if first.body == b"c" else 2)
+            assert set(await proxy.bodies(4, Cookie=first.cookie)) == {first.body.decode()}
+
+
+async def test_groups_at_two_levels_have_cookies_of_their_own() -> None:
+    inner = weighted("inner", up("a"), up("b"), stickiness=Stickiness(cookie="I"))
+    outer = weighted("g", within("inner"), up("c"), up("d"), stickiness=Stickiness(cookie="O"))
+    async with grouped(outer, inner) as (proxy, _):
+        first = await proxy.get()
+        cookies = [line.partition(";")[0] for line in first.all("set-cookie")]
+        assert [cookie[:2] for cookie in cookies] == ["O=", "I="]
+        both = "; ".join(cookies)
+        assert set(await proxy.bodies(6, Cookie=both)) == {first.body.decode()}
+        # Without the outer cookie the group is chosen again, and the inner one decides within it.
+        alone = await proxy.bodies(6, Cookie=cookies[1])
+        assert [body for body in alone if body in "ab"] == [first.body.decode()] * 2
+
+
+async def test_a_session_is_given_up_with_the_upstream_it_led_to() -> None:
+    sticky = weighted("g", up("a"), up("b"), stickiness=Stickiness(cookie="G"))
+    async with grouped(sticky) as (proxy, _):
+        first = await proxy.get()
+        left = "b" if first.body == b"a" else "a"
+        proxy.put(at(key=first.body.decode()))
+        moved = [await proxy.get(Cookie=first.cookie) for _ in range(2)]
+        (served_now,) = [got for got in moved if got.status == 200]
+        assert served_now.body.decode() == left
+        assert served_now.cookie != first.cookie
+
+
+# Bad groups
+
+
+@pytest.mark.parametrize(
+    ("groups", "reason"),
+    [
+        ([weighted("bad", within("bad"))], "backend group bad nests itself: bad -> bad"),
+        (
+            [weighted("bad", within("other")), weighted("other", within("bad"))],
+            "backend group bad nests itself: bad -> other -> bad",
+        ),
+        (
+            [weighted("bad", within("1")), *(weighted(str(n), within(str(n + 1)), up("a", 0)) for n in range(1, 8))],
+            "backend group bad is nested deeper than 8 groups",
+        ),
+        (
+            [weighted("bad", up("a", plugins=(PluginUse(name="cors", config={"max_age": "x"}),)))],
+            "backend group bad of Ingress default/web spec.rules[0] cannot be served: plugin cors",
+        ),
+        (
+            [weighted("bad", *[within("wide")] * 30), weighted("wide", *[up("a")] * 40)],
+            "backend group bad has more than 1024 backends, with those of the groups within it",
+        ),
+        ([weighted("bad", up("a", 0))], "all backends of bad have weight 0"),
+        ([group("bad", weighted={"backends": [up("a")]}, stickiness={"cookie": "a b"})], "backend group bad of "),
+    ],
+)
+async def test_a_bad_group_refuses_its_requests_and_touches_nothing_else(
+    groups: list[BackendGroup], reason: str
+) -> None:
+    good = weighted("g", up("b"), within("bad"))
+    async with grouped(good, *groups) as (proxy, _):
+        answers = [await proxy.get() for _ in range(4)]
+    assert Counter(got.body for got in answers if got.status == 200) == {b"b": 2}
+    refused = [got["x-headgate-reason"] for got in answers if got.status != 200]
+    assert len(refused) == 2
+    assert all(each.startswith(reason) for each in refused)
+
+
+async def test_a_group_that_was_mended_is_served() -> None:
+    async with grouped(weighted("g", within("g"))) as (proxy, _):
+        assert (await proxy.get()).status == 503
+        proxy.put(weighted("g", up("a")))
+        assert await proxy.bodies(1) == ["a"]
+
+
+# Hashed
+
+
+async def test_a_hashed_group_keeps_each_key_with_its_backend() -> None:
+    by_user = Hashed(backends=tuple(map(up, "abc")), keys=(HashKey(source="header", name="x-user"),))
+    async with grouped(group("g", hashed=by_user)) as (proxy, _):
+        users = [f"user{number}" for number in range(12)]
+        found = {user: set(await proxy.bodies(2, X_User=user)) for user in users}
+        assert all(len(bodies) == 1 for bodies in found.values())
+        assert set().union(*found.values()) == {"a", "b", "c"}
+        # Without a key the backends take turns.
+        assert Counter(await proxy.bodies(6)) == {"a": 2, "b": 2, "c": 2}
+        proxy.put(at(key="b"))
+        after = {user: set(await proxy.bodies(1, X_User=user)) for user in users}
+        assert {user for user in users if after[user] != found[user]} == {
+            user for user in users if found[user] == {"b"}
+        }
+        assert set().union(*after.values()) == {"a", "c"}
+
+
+# Mirroring
+
+
+async def test_a_mirroring_group_sends_copies_beside_the_main_backend() -> None:
+    mirrors = Mirror(upstream="b"), Mirror(upstream="c", share=0)
+    mirroring = Mirroring(main=up("a"), mirrors=mirrors)
+    async with grouped(group("g", mirroring=mirroring)) as (proxy, origin):
+        assert (await proxy.post(b"body", "/x")).body == b"a"
+        await until(lambda: bool(origin["b"].heads))
+        assert origin["c"].heads == []
+
+
+# Failover
+
+
+async def test_the_fallback_gets_the_requests_while_the_main_backend_has_no_endpoint() -> None:
+    async with grouped(failover("g", up("a"), up("b"))) as (proxy, origin):
+        assert await proxy.bodies(2) == ["a", "a"]
+        proxy.put(at(key="a"))
+        assert await proxy.bodies(2) == ["b", "b"]
+        proxy.put(at(origin["a"].port, key="a"))
+        assert await proxy.bodies(2) == ["a", "a"]
+
+
+async def test_the_fallback_gets_a_request_that_the_main_backend_answers_with_a_status() -> None:
+    chosen = failover("g", up("a", plugins=mark("main")), up("b", plugins=mark("fallback")), 503)
+    async with grouped(chosen, scripts={"a": answering(UNAVAILABLE)}) as (proxy, origin):
+        got = await proxy.get("/x")
+    assert (got.status, got.body, got.all("x-from")) == (200, b"b", ["fallback"])
+    assert b"\r\nX-To: main\r\n" in origin["a"].heads[0]
+    assert [line for line in origin["b"].heads[0].split(b"\r\n") if line.startswith(b"X-To")] == [b"X-To: fallback"]
+
+
+async def test_a_path_that_the_main_backend_rewrote_is_the_clients_again_for_the_fallback() -> None:
+    rewrite = PluginUse(name="proxy-rewrite", config={"uri": "/main", "host": "main.example", "method": "PUT"})
+    chosen = failover("g", up("a", plugins=(rewrite,)), up("b"), 503)
+    async with grouped(chosen, scripts={"a": answering(UNAVAILABLE)}) as (proxy, origin):
+        await proxy.get("/x?q=1")
+    assert origin["a"].heads[0].startswith(b"PUT /main?q=1 HTTP/1.1\r\nHost: main.example\r\n")
+    assert origin["b"].heads[0].startswith(b"GET /x?q=1 HTTP/1.1\r\nHost: a.example\r\n")
+
+
+@pytest.mark.parametrize(
+    ("method", "route", "status"),
+    [
+        ("PUT", {}, 200),
+        ("POST", {}, 503),
+        ("POST", {"retries": {"unsafe": True}}, 200),
+    ],
+)
+async def test_a_request_goes_to_the_fallback_only_where_it_might_be_sent_again(
+    method: str, route: dict[str, Any], status: int
+) -> None:
+    bodies: list[bytes] = []
+
+    async def reading(conversation: Any) -> None:
+        bodies.append((await conversation.request())[1])
+        await conversation.send(named(b"b"))
+
+    scripts: dict[str, Script] = {"a": answering(UNAVAILABLE), "b": reading}
+    chosen = failover("g", up("a"), up("b"), 503)
+    async with grouped(chosen, route=to_group(**route), scripts=scripts) as (proxy, _):
+        got = await proxy.post(b"body", method=method)
+    assert (got.status, bodies) == (status, [b"body"] if status == 200 else [])
+
+
+async def test_a_status_that_is_not_named_is_passed_on() -> None:
+    async with grouped(failover("g", up("a"), up("b"), 500), scripts={"a": answering(UNAVAILABLE)}) as (proxy, _):
+        assert (await proxy.get()).status == 503
+
+
+async def test_a_main_backend_that_is_not_reached_fails_over_by_the_gateways_own_status() -> None:
+    async with grouped(failover("g", up("dead"), up("b"), 502), at(1, key="dead")) as (proxy, _):
+        got = await proxy.get()
+        assert (got.status, got.body) == (200, b"b")
+
+
+async def test_a_fallback_that_fails_too_is_answered() -> None:
+    scripts = dict.fromkeys("ab", answering(UNAVAILABLE))
+    async with grouped(failover("g", up("a"), up("b"), 503), scripts=scripts) as (proxy, origin):
+        got = await proxy.get()
+    assert (got.status, got.body) == (503, b"down")
+    assert [len(origin[name].heads) for name in "ab"] == [1, 1]
+
+
+async def test_failovers_within_failovers_are_tried_from_the_inside() -> None:
+    inner = failover("inner", up("a"), up("b"), 503)
+    scripts = dict.fromkeys("ab", answering(UNAVAILABLE))
+    async with grouped(failover("g", within("inner"), up("c"), 503), inner, scripts=scripts) as (proxy, origin):
+        assert (await proxy.get()).body == b"c"
+    assert [len(origin[name].heads) for name in "abc"] == [1, 1, 1]
+
+
+async def test_traffic_is_counted_for_the_upstream_that_answered() -> None:
+    async with grouped(failover("g", up("a"), up("b"), 503), scripts={"a": answering(UNAVAILABLE)}) as (proxy, _):
+        await proxy.get()
+        counted = {each.upstream: (each.ok, each.retries) for each in proxy.stats.series() if each.ok or each.retries}
+    assert counted == {"a": (0, 1), "b": (1, 0)}

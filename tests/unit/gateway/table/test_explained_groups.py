@@ -1,0 +1,91 @@
+"""What `explain` says of backends with something of their own, and of groups of backends."""
+
+from typing import Any
+
+import pytest
+
+from fakes.gateway_table import ORIGIN, endpoint, host, route, upstream
+from headgate.common.table import (
+    Backend,
+    BackendGroup,
+    Failover,
+    Hashed,
+    Mirror,
+    Mirroring,
+    PluginUse,
+    Weighted,
+)
+from headgate.gateway.table.explaining.explain import explain
+from headgate.gateway.table.explaining.explanation import Explanation
+from headgate.gateway.table.view import EntryView
+
+CORS = (PluginUse(name="cors"),)
+
+
+def group(key: str, **fields: Any) -> BackendGroup:
+    return BackendGroup(key=key, provenance=ORIGIN, **fields)
+
+
+def explained(*groups: BackendGroup, backends: tuple[Backend, ...] = (Backend(group="g"),)) -> Explanation:
+    upstreams = [upstream(name, endpoint(number)) for number, name in enumerate("abc", 1)]
+    site = host("x", route("/", name="r").model_copy(update={"backends": backends}))
+    return explain(EntryView([site, *upstreams, *groups, upstream("down")]), "GET", "x", "/")
+
+
+def shares(explanation: Explanation) -> list[tuple[str, float, str]]:
+    return [(one.upstream, one.share, one.role) for one in explanation.backends]
+
+
+def test_shares_of_nested_groups_are_those_of_the_way() -> None:
+    inner = group("inner", weighted=Weighted(backends=(Backend(upstream="b", weight=3), Backend(upstream="c"))))
+    outer = group("g", weighted=Weighted(backends=(Backend(upstream="a"), Backend(group="inner"))))
+    found = explained(outer, inner)
+    assert shares(found) == [("a", 0.5, ""), ("b", 0.375, ""), ("c", 0.125, "")]
+    assert [one.groups for one in found.backends] == [("g",), ("g", "inner"), ("g", "inner")]
+    assert found.verdict == "r sends it to a (50%), b (38%), c (12%)"
+
+
+def test_plugins_of_all_levels_are_named_in_their_order() -> None:
+    rewriting = (PluginUse(name="proxy-rewrite"),)
+    inner = group("g", weighted=Weighted(backends=(Backend(upstream="a", plugins=rewriting),)))
+    (found,) = explained(inner, backends=(Backend(group="g", plugins=CORS),)).backends
+    assert found.plugins == ("cors", "proxy-rewrite")
+
+
+def test_hashed_backends_say_so() -> None:
+    hashed = group("g", hashed=Hashed(backends=(Backend(upstream="a"), Backend(upstream="b"))))
+    assert shares(explained(hashed)) == [("a", 0.5, "by hash"), ("b", 0.5, "by hash")]
+
+
+@pytest.mark.parametrize(
+    ("main", "expected", "verdict"),
+    [
+        ("a", [("a", 1.0, "main"), ("b", 0.0, "fallback")], "r sends it to a (100%)"),
+        ("down", [("down", 0.0, "main"), ("b", 1.0, "fallback")], "r sends it to b (100%)"),
+    ],
+)
+def test_failover_goes_by_what_is_there(main: str, expected: list[tuple[str, float, str]], verdict: str) -> None:
+    failover = group("g", failover=Failover(main=Backend(upstream=main), fallback=Backend(upstream="b")))
+    found = explained(failover)
+    assert (shares(found), found.verdict) == (expected, verdict)
+
+
+def test_mirrors_of_backends_and_groups_have_their_part_of_the_share() -> None:
+    copied = Backend(upstream="a", mirrors=(Mirror(upstream="b", share=0.5),))
+    mirroring = group("g", mirroring=Mirroring(main=copied, mirrors=(Mirror(upstream="down"),)))
+    found = explained(mirroring, backends=(Backend(group="g"), Backend(upstream="c")))
+    assert [(one.target, one.share, one.unavailable) for one in found.mirrors] == [
+        ("down", 0.5, "down has no endpoints"),
+        ("b", 0.25, ""),
+    ]
+
+
+def test_a_group_that_cannot_be_served_is_named_with_its_fault() -> None:
+    circle = group("g", weighted=Weighted(backends=(Backend(upstream="a"), Backend(group="g"))))
+    found = explained(circle, backends=(Backend(group="g"), Backend(upstream="b"), Backend(group="gone")))
+    assert [one.unavailable for one in found.backends] == [
+        "backend group g nests itself: g -> g",
+        "",
+        "backend group gone is not in the table",
+    ]
+    assert found.verdict == "r sends it to g (33%), b (33%), gone (33%); 503 for the share of g, gone"
