@@ -3,10 +3,9 @@
 from collections.abc import Callable
 
 from headgate.common.resources import JsonObject, ObjectRef
-from headgate.translator.dialects.apisix.backend_policy import find_backend_policy, translate_backend_policy
-from headgate.translator.dialects.apisix.backends import NodesBackend, ServiceBackend
 from headgate.translator.dialects.apisix.class_proxy import find_addresses
-from headgate.translator.dialects.apisix.consumer import translate_consumer
+from headgate.translator.dialects.apisix.consumers.consumer import translate_consumer
+from headgate.translator.dialects.apisix.consumers.gateway_consumer import is_of_our_gateway, translate_gateway_consumer
 from headgate.translator.dialects.apisix.context import BY_CLASS, Context, class_name
 from headgate.translator.dialects.apisix.definitions import DEFINITIONS
 from headgate.translator.dialects.apisix.document import (
@@ -22,13 +21,17 @@ from headgate.translator.dialects.apisix.document import (
     UPSTREAMS,
 )
 from headgate.translator.dialects.apisix.fields import APISIX_FIELDS
-from headgate.translator.dialects.apisix.gateway_consumer import is_of_our_gateway, translate_gateway_consumer
 from headgate.translator.dialects.apisix.gateway_proxy import is_referred_to, translate_gateway_proxy
-from headgate.translator.dialects.apisix.l4_policy import translate_l4_policy
-from headgate.translator.dialects.apisix.legacy import restore_problems, upgrade
-from headgate.translator.dialects.apisix.pods import POD_LABELS
-from headgate.translator.dialects.apisix.route import translate_route
-from headgate.translator.dialects.apisix.route_policy import find_route_policy, is_for_us, translate_route_policy
+from headgate.translator.dialects.apisix.policies.backend_policy import find_backend_policy, translate_backend_policy
+from headgate.translator.dialects.apisix.policies.l4_policy import translate_l4_policy
+from headgate.translator.dialects.apisix.policies.route_policy import (
+    find_route_policy,
+    is_for_us,
+    translate_route_policy,
+)
+from headgate.translator.dialects.apisix.policies.targets import BACKEND_POLICIES, L4_POLICIES, ROUTE_POLICIES
+from headgate.translator.dialects.apisix.routes.legacy import restore_problems, upgrade
+from headgate.translator.dialects.apisix.routes.route import translate_route
 from headgate.translator.dialects.apisix.shared import (
     find_plugins,
     translate_cluster_config,
@@ -37,8 +40,9 @@ from headgate.translator.dialects.apisix.shared import (
     translate_route_plugin_config,
     translate_upstream,
 )
-from headgate.translator.dialects.apisix.targets import BACKEND_POLICIES, L4_POLICIES, ROUTE_POLICIES
 from headgate.translator.dialects.apisix.tls import translate_tls
+from headgate.translator.dialects.apisix.upstreams.backends import NodesBackend, ServiceBackend
+from headgate.translator.dialects.apisix.upstreams.pods import POD_LABELS
 from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.objects.dialect import Dialect, TranslatedKind, translated_documents
 from headgate.translator.objects.document import Document

@@ -9,7 +9,7 @@ from headgate.translator.dialects.apisix.class_proxy import fill_in
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.models.route import Authentication
-from headgate.translator.dialects.apisix.split import lift_upstreams
+from headgate.translator.dialects.apisix.upstreams.split import lift_upstreams
 from headgate.translator.fragments.fragment import BackendUse
 from headgate.translator.manifests.specs import Part, warn
 from headgate.translator.objects import plugin_uses

@@ -6,14 +6,14 @@ What they say takes effect elsewhere; here is what their authors are told of the
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import ConsumerGroup, Provenance
-from headgate.translator.dialects.apisix.backends import read_discovery
 from headgate.translator.dialects.apisix.context import Context, find_referenced
 from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS
 from headgate.translator.dialects.apisix.labels import CONSUMER_GROUP, group_name, labels_of
 from headgate.translator.dialects.apisix.models.cluster import ClusterConfigSpec
 from headgate.translator.dialects.apisix.models.plugin import NamedPlugin, Plugin
 from headgate.translator.dialects.apisix.plugins import read_all
-from headgate.translator.dialects.apisix.upstream import read_fields, read_upstream, settings_for
+from headgate.translator.dialects.apisix.upstreams.backends import read_discovery
+from headgate.translator.dialects.apisix.upstreams.upstream import read_fields, read_upstream, settings_for
 from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.fragments.status_part import TARGETS_NOT_SERVED
 from headgate.translator.manifests.models import Model

@@ -10,8 +10,8 @@ from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import Condition
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.policy import HttpRoutePolicySpec
-from headgate.translator.dialects.apisix.targets import BY_INGRESS, ROUTE_POLICIES, SERVED_ROUTES
-from headgate.translator.dialects.apisix.vars import read_vars
+from headgate.translator.dialects.apisix.policies.targets import BY_INGRESS, ROUTE_POLICIES, SERVED_ROUTES
+from headgate.translator.dialects.apisix.routes.vars import read_vars
 from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.fragments.status_part import TARGETS_NOT_SERVED
 from headgate.translator.manifests.patches import RoutePatch

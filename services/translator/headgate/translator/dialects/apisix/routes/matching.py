@@ -14,8 +14,8 @@ from urllib.parse import quote
 from headgate.common.patterns import bounded_patterns
 from headgate.common.problems import Problem
 from headgate.common.table import ANY_HOST, Compare, Condition, Operator, PathMatch, PathType, Subject
-from headgate.translator.dialects.apisix.exprs import all_of, read_expr
 from headgate.translator.dialects.apisix.models.route import Match
+from headgate.translator.dialects.apisix.routes.exprs import all_of, read_expr
 from headgate.translator.manifests.specs import refuse
 
 MAX_PATH = 4096

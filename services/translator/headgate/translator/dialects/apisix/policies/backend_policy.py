@@ -10,8 +10,8 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import BACKEND_TRAFFIC_POLICY, JsonObject, ObjectRef
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.policy import BackendTrafficPolicySpec
-from headgate.translator.dialects.apisix.targets import BACKEND_POLICIES, BY_SERVICE
-from headgate.translator.dialects.apisix.upstream import read_fields, read_retries, read_timeouts
+from headgate.translator.dialects.apisix.policies.targets import BACKEND_POLICIES, BY_SERVICE
+from headgate.translator.dialects.apisix.upstreams.upstream import read_fields, read_retries, read_timeouts
 from headgate.translator.fragments.fragment import Fragment, Seniority
 from headgate.translator.manifests.patches import RoutePatch, UpstreamPatch
 from headgate.translator.manifests.specs import Spec

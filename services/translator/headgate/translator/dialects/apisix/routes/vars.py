@@ -9,7 +9,7 @@ from headgate.common.patterns import bounded_patterns
 from headgate.common.plugins.expressions import Comparison, Expression, parse_expressions
 from headgate.common.problems import Problem
 from headgate.common.table import AllOf, AnyOf, Compare, Condition, Not, Operator
-from headgate.translator.dialects.apisix.exprs import read_variable
+from headgate.translator.dialects.apisix.routes.exprs import read_variable
 from headgate.translator.manifests.specs import refuse
 from headgate.translator.manifests.texts import regex
 

@@ -22,10 +22,8 @@ from headgate.common.table import (
 )
 from headgate.translator.annotations.apisix import ApisixAnnotations, apisix_annotations, read_apisix_annotations
 from headgate.translator.annotations.host_sharing import read_host_sharing
-from headgate.translator.dialects.apisix.backends import NodesBackend, ServiceBackend
 from headgate.translator.dialects.apisix.context import Context, find_referenced
 from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS
-from headgate.translator.dialects.apisix.matching import MatchRule, PathRule, read_match
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.models.route import HttpRule, StreamRule
 from headgate.translator.dialects.apisix.models.upstream import UpstreamSettings
@@ -35,8 +33,15 @@ from headgate.translator.dialects.apisix.plugins import (
     read_plugins,
     sources,
 )
-from headgate.translator.dialects.apisix.stream import translate_stream
-from headgate.translator.dialects.apisix.upstream import find_upstream, read_retries, read_timeouts, settings_for
+from headgate.translator.dialects.apisix.routes.matching import MatchRule, PathRule, read_match
+from headgate.translator.dialects.apisix.routes.stream import translate_stream
+from headgate.translator.dialects.apisix.upstreams.backends import NodesBackend, ServiceBackend
+from headgate.translator.dialects.apisix.upstreams.upstream import (
+    find_upstream,
+    read_retries,
+    read_timeouts,
+    settings_for,
+)
 from headgate.translator.fragments.fragment import BackendUse, Fragment, RouteClaim
 from headgate.translator.fragments.route_cost import MAX_COST, TOO_COSTLY, route_cost
 from headgate.translator.fragments.upstream_refs import RefusalRef

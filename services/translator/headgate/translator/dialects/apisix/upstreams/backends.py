@@ -8,8 +8,8 @@ from headgate.common.problems import Severity
 from headgate.common.table import BackendProtocol, BackendTls, Balancing, Endpoint, Provenance, Upstream
 from headgate.common.table.upstream_key import UpstreamKey
 from headgate.translator.dialects.apisix.models.upstream import ExternalNode, Subset, UpstreamSettings, UpstreamSpec
-from headgate.translator.dialects.apisix.pods import POD_LABELS
-from headgate.translator.dialects.apisix.upstream import (
+from headgate.translator.dialects.apisix.upstreams.pods import POD_LABELS
+from headgate.translator.dialects.apisix.upstreams.upstream import (
     STREAM_SCHEMES,
     find_upstream,
     read_fields,

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from headgate.common.problems import Problem
 from headgate.common.resources import APISIX_GROUP, GATEWAY_CONSUMER, SECRET, JsonObject, ObjectRef
-from headgate.translator.dialects.apisix.context import Context
-from headgate.translator.dialects.apisix.credentials import (
+from headgate.translator.dialects.apisix.consumers.credentials import (
     WrittenCredential,
     contribute,
     from_secret,
@@ -17,6 +16,7 @@ from headgate.translator.dialects.apisix.credentials import (
     renamed,
     split_plugins,
 )
+from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.gateway_consumer import GatewayCredential, GatewayRef
 from headgate.translator.dialects.apisix.models.plugin import NamedPlugin, Plugin
 from headgate.translator.fragments.fragment import Fragment

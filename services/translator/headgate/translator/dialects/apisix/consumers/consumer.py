@@ -8,8 +8,7 @@ from typing import NamedTuple
 from headgate.common.plugins.credentials import CREDENTIALS
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
-from headgate.translator.dialects.apisix.context import Context
-from headgate.translator.dialects.apisix.credentials import (
+from headgate.translator.dialects.apisix.consumers.credentials import (
     WrittenCredential,
     contribute,
     from_secret,
@@ -17,6 +16,7 @@ from headgate.translator.dialects.apisix.credentials import (
     renamed,
     split_plugins,
 )
+from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.consumer import (
     BasicAuthValue,
     HmacAuthValue,

@@ -10,8 +10,8 @@ from headgate.common.resources import L4_ROUTE_POLICY, JsonObject, ObjectRef
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.plugin import NamedPlugin, Plugin
 from headgate.translator.dialects.apisix.models.policy import L4RoutePolicySpec
-from headgate.translator.dialects.apisix.stream import read_stream_plugins
-from headgate.translator.dialects.apisix.targets import BY_STREAM_ROUTE, L4_POLICIES, stream_route
+from headgate.translator.dialects.apisix.policies.targets import BY_STREAM_ROUTE, L4_POLICIES, stream_route
+from headgate.translator.dialects.apisix.routes.stream import read_stream_plugins
 from headgate.translator.fragments.fragment import Fragment, Seniority
 from headgate.translator.fragments.status_part import TARGETS_NOT_SERVED
 from headgate.translator.manifests.specs import Part, Spec

@@ -11,7 +11,7 @@ from headgate.common.table.upstream_key import UpstreamKey
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.split import InlineUpstream
 from headgate.translator.dialects.apisix.models.upstream import LoadBalancer, UpstreamSettings
-from headgate.translator.dialects.apisix.upstream import read_fields
+from headgate.translator.dialects.apisix.upstreams.upstream import read_fields
 from headgate.translator.fragments.fragment import BackendUse
 from headgate.translator.manifests.specs import read_part
 from headgate.translator.upstreams.resolution import ResolvedUpstream

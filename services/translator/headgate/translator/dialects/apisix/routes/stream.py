@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
 from headgate.common.table import MqttConnect, Provenance, StreamRoute, WeightedUpstream
-from headgate.translator.dialects.apisix.backends import ServiceBackend
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.plugin import Plugin
 from headgate.translator.dialects.apisix.models.route import StreamRule
+from headgate.translator.dialects.apisix.upstreams.backends import ServiceBackend
 from headgate.translator.fragments.fragment import BackendUse, StreamClaim
 from headgate.translator.manifests.specs import Part, refuse, warn
 from headgate.translator.manifests.texts import server_names

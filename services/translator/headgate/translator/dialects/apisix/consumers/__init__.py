@@ -1,0 +1,1 @@
+"""Consumers of both vocabularies, and what they are recognised by."""

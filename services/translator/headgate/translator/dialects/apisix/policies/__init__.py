@@ -1,0 +1,1 @@
+"""Policies: what they say, and about which objects."""

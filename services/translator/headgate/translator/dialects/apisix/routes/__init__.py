@@ -1,0 +1,1 @@
+"""ApisixRoutes: their rules, what requests match, and streams."""

@@ -1,0 +1,1 @@
+"""Upstreams as routes of Apache APISIX refer to them, and how requests are split over several."""
