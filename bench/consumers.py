@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator
 from nacl.public import PrivateKey
 
 from headgate.common.sealing import Purpose, Sealer, Unsealer
-from headgate.common.snapshot import ChunkName, TableImage, Version
+from headgate.common.snapshot import ChunkName, Version
 from headgate.common.table import Consumer, Credential, PluginUse, Provenance
+from headgate.common.table_image import TableImage
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.plugins.interface import Headers, PluginServices, Request
 from headgate.gateway.plugins.interface.consumers import ConsumerDirectory

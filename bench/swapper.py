@@ -21,7 +21,7 @@ import uvloop
 from bench.recorder import READY, Recorder
 from bench.workload import DOMAIN
 from headgate.common.bus.connection import Bus
-from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, TableImage, Version
+from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, Version
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table import (
@@ -36,6 +36,7 @@ from headgate.common.table import (
     Upstream,
     VirtualHost,
 )
+from headgate.common.table_image import TableImage
 
 _EPOCH = 1
 

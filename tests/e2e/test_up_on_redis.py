@@ -13,9 +13,9 @@ from fakes.gateway_table import host, upstream
 from fakes.manifests import ingress, service, write
 from fakes.redis import RedisServer, eventually, linked, real_redis
 from fakes.stack import Stack
-from headgate.common.snapshot import TableImage
 from headgate.common.stores.redis.stores import tables_on
 from headgate.common.table import Endpoint
+from headgate.common.table_image import TableImage
 
 HOST = "web.example"
 

@@ -13,9 +13,9 @@ import aiohttp
 from fakes.gateway_table import publish
 from fakes.ports import free_ports
 from headgate.common.bus.connection import Bus
-from headgate.common.snapshot import TableImage
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.nats import NatsStores
+from headgate.common.table_image import TableImage
 
 BOUND_S = 30.0
 """Of everything that is waited for, on a busy machine."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from headgate.common.sealing import ClusterValue, Unsealer
-from headgate.common.snapshot import Chunk, ChunkName, Manifest, TableImage, Version
+from headgate.common.snapshot import Chunk, ChunkName, Manifest, Version
 from headgate.common.table import (
     Backend,
     Certificate,
@@ -19,6 +19,7 @@ from headgate.common.table import (
     Upstream,
     VirtualHost,
 )
+from headgate.common.table_image import TableImage
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.table.compiler import TableCompiler
 

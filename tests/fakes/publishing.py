@@ -14,7 +14,7 @@ from headgate.common.leadership.leadership import Leadership
 from headgate.common.resources import INGRESS, SECRET, SERVICE, ObjectRef, ResourceKind
 from headgate.common.service.tasks import cancel
 from headgate.common.stores import DeltaLogReader, LoggedObject, LogReplay
-from headgate.common.stores.memory import MemoryDeltaLog
+from headgate.common.stores.memory.log import MemoryDeltaLog
 from headgate.watcher.objects.secrets import throwaway_recipients
 from headgate.watcher.publishing.publisher import DeltaPublisher, Relist
 from headgate.watcher.sources import Applied, Deleted, Listed, SourceEvent

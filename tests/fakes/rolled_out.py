@@ -4,16 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from headgate.common.snapshot import (
-    ChangedEntries,
-    Chunk,
-    ChunkName,
-    Manifest,
-    Rollout,
-    RolloutPhase,
-    TableImage,
-    Version,
-)
+from headgate.common.snapshot import ChangedEntries, Chunk, ChunkName, Manifest, Rollout, RolloutPhase, Version
+from headgate.common.table_image import TableImage
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

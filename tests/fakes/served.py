@@ -15,7 +15,6 @@ from fakes.proxied import Client, Origin, RecordedLog, Script
 from fakes.tls import Issued, unverified
 from headgate.common.sealing import ClusterValue, Purpose, Unsealer
 from headgate.common.secret import Secret
-from headgate.common.snapshot import TableImage
 from headgate.common.table import (
     Backend,
     Endpoint,
@@ -29,6 +28,7 @@ from headgate.common.table import (
     Upstream,
     VirtualHost,
 )
+from headgate.common.table_image import TableImage
 from headgate.gateway.balancing.endpoints import EndpointDirectory, EndpointSlot
 from headgate.gateway.balancing.levels import Place
 from headgate.gateway.health.probes import probe

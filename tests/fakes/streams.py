@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from fakes.gateway_table import ORIGIN, load
 from headgate.common.sealing import Unsealer
-from headgate.common.snapshot import TableImage
 from headgate.common.table import (
     BackendProtocol,
     BackendTls,
@@ -19,6 +18,7 @@ from headgate.common.table import (
     Upstream,
     WeightedUpstream,
 )
+from headgate.common.table_image import TableImage
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.health.upstreams import UpstreamHealth
 from headgate.gateway.proxy.pools import PoolRegistry

@@ -11,7 +11,8 @@ from fakes.waiting import until
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker
 from headgate.common.leadership.leadership import Leadership
 from headgate.common.snapshot import Manifest, Version
-from headgate.common.stores.memory import MemorySnapshotStore, MemoryStores
+from headgate.common.stores.memory.snapshots import MemorySnapshotStore
+from headgate.common.stores.memory.stores import MemoryStores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import TableEntry, entry_key
 from headgate.translator.leading.log_confirmation import AskWatchers

@@ -14,7 +14,7 @@ from fakes.gateway_table import FakePools
 from fakes.requests import PLAIN
 from headgate.common.sealing import Unsealer
 from headgate.common.snapshot import Chunk, ChunkName, Version
-from headgate.common.stores.memory import MemorySnapshotStore
+from headgate.common.stores.memory.snapshots import MemorySnapshotStore
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.following.apply import TableApplier
 from headgate.gateway.observability.metrics import TableMetrics

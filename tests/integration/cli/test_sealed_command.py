@@ -9,8 +9,8 @@ from fakes.gateway_table import ORIGIN, certificate, host, route, upstream
 from fakes.sealing import seal
 from fakes.served_history import empty_history
 from headgate.common.sealing import load_or_create_key_pair, recipient_id
-from headgate.common.snapshot import TableImage
 from headgate.common.table import Consumer, Credential, PluginUse
+from headgate.common.table_image import TableImage
 
 OLD, NEW = PrivateKey.generate().public_key, PrivateKey.generate().public_key
 

@@ -11,7 +11,7 @@ from fakes.deltas import applied, deleted, ref_of, service
 from fakes.nats import real_bus
 from headgate.common.deltas import Delta, GoodVersion, LastGood, LogMessage, delta_subject, last_good_subject
 from headgate.common.stores import DeltaLogReader, LogReplay
-from headgate.common.stores.memory import MemoryStores
+from headgate.common.stores.memory.stores import MemoryStores
 from headgate.common.stores.nats import NatsStores
 from headgate.common.stores.nats.following import read_all
 from headgate.common.stores.nats.log import delta_stream

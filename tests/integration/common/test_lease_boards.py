@@ -15,7 +15,7 @@ from fakes.redis import linked, real_redis, real_tables
 from headgate.common.errors import Conflict, StoreUnavailable
 from headgate.common.leadership.leases import NOBODYS, Lease
 from headgate.common.stores import LeaseBoard
-from headgate.common.stores.memory import MemoryStores
+from headgate.common.stores.memory.stores import MemoryStores
 from headgate.common.stores.nats import NatsStores
 from headgate.common.stores.nats.jetstream import Outgoing, Stream, Upkeep
 from headgate.common.stores.nats.snapshots import tables_stream

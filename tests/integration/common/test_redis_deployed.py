@@ -13,11 +13,12 @@ from fakes.waiting import until
 from headgate.common.errors import Conflict, StoreUnavailable
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.service.tasks import cancel
-from headgate.common.snapshot import TableImage, Version
+from headgate.common.snapshot import Version
 from headgate.common.stores.redis.stores import tables_on
 from headgate.common.stores.redis.target import Login
 from headgate.common.stores.tables import TableStores
 from headgate.common.table import VirtualHost
+from headgate.common.table_image import TableImage
 from headgate.operations.committing.publisher import Draft, TablePublisher
 from headgate.operations.committing.retention import Retention
 

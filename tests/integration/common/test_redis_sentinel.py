@@ -14,12 +14,13 @@ from fakes.tls import Authority
 from fakes.waiting import until
 from headgate.common.errors import Conflict, StoreUnavailable
 from headgate.common.service.tasks import cancel
-from headgate.common.snapshot import Pointer, TableImage, Version
+from headgate.common.snapshot import Pointer, Version
 from headgate.common.stores.redis.sentinels import Sentinels
 from headgate.common.stores.redis.stores import tables_on
 from headgate.common.stores.redis.target import RedisTarget, Server
 from headgate.common.stores.tables import TableStores
 from headgate.common.table import VirtualHost
+from headgate.common.table_image import TableImage
 from headgate.operations.committing.publisher import Draft, TablePublisher
 from headgate.operations.committing.retention import Retention
 

@@ -9,14 +9,15 @@ import pytest
 
 from fakes.nats import real_bus
 from fakes.redis import linked, real_redis
-from headgate.common.snapshot import Chunk, TableImage, Version
+from headgate.common.snapshot import Chunk, Version
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.collecting import CHUNK_GRACE_S, UnusedChunks
-from headgate.common.stores.memory import MemorySnapshotStore
+from headgate.common.stores.memory.snapshots import MemorySnapshotStore
 from headgate.common.stores.nats import NatsStores
 from headgate.common.stores.redis.stores import tables_on
 from headgate.common.stores.redis.target import parse_redis_url
 from headgate.common.table import VirtualHost
+from headgate.common.table_image import TableImage
 from headgate.operations.changing.pinning import TablePins
 from headgate.operations.committing.manual import ChangeRequest
 from headgate.operations.committing.publisher import Draft, TablePublisher

@@ -26,7 +26,7 @@ from headgate.common.stores import (
     SnapshotStore,
     StatusBoard,
 )
-from headgate.common.stores.memory import MemoryStores
+from headgate.common.stores.memory.stores import MemoryStores
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 KIND = KindName(group="", resource="services")

@@ -8,9 +8,9 @@ from fakes.forbidden import forbidden
 from fakes.gateway_process import GatewayProcess, commit
 from fakes.gateway_table import host, route, upstream
 from headgate.cli.up.embedded_nats import EmbeddedNats
-from headgate.common.snapshot import TableImage
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table import Endpoint
+from headgate.common.table_image import TableImage
 
 
 def leading_to(port: int) -> TableImage:

@@ -14,9 +14,9 @@ from fakes.gateway_table import host, listener, route, upstream
 from fakes.ports import free_ports
 from fakes.streams import stream
 from headgate.cli.up.embedded_nats import EmbeddedNats
-from headgate.common.snapshot import TableImage
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table import Endpoint
+from headgate.common.table_image import TableImage
 
 
 async def status(port: int, name: str = "foo.com") -> int:

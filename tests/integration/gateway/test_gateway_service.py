@@ -24,9 +24,9 @@ from fakes.waiting import until
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.sealing import load_or_create_key_pair
-from headgate.common.snapshot import TableImage
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table import Consumer, Credential, Endpoint, PluginUse, Upstream
+from headgate.common.table_image import TableImage
 from headgate.gateway.tls import FALLBACK_NAME, self_signed
 
 

@@ -12,9 +12,9 @@ from fakes.ports import free_port
 from fakes.streams import backend, echo_server, stream
 from fakes.tls import SelfSigned
 from headgate.cli.up.embedded_nats import EmbeddedNats
-from headgate.common.snapshot import TableImage
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table import Endpoint
+from headgate.common.table_image import TableImage
 from headgate.gateway.net.proxy_protocol import Addresses, write_proxy_header
 
 CERTIFICATE = SelfSigned("db.test")

@@ -14,8 +14,8 @@ from fakes.gateway_process import GatewayProcess, commit, open_stores
 from fakes.gateway_table import ORIGIN, host, route
 from fakes.waiting import until
 from headgate.cli.up.embedded_nats import EmbeddedNats
-from headgate.common.snapshot import TableImage
 from headgate.common.table import Endpoint, Upstream
+from headgate.common.table_image import TableImage
 
 
 class Collector:

@@ -15,9 +15,9 @@ from fakes.tls import Authority
 from fakes.tls_listener import asking, client_context
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.sealing import load_or_create_key_pair
-from headgate.common.snapshot import TableImage
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table import Endpoint
+from headgate.common.table_image import TableImage
 from headgate.gateway.tls import self_signed
 
 

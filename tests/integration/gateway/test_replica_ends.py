@@ -16,8 +16,8 @@ from fakes.proxied import Client, Conversation, Origin
 from fakes.streams import backend, echo_server, stream
 from fakes.waiting import until
 from headgate.cli.up.embedded_nats import EmbeddedNats
-from headgate.common.snapshot import TableImage
 from headgate.common.table import Endpoint, Upstream
+from headgate.common.table_image import TableImage
 
 GET = b"GET / HTTP/1.1\r\nHost: foo.com\r\n\r\n"
 UPGRADE = (

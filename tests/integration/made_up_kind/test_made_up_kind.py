@@ -26,7 +26,7 @@ from headgate.common.resources import ObjectRef
 from headgate.common.sealing import Sealer
 from headgate.common.service.tasks import cancel
 from headgate.common.status import ConditionType, StatusCondition, StatusUpdate
-from headgate.common.stores.memory import MemoryStatusBoard
+from headgate.common.stores.memory.boards import MemoryStatusBoard
 from headgate.common.table import VirtualHost
 from headgate.operations.status.objects import parse_object
 from headgate.translator.admission.examine import examine

@@ -9,11 +9,12 @@ import pytest
 
 from fakes.nats import real_stores
 from fakes.redis import real_tables
-from headgate.common.snapshot import Manifest, Rollout, TableImage, Version
+from headgate.common.snapshot import Manifest, Rollout, Version
 from headgate.common.stores import SnapshotStore
-from headgate.common.stores.memory import MemorySnapshotStore
+from headgate.common.stores.memory.snapshots import MemorySnapshotStore
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import Endpoint, Provenance, Upstream, VirtualHost
+from headgate.common.table_image import TableImage
 from headgate.operations.changing.pinning import TablePins
 from headgate.operations.changing.rollout_control import RolloutControl
 from headgate.operations.committing.manual import ChangeRequest, ManualCommits

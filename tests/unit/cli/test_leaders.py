@@ -7,7 +7,7 @@ from headgate.common.deltas import ClusterAnnouncement
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.leadership.leases import Lease
 from headgate.common.snapshot import Manifest, Version
-from headgate.common.stores.memory import MemoryStores
+from headgate.common.stores.memory.stores import MemoryStores
 from headgate.operations.status.leaders import SILENT_AFTER, leader_problems, leaders_of, read_leaders
 from headgate.operations.status.report import Report, as_document, is_well
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from headgate.common.snapshot import encode_entry
 from headgate.common.table import Backend, BackendGroup, Failover, Mirror, Mirroring, Provenance, Route, Timeouts
 from headgate.common.table.backend_group import MAX_BACKENDS, MAX_DEPTH, Nested, fault_of_nesting, nested_in
+from headgate.common.table_image import encode_entry
 
 FROM = Provenance(cluster="c", kind="TraefikService", namespace="d", name="n")
 

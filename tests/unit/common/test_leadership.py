@@ -13,7 +13,7 @@ from headgate.common.leadership.leadership import Elector, Sole, run_while_leadi
 from headgate.common.leadership.leases import Lease, StoredLease
 from headgate.common.service.tasks import cancel
 from headgate.common.stores import LeaseBoard
-from headgate.common.stores.memory import MemoryLeaseBoard
+from headgate.common.stores.memory.boards import MemoryLeaseBoard
 
 TIMING = Timing(duration_s=2.0, renew_deadline_s=1.4, retry_s=0.3)
 

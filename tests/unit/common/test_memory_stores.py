@@ -9,7 +9,9 @@ from headgate.common.heartbeats import TTL_S, Heartbeat
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Manifest, Version
 from headgate.common.stores import LogReplay
-from headgate.common.stores.memory import MemoryDeltaLog, MemorySnapshotStore, MemoryStores
+from headgate.common.stores.memory.log import MemoryDeltaLog
+from headgate.common.stores.memory.snapshots import MemorySnapshotStore
+from headgate.common.stores.memory.stores import MemoryStores
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -22,17 +22,16 @@ from headgate.common.snapshot import (
     Pin,
     Rollout,
     RolloutMove,
-    TableImage,
     Version,
     changed_entries,
     compress,
     decode_chunk,
     decompress,
     digest_of,
-    encode_entry,
     open_chunk,
 )
 from headgate.common.table import Endpoint, Provenance, Rank, TableEntry, Upstream, VirtualHost
+from headgate.common.table_image import TableImage, encode_entry
 
 FROM = Provenance(cluster="c", kind="Service", namespace="d", name="n")
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

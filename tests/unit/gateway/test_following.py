@@ -21,8 +21,9 @@ from headgate.common.errors import StoreUnavailable
 from headgate.common.sealing import Unsealer
 from headgate.common.service.logs import JsonFormatter
 from headgate.common.service.tasks import cancel
-from headgate.common.snapshot import SCHEMA, ChunkName, Manifest, Pointer, TableImage, Version
-from headgate.common.stores.memory import MemorySnapshotStore
+from headgate.common.snapshot import SCHEMA, ChunkName, Manifest, Pointer, Version
+from headgate.common.stores.memory.snapshots import MemorySnapshotStore
+from headgate.common.table_image import TableImage
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.following.apply import TableApplier
 from headgate.gateway.following.follower import Follower

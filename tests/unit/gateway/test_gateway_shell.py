@@ -14,7 +14,7 @@ from headgate.common.heartbeats import Heartbeat
 from headgate.common.service.settings import load_settings
 from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import Version
-from headgate.common.stores.memory import MemoryHeartbeatBoard
+from headgate.common.stores.memory.boards import MemoryHeartbeatBoard
 from headgate.gateway.net.reserved_port import reserve_port
 from headgate.gateway.processes.fleet_site import MergedMetrics
 from headgate.gateway.role import WorkerRole, role_of_this_process

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from fakes.gateway_table import endpoint, host, publish, upstream
 from fakes.rolled_out import rolled_out
 from headgate.common.service.tasks import cancel
-from headgate.common.snapshot import TableImage, compress
+from headgate.common.snapshot import compress
+from headgate.common.table_image import TableImage
 from headgate.gateway.errors import DamagedFile
 from headgate.gateway.following.last_good import LastGoodWriter, StoredTable, read_last_good, write_last_good
 

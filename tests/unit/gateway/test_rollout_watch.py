@@ -9,7 +9,8 @@ from fakes.proxied import OK, answering
 from fakes.rolled_out import rolled_out
 from fakes.served import HOST, Served, at, origins, ports, served, site, to
 from headgate.common.heartbeats import RolloutReport
-from headgate.common.snapshot import Manifest, RolloutPhase, TableImage
+from headgate.common.snapshot import Manifest, RolloutPhase
+from headgate.common.table_image import TableImage
 from headgate.gateway.observability.rollout_watch import RolloutWatch
 from headgate.gateway.proxy.stats import ProxyStats
 

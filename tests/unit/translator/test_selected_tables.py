@@ -16,7 +16,8 @@ from headgate.common.clusters import ClusterSettings, Decision
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Manifest
 from headgate.common.status import StatusUpdate
-from headgate.common.stores.memory import MemoryStatusBoard, MemoryStores
+from headgate.common.stores.memory.boards import MemoryStatusBoard
+from headgate.common.stores.memory.stores import MemoryStores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import TableEntry, Upstream, VirtualHost, entry_key
 from headgate.translator import loop as loop_module

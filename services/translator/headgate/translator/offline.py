@@ -6,8 +6,9 @@ from typing import NamedTuple
 from headgate.common.deltas import Delta
 from headgate.common.problems import Problem
 from headgate.common.resources import INGRESS_CLASS, JsonObject, ObjectRef
-from headgate.common.snapshot import TableImage, decode_chunk
+from headgate.common.snapshot import decode_chunk
 from headgate.common.table import Certificate, TableEntry
+from headgate.common.table_image import TableImage
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
 from headgate.translator.composition import DIALECTS
 from headgate.translator.objects.dialect import Dialect

@@ -23,7 +23,7 @@ from fakes.waiting import until
 from headgate.common.resources import ENDPOINT_SLICE, INGRESS, SECRET, SERVICE, JsonObject, ObjectRef
 from headgate.common.service.tasks import cancel
 from headgate.common.status import EventNote, LoadBalancerAddress, StatusUpdate
-from headgate.common.stores.memory import MemoryStatusBoard
+from headgate.common.stores.memory.boards import MemoryStatusBoard
 from headgate.watcher.api.kinds import group_path
 from headgate.watcher.api.transport import KubernetesTransport
 from headgate.watcher.api.wire import decode_object

@@ -4,8 +4,8 @@ from collections import Counter
 
 from fakes.gateway_table import FakePools, compiled, endpoint, host, load, new_compiler, route, upstream
 from fakes.requests import PLAIN
-from headgate.common.snapshot import TableImage
 from headgate.common.table import Upstream
+from headgate.common.table_image import TableImage
 from headgate.gateway.balancing.compile import compile_upstream
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.model.connection import ConnectionSpec

@@ -11,8 +11,9 @@ from fakes.balanced import number, tally
 from fakes.gateway_table import FakePools, endpoint, host, load, publish, route, upstream
 from fakes.virtual_time import in_virtual_time
 from headgate.common.sealing import Unsealer
-from headgate.common.snapshot import ChunkName, TableImage
+from headgate.common.snapshot import ChunkName
 from headgate.common.table import ActiveCheck, Ejection, Upstream
+from headgate.common.table_image import TableImage
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.upstream import UpstreamBalancer
 from headgate.gateway.following.apply import TableApplier

@@ -1,8 +1,9 @@
 """Consumers of a table, revision by revision."""
 
 from fakes.gateway_table import host, load, new_compiler
-from headgate.common.snapshot import ChunkName, TableImage, Version
+from headgate.common.snapshot import ChunkName, Version
 from headgate.common.table import Consumer
+from headgate.common.table_image import TableImage
 from headgate.gateway.table.view import CompilerView
 from unit.gateway.plugins.people import consumer, group
 

@@ -24,8 +24,9 @@ from fakes.requests import PLAIN
 from fakes.sealing import seal
 from headgate.common.errors import DecodeError
 from headgate.common.sealing import Unsealer
-from headgate.common.snapshot import ChunkName, TableImage, Version
+from headgate.common.snapshot import ChunkName, Version
 from headgate.common.table import PluginUse, TableEntry
+from headgate.common.table_image import TableImage
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.plugins.interface import PluginServices

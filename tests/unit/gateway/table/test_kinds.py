@@ -2,7 +2,6 @@
 
 from fakes.gateway_table import ORIGIN, certificate, endpoint, host, load, new_compiler, upstream
 from headgate.common.sealing import ClusterValue
-from headgate.common.snapshot import TableImage
 from headgate.common.table import (
     ENTRIES,
     Backend,
@@ -16,6 +15,7 @@ from headgate.common.table import (
     WeightedUpstream,
     entry_key,
 )
+from headgate.common.table_image import TableImage
 from headgate.gateway.table.view import CompilerView, EntryView
 
 TABLE: tuple[TableEntry, ...] = (

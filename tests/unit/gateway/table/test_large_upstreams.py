@@ -12,8 +12,8 @@ from fakes.gateway_table import ORIGIN, FakePools, load, new_compiler, publish
 from fakes.requests import PLAIN
 from headgate.common.errors import DecodeError
 from headgate.common.sealing import Unsealer
-from headgate.common.snapshot import TableImage
 from headgate.common.table import ActiveCheck, Balancing, Ejection, Endpoint, HashKey, Policy, Upstream
+from headgate.common.table_image import TableImage
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.levels import Place
 from headgate.gateway.balancing.upstream import UpstreamBalancer

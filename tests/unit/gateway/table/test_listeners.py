@@ -10,7 +10,6 @@ from pydantic import ValidationError
 
 from fakes.gateway_table import ORIGIN, compiled, host, listener, load, new_compiler, route
 from fakes.requests import PLAIN, AskedRequest, request
-from headgate.common.snapshot import TableImage
 from headgate.common.table import (
     Compare,
     HostKey,
@@ -22,6 +21,7 @@ from headgate.common.table import (
     VirtualHost,
 )
 from headgate.common.table.hosts import MAX_HOST_PATTERN, MAX_HOST_PATTERNS
+from headgate.common.table_image import TableImage
 from headgate.gateway.proxy.seam import NEEDS_BODY
 from headgate.gateway.table.compile import CompiledHost
 from headgate.gateway.table.compiled import CompiledTable

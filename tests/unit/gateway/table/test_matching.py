@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from fakes.gateway_table import compiled, host, load, new_compiler, route
 from fakes.requests import PLAIN, AskedRequest, request
 from fakes.tls import Authority
-from headgate.common.snapshot import TableImage
 from headgate.common.table import (
     AllOf,
     Canary,
@@ -24,6 +23,7 @@ from headgate.common.table import (
     TlsPolicy,
     VirtualHost,
 )
+from headgate.common.table_image import TableImage
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.patterns import PatternSet, compile_pattern, literal_beginning
 from headgate.gateway.proxy.seam import NEEDS_BODY

@@ -2,8 +2,8 @@
 
 from fakes.gateway_table import endpoint, load, new_compiler, publish, upstream
 from fakes.streams import backend, stream
-from headgate.common.snapshot import TableImage
 from headgate.common.table import BackendTls, WeightedUpstream
+from headgate.common.table_image import TableImage
 from headgate.gateway.streams.route import CompiledStream
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from fakes.gateway_table import compiled, host, load, new_compiler
 from fakes.tls_listener import asking
-from headgate.common.snapshot import TableImage
 from headgate.common.table import TlsPolicy, VirtualHost
+from headgate.common.table_image import TableImage
 from headgate.gateway.table.route import CompiledRoute
 from headgate.gateway.tls.policy import ClientGuard
 

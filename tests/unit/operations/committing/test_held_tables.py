@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.common.snapshot import TableImage, encode_entry
 from headgate.common.table import Balancing, Endpoint, Provenance, Upstream
 from headgate.common.table.upstream_key import UpstreamKey
+from headgate.common.table_image import TableImage, encode_entry
 from headgate.operations.committing.held_table import HeldTable, with_endpoints_of
 
 FROM = Provenance(cluster="a", kind="Service", namespace="default", name="web")

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 import pytest
 
 from headgate.common.errors import Conflict, HistoryBroken
-from headgate.common.snapshot import Manifest, Pointer, Rollout, TableImage, Version
-from headgate.common.stores.memory import MemorySnapshotStore
+from headgate.common.snapshot import Manifest, Pointer, Rollout, Version
+from headgate.common.stores.memory.snapshots import MemorySnapshotStore
 from headgate.common.table import VirtualHost
+from headgate.common.table_image import TableImage
 from headgate.operations.committing.publisher import Draft, TablePublisher
 from headgate.operations.committing.retention import Retention
 

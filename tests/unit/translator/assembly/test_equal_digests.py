@@ -14,7 +14,7 @@ from fakes.leadership import Seat
 from fakes.translating import Follower, ListedLog
 from fakes.translator_loop import digests_of, fill, idle, manifest_of, running
 from headgate.common.deltas import Delta, LastGood
-from headgate.common.stores.memory import MemoryStores
+from headgate.common.stores.memory.stores import MemoryStores
 from headgate.translator import loop as loop_module
 from headgate.translator.loop import TranslatorLoop
 from headgate.translator.status import poster as status_poster

@@ -13,7 +13,8 @@ from headgate.common.deltas import Delta, Operation
 from headgate.common.errors import NotPermitted
 from headgate.common.resources import CLUSTER
 from headgate.common.stores import DeltaSelection
-from headgate.common.stores.memory import MemoryDeltaLog, MemoryStores
+from headgate.common.stores.memory.log import MemoryDeltaLog
+from headgate.common.stores.memory.stores import MemoryStores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import Upstream
 from headgate.operations.changing.pinning import TablePins

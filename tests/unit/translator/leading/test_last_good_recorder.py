@@ -11,7 +11,7 @@ from fakes.waiting import until
 from headgate.common.deltas import Delta, LastGood, last_good_subject
 from headgate.common.errors import StoreUnavailable
 from headgate.common.resources import ObjectRef
-from headgate.common.stores.memory import MemoryStores
+from headgate.common.stores.memory.stores import MemoryStores
 from headgate.common.table import VirtualHost
 from headgate.translator import loop as loop_module
 from headgate.translator.leading import last_good_recorder as keeping

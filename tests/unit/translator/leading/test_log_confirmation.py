@@ -17,7 +17,7 @@ from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Manifest, Version
 from headgate.common.status import StatusUpdate
 from headgate.common.stores import LogPosition, LogReplay
-from headgate.common.stores.memory import MemoryStores
+from headgate.common.stores.memory.stores import MemoryStores
 from headgate.translator import loop as loop_module
 from headgate.translator import metrics
 from headgate.translator.loop import TranslatorLoop

@@ -29,7 +29,7 @@ from headgate.common.errors import StoreUnavailable
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import SCHEMA, Version
 from headgate.common.status import StatusUpdate
-from headgate.common.stores.memory import MemoryStores
+from headgate.common.stores.memory.stores import MemoryStores
 from headgate.translator import loop as loop_module
 from headgate.translator.status import poster as status_poster
 

@@ -17,7 +17,9 @@ from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Chunk, Pin, Version
 from headgate.common.status import StatusUpdate
 from headgate.common.stores import LogBatch, LogReplay
-from headgate.common.stores.memory import MemoryDeltaLog, MemorySnapshotStore, MemoryStores
+from headgate.common.stores.memory.log import MemoryDeltaLog
+from headgate.common.stores.memory.snapshots import MemorySnapshotStore
+from headgate.common.stores.memory.stores import MemoryStores
 from headgate.translator import loop as loop_module
 from headgate.translator.leading.leadership import PATIENCE, CatchUp
 from headgate.translator.loop import TranslatorLoop

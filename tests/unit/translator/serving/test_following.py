@@ -18,11 +18,12 @@ from fakes.translating import Follower, ListedLog
 from fakes.translator_loop import digests_of, fill, idle, manifest_of, running
 from fakes.waiting import until
 from headgate.common.deltas import Delta
-from headgate.common.snapshot import TableImage, encode_entry, entry_contents
-from headgate.common.stores.memory import MemoryStores
+from headgate.common.snapshot import entry_contents
+from headgate.common.stores.memory.stores import MemoryStores
 from headgate.common.stores.reading import read_chunks
 from headgate.common.table import Upstream
 from headgate.common.table.upstream_key import UpstreamKey
+from headgate.common.table_image import TableImage, encode_entry
 from headgate.operations.committing.held_table import HeldTable, is_refusal, with_endpoints_of
 from headgate.translator import loop as loop_module
 from headgate.translator.composition import DIALECTS

@@ -27,7 +27,8 @@ from fakes.translator_loop import (
 from fakes.waiting import until
 from headgate.common.errors import NotFound
 from headgate.common.snapshot import Manifest, Pointer, Version
-from headgate.common.stores.memory import MemorySnapshotStore, MemoryStores
+from headgate.common.stores.memory.snapshots import MemorySnapshotStore
+from headgate.common.stores.memory.stores import MemoryStores
 from headgate.common.table import Upstream
 from headgate.common.table.upstream_key import UpstreamKey
 from headgate.operations.changing.pinning import Pinned, TablePins

@@ -15,7 +15,7 @@ from headgate.common.errors import TooLarge
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Version
 from headgate.common.status import ConditionType, StatusCondition, StatusUpdate
-from headgate.common.stores.memory import MemoryStores
+from headgate.common.stores.memory.stores import MemoryStores
 from headgate.translator import loop as loop_module
 from headgate.translator.status import poster as status_poster
 from headgate.translator.status import statuses

@@ -13,7 +13,7 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
 from headgate.common.service.tasks import cancel
 from headgate.common.status import StatusUpdate
-from headgate.common.stores.memory import MemoryStatusBoard
+from headgate.common.stores.memory.boards import MemoryStatusBoard
 from headgate.watcher.status.log import StatusLog
 
 REF = ObjectRef("a", "networking.k8s.io", "ingresses", "default", "web")

@@ -19,7 +19,7 @@ from headgate.common.leadership.leadership import Leadership
 from headgate.common.resources import INGRESS, ObjectRef
 from headgate.common.service.tasks import cancel
 from headgate.common.status import ConditionType, EventNote, LoadBalancerAddress, StatusCondition, StatusUpdate
-from headgate.common.stores.memory import MemoryStatusBoard
+from headgate.common.stores.memory.boards import MemoryStatusBoard
 from headgate.watcher.api.transport import KubernetesTransport
 from headgate.watcher.sources import Applied, Listed
 from headgate.watcher.status.writer import StatusWriter

@@ -13,9 +13,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from headgate.common.snapshot import Chunk, TableImage, entry_contents
+from headgate.common.snapshot import Chunk, entry_contents
 from headgate.common.table import Upstream
 from headgate.common.table.upstream_key import UpstreamKey
+from headgate.common.table_image import TableImage
 
 REFUSES = "refuses requests: its annotation"
 """In the reason of an upstream that has no endpoints because of an annotation of its Service."""

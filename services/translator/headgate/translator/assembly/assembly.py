@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
-from headgate.common.snapshot import TableImage
 from headgate.common.table import (
     Certificate,
     EntryKind,
@@ -21,6 +20,7 @@ from headgate.common.table import (
     entry_kind,
 )
 from headgate.common.table.hosts import HostKey
+from headgate.common.table_image import TableImage
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
 from headgate.translator.assembly.claimants import Claimants, Needs
 from headgate.translator.assembly.claims import (

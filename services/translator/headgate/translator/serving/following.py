@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from headgate.common.snapshot import encode_entry
+from headgate.common.table_image import encode_entry
 from headgate.operations.committing.held_table import HeldTable
 from headgate.translator.translation import Translation
 

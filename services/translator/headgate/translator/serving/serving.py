@@ -20,12 +20,12 @@ from headgate.common.snapshot import (
     Rollout,
     RolloutMove,
     RolloutPhase,
-    TableImage,
     Version,
     changed_entries,
 )
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.reading import read_chunks
+from headgate.common.table_image import TableImage
 from headgate.operations.committing.held_table import HeldTable
 from headgate.operations.committing.manual import ChangeRequest
 from headgate.operations.committing.publisher import Draft, TablePublisher

@@ -16,7 +16,7 @@ from fakes.waiting import until
 from headgate.common.heartbeats import Refusal
 from headgate.common.snapshot import Manifest, Rollout, RolloutMove, RolloutPhase
 from headgate.common.status import ConditionType
-from headgate.common.stores.memory import MemoryStores
+from headgate.common.stores.memory.stores import MemoryStores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import TableEntry, Upstream, entry_key
 from headgate.operations.changing.pinning import TablePins

@@ -1,13 +1,8 @@
-"""The stores in one process, without NATS: for tests and for commands that work on files alone.
+"""The delta log and the log of last good versions on dictionaries."""
 
-The same semantics as the real ones: compare-and-set, deduplication, replay before news, verified chunks. Each `follow`
-is a reader of its own; all must be on one event loop.
-"""
-
-import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from headgate.common.deltas import (
@@ -23,81 +18,22 @@ from headgate.common.deltas import (
     last_good_subject,
     sync_subject,
 )
-from headgate.common.errors import Conflict, NotFound
-from headgate.common.heartbeats import TTL_S, Heartbeat
-from headgate.common.leadership.leases import Lease, StoredLease
+from headgate.common.errors import Conflict
 from headgate.common.resources import ObjectRef
-from headgate.common.snapshot import (
-    Chunk,
-    ChunkName,
-    Manifest,
-    Pointer,
-    Version,
-    compress,
-    open_chunk,
-)
-from headgate.common.status import StatusUpdate, status_subject
 from headgate.common.stores import (
     TOMBSTONE_AGE_S,
-    DeltaLogReader,
-    DeltaLogWriter,
     DeltaSelection,
-    HeartbeatBoard,
-    LastGoodLog,
-    LeaseBoard,
     LogBatch,
     LoggedDelta,
     LoggedObject,
     LogPosition,
     LogReplay,
-    SnapshotStore,
-    StatusBoard,
 )
-from headgate.common.stores.pointers import pointer_to
+from headgate.common.stores.memory.changes import Changes
 
 BATCH = 256
 HISTORY = 8
 Clock = Callable[[], float]
-
-
-class MemoryStores:
-    """All stores, empty."""
-
-    log_writer: DeltaLogWriter
-    log_reader: DeltaLogReader
-    last_good: LastGoodLog
-    snapshots: SnapshotStore
-    statuses: StatusBoard
-    heartbeats: HeartbeatBoard
-    leases: LeaseBoard
-
-    def __init__(self, clock: Clock = time.time) -> None:
-        """Make empty stores; `clock` (seconds) decides what is old."""
-        self.log = MemoryDeltaLog(clock)
-        self.log_writer = self.log_reader = self.last_good = self.log
-        self.snapshots = MemorySnapshotStore()
-        self.statuses = MemoryStatusBoard()
-        self.heartbeats = MemoryHeartbeatBoard(clock)
-        self.leases = MemoryLeaseBoard()
-
-
-class _Changes:
-    """Wakes every waiter at every change."""
-
-    def __init__(self) -> None:
-        self._waiters: set[asyncio.Event] = set()
-
-    def tell(self) -> None:
-        for waiter in self._waiters:
-            waiter.set()
-
-    def listen(self) -> asyncio.Event:
-        waiter = asyncio.Event()
-        self._waiters.add(waiter)
-        return waiter
-
-    def forget(self, waiter: asyncio.Event) -> None:
-        self._waiters.discard(waiter)
 
 
 class MemoryDeltaLog:
@@ -105,7 +41,7 @@ class MemoryDeltaLog:
 
     def __init__(self, clock: Clock = time.time) -> None:
         self._clock = clock
-        self._changes = _Changes()
+        self._changes = Changes()
         self._incarnation = 0
         self._clear()
 
@@ -299,180 +235,3 @@ def _microseconds(seconds: float) -> int:
 
 def _is_deletion(delta: Delta) -> bool:
     return delta.operation is Operation.DELETE
-
-
-class MemorySnapshotStore:
-    """`SnapshotStore` on dictionaries."""
-
-    def __init__(self) -> None:
-        self._changes = _Changes()
-        self.lose()
-
-    def lose(self) -> None:
-        """Lose everything."""
-        self._chunks: dict[str, bytes] = {}
-        self._unnamed: set[str] = set()
-        """Chunks that were stored and not named since: a commit under way counts on them."""
-        self._manifests: dict[tuple[str, Version], bytes] = {}
-        self._pointers: dict[str, Pointer] = {}
-        self._changes.tell()
-
-    async def read_pointer(self, table: str) -> Pointer | None:
-        """Return the pointer; None if there is none."""
-        return self._pointers.get(table)
-
-    async def missing(self, digests: Collection[str]) -> set[str]:
-        """Return which chunks the store lacks."""
-        return set(digests) - self._chunks.keys()
-
-    async def put_chunks(self, chunks: Sequence[Chunk]) -> None:
-        """Store chunks."""
-        for chunk in chunks:
-            self._chunks[chunk.digest] = compress(chunk.content)
-            self._unnamed.add(chunk.digest)
-
-    async def get_chunk(self, name: ChunkName) -> bytes:
-        """Return a chunk's verified content."""
-        if name.digest not in self._chunks:
-            raise NotFound(f"chunk {name.digest[:12]} is not in the store")
-        return open_chunk(name, self._chunks[name.digest])
-
-    async def commit(self, manifest: Manifest, expected: Pointer | None) -> Pointer:
-        """Store the manifest and move the pointer to it, both or neither."""
-        encoded, current = manifest.encode(), self._pointers.get(manifest.table)
-        pointer = pointer_to(manifest, encoded)
-        if current is not None and current == pointer:
-            return current
-        if current != expected:
-            raise Conflict(f"table {manifest.table}: the pointer is not the expected one")
-        self._manifests[manifest.table, manifest.version] = encoded
-        self._unnamed -= manifest.digests
-        self._pointers[manifest.table] = pointer
-        self._changes.tell()
-        return pointer
-
-    async def get_manifest(self, table: str, version: Version) -> Manifest:
-        """Return the manifest of a revision."""
-        try:
-            return Manifest.decode(self._manifests[table, version])
-        except KeyError:
-            raise NotFound(f"table {table} has no revision {version}: never committed, or collected since") from None
-
-    async def versions(self, table: str) -> Sequence[Version]:
-        """Return the versions whose manifests are kept, oldest first."""
-        return sorted(version for name, version in self._manifests if name == table)
-
-    async def collect_garbage(self, table: str, expired: Collection[Version]) -> int:
-        """Drop these revisions' manifests except the pointer's, and chunks that none names."""
-        pointer = self._pointers.get(table)
-        old = [version for version in expired if pointer is None or version != pointer.version]
-        for version in old:
-            self._manifests.pop((table, version), None)
-        named = {digest for encoded in self._manifests.values() for digest in Manifest.decode(encoded).digests}
-        unused = self._chunks.keys() - named - self._unnamed
-        for digest in unused:
-            del self._chunks[digest]
-        return len(old) + len(unused)
-
-    async def follow(self, table: str) -> AsyncIterator[Pointer]:
-        """Yield the pointer now and at every change, for ever."""
-        changed = self._changes.listen()
-        known: Pointer | None = None
-        try:
-            while True:
-                changed.clear()
-                pointer = self._pointers.get(table)
-                if pointer is not None and pointer != known:
-                    known = pointer
-                    yield pointer
-                else:
-                    await changed.wait()
-        finally:
-            self._changes.forget(changed)
-
-
-class MemoryStatusBoard:
-    """`StatusBoard` on a dictionary."""
-
-    def __init__(self) -> None:
-        self._changes = _Changes()
-        self._updates: dict[str, tuple[int, StatusUpdate]] = {}
-        self._sequence = 0
-
-    async def post(self, update: StatusUpdate) -> None:
-        """Replace what is wanted for an object."""
-        self._sequence += 1
-        subject = status_subject(update.ref, update.table)
-        self._updates.pop(subject, None)
-        self._updates[subject] = (self._sequence, update)
-        self._changes.tell()
-
-    async def forget(self, update: StatusUpdate) -> None:
-        """Replace what is wanted for an object that is gone; kept, as no process lives long enough to matter."""
-        await self.post(update)
-
-    async def follow(self, cluster: str, table: str = "") -> AsyncIterator[StatusUpdate]:
-        """Yield what is wanted for every object of a cluster, then every change, for ever."""
-        changed = self._changes.listen()
-        seen = 0
-        try:
-            while True:
-                changed.clear()
-                for sequence, update in list(self._updates.values()):
-                    if sequence > seen:
-                        seen = sequence
-                        if update.ref.cluster == cluster and table in ("", update.table):
-                            yield update
-                if seen == self._sequence:
-                    await changed.wait()
-        finally:
-            self._changes.forget(changed)
-
-    async def read(self, cluster: str, table: str = "") -> Sequence[StatusUpdate]:
-        """Return what is wanted for every object of a cluster now, sorted by object and table."""
-        updates = (update for _, update in self._updates.values())
-        wanted = (one for one in updates if one.ref.cluster == cluster and table in ("", one.table))
-        return sorted(wanted, key=lambda update: (update.ref, update.table))
-
-
-class MemoryHeartbeatBoard:
-    """`HeartbeatBoard` on a dictionary."""
-
-    def __init__(self, clock: Clock = time.time) -> None:
-        self._clock = clock
-        self._beats: dict[tuple[str, int, str], tuple[float, Heartbeat]] = {}
-
-    async def beat(self, heartbeat: Heartbeat) -> None:
-        """Announce a worker."""
-        self._beats[heartbeat.replica, heartbeat.worker, heartbeat.table] = (self._clock(), heartbeat)
-
-    async def remove(self, heartbeat: Heartbeat) -> None:
-        """Take a worker's announcement back."""
-        self._beats.pop((heartbeat.replica, heartbeat.worker, heartbeat.table), None)
-
-    async def live(self) -> Sequence[Heartbeat]:
-        """Return the announcements that have not expired, sorted by replica and worker."""
-        limit = self._clock() - TTL_S
-        return [heartbeat for _, (at, heartbeat) in sorted(self._beats.items()) if at > limit]
-
-
-class MemoryLeaseBoard:
-    """`LeaseBoard` on a dictionary."""
-
-    def __init__(self) -> None:
-        self._leases: dict[str, StoredLease] = {}
-        self._writes = 0
-
-    async def read(self, name: str) -> StoredLease | None:
-        """Return a lease; None if there is none."""
-        return self._leases.get(name)
-
-    async def write(self, name: str, lease: Lease, expected: str | None) -> StoredLease:
-        """Replace a lease if it is still the one that was read."""
-        before = self._leases.get(name)
-        found = before.version if before else None
-        if found != expected:
-            raise Conflict(f"lease {name}: expected version {expected}, found {found}")
-        self._writes += 1
-        self._leases[name] = StoredLease(lease, str(self._writes))
-        return self._leases[name]

@@ -1,0 +1,98 @@
+"""Statuses, heartbeats and leases on dictionaries."""
+
+import time
+from collections.abc import AsyncIterator, Sequence
+
+from headgate.common.errors import Conflict
+from headgate.common.heartbeats import TTL_S, Heartbeat
+from headgate.common.leadership.leases import Lease, StoredLease
+from headgate.common.status import StatusUpdate, status_subject
+from headgate.common.stores.memory.changes import Changes
+from headgate.common.stores.memory.log import Clock
+
+
+class MemoryStatusBoard:
+    """`StatusBoard` on a dictionary."""
+
+    def __init__(self) -> None:
+        self._changes = Changes()
+        self._updates: dict[str, tuple[int, StatusUpdate]] = {}
+        self._sequence = 0
+
+    async def post(self, update: StatusUpdate) -> None:
+        """Replace what is wanted for an object."""
+        self._sequence += 1
+        subject = status_subject(update.ref, update.table)
+        self._updates.pop(subject, None)
+        self._updates[subject] = (self._sequence, update)
+        self._changes.tell()
+
+    async def forget(self, update: StatusUpdate) -> None:
+        """Replace what is wanted for an object that is gone; kept, as no process lives long enough to matter."""
+        await self.post(update)
+
+    async def follow(self, cluster: str, table: str = "") -> AsyncIterator[StatusUpdate]:
+        """Yield what is wanted for every object of a cluster, then every change, for ever."""
+        changed = self._changes.listen()
+        seen = 0
+        try:
+            while True:
+                changed.clear()
+                for sequence, update in list(self._updates.values()):
+                    if sequence > seen:
+                        seen = sequence
+                        if update.ref.cluster == cluster and table in ("", update.table):
+                            yield update
+                if seen == self._sequence:
+                    await changed.wait()
+        finally:
+            self._changes.forget(changed)
+
+    async def read(self, cluster: str, table: str = "") -> Sequence[StatusUpdate]:
+        """Return what is wanted for every object of a cluster now, sorted by object and table."""
+        updates = (update for _, update in self._updates.values())
+        wanted = (one for one in updates if one.ref.cluster == cluster and table in ("", one.table))
+        return sorted(wanted, key=lambda update: (update.ref, update.table))
+
+
+class MemoryHeartbeatBoard:
+    """`HeartbeatBoard` on a dictionary."""
+
+    def __init__(self, clock: Clock = time.time) -> None:
+        self._clock = clock
+        self._beats: dict[tuple[str, int, str], tuple[float, Heartbeat]] = {}
+
+    async def beat(self, heartbeat: Heartbeat) -> None:
+        """Announce a worker."""
+        self._beats[heartbeat.replica, heartbeat.worker, heartbeat.table] = (self._clock(), heartbeat)
+
+    async def remove(self, heartbeat: Heartbeat) -> None:
+        """Take a worker's announcement back."""
+        self._beats.pop((heartbeat.replica, heartbeat.worker, heartbeat.table), None)
+
+    async def live(self) -> Sequence[Heartbeat]:
+        """Return the announcements that have not expired, sorted by replica and worker."""
+        limit = self._clock() - TTL_S
+        return [heartbeat for _, (at, heartbeat) in sorted(self._beats.items()) if at > limit]
+
+
+class MemoryLeaseBoard:
+    """`LeaseBoard` on a dictionary."""
+
+    def __init__(self) -> None:
+        self._leases: dict[str, StoredLease] = {}
+        self._writes = 0
+
+    async def read(self, name: str) -> StoredLease | None:
+        """Return a lease; None if there is none."""
+        return self._leases.get(name)
+
+    async def write(self, name: str, lease: Lease, expected: str | None) -> StoredLease:
+        """Replace a lease if it is still the one that was read."""
+        before = self._leases.get(name)
+        found = before.version if before else None
+        if found != expected:
+            raise Conflict(f"lease {name}: expected version {expected}, found {found}")
+        self._writes += 1
+        self._leases[name] = StoredLease(lease, str(self._writes))
+        return self._leases[name]

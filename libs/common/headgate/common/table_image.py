@@ -1,0 +1,58 @@
+"""The image of a table: its entries, encoded, and the chunks that they make."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from headgate.common.snapshot import Chunk, digest_of
+from headgate.common.table import ENTRIES, EntryKind, TableEntry, entry_key, entry_kind
+from headgate.common.trie import Trie
+
+
+class TableImage:
+    """The entries of a table and their chunks, kept up to date change by change.
+
+    Only leaves that changed are encoded again by `chunks`.
+    """
+
+    def __init__(self, entries: Iterable[TableEntry] = ()) -> None:
+        self._tries: dict[EntryKind, Trie[Chunk]] = {kind: Trie(_maker(kind)) for kind in ENTRIES}
+        for entry in entries:
+            self.put(entry)
+
+    def put(self, entry: TableEntry) -> bool:
+        """Add an entry, or replace the one with its key; return whether anything changed by it."""
+        return self.put_encoded(entry_kind(entry), entry_key(entry), encode_entry(entry))
+
+    def put_encoded(self, kind: EntryKind, key: str, content: bytes) -> bool:
+        """Put an entry as `entry_contents` gives it, without reading it."""
+        return self._tries[kind].put(key, content)
+
+    def discard(self, kind: EntryKind, key: str) -> bool:
+        """Remove an entry; return whether it was there."""
+        return self._tries[kind].discard(key)
+
+    def get(self, kind: EntryKind, key: str) -> bytes | None:
+        """Return an entry, encoded; None where there is none."""
+        return self._tries[kind].get(key)
+
+    def keys(self, kind: EntryKind) -> Iterator[str]:
+        """Yield the keys of all entries of a kind, in no particular order."""
+        return self._tries[kind].keys()
+
+    def copy(self) -> "TableImage":
+        """Return one with the same entries, which it shares."""
+        image = TableImage()
+        image._tries = {kind: trie.copy() for kind, trie in self._tries.items()}
+        return image
+
+    def chunks(self) -> list[Chunk]:
+        """Return all chunks in a fixed order: by kind, then by prefix. Empty leaves have none."""
+        return [chunk for trie in self._tries.values() for chunk in trie.leaves()]
+
+
+def _maker(kind: EntryKind) -> Callable[[str, bytes], Chunk]:
+    return lambda prefix, content: Chunk(kind, prefix, digest_of(content), content)
+
+
+def encode_entry(entry: TableEntry) -> bytes:
+    """Canonical JSON: fields in the order of the model, absent where they equal the default."""
+    return entry.model_dump_json(exclude_defaults=True).encode()
