@@ -41,6 +41,7 @@ from headgate.gateway.net.dialling import UNBOUNDED, Dialler
 from headgate.gateway.observability.metrics import TableMetrics
 from headgate.gateway.plugins.interface.consumers import ConsumerDirectory
 from headgate.gateway.plugins.interface.messages import Request, Response
+from headgate.gateway.plugins.interface.targets import Endpoints
 from headgate.gateway.plugins.runtime.host import PluginHost
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.pools import PoolRegistry
@@ -166,6 +167,7 @@ class Served:
             lambda key: self.compiler.hold_endpoints(key),
             consumers=self.consumers,
             dialler=dialler,
+            find_group=lambda key: self.compiler.hold_group(key),
         )
         self.compiler = TableCompiler(
             self.directory,
@@ -198,7 +200,9 @@ class Served:
         self.port = 0
         self.https_port = 0
 
-    async def _send_to(self, upstream: str, request: Request, *, timeout_s: float, max_body: int) -> Response:
+    async def _send_to(
+        self, upstream: str | Endpoints, request: Request, *, timeout_s: float, max_body: int
+    ) -> Response:
         return await self._calls.send_to(upstream, request, timeout_s=timeout_s, max_body=max_body)
 
     def put(self, *entries: TableEntry) -> None:

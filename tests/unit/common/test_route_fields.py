@@ -83,7 +83,7 @@ def test_share_of_schema_6_is_read(written: float | None, share: float | None) -
     assert Route.model_validate(told).tracing == Tracing(share=share)
 
 
-@pytest.mark.parametrize("fields", [{}, {"upstream": "a", "address": "http://b"}])
+@pytest.mark.parametrize("fields", [{}, {"upstream": "a", "address": "http://b"}, {"upstream": "a", "group": "b"}])
 def test_mirror_has_one_target(fields: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="either upstream or address"):
+    with pytest.raises(ValueError, match="one of upstream, group and address"):
         Mirror(**fields)

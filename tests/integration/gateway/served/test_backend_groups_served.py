@@ -1,5 +1,6 @@
 """Groups of backends, from the table's entries to the endpoint that a request comes to."""
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,7 +9,9 @@ from typing import Any
 import pytest
 
 from fakes.gateway_table import ORIGIN
-from fakes.proxied import Origin, Script, answering
+from fakes.grpc_service import grpc_server
+from fakes.http2 import http2_client, request
+from fakes.proxied import Conversation, Origin, Script, answering
 from fakes.served import Served, at, named, origins, served, site, to
 from fakes.waiting import until
 from headgate.common.table import (
@@ -251,6 +254,19 @@ async def test_a_mirroring_group_sends_copies_beside_the_main_backend() -> None:
         assert origin["c"].heads == []
 
 
+async def test_a_mirror_may_be_a_group_that_changes() -> None:
+    shadows = weighted("shadows", up("b"), within("more"))
+    route = to("a", mirrors=[Mirror(group="shadows")])
+    async with grouped(shadows, weighted("more", up("c")), route=route) as (proxy, origin):
+        assert await proxy.bodies(4) == ["a"] * 4
+        await until(lambda: [len(origin[name].heads) for name in "bc"] == [2, 2])
+        proxy.put(weighted("shadows", up("d")))
+        assert await proxy.bodies(1) == ["a"]
+        await until(lambda: len(origin["d"].heads) == 1)
+        proxy.remove("backend_groups", "shadows")
+        assert await proxy.bodies(1) == ["a"]
+
+
 # Failover
 
 
@@ -337,3 +353,87 @@ async def test_traffic_is_counted_for_the_upstream_that_answered() -> None:
         await proxy.get()
         counted = {each.upstream: (each.ok, each.retries) for each in proxy.stats.series() if each.ok or each.retries}
     assert counted == {"a": (0, 1), "b": (1, 0)}
+
+
+# With what takes longer, and over HTTP/2
+
+
+def asking_first() -> PluginUse:
+    """A plugin that waits: for the answer of the upstream `auth`."""
+    return PluginUse(name="forward-auth", config={"upstream": "auth", "request_headers": ["x-user"]})
+
+
+@pytest.mark.parametrize("user", ["jack", "jill"])
+async def test_plugins_that_wait_may_be_on_every_level(user: str) -> None:
+    async def judging(conversation: Conversation) -> None:
+        while True:
+            head, _ = await conversation.request()
+            status = b"200 OK" if b"\r\nx-user: jack\r\n" in head.lower() else b"403 Forbidden"
+            await conversation.send(b"HTTP/1.1 %b\r\nContent-Length: 0\r\n\r\n" % status)
+
+    inner = failover("inner", up("a", plugins=(asking_first(), *mark("a"))), up("b", plugins=(asking_first(),)), 503)
+    outer = weighted("g", within("inner", plugins=(asking_first(),)))
+    route = to_group().model_copy(update={"plugins": (asking_first(),)})
+    scripts: dict[str, Script] = {"a": answering(UNAVAILABLE), "auth": judging}
+    async with grouped(outer, inner, route=route, scripts=scripts) as (proxy, origin):
+        got = await proxy.get(X_User=user)
+        asked = len(origin["auth"].heads)
+    assert (got.status, asked) == ((200, 4) if user == "jack" else (403, 1))
+    assert len(origin["a"].heads) == (user == "jack")
+
+
+async def test_requests_over_http2_fail_over_too() -> None:
+    async with (
+        grouped(failover("g", up("a"), up("b"), 503), scripts={"a": answering(UNAVAILABLE)}) as (proxy, origin),
+        http2_client(proxy.port) as client,
+    ):
+        answers = [await client.fetch(request(b"GET", b"/x", authority=b"a.example")) for _ in range(2)]
+        assert [(answer.status, bytes(answer.body)) for answer in answers] == [(200, b"b")] * 2
+        assert [len(origin[name].heads) for name in "ab"] == [2, 2]
+
+
+async def test_a_body_that_is_held_goes_to_the_fallback_whole() -> None:
+    bodies: list[bytes] = []
+
+    async def reading(conversation: Conversation) -> None:
+        bodies.append((await conversation.request())[1])
+        await conversation.send(named(b"b"))
+
+    scripts: dict[str, Script] = {"a": answering(UNAVAILABLE), "b": reading}
+    chosen = failover("g", up("a"), up("b"), 503)
+    async with grouped(chosen, route=to_group(buffer_request=True), scripts=scripts) as (proxy, _):
+        assert (await proxy.post(b"x" * 100_000, method="PUT")).body == b"b"
+    assert bodies == [b"x" * 100_000]
+
+
+async def test_grpc_goes_through_groups_with_its_trailers() -> None:
+    async with grpc_server() as (_, port):
+        entries = at(port, key="grpc", protocol="h2c"), weighted("g", up("grpc"))
+        async with served(site(to_group()), *entries) as proxy, http2_client(proxy.port) as client:
+            fields = ((b"content-type", b"application/grpc"), (b"te", b"trailers"))
+            asked = request(b"POST", b"/test.Echo/Unary", *fields, authority=b"a.example")
+            answer = await client.fetch(asked, b"\0\0\0\0\3abc")
+    assert bytes(answer.body) == b"\0\0\0\0\3cba"
+
+
+async def test_a_request_that_a_plugin_split_off_goes_by_no_group() -> None:
+    rules = {"rules": [{"weighted_upstreams": [{"upstream_id": "d", "weight": 1}]}]}
+    route = to_group(plugins=[("traffic-split", rules)])
+    async with grouped(weighted("g", up("a", plugins=mark("a"))), route=route) as (proxy, _):
+        got = await proxy.get()
+    assert (got.body, got["x-from"]) == (b"d", "")
+
+
+async def test_groups_that_change_under_load_fail_no_request() -> None:
+    async with grouped(weighted("g", up("a"), within("inner")), weighted("inner", up("b"))) as (proxy, _):
+
+        async def ask() -> list[int]:
+            return [(await proxy.get()).status for _ in range(30)]
+
+        async def change() -> None:
+            for number in range(30):
+                proxy.put(weighted("inner", up("bcd"[number % 3], plugins=mark("x") if number % 2 else ())))
+                await asyncio.sleep(0.002)
+
+        *answers, _ = await asyncio.gather(ask(), ask(), ask(), change())
+    assert {status for each in answers for status in each} == {200}

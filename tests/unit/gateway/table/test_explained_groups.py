@@ -80,6 +80,16 @@ def test_mirrors_of_backends_and_groups_have_their_part_of_the_share() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("backends", "lost"),
+    [((Backend(upstream="down"), Backend(upstream="a")), ""), ((Backend(upstream="down"),), "down has no endpoints")],
+)
+def test_copies_to_a_group_are_lost_if_none_of_its_backends_is_there(backends: tuple[Backend, ...], lost: str) -> None:
+    copied = Backend(upstream="a", mirrors=(Mirror(group="g"),))
+    (mirror,) = explained(group("g", weighted=Weighted(backends=backends)), backends=(copied,)).mirrors
+    assert (mirror.target, mirror.unavailable) == ("g", lost)
+
+
 def test_a_group_that_cannot_be_served_is_named_with_its_fault() -> None:
     circle = group("g", weighted=Weighted(backends=(Backend(upstream="a"), Backend(group="g"))))
     found = explained(circle, backends=(Backend(group="g"), Backend(upstream="b"), Backend(group="gone")))

@@ -15,8 +15,11 @@ class Mirror(Entry):
 
     upstream: str = ""
     """Key of an `Upstream` entry."""
+    group: str = ""
+    """Key of a `BackendGroup` entry, instead of an upstream. What is done on the way to its backends is not done for
+    copies."""
     address: str = ""
-    """Instead of an upstream: a URL without a path, `http://shadow.example:8080`."""
+    """Instead of both: a URL without a path, `http://shadow.example:8080`."""
     share: float = Field(default=1.0, ge=0, le=1)
     """Of the requests, how many are copied."""
     path: str = ""
@@ -24,7 +27,7 @@ class Mirror(Entry):
     path_mode: Literal["replace", "prefix"] = "replace"
     """Whether `path` stands in the place of the request's own, or before it."""
     host: str = ""
-    """Host of a copy; empty: the request's with an upstream, that of the URL with an address."""
+    """Host of a copy; empty: the request's with an upstream or a group, that of the URL with an address."""
     with_body: bool = True
     max_body: int = Field(default=1 << 20, ge=0)
     """Bytes; a request with a longer body is not copied, if copies have bodies."""
@@ -37,11 +40,11 @@ class Mirror(Entry):
 
     @model_validator(mode="after")
     def _has_one_target(self) -> Self:
-        if bool(self.upstream) == bool(self.address):
-            raise ValueError("a mirror needs either upstream or address")
+        if sum(map(bool, (self.upstream, self.group, self.address))) != 1:
+            raise ValueError("a mirror needs one of upstream, group and address")
         return self
 
     @property
     def target(self) -> str:
-        """Key of the upstream, or the address."""
-        return self.upstream or self.address
+        """Key of the upstream or of the group, or the address."""
+        return self.upstream or self.group or self.address

@@ -12,6 +12,7 @@ from headgate.gateway.balancing.backends import NO_TIMEOUTS, BackendSet, Compile
 from headgate.gateway.balancing.sessions import Session
 
 if TYPE_CHECKING:
+    from headgate.gateway.balancing.groups import GroupHolder
     from headgate.gateway.balancing.upstream import UpstreamHolder
     from headgate.gateway.proxy.endpoint_pool import EndpointPool
     from headgate.gateway.proxy.heads.facts import RequestFacts
@@ -129,6 +130,36 @@ class Way:
 def choose_way(among: BackendSet, source: "RequestSource") -> Way:
     """Choose the way of a request, and note where it leads."""
     return _choose(among, (), _NO_TRAIL, source)
+
+
+def choose_endpoint(
+    among: BackendSet, tried: "Collection[EndpointPool]", source: "RequestSource"
+) -> "EndpointPool | None":
+    """Choose the way of a request and an endpoint; one that is tried again stays on its way."""
+    facts = source.facts()
+    way = facts.chosen if tried else None
+    if not isinstance(way, Way):
+        way = facts.chosen = choose_way(among, source)
+    return way.choose(tried, source)
+
+
+class GroupEndpoints:
+    """The endpoints that a group leads to, for requests of the gateway's own."""
+
+    __slots__ = ("_holder", "key")
+
+    def __init__(self, holder: "GroupHolder") -> None:
+        self.key = holder.key
+        self._holder = holder
+
+    def choose(self, tried: "Collection[EndpointPool]", source: "RequestSource") -> "EndpointPool | None":
+        """Choose an endpoint by the group as it is now."""
+        return choose_endpoint(self._holder.current, tried, source)
+
+    @property
+    def unavailable(self) -> str:
+        """Why `choose` found nothing."""
+        return self._holder.unavailable
 
 
 def _choose(among: BackendSet, steps: Sequence[Step], trail: _Trail, source: "RequestSource") -> Way:

@@ -33,6 +33,7 @@ from headgate.common.table import (
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.balancing.upstream import UpstreamHolder, missing_balancer
+from headgate.gateway.balancing.way import GroupEndpoints
 from headgate.gateway.health.policies import WatchesNothing, WatchesUpstreams
 from headgate.gateway.model.steps import Steps, finish
 from headgate.gateway.plugins.interface.consumers import ConsumerDirectory, KnownConsumer, KnownGroup
@@ -207,6 +208,10 @@ class TableCompiler:
     def hold_endpoints(self, key: str) -> UpstreamHolder:
         """Return where the endpoints of an upstream are found once it is in the table, as long as that is held."""
         return self._holders.holder(key)
+
+    def hold_group(self, key: str) -> GroupEndpoints:
+        """Return where the endpoints of a group of backends are found once it is in the table."""
+        return GroupEndpoints(self._holders.groups.holder(key))
 
     def forget_upstream(self, key: str) -> None:
         """Leave routes that still refer to a removed upstream with a reason instead of its last endpoints."""

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from headgate.common.plugins.observability.opentelemetry import OpentelemetryConfig
 from headgate.common.plugins.route_fields import plugins_as_fields
+from headgate.common.plugins.traffic.proxy_mirror import ProxyMirrorConfig
 from headgate.common.table import Listener, ListenerDefaults, Route, Tracing
 from headgate.gateway.table.compile import CompiledHost
 from headgate.gateway.table.route import CompiledRoute
@@ -22,6 +23,8 @@ def with_defaults(route: Route, defaults: ListenerDefaults) -> Route:
     said = {use.name for use in route.plugins}
     if route.tracing != Tracing():
         said.add(OpentelemetryConfig.plugin)
+    if route.mirrors:
+        said.add(ProxyMirrorConfig.plugin)
     plugins = tuple(use for use in defaults.plugins if use.name not in said)
     spare = {name: value for name, value in defaults.timeouts if getattr(route.timeouts, name) is None}
     changed = route.model_copy(

@@ -5,7 +5,7 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 from headgate.common.table import Route
-from headgate.gateway.balancing.way import Way, choose_way
+from headgate.gateway.balancing.way import Way, choose_endpoint
 from headgate.gateway.table.backends import NO_BACKENDS, RouteBackends
 from headgate.gateway.table.policies import compile_policies, guard_policies
 
@@ -76,14 +76,7 @@ class CompiledRoute:
             if only.state is not None or tried:
                 source.note_upstream(only.state_for(tried))
             return only.balancer.choose(tried, source)
-        among = self._among
-        if among is None:
-            return None
-        facts = source.facts()
-        way = facts.chosen if tried else None
-        if not isinstance(way, Way):
-            way = facts.chosen = choose_way(among, source)
-        return way.choose(tried, source)
+        return None if self._among is None else choose_endpoint(self._among, tried, source)
 
     def answer_lines(self, source: "RequestSource", pool: "EndpointPool") -> bytes:
         """Return header lines, each with its CRLF, for the answer of an endpoint: a cookie when a new one is due."""

@@ -59,7 +59,13 @@ class TableUpstreams:
         """Return where the endpoints of an upstream are found; see `PluginServices.find_upstream`."""
         return self._compiler.hold_endpoints(key)
 
-    async def send_to(self, upstream: str, request: Request, *, timeout_s: float, max_body: int) -> Response:
+    def hold_group(self, key: str) -> Endpoints:
+        """Return where the endpoints of a group of backends are found; see `PluginServices.find_group`."""
+        return self._compiler.hold_group(key)
+
+    async def send_to(
+        self, upstream: str | Endpoints, request: Request, *, timeout_s: float, max_body: int
+    ) -> Response:
         """Send a request of a plugin's own; see `SendTo`."""
         return await self._calls.send_to(upstream, request, timeout_s=timeout_s, max_body=max_body)
 
@@ -103,6 +109,7 @@ def make_table(settings: GatewaySettings, unseal: Unseal, metrics: Callable[[], 
         consumers,
         settings.plugin_policy_dir,
         dialler,
+        upstreams.hold_group,
     )
     compiler = TableCompiler(
         directory,

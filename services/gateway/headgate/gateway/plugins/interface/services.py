@@ -54,15 +54,17 @@ class SharedState:
 class SendTo(Protocol):
     """Sends a request of a plugin's own to an upstream of the table."""
 
-    async def __call__(self, upstream: str, request: Request, *, timeout_s: float, max_body: int) -> Response:
-        """Send `request` (its body whole, in `body`) to an endpoint of the upstream with this key.
+    async def __call__(
+        self, upstream: str | Endpoints, request: Request, *, timeout_s: float, max_body: int
+    ) -> Response:
+        """Send `request` (its body whole, in `body`) to an endpoint of the upstream with this key, or to one of these.
 
         Returns the answer with its whole body. Raises OSError or TimeoutError if there is none, BodyTooLarge if its
         body has more than `max_body` bytes.
         """
 
 
-async def no_upstreams(upstream: str, request: Request, *, timeout_s: float, max_body: int) -> Response:
+async def no_upstreams(upstream: str | Endpoints, request: Request, *, timeout_s: float, max_body: int) -> Response:
     """Stand for `send_to` where there is no table."""
     raise ConnectionRefusedError(f"there is no upstream {upstream}")
 
@@ -118,6 +120,8 @@ class PluginServices:
     find_upstream: Callable[[str], Endpoints] = NoEndpoints
     """Returns where the endpoints of the upstream with this key are found, for `Request.endpoints`; an upstream that
     the table lacks has none. Call it when the plugin is made."""
+    find_group: Callable[[str], Endpoints] = NoEndpoints
+    """Returns where the endpoints of the group of backends with this key are found, for `send_to`."""
     find_counters: "Callable[[CountingConfig], SharedCounters | None]" = no_counters
     """Returns where a limit counts together with other gateways; None: it counts by itself."""
     find_sessions: "Callable[[SessionRedisConfig], Held[RedisValues]]" = no_sessions

@@ -12,6 +12,7 @@ from headgate.gateway.net.destinations import DestinationDenied
 from headgate.gateway.net.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.interface import BodyTooLarge, PluginServices, Request, Response
 from headgate.gateway.plugins.interface.headers import Headers
+from headgate.gateway.plugins.interface.targets import Endpoints
 
 
 class Proxy(NamedTuple):
@@ -102,15 +103,19 @@ async def call(
 
 
 async def call_upstream(
-    services: PluginServices, upstream: str, request: Request, *, timeout_s: float, max_body: int
+    services: PluginServices, upstream: str | Endpoints, request: Request, *, timeout_s: float, max_body: int
 ) -> Response:
-    """Send a request to an upstream of the table. Raises CallFailed."""
+    """Send a request to an upstream of the table, by its key or as it was found. Raises CallFailed."""
     try:
         return await services.send_to(upstream, request, timeout_s=timeout_s, max_body=max_body)
     except TimeoutError as error:
-        raise CallFailed(f"upstream {upstream} did not answer in time") from error
+        raise CallFailed(f"upstream {_key_of(upstream)} did not answer in time") from error
     except (OSError, BodyTooLarge) as error:
-        raise CallFailed(f"upstream {upstream} did not answer: {error}") from error
+        raise CallFailed(f"upstream {_key_of(upstream)} did not answer: {error}") from error
+
+
+def _key_of(upstream: str | Endpoints) -> str:
+    return upstream if isinstance(upstream, str) else upstream.key
 
 
 def readable_headers(raw: Iterable[tuple[bytes, bytes]]) -> Headers:

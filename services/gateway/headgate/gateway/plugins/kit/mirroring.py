@@ -32,6 +32,7 @@ class Mirroring:
     def __init__(self, mirror: Mirror, services: PluginServices) -> None:
         self.mirror = mirror
         self._services = services
+        self._target = services.find_group(mirror.group) if mirror.group else mirror.upstream
         self._memory = plugin_memory(services)
         self._under_way: set[asyncio.Task[None]] = set()
         self._held = 0
@@ -78,7 +79,7 @@ class Mirroring:
             route=request.route,
         )
         copied.upstream_host = mirror.host or None
-        if mirror.upstream and not mirror.host:
+        if not (mirror.address or mirror.host):
             copied.upstream_host = request.upstream_host or request.authority or None
         return copied
 
@@ -108,7 +109,7 @@ class Mirroring:
                     services, url, copied, timeout_s=timeout_s, max_body=_ANSWER_LIMIT, verify=mirror.verify_tls
                 )
             else:
-                await call_upstream(services, mirror.upstream, copied, timeout_s=timeout_s, max_body=_ANSWER_LIMIT)
+                await call_upstream(services, self._target, copied, timeout_s=timeout_s, max_body=_ANSWER_LIMIT)
         except CallFailed as error:
             services.logger.debug("mirror of %s: %s", copied.route, error)
 

@@ -49,6 +49,7 @@ class PluginHost:
         consumers: those of the table.
         policy_dir: folder of files that routes' plugins may read their policies from.
         dialler: opens the connections of plugins' own requests.
+        find_group: gives the endpoints of a group of backends, as `find_upstream` does.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class PluginHost:
         consumers: ConsumerDirectory | None = None,
         policy_dir: Path | None = None,
         dialler: Dialler = UNBOUNDED,
+        find_group: Callable[[str], Endpoints] = NoEndpoints,
     ) -> None:
         self._unseal = unseal
         self._registry = PluginRegistry()
@@ -75,6 +77,7 @@ class PluginHost:
             dialler=dialler,
             send_to=send_to,
             find_upstream=find_upstream,
+            find_group=find_group,
             find_counters=self._counters.find,
             find_sessions=self._sessions.find,
             metrics=metrics,

@@ -12,6 +12,7 @@ from typing import Final
 
 from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.plugins.interface.messages import Request, Response
+from headgate.gateway.plugins.interface.targets import Endpoints as ChosenEndpoints
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.endpoint_pool import EndpointPool
 from headgate.gateway.proxy.errors import BodyTooLarge
@@ -158,8 +159,10 @@ class Calls:
         """Calls are a part of the requests that are logged."""
         self._find = find
 
-    async def send_to(self, upstream: str, request: Request, *, timeout_s: float, max_body: int) -> Response:
-        """Send a plugin's request to an endpoint of an upstream; the `SendTo` of plugins.
+    async def send_to(
+        self, upstream: "str | ChosenEndpoints", request: Request, *, timeout_s: float, max_body: int
+    ) -> Response:
+        """Send a plugin's request to an endpoint of an upstream, or to one of these; the `SendTo` of plugins.
 
         Raises:
             OSError: there is no answer.
@@ -169,7 +172,7 @@ class Calls:
         fault = request.fault()
         if fault:
             raise ConnectionRefusedError(f"a request that cannot be sent: {fault}")
-        endpoints = self._find(upstream)
+        key, endpoints = (upstream, self._find(upstream)) if isinstance(upstream, str) else (upstream.key, upstream)
         if endpoints is None:
             raise ConnectionRefusedError(f"there is no upstream {upstream}")
         call = Call(self._context, max_body, asyncio.get_running_loop().create_future())
@@ -183,7 +186,7 @@ class Calls:
         exchange.lines = request.headers.to_lines()
         try:
             async with asyncio.timeout(timeout_s):
-                exchange.call(CallTarget(upstream, endpoints, timeout_s), body)
+                exchange.call(CallTarget(key, endpoints, timeout_s), body)
                 return await call.outcome
         finally:
             exchange.abandon()

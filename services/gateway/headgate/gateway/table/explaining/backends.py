@@ -109,14 +109,14 @@ class BackendExplainer:
 
     def _copies(self, mirrors: Iterable[Mirror], share: float) -> Iterator[ExplainedMirror]:
         for mirror in mirrors:
-            lost = _why_lost(self._table, mirror, self._place)
-            yield ExplainedMirror(target=mirror.target, share=share * mirror.share, unavailable=lost)
+            yield ExplainedMirror(target=mirror.target, share=share * mirror.share, unavailable=self._why_lost(mirror))
 
-
-def _why_lost(table: TableView, mirror: Mirror, place: Place) -> str:
-    if mirror.address:
-        return ""
-    return _explain(mirror.upstream, 1, 1.0, table.entry(Upstream, mirror.upstream), place, {}).unavailable
+    def _why_lost(self, mirror: Mirror) -> str:
+        if mirror.address:
+            return ""
+        target = Backend(upstream=mirror.upstream, group=mirror.group)
+        found = [each for each in self._backend(target, _Leading(), 1.0) if each.share]
+        return "; ".join(each.unavailable for each in found) if all(each.unavailable for each in found) else ""
 
 
 def _explain(
