@@ -30,8 +30,8 @@ async def logged(
         if plugins is not None:
             proxy.target.policies = RoutePolicies()
             proxy.target.policies.hooks = RoutePlugins(plugins)
-        proxy.server._context.access_log = log
-        proxy.server._context.times_endpoints = log.is_detailed
+        proxy.server.context.access_log = log
+        proxy.server.context.times_endpoints = log.is_detailed
         await proxy.talk(request)
         log.close()
     os.close(writing)
@@ -75,8 +75,8 @@ async def test_json_line_counts_retries_and_names_the_trace() -> None:
     log = AccessLog("json", writing)
     async with proxied(answering(OK), answering(OK)) as proxy:
         await proxy.origins[0].stop()
-        proxy.server._context.access_log = log
-        proxy.server._context.tracing = Tracing(1.0)
+        proxy.server.context.access_log = log
+        proxy.server.context.tracing = Tracing(1.0)
         await proxy.talk(REQUEST)
         log.close()
     os.close(writing)
@@ -115,7 +115,7 @@ async def test_every_request_of_a_connection_leaves_its_line(log_format) -> None
     reading, writing = os.pipe()
     log = AccessLog(log_format, writing)
     async with proxied(answering(OK)) as proxy:
-        proxy.server._context.access_log = log
+        proxy.server.context.access_log = log
         client = await proxy.connect()
         for _ in range(3):
             await client.send(b"GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: it\r\n\r\n")
@@ -131,7 +131,7 @@ async def test_closed_output_costs_lines_and_nothing_else() -> None:
     os.close(reading)
     log = AccessLog("combined", writing)
     async with proxied(answering(OK)) as proxy:
-        proxy.server._context.access_log = log
+        proxy.server.context.access_log = log
         for _ in range(2):
             assert (await proxy.talk(REQUEST)).endswith(b"ok")
             log.flush()
@@ -145,7 +145,7 @@ async def test_output_that_nobody_reads_delays_nobody() -> None:
     log = AccessLog("combined", writing)
     log._batches.maxsize = 2
     async with proxied(answering(OK)) as proxy:
-        proxy.server._context.access_log = log
+        proxy.server.context.access_log = log
         client = await proxy.connect()
         for turn in range(2000):
             await client.send(b"GET /" + b"a" * 200 + b" HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -69,8 +69,8 @@ async def test_every_field_of_the_json_log_is_documented() -> None:
     log = AccessLog("json", writing)
     async with proxied(answering(OK), answering(OK)) as proxy:
         await proxy.origins[0].stop()
-        proxy.server._context.access_log = log
-        proxy.server._context.tracing = Tracing(1.0)
+        proxy.server.context.access_log = log
+        proxy.server.context.tracing = Tracing(1.0)
         await proxy.talk(b"GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: it\r\nReferer: b\r\nConnection: close\r\n\r\n")
         await proxy.talk(b"GET / HTTP/1.1\r\nHost: unknown\r\nConnection: close\r\n\r\n")
         log.close()

@@ -103,7 +103,7 @@ async def test_upstreams_that_change_count_whatever_host_they_serve(running: Ser
 async def test_what_changes_is_told_apart_where_routes_are_counted_together() -> None:
     async with origins(answering(OK)) as servers, served(at(*ports(servers)), site(), site(host=OTHER)) as proxy:
         stats = ProxyStats(max_series=0)
-        proxy.server._context.stats = stats
+        proxy.server.context.stats = stats
         await proxy.get("/")
         assert [traffic.route for traffic in stats.series() if traffic.ok] == ["other"]
         watch = RolloutWatch(stats, "g1")

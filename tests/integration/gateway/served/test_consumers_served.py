@@ -94,7 +94,7 @@ async def test_the_access_log_names_the_consumer_of_each_request(form) -> None:
         origins(answering(OK)) as (origin,),
         served(site(to("up", plugins=KEY_AUTH)), at(origin.port), jack) as proxy,
     ):
-        proxy.server._context.access_log = log
+        proxy.server.context.access_log = log
         client = await proxy.connect()
         for key in ("jack", "wrong"):
             await client.send(f"GET / HTTP/1.1\r\nHost: a.example\r\napikey: {key}\r\n\r\n".encode())

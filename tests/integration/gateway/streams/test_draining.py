@@ -95,7 +95,7 @@ async def test_a_connection_that_was_not_accepted_yet_is_served_when_a_drain_beg
 
 async def test_a_request_in_the_kernel_is_answered_when_its_connection_would_close() -> None:
     async with rested(ProxyConfig()) as (proxy, client):
-        (connection,) = proxy.server._context.connections
+        (connection,) = proxy.server.context.connections
         client.send(GET)
         connection.drain()
         await client.answer()
@@ -103,7 +103,7 @@ async def test_a_request_in_the_kernel_is_answered_when_its_connection_would_clo
 
 async def test_a_request_in_the_kernel_is_answered_when_its_connection_has_rested_for_too_long() -> None:
     async with rested(ProxyConfig()) as (proxy, client):
-        (connection,) = proxy.server._context.connections
+        (connection,) = proxy.server.context.connections
         client.send(GET)
         connection.timed_out()
         await client.answer()

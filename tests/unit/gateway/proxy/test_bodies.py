@@ -217,7 +217,7 @@ async def test_answer_is_streamed_before_it_is_whole() -> None:
 
 async def _connections(proxy):
     await until(lambda: proxy.server.connections > 0)
-    return proxy.server._context.connections
+    return proxy.server.context.connections
 
 
 def dechunk_length(data: bytes) -> int:

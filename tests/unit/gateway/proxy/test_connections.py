@@ -90,7 +90,7 @@ async def test_pipelined_requests_let_others_have_their_turn_however_often_the_l
     async with proxied() as proxy:
         client = await proxy.connect()
         await until(lambda: proxy.server.connections == 1)
-        (connection,) = proxy.server._context.connections
+        (connection,) = proxy.server.context.connections
         assert isinstance(connection, ClientConnection)
         for _ in range(5):
             connection.data_received(b"GET / HTTP/1.1\r\nHost: unknown\r\n\r\n" * 20)
@@ -128,7 +128,7 @@ async def test_client_that_pipelines_without_reading_is_not_read_without_bound()
         client = await proxy.connect()
         sending = asyncio.create_task(client.send(GET * 200_000))
         await until(lambda: proxy.server.connections == 1)
-        connection = next(iter(proxy.server._context.connections))
+        connection = next(iter(proxy.server.context.connections))
         await until(lambda: connection._reading_paused)
         assert len(connection._requests._buffer) < 1 << 20
         sending.cancel()

@@ -195,11 +195,11 @@ async def test_no_table_is_kept_for_a_client_that_would_like_a_large_one() -> No
 async def test_a_neighbour_is_served_between_the_frames_of_a_flood() -> None:
     async with proxied() as proxy, http2_client(proxy.port) as client:
         await client.fetch(request())
-        (flooded,) = proxy.server._context.connections
+        (flooded,) = proxy.server.context.connections
         assert isinstance(flooded, Http2Connection)
         neighbour = await proxy.connect()
         await until(lambda: proxy.server.connections == 2)
-        (other,) = proxy.server._context.connections - {flooded}
+        (other,) = proxy.server.context.connections - {flooded}
         assert isinstance(other, ClientConnection)
         flooded.data_received(frames.PingFrame(0, opaque_data=b"12345678").serialize() * 900)
         assert flooded.yields
@@ -217,7 +217,7 @@ async def test_a_neighbour_is_served_between_the_frames_of_a_flood() -> None:
 async def test_a_connection_that_closes_while_frames_wait_reads_none_of_them(way: str) -> None:
     async with proxied() as proxy, http2_client(proxy.port) as client:
         await client.fetch(request())
-        (flooded,) = proxy.server._context.connections
+        (flooded,) = proxy.server.context.connections
         assert isinstance(flooded, Http2Connection)
         flooded.data_received(frames.PingFrame(0, opaque_data=b"12345678").serialize() * 500)
         taken = flooded._control._left

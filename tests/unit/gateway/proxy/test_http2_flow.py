@@ -163,7 +163,7 @@ async def test_a_connection_is_kept_for_a_client_that_still_takes_what_it_was_se
             client.h2.increment_flow_control_window(2**20)
             client.flush()
             await until(lambda: proxy.server.connections == 1)
-            (connection,) = proxy.server._context.connections
+            (connection,) = proxy.server.context.connections
             connection.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
             reading = asyncio.create_task(read_slowly(client))
             answer = await client.answer(client.open(request()))

@@ -381,7 +381,7 @@ async def test_a_shared_connection_counts_once_for_the_bounds_of_an_upstream() -
         assert isinstance(pool, Http2Pool)
         circuit = Circuit(CircuitBreaker(max_connections=5))
         client: Client = await proxy.connect()
-        peer = next(iter(proxy.server._context.connections)).peer if proxy.server.connections else None
+        peer = next(iter(proxy.server.context.connections)).peer if proxy.server.connections else None
         assert peer is not None or client
         for _ in range(3):
             assert circuit.acquire_connection()

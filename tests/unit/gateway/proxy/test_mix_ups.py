@@ -411,7 +411,7 @@ async def test_a_client_that_reads_nothing_is_neither_answered_nor_read_without_
             async with asyncio.timeout(3):
                 for _ in range(300):
                     await send(b"GET / HTTP/1.1\r\nHost: unknown\r\n\r\n" * 200)
-        (connection,) = proxy.server._context.connections
+        (connection,) = proxy.server.context.connections
         unread = len(connection._requests._buffer)
         await asyncio.sleep(1)
         unsent = connection.transport.get_write_buffer_size()
@@ -424,7 +424,7 @@ async def test_a_connection_that_is_closed_while_its_client_reads_nothing_ends_i
     body = b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n" + bytes(60_000)
     config = ProxyConfig(body_timeout_s=0.4, idle_timeout_s=0.4, lingering_s=0.4)
     async with proxied(answering(body), config=config) as proxy, deaf(proxy) as send:
-        connections = proxy.server._context.connections
+        connections = proxy.server.context.connections
         await send(GET)
         await until(lambda: bool(connections))
         (connection,) = connections
@@ -529,9 +529,9 @@ async def test_a_plugin_that_goes_wrong_does_not_stop_the_clock() -> None:
         client = await proxy.connect()
         await client.send(GET)
         await asyncio.sleep(0.6)
-        before_tick = proxy.server._context.clock.now
+        before_tick = proxy.server.context.clock.now
         await asyncio.sleep(0.6)
-        assert proxy.server._context.clock.now > before_tick
+        assert proxy.server.context.clock.now > before_tick
     loop.set_exception_handler(None)
 
 

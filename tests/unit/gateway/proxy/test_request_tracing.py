@@ -36,7 +36,7 @@ def request(*lines: bytes, path: bytes = b"/x?y=1") -> bytes:
 
 
 def trace(proxy: Proxied, share: float = 0.0) -> None:
-    proxy.server._context.tracing = Tracing(share, lambda: 0.5)
+    proxy.server.context.tracing = Tracing(share, lambda: 0.5)
 
 
 def traceparent(head: bytes) -> bytes:

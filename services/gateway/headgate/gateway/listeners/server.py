@@ -47,7 +47,7 @@ class ProxyServer:
         `streams` is needed for listeners that stream routes may share, or whose connections begin with a PROXY header.
         """
         self._pools = pools
-        self._context = ProxyContext(
+        self.context = ProxyContext(
             holder,
             config,
             stats,
@@ -57,6 +57,7 @@ class ProxyServer:
             tracing=tracing,
             times_endpoints=access_log is not None and access_log.is_detailed,
         )
+        """What connections share: what is served, settings, limits, logs, and the connections themselves."""
         self._streams = streams
         self._proxy_protocol = proxy_protocol
         self._ports: list[HttpPort] = []
@@ -67,11 +68,11 @@ class ProxyServer:
         self._is_paused = False
         """Clients' connections wait in the kernel, for want of file descriptors."""
         stats.watch_connections(lambda: self.connections)
-        stats.buffers = self._context.buffers
+        stats.buffers = self.context.buffers
 
     def calls(self, find: Callable[[str], Endpoints | None]) -> Calls:
         """Give the means to send requests of the gateway's own; `find` gives the endpoints of an upstream key."""
-        return Calls(self._context, find)
+        return Calls(self.context, find)
 
     @property
     def connections(self) -> int:
@@ -87,7 +88,7 @@ class ProxyServer:
         `public_port` is the port that clients connect to where something in front maps it to this one; 0: this one.
         """
         # Tests listen more than once.
-        context = self._context.beside(self._context.holder, self._context.config) if self._own else self._context
+        context = self.context.beside(self.context.holder, self.context.config) if self._own else self.context
         opened = await self._listen(context, host, port, None, reuse_port, public_port)
         self._own.setdefault("http", opened)
         return opened.number
@@ -105,7 +106,7 @@ class ProxyServer:
 
         `holder` has the router of the port; None: that of the HTTP port.
         """
-        context = self._context.beside(holder or self._context.holder, self._context.config)
+        context = self.context.beside(holder or self.context.holder, self.context.config)
         opened = await self._listen(context, host, port, certificates.server_context, reuse_port, public_port)
         self._own["https"] = opened
         return opened.number
@@ -114,7 +115,7 @@ class ProxyServer:
         self, holder: RouterHolder, listening: socket.socket, tls: ssl.SSLContext | None, settings: PortSettings
     ) -> HttpPort:
         """Accept connections on a socket that listens; `holder` has the router of the port."""
-        context = self._context.beside(holder, self._context.config)
+        context = self.context.beside(holder, self.context.config)
         port = HttpPort(context, self._streams, listening, tls, proxy_protocol=self._proxy_protocol, settings=settings)
         self._ports.append(port)
         port.listener.begin()
@@ -157,7 +158,7 @@ class ProxyServer:
 
     def _tick(self) -> None:
         """Move the clock and look at every deadline."""
-        context = self._context
+        context = self.context
         context.clock.tick()
         self._watch_descriptors()
         now = time.monotonic()
@@ -186,7 +187,7 @@ class ProxyServer:
 
     def announce_drain(self) -> None:
         """From now on tell clients with every answer that their connection closes; accepting goes on."""
-        self._context.draining = True
+        self.context.draining = True
         for port in self._ports:
             port.announce_drain()
 
@@ -216,7 +217,7 @@ class ProxyServer:
 
     async def _close_resting(self, grace_s: float) -> None:
         """Close connections that rest, each when it has had the quiet time: some come out of a handshake only now."""
-        context = self._context
+        context = self.context
         quiet_s = min(max(context.config.drain_quiet_s, context.clock.tick_s), grace_s / 2)
         while True:
             known = self._open_connections()
