@@ -12,7 +12,7 @@ from aiohttp import web
 from fakes.apisix import route, rule
 from fakes.deltas import endpoint_slice, ingress, service
 from headgate.cli.__main__ import main
-from headgate.cli.commands.explain import _print
+from headgate.cli.commands.explain import print_explanation
 from headgate.cli.up.data_dir import locked, write_state
 from headgate.gateway.table.explaining.explanation import Explanation
 from headgate.operations.status.up_state import UpState
@@ -116,7 +116,7 @@ def test_endpoints_are_told_apart_by_what_differs(capsys: pytest.CaptureFixture[
     far = {**near, "address": "192.0.2.1", "cluster": "west", "hop": "https", "priority": 1, "weight": 3}
     backend = {"upstream": "up", "weight": 1, "share": 1.0, "endpoints": [near, far]}
     asked = {"version": "1.7", "method": "GET", "host": "a", "path": "/", "virtual_host": "a", "winner": "a|/"}
-    _print(Explanation.model_validate({**asked, "verdict": "-", "candidates": [], "backends": [backend]}))
+    print_explanation(Explanation.model_validate({**asked, "verdict": "-", "candidates": [], "backends": [backend]}))
     assert capsys.readouterr().out.splitlines()[-2:] == [
         "  10.0.0.1:80 ready, cluster east, weight 1, priority 0",
         "  192.0.2.1:80 ready, https gateway of west, weight 3, priority 1",

@@ -13,7 +13,7 @@ import pytest
 from fakes.waiting import until
 from headgate.cli.terminal.errors import UsageMistake
 from headgate.cli.up import tether
-from headgate.cli.up.command import _broker
+from headgate.cli.up.command import choose_broker
 from headgate.cli.up.log_output import LogOutput
 from headgate.cli.up.options import UpOptions
 from headgate.cli.up.process import ProcessSpec, RestartPauses, SupervisedProcess
@@ -92,7 +92,7 @@ async def test_a_start_that_the_system_refuses_is_tried_again() -> None:
 
 
 def test_the_nats_server_comes_back_when_its_folder_was_removed(tmp_path: Path) -> None:
-    spec, _ = _broker(UpOptions(data_dir=tmp_path))
+    spec, _ = choose_broker(UpOptions(data_dir=tmp_path))
     assert spec is not None
     spec.prepare()
     shutil.rmtree(tmp_path / "nats")

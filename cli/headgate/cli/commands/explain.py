@@ -139,7 +139,7 @@ def explain(
         objects = [note.as_json() for note in notes if hasattr(note, "as_json")]
         print_json({**explanation.model_dump(mode="json"), "objects": objects})
     else:
-        _print(explanation)
+        print_explanation(explanation)
         for note in notes:
             click.echo(str(note))
     return ExitCode.OK if _is_answered(explanation) else ExitCode.NEGATIVE
@@ -252,7 +252,8 @@ def _is_answered(explanation: Any) -> bool:
     return explanation.winner is not None and any(not backend.unavailable for backend in explanation.backends)
 
 
-def _print(explanation: Any) -> None:
+def print_explanation(explanation: Any) -> None:
+    """Print what becomes of a request."""
     click.echo(f"{explanation.method} {explanation.host}{explanation.path}   (table {explanation.version})")
     if explanation.read_path:
         click.echo(f"read as {explanation.read_path}, forwarded as {explanation.forwarded_path or explanation.path}")

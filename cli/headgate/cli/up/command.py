@@ -150,12 +150,13 @@ def run(options: UpOptions) -> int:
         load_or_create_key_pair(options.data_dir)
         if options.routes:
             write_routes(options.data_dir, options.routes)
-        broker, nats_url = _broker(options)
+        broker, nats_url = choose_broker(options)
         asyncio.run(_run(options, make_plan(options, nats_url, broker), nats_url))
     return ExitCode.OK
 
 
-def _broker(options: UpOptions) -> tuple[ProcessSpec | None, str]:
+def choose_broker(options: UpOptions) -> tuple[ProcessSpec | None, str]:
+    """Return the NATS server to start, None where one is given, and the address that services use."""
     if options.nats_url:
         return None, options.nats_url
     from headgate.cli.up.embedded_nats import EmbeddedNats, server_binary

@@ -31,7 +31,6 @@ from headgate.translator.serving.following import Following
 from headgate.translator.status import poster as status_poster
 from headgate.translator.translation import Translation
 from headgate.translator.upstreams.held import held_upstream
-from headgate.translator.world.graph import _Recorder
 from unit.translator.world.test_incremental import STEPS
 
 MANY = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -44,7 +43,7 @@ def endpoints_of_today(translation: Translation, key: str, held: bytes) -> bytes
     parsed = UpstreamKey.parse(key)
     if is_refusal(held):
         return held
-    resolved = HELD.compute(_Recorder(translation.graph, parsed.cluster), parsed)
+    resolved = HELD.compute(translation.graph.look(parsed.cluster), parsed)
     return held if resolved is None else with_endpoints_of(held, encode_entry(resolved.entry))
 
 

@@ -199,6 +199,10 @@ class Graph:
                 if self._run(node) != before:
                     self.touch((node,))
 
+    def look(self, cluster: str) -> Lookups:
+        """Return the world as it is now, as a cluster's objects see it; what is asked of it is recorded nowhere."""
+        return _Recorder(self, cluster)
+
     def _next(self) -> Node | None:
         for waiting in self._dirty:
             if waiting:
