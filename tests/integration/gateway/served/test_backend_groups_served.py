@@ -12,7 +12,7 @@ from fakes.gateway_table import ORIGIN
 from fakes.grpc_service import grpc_server
 from fakes.http2 import http2_client, request
 from fakes.proxied import Conversation, Origin, Script, answering
-from fakes.served import Served, at, named, origins, served, site, to
+from fakes.served import Served, at, closed_port, named, origins, read_answer, served, site, to
 from fakes.waiting import until
 from headgate.common.table import (
     Backend,
@@ -437,3 +437,58 @@ async def test_groups_that_change_under_load_fail_no_request() -> None:
 
         *answers, _ = await asyncio.gather(ask(), ask(), ask(), change())
     assert {status for each in answers for status in each} == {200}
+
+
+@pytest.mark.parametrize("plugins", [(), mark("g")])
+async def test_a_retry_stays_with_the_backend_and_goes_to_another_endpoint(plugins: tuple[PluginUse, ...]) -> None:
+    async with origins(answering(named(b"ok"))) as (origin,):
+        entries = weighted("g", up("two", plugins=plugins)), at(closed_port(), origin.port, key="two")
+        async with served(site(to_group()), *entries) as proxy:
+            assert set(await proxy.bodies(4)) == {"ok"}
+            assert sum(each.retries for each in proxy.stats.series()) >= 2
+
+
+@pytest.mark.parametrize("mode", ["balanced", "persistent"])
+async def test_the_cookie_of_the_route_keeps_what_groups_chose(mode: str) -> None:
+    route = to_group(stickiness=Stickiness.model_validate({"cookie": "R", "mode": mode}))
+    async with grouped(weighted("g", up("a"), within("inner")), weighted("inner", *map(up, "bc")), route=route) as (
+        proxy,
+        _,
+    ):
+        for _ in range(4):
+            first = await proxy.get()
+            assert set(await proxy.bodies(4, Cookie=first.cookie)) == {first.body.decode()}
+
+
+async def test_a_persistent_session_outlasts_an_answer_of_another_endpoint() -> None:
+    sticky = Stickiness(cookie="G", mode="persistent")
+    async with origins(answering(named(b"1")), answering(named(b"2"))) as (one, two):
+        entries = weighted("g", up("two"), stickiness=sticky), at(one.port, two.port, key="two")
+        async with served(site(to_group()), *entries) as proxy:
+            first = await proxy.get()
+            gone = one if first.body == b"1" else two
+            await gone.stop()
+            other = await proxy.get(Cookie=first.cookie)
+            assert (other.status, other.body != first.body, other.cookie) == (200, True, "")
+
+
+async def test_a_body_that_streams_through_a_filter_is_not_sent_to_the_fallback() -> None:
+    async def impatient(conversation: Conversation) -> None:
+        await conversation.reader.readuntil(b"\r\n\r\n")
+        await conversation.send(UNAVAILABLE)
+        await conversation.reader.read()
+
+    chosen = failover("g", up("a"), up("b"), 503)
+    route = to_group(mirrors=[Mirror(upstream="c")])
+    async with grouped(chosen, route=route, scripts={"a": impatient}) as (proxy, origin):
+        client = await proxy.connect()
+        await client.send(b"PUT / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 10\r\n\r\n12345")
+        got = await read_answer(client)
+        assert (got.status, got.body, origin["b"].heads) == (503, b"down", [])
+
+
+async def test_status_of_a_main_backend_that_was_answered_by_a_plugin_is_its_own() -> None:
+    answer = PluginUse(name="fault-injection", config={"abort": {"http_status": 503, "body": "no"}})
+    async with grouped(failover("g", up("a", plugins=(answer,)), up("b"), 503)) as (proxy, origin):
+        got = await proxy.get()
+    assert (got.status, got.body, origin["b"].heads) == (503, b"no", [])

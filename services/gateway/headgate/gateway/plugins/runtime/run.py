@@ -127,8 +127,13 @@ class PluginRun(HookRun):
     def _falls_back(self, status: int) -> bool:
         """Send the request to the fallback of its backend, if there is one for the status of an answer."""
         stage, exchange = self._stage, self._exchange
-        if stage is None or not stage.has_fallback(status) or not exchange.start_over():
+        if stage is None or self.has_answer or not stage.has_fallback(status):
             return False
+        # What is yet to come of a body has to go through the filters that had its beginning.
+        is_filtering = self._request_filter is not None and not exchange.request_done
+        if is_filtering or not exchange.start_over():
+            return False
+        self._wait.call_off()
         _, exchange.target, exchange.fields.host_line = self.original
         exchange.has_other_host = False
         outcome = stage.fall_back(status, self._request)
