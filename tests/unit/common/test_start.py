@@ -51,6 +51,6 @@ def test_every_distribution_has_a_name_of_ours_and_says_what_it_is(path: Path) -
     assert all(each.startswith("headgate-ingress-") for each in project["dependencies"] if each.startswith("headgate"))
 
 
-def test_there_are_six_of_them() -> None:
-    assert len(PROJECTS) == 6
+def test_there_are_seven_of_them() -> None:
+    assert len(PROJECTS) == 7
     assert distribution("headgate-ingress").version == distribution("headgate-ingress-common").version
