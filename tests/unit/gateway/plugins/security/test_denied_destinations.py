@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from unit.gateway.plugins.observability.test_loggers import Closed, logged
 
 from fakes.forbidden import forbidden, without
 from fakes.kafka_broker import kafka_broker
@@ -32,7 +33,6 @@ from headgate.gateway.plugins.runtime.host import PluginHost
 from unit.gateway.plugins.people import basic, consumer, directory
 from unit.gateway.plugins.running import asked, chain, exchanged, request, unsealed
 from unit.gateway.plugins.service import running
-from unit.gateway.plugins.test_loggers import Closed, logged
 
 DENIED = "of the setting denied_destinations"
 

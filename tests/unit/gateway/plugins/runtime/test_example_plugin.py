@@ -14,7 +14,7 @@ from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.plugins.runtime.registry import ENTRY_POINT_GROUP, PluginRegistry
 from unit.gateway.plugins.running import exchanged, request, unsealed
 
-PACKAGE = Path(__file__).parents[4] / "examples" / "plugin"
+PACKAGE = Path(__file__).parents[5] / "examples" / "plugin"
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import KafkaError
+from unit.gateway.plugins.observability.test_loggers import Closed
 
 from fakes.kafka_broker import KafkaBroker, kafka_broker
 from fakes.ports import free_port
@@ -22,7 +23,6 @@ from headgate.gateway.plugins.built_in.observability.kafka.cluster import KafkaC
 from headgate.gateway.plugins.built_in.observability.kafka.connections import MAX_ITERATIONS, _Connection
 from headgate.gateway.plugins.interface import Headers, Response
 from unit.gateway.plugins.running import answered, asked, chain, request
-from unit.gateway.plugins.test_loggers import Closed
 
 FORMAT = {"log_format": {"uri": "$uri", "route_id": "r"}}
 

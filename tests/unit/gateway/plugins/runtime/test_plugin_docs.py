@@ -5,7 +5,7 @@ import pytest
 from headgate.gateway.plugins.built_in.catalogue import BUILT_IN
 from headgate.gateway.plugins.reference import render, replaced
 
-DOCUMENT = Path(__file__).parents[4] / "docs" / "plugins.md"
+DOCUMENT = Path(__file__).parents[5] / "docs" / "plugins.md"
 
 
 def test_tables_are_current() -> None:
