@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import KafkaError
-from unit.gateway.plugins.observability.test_loggers import Closed
 
 from fakes.kafka_broker import KafkaBroker, kafka_broker
 from fakes.ports import free_port
@@ -22,6 +21,7 @@ from headgate.gateway.plugins.built_in.observability import batches
 from headgate.gateway.plugins.built_in.observability.kafka.cluster import KafkaCluster
 from headgate.gateway.plugins.built_in.observability.kafka.connections import MAX_ITERATIONS, _Connection
 from headgate.gateway.plugins.interface import Headers, Response
+from unit.gateway.plugins.observability.test_loggers import Closed
 from unit.gateway.plugins.running import answered, asked, chain, request
 
 FORMAT = {"log_format": {"uri": "$uri", "route_id": "r"}}

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from unit.gateway.plugins.runtime.test_through_the_proxy import plugged
 
 from fakes.proxied import answering
 from headgate.common.plugins.variables import VARIABLES
@@ -11,6 +10,7 @@ from headgate.gateway.plugins.interface import Headers, Request, Response
 from headgate.gateway.plugins.interface.variables import SET_BY_PLUGINS, table_names, variable
 from headgate.gateway.proxy.heads.body_fields import MAX_PARSED_BODY
 from unit.gateway.plugins.running import answered, asked, chain, exchanged, request
+from unit.gateway.plugins.runtime.test_through_the_proxy import plugged
 
 JSON = ("Content-Type", "application/json")
 FORM = ("Content-Type", "application/x-www-form-urlencoded")

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from unit.gateway.plugins.observability.test_loggers import Closed, logged
 
 from fakes.forbidden import forbidden, without
 from fakes.kafka_broker import kafka_broker
@@ -30,6 +29,7 @@ from headgate.gateway.plugins.kit.calls import CallFailed, Proxy, call_url, make
 from headgate.gateway.plugins.redis.counters import CountersDirectory
 from headgate.gateway.plugins.redis.sessions import SessionsDirectory
 from headgate.gateway.plugins.runtime.host import PluginHost
+from unit.gateway.plugins.observability.test_loggers import Closed, logged
 from unit.gateway.plugins.people import basic, consumer, directory
 from unit.gateway.plugins.running import asked, chain, exchanged, request, unsealed
 from unit.gateway.plugins.service import running
