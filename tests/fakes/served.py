@@ -49,8 +49,8 @@ from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.stats import StreamStats
 from headgate.gateway.table.compiler import TableCompiler
-from headgate.gateway.table.listeners import OWN_HTTP, OWN_HTTPS
-from headgate.gateway.table.ports import PortRouters
+from headgate.gateway.table.listener_ports import OWN_HTTP, OWN_HTTPS
+from headgate.gateway.table.port_routers import PortRouters
 from headgate.gateway.tls import CertificateEntry, CertificateStore
 
 HOST = "a.example"

@@ -19,7 +19,7 @@ from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.following.apply import TableApplier
 from headgate.gateway.observability.metrics import TableMetrics
 from headgate.gateway.table.compiler import TableCompiler
-from headgate.gateway.table.ports import PortRouters
+from headgate.gateway.table.port_routers import PortRouters
 from headgate.gateway.table.route import CompiledRoute
 from headgate.operations.committing.publisher import Draft, TablePublisher
 from headgate.operations.committing.retention import Retention

@@ -31,8 +31,8 @@ from headgate.gateway.following.last_good import read_last_good, write_last_good
 from headgate.gateway.observability.metrics import TableMetrics
 from headgate.gateway.table.certificates import OpenedCertificate
 from headgate.gateway.table.compiler import TableCompiler
-from headgate.gateway.table.listeners import OWN_HTTP
-from headgate.gateway.table.ports import PortRouters
+from headgate.gateway.table.listener_ports import OWN_HTTP
+from headgate.gateway.table.port_routers import PortRouters
 
 BOUND_S = 5.0
 KEY = PrivateKey.generate()

@@ -18,7 +18,7 @@ from headgate.gateway.observability.log_format import BadFormat, LogFormat
 from headgate.gateway.proxy.config import ProxyConfig, UnderscoreNames
 from headgate.gateway.proxy.heads.paths import PathNormalization
 from headgate.gateway.proxy.stats import MAX_SERIES
-from headgate.gateway.table.listeners import OwnPorts, own_ports
+from headgate.gateway.table.listener_ports import OwnPorts, own_ports
 
 _PROXY = ProxyConfig()
 _MARGIN_S = 1.0

@@ -22,7 +22,7 @@ from headgate.gateway.health.target import CheckTarget
 from headgate.gateway.health.upstreams import UpstreamHealth
 from headgate.gateway.observability.metrics import TableMetrics
 from headgate.gateway.table.compiler import TableCompiler
-from headgate.gateway.table.ports import PortRouters
+from headgate.gateway.table.port_routers import PortRouters
 
 EJECT_AT_ONCE = Ejection(consecutive_errors=1, base_s=30)
 CHECK = ActiveCheck(interval_s=1, unhealthy_after=1, healthy_after=1)

@@ -181,3 +181,10 @@ def test_forgotten_routes_leave_no_counters() -> None:
     stats.of_route(Named("h|kept"), "")
     stats.forget(["h|r"])
     assert list(stats.routes) == [("h|kept", "up")]
+
+
+def test_requests_without_a_route_are_counted_for_a_host_that_names_its_listeners() -> None:
+    stats = ProxyStats()
+    stats.watch(["foo.com@gw/web"])
+    assert stats.unrouted_of(b"foo.com").route == "foo.com@gw/web|"
+    assert stats.unrouted_of(b"bar.com") is stats.unrouted

@@ -19,7 +19,7 @@ from headgate.gateway.following.last_good import StoredTable
 from headgate.gateway.model.steps import Steps
 from headgate.gateway.observability.metrics import Stopwatch, TableMetrics
 from headgate.gateway.table.certificates import OpenedCertificate
-from headgate.gateway.table.compiled import CompiledTable
+from headgate.gateway.table.compiled_table import CompiledTable
 from headgate.gateway.table.compiler import TableCompiler, TableUpdate
 
 _log = logging.getLogger(__name__)

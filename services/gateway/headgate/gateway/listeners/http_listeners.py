@@ -10,7 +10,7 @@ from headgate.gateway.net.port_set import PortKey, PortSet
 from headgate.gateway.net.sockets import open_listener
 from headgate.gateway.observability.metrics import TableMetrics
 from headgate.gateway.table.compiler import TableCompiler
-from headgate.gateway.table.listeners import (
+from headgate.gateway.table.listener_ports import (
     OWN_HTTP,
     OWN_HTTPS,
     ListenerPlan,
@@ -19,7 +19,7 @@ from headgate.gateway.table.listeners import (
     port_settings,
     protocol_of,
 )
-from headgate.gateway.table.ports import PortRouters
+from headgate.gateway.table.port_routers import PortRouters
 from headgate.gateway.tls import CertificateStore
 
 HttpPlan = tuple[str, PortSettings]

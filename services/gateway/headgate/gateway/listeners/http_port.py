@@ -12,7 +12,7 @@ from headgate.gateway.net.proxy_protocol import SocketAddress
 from headgate.gateway.proxy.context import Connection, ProxyContext
 from headgate.gateway.proxy.http1.server import ClientConnection
 from headgate.gateway.streams.context import StreamContext
-from headgate.gateway.table.listeners import PortSettings
+from headgate.gateway.table.listener_ports import PortSettings
 
 _NO_SETTINGS = PortSettings()
 
@@ -120,5 +120,7 @@ class HttpPort:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the port is closed and nothing of it is left."""
-        return self.closes_at is not None and not self.connections and not self.listener.is_accepting
+        """Whether the port is closed and nothing of it is left, nor about to be."""
+        if self.closes_at is None or self.connections or self.listener.is_accepting:
+            return False
+        return self._streams is None or not self._streams.pending

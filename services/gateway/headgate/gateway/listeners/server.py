@@ -20,7 +20,7 @@ from headgate.gateway.proxy.seam import Endpoints, RouterHolder
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.ports import PortPlan
-from headgate.gateway.table.listeners import PortSettings
+from headgate.gateway.table.listener_ports import PortSettings
 from headgate.gateway.tls import CertificateStore
 
 _TURNS: Final = 3
@@ -87,7 +87,6 @@ class ProxyServer:
 
         `public_port` is the port that clients connect to where something in front maps it to this one; 0: this one.
         """
-        # Tests listen more than once.
         context = self.context.beside(self.context.holder, self.context.config) if self._own else self.context
         opened = await self._listen(context, host, port, None, reuse_port, public_port)
         self._own.setdefault("http", opened)
@@ -119,6 +118,8 @@ class ProxyServer:
         port = HttpPort(context, self._streams, listening, tls, proxy_protocol=self._proxy_protocol, settings=settings)
         self._ports.append(port)
         port.listener.begin()
+        if self._is_paused:
+            port.listener.pause()
         self._start_clock()
         return port
 

@@ -72,16 +72,15 @@ class SharedListener:
 
     async def start(self) -> None:
         """Accept connections."""
-        if self._expects_proxy_header:
-            self._look_first()
-        else:
-            await self._serve_at_once()
+        self.begin()
+        if self._starting is not None:
+            await self._starting
 
     def expect_headers(self, context: StreamContext | None, *, expects: bool) -> None:
         """Expect PROXY headers of the peers that a context trusts from now on, or none."""
         self._context = context
         self._expects_proxy_header = expects
-        if self._server is not None or self._acceptor is not None:
+        if self._server is not None or self._acceptor is not None or self._starting is not None:
             self.share(self._plan)
 
     def share(self, plan: PortPlan | None) -> None:

@@ -13,7 +13,7 @@ from headgate.gateway.proxy.stats import ProxyStats, Tally
 from headgate.gateway.proxy.traffic import LATENCY_BOUNDS_S
 
 if TYPE_CHECKING:
-    from headgate.gateway.table.compiled import CompiledTable
+    from headgate.gateway.table.compiled_table import CompiledTable
 
 
 class _Step(NamedTuple):

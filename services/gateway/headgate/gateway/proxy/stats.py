@@ -146,9 +146,10 @@ class ProxyStats:
         return self.unrouted_apart.get(host, self.unrouted) if self.unrouted_apart else self.unrouted
 
     def watch(self, hosts: Collection[str]) -> None:
-        """Count the requests for these hosts apart from those for others, however many routes there are."""
+        """Count the requests for virtual hosts with these keys apart, however many routes there are."""
         self._watched = frozenset(hosts)
-        self.unrouted_apart = {host.encode(): self._find(f"{host}|", "") for host in hosts}
+        # A key of a virtual host may have its listeners behind the host.
+        self.unrouted_apart = {host.partition("@")[0].encode(): self._find(f"{host}|", "") for host in hosts}
         for traffic in self.routes.values():
             if traffic.others is not None and self._is_watched(traffic.route):
                 traffic.show_with(None)

@@ -11,7 +11,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from headgate.common.plugins.traffic.redirect import RedirectConfig
 from headgate.common.sealing import Unseal
 from headgate.common.snapshot import ChunkName, Version
 from headgate.common.table import (
@@ -20,12 +19,7 @@ from headgate.common.table import (
     Consumer,
     ConsumerGroup,
     EntryKind,
-    HttpsRedirect,
     Listener,
-    PathMatch,
-    PathType,
-    PluginUse,
-    Route,
     StreamRoute,
     Upstream,
     VirtualHost,
@@ -43,16 +37,14 @@ from headgate.gateway.table.certificates import OpenedCertificate, open_certific
 from headgate.gateway.table.chunks import ChunkSet, ChunkStage, FindPrevious, decode_entry
 from headgate.gateway.table.compile import (
     CompiledHost,
-    compile_changed,
     compile_host,
-    compile_route,
     no_plugins,
 )
-from headgate.gateway.table.compiled import CompiledTable, HostChange
-from headgate.gateway.table.listeners import OWN_HTTPS, ListenerPort, OwnPorts, plan_listeners
-from headgate.gateway.table.listening import CompiledListener, ListenerRoutes, with_defaults
+from headgate.gateway.table.compiled_table import CompiledTable, HostChange
+from headgate.gateway.table.listener_compiler import ListenerCompiler
+from headgate.gateway.table.listener_ports import OWN_HTTPS, ListenerPort, OwnPorts, plan_listeners
+from headgate.gateway.table.listeners import CompiledListener
 from headgate.gateway.table.names import FollowsNames, NameFollower
-from headgate.gateway.table.route import CompiledRoute
 from headgate.gateway.table.upstreams import BoundUpstream, UpstreamCompiler
 from headgate.gateway.tls.backend import BackendContexts
 from headgate.gateway.tls.policy import HostTls, TlsPolicies
@@ -106,13 +98,14 @@ class TableCompiler:
             directory, self._holders, BackendContexts(unseal), place, next_offset, self._names
         )
         self._tls_policies = TlsPolicies()
+        self._listener_compiler = ListenerCompiler(self._tls_policies, self._holders, make_hooks)
         self.hosts: ChunkSet[VirtualHost, CompiledHost] = ChunkSet(VirtualHost, self._compile_host)
         self.upstreams: ChunkSet[Upstream, BoundUpstream] = ChunkSet(Upstream, self._upstream_compiler.bind)
         self.certificates: ChunkSet[Certificate, OpenedCertificate] = ChunkSet(Certificate, self._open_certificate)
         self.streams: ChunkSet[StreamRoute, CompiledStream] = ChunkSet(StreamRoute, self._compile_stream)
         self.consumers: ChunkSet[Consumer, KnownConsumer] = ChunkSet(Consumer, self._compile_consumer)
         self.consumer_groups: ChunkSet[ConsumerGroup, KnownGroup] = ChunkSet(ConsumerGroup, self._compile_group)
-        self.listeners: ChunkSet[Listener, CompiledListener] = ChunkSet(Listener, self._compile_listener)
+        self.listeners: ChunkSet[Listener, CompiledListener] = ChunkSet(Listener, self._listener_compiler.compile)
         self.backend_groups: ChunkSet[BackendGroup, BoundGroup] = ChunkSet(BackendGroup, self._compile_backend_group)
         self.chunk_sets: Mapping[EntryKind, ChunkSet[Any, Any]] = {
             "hosts": self.hosts,
@@ -170,24 +163,6 @@ class TableCompiler:
         entry = decode_entry(ConsumerGroup, raw)
         yield from ()
         return entry.key, KnownGroup(entry)
-
-    def _compile_listener(
-        self, raw: bytes, find_previous: FindPrevious[CompiledListener]
-    ) -> Steps[tuple[str, CompiledListener]]:
-        entry = decode_entry(Listener, raw)
-        redirect = None
-        if entry.https_redirect is not None:
-            redirect = yield from self._compile_redirect(entry, entry.https_redirect)
-        return entry.key, CompiledListener(entry, self._tls_policies, redirect)
-
-    def _compile_redirect(self, entry: Listener, redirect: HttpsRedirect) -> Steps[CompiledRoute]:
-        """Return what answers the requests of a listener that redirects them."""
-        config = RedirectConfig(http_to_https=True, https_port=redirect.port, ret_code=redirect.status)
-        everything = PathMatch(type=PathType.PREFIX, value="/")
-        route = Route(name="redirect", path=everything, plugins=(PluginUse.of(config),), provenance=entry.provenance)
-        _, compiled = yield from compile_route(entry.key, route, self._holders, None, self._make_hooks)
-        compiled.name = f"listener {entry.key}"
-        return compiled
 
     def stage(self, version: Version, names: Sequence[ChunkName]) -> "TableUpdate":
         """Begin an update to a revision that consists of these chunks."""
@@ -285,34 +260,11 @@ class TableCompiler:
             for key, problem in plan.problems.items() - table.plan.problems.items():
                 _log.error("a listener is not served as it asks", extra={"listener": key, "problem": problem})
         change = HostChange(*hosts.outcome())
-        return (yield from table.succeed(version, change, plan, by_key, partial(self._adapt_routes, hosts)))
-
-    def _adapt_routes(
-        self,
-        stage: ChunkStage[VirtualHost, CompiledHost],
-        listener: CompiledListener,
-        hosts: Mapping[str, CompiledHost],
-        before: ListenerRoutes | None,
-    ) -> Steps[ListenerRoutes]:
-        """Compile the routes of a listener that its defaults change, where host or listener are not as before."""
-        if before is None or before.listener is not listener:
-            before = ListenerRoutes(listener, {}, {})
-        if not listener.has_defaults:
-            return before
-        stale = {key for key, host in before.hosts.items() if hosts.get(key) is not host}
-        new = {key for key, host in hosts.items() if before.hosts.get(key) is not host}
-        if not stale and not new:
-            return before
-        changed = {name: route for name, route in before.changed.items() if name.partition("|")[0] not in stale}
-        for key, raw in stage.raw_entries(new):
-            changed |= yield from compile_changed(
-                raw,
-                hosts[key],
-                lambda route: with_defaults(route, listener.entry.defaults),
-                self._holders,
-                self._make_hooks,
+        return (
+            yield from table.succeed(
+                version, change, plan, by_key, partial(self._listener_compiler.adapt_routes, hosts)
             )
-        return ListenerRoutes(listener, hosts, changed)
+        )
 
     def stored_chunks(self) -> Iterable[tuple[ChunkName, bytes]]:
         """Yield the current chunks, compressed, as the store has them."""

@@ -1,113 +1,126 @@
-"""Listeners as ports have them: which port belongs to which listeners, and what a listener cannot have."""
+"""Listeners compiled: what they add to routes and to TLS policies of the virtual hosts on them.
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+A route is compiled once, whatever listeners it is on. One whose defaults change a route has a copy of its own, compiled
+from the entry that the route would be if it said them itself.
+"""
 
-from headgate.common.table import OWN_LISTENERS, Listener, own_listener
-from headgate.common.table.hosts import host_name, is_pattern
-from headgate.common.table.listener import ListenerProtocol
-from headgate.gateway.model.networks import parse_networks
-from headgate.gateway.model.steps import Steps
-from headgate.gateway.table.hosts import HostIndex, fault_of_pattern, index_hosts
+from collections.abc import Mapping
+from weakref import WeakKeyDictionary
+
+from headgate.common.plugins.observability.opentelemetry import OpentelemetryConfig
+from headgate.common.plugins.route_fields import plugins_as_fields
+from headgate.common.plugins.traffic.proxy_mirror import ProxyMirrorConfig
+from headgate.common.table import Listener, ListenerDefaults, Route, Tracing
+from headgate.gateway.table.compile import CompiledHost
+from headgate.gateway.table.route import CompiledRoute
+from headgate.gateway.tls.policy import ClientGuard, HostTls, TlsPolicies
+
+NO_DEFAULTS = ListenerDefaults()
 
 
-class ListenerPort(NamedTuple):
-    """An address and a port that HTTP is spoken on; of the gateway's own the protocol stands for the address."""
+def with_defaults(route: Route, defaults: ListenerDefaults) -> Route:
+    """Return a route as it would be if it said itself what a listener has for those that do not."""
+    said = {use.name for use in route.plugins}
+    if route.mirrors:
+        said.add(ProxyMirrorConfig.plugin)
+    if route.tracing != Tracing():
+        said.add(OpentelemetryConfig.plugin)
+    plugins = tuple(use for use in defaults.plugins if use.name not in said)
+    spare = {name: value for name, value in defaults.timeouts if getattr(route.timeouts, name) is None}
+    changed = route.model_copy(
+        update={
+            "plugins": (*plugins, *route.plugins),
+            "max_body": defaults.max_body if route.max_body is None else route.max_body,
+            "timeouts": route.timeouts.model_copy(update=spare),
+        }
+    )
+    return route if changed == route else plugins_as_fields(changed)
 
-    address: str
-    port: int
+
+class CompiledListener:
+    """A listener.
+
+    Args:
+        entry: of the table.
+        policies: compiles TLS policies.
+        redirect: answers all requests over plain HTTP; None: routes do.
+    """
+
+    __slots__ = ("_combined", "_policies", "entry", "redirect", "tls")
+
+    def __init__(self, entry: Listener, policies: TlsPolicies, redirect: CompiledRoute | None = None) -> None:
+        self.entry = entry
+        self.redirect = redirect
+        self._policies = policies
+        self.tls = policies.compile(entry.tls, entry.key)
+        """For server names whose virtual host has no policy."""
+        self._combined: WeakKeyDictionary[HostTls, HostTls] = WeakKeyDictionary()
 
     @property
-    def is_own(self) -> bool:
-        """Whether it is one of the gateway's own two."""
-        return not self.port
+    def has_defaults(self) -> bool:
+        """Whether routes here may have to be other ones than elsewhere."""
+        return self.entry.defaults != NO_DEFAULTS
+
+    @property
+    def adapts(self) -> bool:
+        """Whether it changes routes at all."""
+        return self.has_defaults or (self.tls is not None and self.tls.guard is not None)
+
+    def tls_of(self, host: HostTls | None) -> HostTls | None:
+        """Return the policy for connections to a virtual host: its own, with this one's client validation if that has
+        none.
+        """
+        if host is None or self.tls is None:
+            return host or self.tls
+        auth = self.tls.policy.client_auth
+        if auth is None or host.policy.client_auth is not None:
+            return host
+        combined = self._combined.get(host)
+        if combined is None:
+            policy = host.policy.model_copy(update={"client_auth": auth})
+            combined = self._policies.compile(policy, self.entry.key)
+            assert combined is not None, "there is a policy"
+            self._combined[host] = combined
+        return combined
 
 
-OWN_HTTP, OWN_HTTPS = (ListenerPort(key, 0) for key in OWN_LISTENERS)
+class ListenerRoutes:
+    """The routes on a listener that changes them.
 
-
-class PortSettings(NamedTuple):
-    """What holds for all connections of a port, as it is needed before anything tells its listeners apart."""
-
-    proxy_protocol: bool | None = None
-    trusted_proxies: tuple[str, ...] | None = None
-
-
-def port_settings(listeners: HostIndex[Listener]) -> PortSettings:
-    """Return the settings of a port: of each the first that a listener says."""
-    ordered = listeners.by_name.values()
-    return PortSettings(
-        next((each.proxy_protocol for each in ordered if each.proxy_protocol is not None), None),
-        next((each.trusted_proxies for each in ordered if each.trusted_proxies is not None), None),
-    )
-
-
-def protocol_of(listeners: HostIndex[Listener]) -> ListenerProtocol:
-    """Return what is spoken on a port."""
-    return next(each.protocol for each in listeners.by_name.values())
-
-
-class ListenerPlan(NamedTuple):
-    """The ports of a table."""
-
-    ports: Mapping[ListenerPort, HostIndex[Listener]]
-    """Of each its listeners, all of one protocol, by their host patterns."""
-    problems: Mapping[str, str]
-    """By key: why a listener is not served."""
-
-
-OwnPorts = Mapping[tuple[str, int], ListenerPort]
-"""The gateway's own ports by protocol and number, those included that clients see."""
-
-
-def own_ports(http: Iterable[int], https: Iterable[int]) -> OwnPorts:
-    """Return the gateway's own ports by their numbers; 0 is none."""
-    numbers = {("http", number): OWN_HTTP for number in http} | {("https", number): OWN_HTTPS for number in https}
-    return {known: port for known, port in numbers.items() if known[1]}
-
-
-def plan_listeners(listeners: Iterable[Listener], own: OwnPorts) -> Steps[ListenerPlan]:
-    """Give every port to its listeners, in steps. Of several that want the same the one with the least key has it, and
-    the gateway's own go before all.
+    Args:
+        listener: of the table.
+        hosts: whose routes were compiled with the listener's defaults, by key.
+        changed: those that became others by it, by name.
     """
-    entries = {key: own_listener(key) for key in OWN_LISTENERS}
-    entries |= {each.key: each for each in sorted(listeners, key=lambda each: each.key)}
-    ports: dict[ListenerPort, list[Listener]] = {}
-    problems: dict[str, str] = {}
-    for listener in entries.values():
-        if listener.protocol not in OWN_LISTENERS:
-            continue
-        port = _port_of(listener, own)
-        problem = _problem(listener, ports.get(port, ()))
-        if problem:
-            problems[listener.key] = problem
-        else:
-            ports.setdefault(port, []).append(listener)
-    planned = {}
-    for port, group in ports.items():
-        by_name = {host_name(listener.host).encode(): listener for listener in group}
-        planned[port] = yield from index_hosts(HostIndex({}), by_name, by_name)
-    return ListenerPlan(planned, problems)
 
+    __slots__ = ("_adapted", "changed", "hosts", "listener")
 
-def _port_of(listener: Listener, own: OwnPorts) -> ListenerPort:
-    if not listener.port:
-        return ListenerPort(listener.protocol, 0)
-    wanted = ListenerPort(listener.address, listener.port)
-    return own.get((listener.protocol, listener.port), wanted) if not listener.address else wanted
+    def __init__(
+        self, listener: CompiledListener, hosts: Mapping[str, CompiledHost], changed: Mapping[str, CompiledRoute]
+    ) -> None:
+        self.listener = listener
+        self.hosts = hosts
+        self.changed = changed
+        self._adapted: WeakKeyDictionary[CompiledRoute, CompiledRoute] = WeakKeyDictionary()
 
+    def adapt(self, route: CompiledRoute) -> CompiledRoute:
+        """Return a route as requests on this listener have it."""
+        adapted = self._adapted.get(route)
+        if adapted is None:
+            adapted = self.changed.get(route.name, route)
+            guard = self._guard_of(route)
+            if guard is not None and (adapted.policies is None or adapted.policies.guard is None):
+                adapted = adapted.guarded(guard)
+            self._adapted[route] = adapted
+        return adapted
 
-def _problem(listener: Listener, others: Sequence[Listener]) -> str:
-    """Say why a listener cannot be on a port with others; empty if it can."""
-    try:
-        parse_networks(listener.trusted_proxies or ())
-    except ValueError as error:
-        return f"trusted_proxies: {error}"
-    if is_pattern(listener.host) and (fault := fault_of_pattern(listener.host)):
-        return fault
-    for other in others:
-        if other.protocol != listener.protocol:
-            return f"port {listener.port} speaks {other.protocol} for listener {other.key}"
-        if other.host == listener.host:
-            return f"host {listener.host} on this port belongs to listener {other.key}"
-    return ""
+    def _guard_of(self, route: CompiledRoute) -> ClientGuard | None:
+        own = route.policies.guard if route.policies is not None else None
+        tls = self.listener.tls
+        return own or (tls.guard if tls is not None else None)
+
+    def recount(self, route: CompiledRoute) -> None:
+        """Find anew where the requests of a route are counted."""
+        for copied in (self._adapted.get(route), self.changed.get(route.name)):
+            if copied is not None:
+                copied.traffic = None

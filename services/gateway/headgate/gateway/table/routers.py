@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from headgate.gateway.proxy.seam import NeedsBody
 from headgate.gateway.table.compile import CompiledHost
 from headgate.gateway.table.hosts import HostIndex, find_host
-from headgate.gateway.table.listening import ListenerRoutes
+from headgate.gateway.table.listeners import ListenerRoutes
 from headgate.gateway.table.route import CompiledRoute
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from headgate.gateway.proxy.heads.paths import PathNormalization
 from headgate.gateway.table.condition_text import describe
 from headgate.gateway.table.explaining.backends import HealthOf
 from headgate.gateway.table.explaining.explain import explain
-from headgate.gateway.table.listeners import OwnPorts
+from headgate.gateway.table.listener_ports import OwnPorts
 from headgate.gateway.table.view import TableView
 
 ITEMS_AT_ONCE = 64

@@ -15,7 +15,7 @@ from headgate.gateway.role import WorkerRole
 from headgate.gateway.settings import GatewaySettings
 from headgate.gateway.streams.listeners import StreamListeners
 from headgate.gateway.table.compiler import TableCompiler
-from headgate.gateway.table.listeners import OWN_HTTPS
+from headgate.gateway.table.listener_ports import OWN_HTTPS
 from headgate.gateway.worker.wiring import ServingParts
 
 _log = logging.getLogger(__name__)

@@ -36,8 +36,8 @@ from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.stats import StreamStats
 from headgate.gateway.table.compile import CompiledHost
 from headgate.gateway.table.compiler import TableCompiler
-from headgate.gateway.table.listeners import OWN_HTTP
-from headgate.gateway.table.ports import PortRouters
+from headgate.gateway.table.listener_ports import OWN_HTTP
+from headgate.gateway.table.port_routers import PortRouters
 from headgate.gateway.tls import CertificateStore
 from headgate.gateway.tls.fallback_files import FallbackFiles
 from headgate.gateway.tls.metrics import TlsFamilies

@@ -23,8 +23,8 @@ from headgate.gateway.table.explaining.explanation import Candidate, Explanation
 from headgate.gateway.table.explaining.hosts import find_hosts, find_listener
 from headgate.gateway.table.explaining.requests import bare_host, fault_of_target, port_of, refusal_of_method
 from headgate.gateway.table.explaining.routes import compare_routes
-from headgate.gateway.table.listeners import OwnPorts
-from headgate.gateway.table.listening import with_defaults
+from headgate.gateway.table.listener_ports import OwnPorts
+from headgate.gateway.table.listeners import with_defaults
 from headgate.gateway.table.view import TableView
 
 

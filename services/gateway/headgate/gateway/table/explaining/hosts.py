@@ -8,7 +8,7 @@ from headgate.common.table.hosts import is_pattern
 from headgate.common.table.route import Unmatched
 from headgate.gateway.model.steps import finish
 from headgate.gateway.table.hosts import host_candidates, patterns_taking
-from headgate.gateway.table.listeners import ListenerPort, OwnPorts, plan_listeners, protocol_of
+from headgate.gateway.table.listener_ports import ListenerPort, OwnPorts, plan_listeners, protocol_of
 from headgate.gateway.table.view import TableView
 
 

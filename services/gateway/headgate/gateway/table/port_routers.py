@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headgate.gateway.proxy.seam import RouterHolder
-from headgate.gateway.table.compiled import CompiledTable
-from headgate.gateway.table.listeners import OWN_HTTP, OWN_HTTPS, ListenerPort
+from headgate.gateway.table.compiled_table import CompiledTable
+from headgate.gateway.table.listener_ports import OWN_HTTP, OWN_HTTPS, ListenerPort
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.request_source import RequestSource

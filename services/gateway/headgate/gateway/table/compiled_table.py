@@ -9,8 +9,8 @@ from headgate.common.table.hosts import host_name
 from headgate.gateway.model.steps import Steps, finish
 from headgate.gateway.table.compile import CompiledHost, merge_hosts
 from headgate.gateway.table.hosts import HostIndex, index_hosts
-from headgate.gateway.table.listeners import OWN_HTTP, ListenerPlan, ListenerPort, plan_listeners
-from headgate.gateway.table.listening import CompiledListener, ListenerRoutes
+from headgate.gateway.table.listener_ports import OWN_HTTP, ListenerPlan, ListenerPort, plan_listeners
+from headgate.gateway.table.listeners import CompiledListener, ListenerRoutes
 from headgate.gateway.table.routers import (
     AdaptingRouter,
     HostRouter,

@@ -1,0 +1,113 @@
+"""Listeners as ports have them: which port belongs to which listeners, and what a listener cannot have."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from headgate.common.table import OWN_LISTENERS, Listener, own_listener
+from headgate.common.table.hosts import host_name, is_pattern
+from headgate.common.table.listener import ListenerProtocol
+from headgate.gateway.model.networks import parse_networks
+from headgate.gateway.model.steps import Steps
+from headgate.gateway.table.hosts import HostIndex, fault_of_pattern, index_hosts
+
+
+class ListenerPort(NamedTuple):
+    """An address and a port that HTTP is spoken on; of the gateway's own the protocol stands for the address."""
+
+    address: str
+    port: int
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is one of the gateway's own two."""
+        return not self.port
+
+
+OWN_HTTP, OWN_HTTPS = (ListenerPort(key, 0) for key in OWN_LISTENERS)
+
+
+class PortSettings(NamedTuple):
+    """What holds for all connections of a port, as it is needed before anything tells its listeners apart."""
+
+    proxy_protocol: bool | None = None
+    trusted_proxies: tuple[str, ...] | None = None
+
+
+def port_settings(listeners: HostIndex[Listener]) -> PortSettings:
+    """Return the settings of a port: of each the first that a listener says."""
+    ordered = listeners.by_name.values()
+    return PortSettings(
+        next((each.proxy_protocol for each in ordered if each.proxy_protocol is not None), None),
+        next((each.trusted_proxies for each in ordered if each.trusted_proxies is not None), None),
+    )
+
+
+def protocol_of(listeners: HostIndex[Listener]) -> ListenerProtocol:
+    """Return what is spoken on a port."""
+    return next(each.protocol for each in listeners.by_name.values())
+
+
+class ListenerPlan(NamedTuple):
+    """The ports of a table."""
+
+    ports: Mapping[ListenerPort, HostIndex[Listener]]
+    """Of each its listeners, all of one protocol, by their host patterns."""
+    problems: Mapping[str, str]
+    """By key: why a listener is not served."""
+
+
+OwnPorts = Mapping[tuple[str, int], ListenerPort]
+"""The gateway's own ports by protocol and number, those included that clients see."""
+
+
+def own_ports(http: Iterable[int], https: Iterable[int]) -> OwnPorts:
+    """Return the gateway's own ports by their numbers; 0 is none."""
+    numbers = {("http", number): OWN_HTTP for number in http} | {("https", number): OWN_HTTPS for number in https}
+    return {known: port for known, port in numbers.items() if known[1]}
+
+
+def plan_listeners(listeners: Iterable[Listener], own: OwnPorts) -> Steps[ListenerPlan]:
+    """Give every port to its listeners, in steps. Of several that want the same the one with the least key has it, and
+    the gateway's own go before all.
+    """
+    entries = {key: own_listener(key) for key in OWN_LISTENERS}
+    entries |= {each.key: each for each in sorted(listeners, key=lambda each: each.key)}
+    ports: dict[ListenerPort, list[Listener]] = {}
+    problems: dict[str, str] = {}
+    for listener in entries.values():
+        if listener.protocol not in OWN_LISTENERS:
+            continue
+        port = _port_of(listener, own)
+        problem = _problem(listener, ports.get(port, ()))
+        if problem:
+            problems[listener.key] = problem
+        else:
+            ports.setdefault(port, []).append(listener)
+    planned = {}
+    for port, group in ports.items():
+        by_name = {host_name(listener.host).encode(): listener for listener in group}
+        planned[port] = yield from index_hosts(HostIndex({}), by_name, by_name)
+    return ListenerPlan(planned, problems)
+
+
+def _port_of(listener: Listener, own: OwnPorts) -> ListenerPort:
+    if not listener.port:
+        return ListenerPort(listener.protocol, 0)
+    wanted = ListenerPort(listener.address, listener.port)
+    return own.get((listener.protocol, listener.port), wanted) if not listener.address else wanted
+
+
+def _problem(listener: Listener, others: Sequence[Listener]) -> str:
+    """Say why a listener cannot be on a port with others; empty if it can."""
+    try:
+        parse_networks(listener.trusted_proxies or ())
+    except ValueError as error:
+        return f"trusted_proxies: {error}"
+    if is_pattern(listener.host) and (fault := fault_of_pattern(listener.host)):
+        return fault
+    for other in others:
+        if other.protocol != listener.protocol:
+            return f"port {listener.port} speaks {other.protocol} for listener {other.key}"
+        if other.host == listener.host:
+            return f"host {listener.host} on this port belongs to listener {other.key}"
+    return ""
