@@ -1,7 +1,7 @@
 """How long the webhook takes to answer: `python -m bench.admission --ingresses 10000 --requests 2000`.
 
 `headgate up` serves so many Ingresses, each with a Service and an EndpointSlice. The watcher's webhook runs
-in a process of its own (`bench.webhook`) beside it. One client asks as an API server does, over one TLS connection, one
+in a process of its own beside it. One client asks as an API server does, over one TLS connection, one
 review after the other: new objects without fault, ones whose path another object has, ones with a fault, and updates.
 First while nothing else happens, then from several connections at once, then while objects change.
 """
@@ -23,16 +23,16 @@ import aiohttp
 import yaml
 from aiohttp import ClientSession
 
-from bench.churner import Churned, Churner
 from bench.errors import BenchError
-from bench.figures import Distribution
-from bench.machine import describe_machine, load_average
-from bench.manifests import ingress, site_host, site_name, write_class, write_sites
-from bench.origin import start_origin
-from bench.processes import Process, cpu_seconds, end_all, free_ports
-from bench.stack import Stack
-from bench.tables import table
-from bench.tools import BENCH, IMPORTABLE, alone
+from bench.recording.churner import Churned, Churner
+from bench.reporting.figures import Distribution
+from bench.reporting.machine import describe_machine, load_average
+from bench.reporting.tables import table
+from bench.servers.origin import start_origin
+from bench.setup.manifests import ingress, site_host, site_name, write_class, write_sites
+from bench.setup.processes import Process, cpu_seconds, end_all, free_ports
+from bench.setup.stack import Stack
+from bench.setup.tools import BENCH, IMPORTABLE, alone
 from headgate.gateway.tls.loading import self_signed
 
 KINDS = ("new", "new, path taken", "new, with a fault", "update", "update, with a fault")
@@ -89,7 +89,9 @@ class Webhook:
         self._port = free_ports(1)[0]
         flags = [f"--nats-url={stack.nats_url}", f"--admission-port={self._port}", "--admission-host=127.0.0.1"]
         flags += [f"--admission-certificate-file={chain}", f"--admission-key-file={key}"]
-        self.process = Process("webhook", [sys.executable, "-m", "bench.webhook", *flags], folder, env=IMPORTABLE)
+        self.process = Process(
+            "webhook", [sys.executable, "-m", "bench.servers.webhook", *flags], folder, env=IMPORTABLE
+        )
         self._context = ssl.create_default_context(cafile=str(chain))
 
     async def ask(self, session: ClientSession, review: dict[str, Any]) -> tuple[float, Any]:

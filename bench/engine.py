@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import uvloop
 
-from bench.workload import SMALL_BYTES, browser_headers, host_names
+from bench.setup.workload import SMALL_BYTES, browser_headers, host_names
 from headgate.common.sealing import ClusterValue, Purpose
 from headgate.common.secret import Secret
 from headgate.common.table import PluginUse

@@ -20,9 +20,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
-from bench.machine import describe_machine
-from bench.processes import Process, free_ports
-from bench.tables import table
+from bench.reporting.machine import describe_machine
+from bench.reporting.tables import table
+from bench.setup.processes import Process, free_ports
 from headgate.cli.up.embedded_nats import server_binary
 from headgate.common.bus.connection import Bus
 from headgate.common.errors import Conflict, StoreError

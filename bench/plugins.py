@@ -13,18 +13,18 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.comparison import LOAD_CORE, PROXY_CORE, need_programs
+from bench.clients.load import Load, run_load
+from bench.clients.probe import Probe
 from bench.engine import PLUGINS
 from bench.errors import BenchError
-from bench.load import Load, run_load
-from bench.manifests import SEPARATOR, ingress, replace_file
-from bench.origin import start_origin
+from bench.parts.comparison import LOAD_CORE, PROXY_CORE, need_programs
 from bench.peers import Running
 from bench.peers.headgate import Headgate
-from bench.probe import Probe
-from bench.processes import free_ports
-from bench.promise import at_least
-from bench.workload import SMALL_PATH, Workload, host_names, write_certificate
+from bench.reporting.promise import at_least
+from bench.servers.origin import start_origin
+from bench.setup.manifests import SEPARATOR, ingress, replace_file
+from bench.setup.processes import free_ports
+from bench.setup.workload import SMALL_PATH, Workload, host_names, write_certificate
 
 HOSTS = 10
 PLUGGED_PATH = "/plugged"

@@ -16,18 +16,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from bench.comparison import LOAD_CORE, PROXY_CORE
+from bench.clients.h2load import run_h2load
+from bench.clients.load import Load, LoadResult, run_load
 from bench.errors import BenchError
-from bench.h2load import run_h2load
-from bench.http2 import browser_load, grpc_load, grpc_origin
-from bench.load import Load, LoadResult, run_load
-from bench.origin import start_origin
+from bench.parts.comparison import LOAD_CORE, PROXY_CORE
+from bench.parts.http2 import browser_load, grpc_load, grpc_origin
+from bench.parts.throughput import HOSTS, SERVICES
 from bench.peers import Running
 from bench.peers.headgate import Headgate
-from bench.processes import command_line, cpu_seconds, end_all, free_ports
-from bench.throughput import HOSTS, SERVICES
-from bench.tools import WORK, alone, bench_tool
-from bench.workload import Extra, Workload, host_names, write_certificate
+from bench.servers.origin import start_origin
+from bench.setup.processes import command_line, cpu_seconds, end_all, free_ports
+from bench.setup.tools import WORK, alone, bench_tool
+from bench.setup.workload import Extra, Workload, host_names, write_certificate
 
 RATE = 400
 """Samples a second."""

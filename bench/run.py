@@ -24,31 +24,31 @@ from itertools import product
 from pathlib import Path
 from types import FrameType
 
-from bench.apisix import APISIX
-from bench.bodies import BodiesPlan, measure_bodies
-from bench.churn import ChurnPlan, measure_churn
-from bench.commands import CommandsPlan, measure_commands
-from bench.connections import ConnectionsPlan, measure_connections
 from bench.errors import BenchError
-from bench.http2 import Http2Plan, measure_http2
-from bench.machine import StolenTime, describe_machine, load_average
-from bench.manifests import INGRESS, Dialect
-from bench.new_connections import HandshakePlan, measure_new_connections
+from bench.parts.bodies import BodiesPlan, measure_bodies
+from bench.parts.churn import ChurnPlan, measure_churn
+from bench.parts.commands import CommandsPlan, measure_commands
+from bench.parts.connections import ConnectionsPlan, measure_connections
+from bench.parts.http2 import Http2Plan, measure_http2
+from bench.parts.new_connections import HandshakePlan, measure_new_connections
+from bench.parts.propagation import PropagationPlan, measure_propagation
+from bench.parts.replicas import ReplicasPlan, measure_replicas
+from bench.parts.scale import ScalePlan, measure_scale
+from bench.parts.swaps import SwapsPlan, measure_swaps
+from bench.parts.throughput import measure_throughput, scenarios
 from bench.peers import Peer
 from bench.peers.envoy import Envoy
 from bench.peers.haproxy import HAProxy
 from bench.peers.headgate import Headgate
 from bench.peers.nginx import Nginx
-from bench.processes import end_all, raise_descriptor_limit
-from bench.promise import PartResult
-from bench.propagation import PropagationPlan, measure_propagation
-from bench.readme import update_readme
-from bench.replicas import ReplicasPlan, measure_replicas
-from bench.report import Report, markdown, write_report
-from bench.scale import ScalePlan, measure_scale
-from bench.swaps import SwapsPlan, measure_swaps
-from bench.throughput import measure_throughput, scenarios
-from bench.tools import BENCH, WORK, alone
+from bench.reporting.machine import StolenTime, describe_machine, load_average
+from bench.reporting.promise import PartResult
+from bench.reporting.readme import update_readme
+from bench.reporting.report import Report, markdown, write_report
+from bench.setup.apisix import APISIX
+from bench.setup.manifests import INGRESS, Dialect
+from bench.setup.processes import end_all, raise_descriptor_limit
+from bench.setup.tools import BENCH, WORK, alone
 
 README = BENCH.parent / "README.md"
 DESCRIPTORS = 65536

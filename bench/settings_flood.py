@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.frames import END_HEADERS, HEADERS, PREFACE, SETTINGS, frame, header_block
-from bench.manifests import SEPARATOR, endpoint_slice, ingress, service, write_class
-from bench.origin import start_origin
-from bench.processes import free_ports
-from bench.stack import Stack
-from bench.workload import SMALL_BYTES
+from bench.servers.frames import END_HEADERS, HEADERS, PREFACE, SETTINGS, frame, header_block
+from bench.servers.origin import start_origin
+from bench.setup.manifests import SEPARATOR, endpoint_slice, ingress, service, write_class
+from bench.setup.processes import free_ports
+from bench.setup.stack import Stack
+from bench.setup.workload import SMALL_BYTES
 
 HOST = "flood.example"
 STREAMS = 100

@@ -20,13 +20,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.machine import describe_machine, load_average
-from bench.manifests import site_host, write_sites
-from bench.origin import start_origin
-from bench.processes import free_ports, need_program, rss_mb
-from bench.stack import Stack
+from bench.reporting.machine import describe_machine, load_average
+from bench.reporting.tables import table
+from bench.servers.origin import start_origin
+from bench.setup.manifests import site_host, write_sites
+from bench.setup.processes import free_ports, need_program, rss_mb
+from bench.setup.stack import Stack
 from bench.stores import run_redis
-from bench.tables import table
 from headgate.cli.up.data_dir import NATS_FOLDER
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.bus.connection import Bus

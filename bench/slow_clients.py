@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.figures import Distribution
-from bench.manifests import SEPARATOR, endpoint_slice, ingress, service, write_class
-from bench.origin import start_origin
-from bench.processes import free_ports
-from bench.stack import Stack
-from bench.steady import Answer, SteadyClient
-from bench.workload import LARGE_PATH, SMALL_BYTES
+from bench.recording.steady import Answer, SteadyClient
+from bench.reporting.figures import Distribution
+from bench.servers.origin import start_origin
+from bench.setup.manifests import SEPARATOR, endpoint_slice, ingress, service, write_class
+from bench.setup.processes import free_ports
+from bench.setup.stack import Stack
+from bench.setup.workload import LARGE_PATH, SMALL_BYTES
 
 HOST = "localhost"
 """slowhttptest names the host that it connects to."""

@@ -25,10 +25,10 @@ from typing import NamedTuple
 
 import uvloop
 
-from bench.figures import percentile
-from bench.machine import describe_machine, load_average
 from bench.nats_failover import start_servers
-from bench.processes import Process, free_ports, need_program, wait_for_port
+from bench.reporting.figures import percentile
+from bench.reporting.machine import describe_machine, load_average
+from bench.setup.processes import Process, free_ports, need_program, wait_for_port
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.bus.connection import Bus
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, Version

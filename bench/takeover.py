@@ -24,11 +24,11 @@ from urllib.request import urlopen
 
 import yaml
 
-from bench import manifests
 from bench.errors import BenchError
-from bench.machine import describe_machine, load_average
-from bench.processes import Process, free_ports
-from bench.tables import table
+from bench.reporting.machine import describe_machine, load_average
+from bench.reporting.tables import table
+from bench.setup import manifests
+from bench.setup.processes import Process, free_ports
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.bus.connection import Bus
 from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, Operation, SyncMarker

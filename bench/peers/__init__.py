@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from bench.processes import Process
-from bench.workload import Workload
+from bench.setup.processes import Process
+from bench.setup.workload import Workload
 
 IDLE_CONNECTIONS = 512
 """Idle connections to one service that a proxy may keep: more than any load opens."""

@@ -8,9 +8,9 @@ from typing import Any
 
 from bench.errors import BenchError
 from bench.peers import Running
-from bench.processes import Process, free_ports, wait_for_port
-from bench.tools import bench_tool
-from bench.workload import Workload
+from bench.setup.processes import Process, free_ports, wait_for_port
+from bench.setup.tools import bench_tool
+from bench.setup.workload import Workload
 
 _TYPE = "type.googleapis.com/envoy."
 _LOG_LINE = (

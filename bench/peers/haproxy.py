@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 
 from bench.peers import IDLE_CONNECTIONS, Running
-from bench.processes import Process, free_ports, need_program, wait_for_port
-from bench.workload import Workload
+from bench.setup.processes import Process, free_ports, need_program, wait_for_port
+from bench.setup.workload import Workload
 
 CONNECTIONS = 8192
 """At once. It wants two descriptors for each and does not start without."""

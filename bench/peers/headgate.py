@@ -5,13 +5,13 @@ its bus, pinned, whose access log goes to a file as the others' do. That replica
 import importlib.metadata
 from pathlib import Path
 
-from bench.gateway import Gateway
-from bench.manifests import write_workload
+from bench.clients.probe import Probe
 from bench.peers import Running
-from bench.probe import Probe
-from bench.processes import pin, wait_for_port
-from bench.stack import Stack
-from bench.workload import SMALL_BYTES, Workload
+from bench.setup.gateway import Gateway
+from bench.setup.manifests import write_workload
+from bench.setup.processes import pin, wait_for_port
+from bench.setup.stack import Stack
+from bench.setup.workload import SMALL_BYTES, Workload
 from headgate.gateway import ENGINE
 
 _READY_S = 60.0

@@ -6,10 +6,10 @@ import re
 import subprocess
 from pathlib import Path
 
-from bench.origin import user_directive
 from bench.peers import IDLE_CONNECTIONS, Running
-from bench.processes import Process, free_ports, need_program, wait_for_port
-from bench.workload import TLS_SERVER_NAME, Extra, Workload
+from bench.servers.origin import user_directive
+from bench.setup.processes import Process, free_ports, need_program, wait_for_port
+from bench.setup.workload import TLS_SERVER_NAME, Extra, Workload
 
 _CONFIG = """
 daemon off;

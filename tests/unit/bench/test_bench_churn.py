@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from bench.churn import ENDPOINT, NEW_INGRESS, Churning, ChurnPart, ChurnResult, Measured, ProbedSite
-from bench.churner import Changes, Churned, parse_churn
-from bench.figures import Distribution
-from bench.log_writer import delta_of
-from bench.manifests import endpoint_slice, ingress, write_sites
+from bench.parts.churn import ENDPOINT, NEW_INGRESS, Churning, ChurnPart, ChurnResult, Measured, ProbedSite
+from bench.recording.churner import Changes, Churned, parse_churn
+from bench.recording.log_writer import delta_of
+from bench.reporting.figures import Distribution
+from bench.setup.manifests import endpoint_slice, ingress, write_sites
 
 
 def addresses(manifest: dict) -> list[str]:

@@ -1,7 +1,7 @@
 """Rounds beside each other."""
 
-from bench.comparison import make_row
-from bench.load import LoadResult
+from bench.clients.load import LoadResult
+from bench.parts.comparison import make_row
 
 
 def done(requests_per_s: float, busy: float = 1.0) -> LoadResult:

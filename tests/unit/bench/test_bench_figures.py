@@ -1,7 +1,7 @@
 """Arithmetic on samples."""
 
 import pytest
-from bench.figures import Distribution, Spread, percentile
+from bench.reporting.figures import Distribution, Spread, percentile
 
 
 def test_percentile_is_the_nearest_rank():

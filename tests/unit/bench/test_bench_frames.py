@@ -1,8 +1,8 @@
 """The frames that the gRPC origin writes and reads."""
 
 import pytest
-from bench.frames import DATA, END_HEADERS, HEADERS, PREFACE, SETTINGS, frame, header_block, split_frames
-from bench.workload import grpc_message
+from bench.servers.frames import DATA, END_HEADERS, HEADERS, PREFACE, SETTINGS, frame, header_block, split_frames
+from bench.setup.workload import grpc_message
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import DataReceived, ResponseReceived

@@ -1,9 +1,9 @@
 """What h2load says."""
 
 import pytest
+from bench.clients.h2load import H2Load, parse_h2load
 from bench.errors import BenchError
-from bench.h2load import H2Load, parse_h2load
-from bench.tools import BENCH
+from bench.setup.tools import BENCH
 
 SAID = """\
 finished in 2.00s, 500.00 req/s, 1.50MB/s

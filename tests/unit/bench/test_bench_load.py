@@ -3,8 +3,8 @@
 import json
 
 import pytest
+from bench.clients.load import parse_result
 from bench.errors import BenchError
-from bench.load import parse_result
 
 SAID = {
     "requests": 1000, "duration_us": 2_000_000, "bytes": 3_000_000,

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import yaml
-from bench.apisix import APISIX
-from bench.changes import ChangingSite
-from bench.manifests import endpoint_slice, service, site_host, site_name, write_sites, write_workload
-from bench.workload import TLS_SERVER_NAME, Workload, host_names, write_certificate
+from bench.setup.apisix import APISIX
+from bench.setup.changes import ChangingSite
+from bench.setup.manifests import endpoint_slice, service, site_host, site_name, write_sites, write_workload
+from bench.setup.workload import TLS_SERVER_NAME, Workload, host_names, write_certificate
 
 
 def documents(folder: Path) -> list[dict]:

@@ -1,11 +1,11 @@
 """What the parts of a run promise and say."""
 
-from bench.bodies import BodiesResult, BodyRow
-from bench.connections import ConnectionsResult, HeldRow
-from bench.figures import Distribution, Spread
-from bench.open_streams import StreamCounts
-from bench.replicas import ReplicasResult
-from bench.swaps import SwapsPlan, SwapsResult
+from bench.parts.bodies import BodiesResult, BodyRow
+from bench.parts.connections import ConnectionsResult, HeldRow
+from bench.parts.replicas import ReplicasResult
+from bench.parts.swaps import SwapsPlan, SwapsResult
+from bench.recording.open_streams import StreamCounts
+from bench.reporting.figures import Distribution, Spread
 
 
 def body(proxy: str, of_nginx: float, growth_mb: float, slow_growth_mb: float) -> BodyRow:

@@ -1,10 +1,10 @@
 """Figures beside promises."""
 
-from bench.comparison import ComparisonResult, Row
-from bench.figures import Distribution, Spread
-from bench.promises import promises
-from bench.propagation import PropagationResult
-from bench.scale import ScaleResult, Traffic
+from bench.parts.comparison import ComparisonResult, Row
+from bench.parts.propagation import PropagationResult
+from bench.parts.scale import ScaleResult, Traffic
+from bench.reporting.figures import Distribution, Spread
+from bench.reporting.promises import promises
 
 
 def compared(of_nginx: float | None, of_envoy: float | None) -> list[ComparisonResult]:

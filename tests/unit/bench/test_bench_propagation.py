@@ -1,11 +1,11 @@
 """What a change's records amount to."""
 
 import pytest
-from bench.changes import Change
-from bench.propagation import count_stale, summarise
-from bench.stages import stages_of
-from bench.steady import Answer
-from bench.tap import POINTERS, Heard
+from bench.parts.propagation import count_stale, summarise
+from bench.recording.stages import stages_of
+from bench.recording.steady import Answer
+from bench.recording.tap import POINTERS, Heard
+from bench.setup.changes import Change
 
 DELTA = "headgate.delta.local.discovery=2Ek8s=2Eio.endpointslices.bench.changing-1"
 POINTER = f"{POINTERS}default"

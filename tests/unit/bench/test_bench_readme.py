@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from bench.comparison import ComparisonResult, Row
 from bench.errors import BenchError
-from bench.figures import Spread
-from bench.readme import update_readme
+from bench.parts.comparison import ComparisonResult, Row
+from bench.reporting.figures import Spread
+from bench.reporting.readme import update_readme
 
 from unit.bench.test_bench_report import report
 

@@ -4,15 +4,15 @@ import json
 from dataclasses import asdict
 
 import pytest
-from bench.connections import HeldRow
-from bench.echo_origin import accept_value
+from bench.clients.transfer import Transferred, parse_transfer
 from bench.errors import BenchError
-from bench.gateway import read_metric
-from bench.idle_clients import parse_idle
-from bench.open_streams import StreamCounts, parse_counts
-from bench.swapper import Swapped, entries, read_spec
-from bench.tables import table
-from bench.transfer import Transferred, parse_transfer
+from bench.parts.connections import HeldRow
+from bench.recording.idle_clients import parse_idle
+from bench.recording.open_streams import StreamCounts, parse_counts
+from bench.recording.swapper import Swapped, entries, read_spec
+from bench.reporting.tables import table
+from bench.servers.echo_origin import accept_value
+from bench.setup.gateway import read_metric
 
 METRICS = """\
 # TYPE headgate_table_swaps_total counter

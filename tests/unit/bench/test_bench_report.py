@@ -4,13 +4,13 @@ import datetime
 import json
 from pathlib import Path
 
-from bench.comparison import Row
-from bench.figures import Spread
-from bench.machine import Machine
+from bench.parts.comparison import Row
+from bench.parts.throughput import ThroughputResult
 from bench.profile import top_list
-from bench.report import Report, markdown, write_report
-from bench.tables import table
-from bench.throughput import ThroughputResult
+from bench.reporting.figures import Spread
+from bench.reporting.machine import Machine
+from bench.reporting.report import Report, markdown, write_report
+from bench.reporting.tables import table
 
 MACHINE = Machine("Intel(R) Xeon(R) Processor", 2, 24.1, "6.1", "3.11.7", "abc1234")
 

@@ -1,0 +1,1 @@
+"""Load of wrk and h2load, single transfers and probes."""

@@ -1,0 +1,1 @@
+"""The parts of a report, each measured by a function of its own."""

@@ -1,0 +1,1 @@
+"""Processes that record while something else is measured."""

@@ -1,0 +1,35 @@
+"""What the project promises of its speed, beside what a run measured."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from bench.parts.propagation import PropagationResult
+from bench.parts.scale import ScaleResult
+from bench.reporting.promise import PartResult, Promise, below, none_of
+
+PROPAGATION_P99_MS = 100.0
+MANY = 10_000
+COLD_START_S = 20.0
+STALL_MS = 50.0
+
+
+def promises(
+    parts: Iterable[PartResult], propagation: Sequence[PropagationResult], scale: Sequence[ScaleResult]
+) -> list[Promise]:
+    """Compare what was measured, and nothing that was not."""
+    return [
+        *(promise for part in parts for promise in part.promises()),
+        *(promise for each in propagation for promise in _of_propagation(each)),
+        *(promise for each in scale if each.sites >= MANY for promise in _of_scale(each)),
+    ]
+
+
+def _of_propagation(result: PropagationResult) -> Iterator[Promise]:
+    what = f"endpoint change to traffic, p99, {result.title}"
+    yield below(what, PROPAGATION_P99_MS, result.took.p99, "ms")
+    yield none_of(f"failed requests meanwhile, {result.title}", result.failed)
+
+
+def _of_scale(result: ScaleResult) -> Iterator[Promise]:
+    stall = result.traffic.changing.max
+    yield below(f"cold start, {result.title}", COLD_START_S, result.cold_start_s, "s")
+    yield Promise(f"longest stall, {result.title}", f"at most {STALL_MS:g} ms", f"{stall:.1f} ms", stall <= STALL_MS)

@@ -1,0 +1,1 @@
+"""Origins that answer, and the webhook, each a process of its own."""

@@ -1,0 +1,1 @@
+"""Manifests, certificates, processes and stacks that measurements need."""
