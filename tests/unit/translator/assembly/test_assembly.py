@@ -7,6 +7,8 @@ import pytest
 from headgate.common.resources import ObjectRef
 from headgate.common.sealing import ClusterValue
 from headgate.common.table import (
+    Backend,
+    BackendGroup,
     Consumer,
     ConsumerGroup,
     Credential,
@@ -17,6 +19,7 @@ from headgate.common.table import (
     Provenance,
     Route,
     VirtualHost,
+    Weighted,
 )
 from headgate.common.table.hosts import HostKey
 from headgate.translator.assembly.assembly import Assembly
@@ -147,3 +150,12 @@ def test_a_route_on_several_listeners_is_in_the_table_once() -> None:
     there = str(HostKey("a.com", ("c/shop/other", WEB.key)))
     assembly = settled(routed("first", "2024", there))
     assert [entry.key for entry in assembly.changed] == ["a.com@c/shop/other,c/shop/web"]
+
+
+def test_a_group_of_backends_comes_and_goes_with_its_object() -> None:
+    split = Weighted(backends=(Backend(upstream="c/shop/one:80"), Backend(upstream="c/shop/two:80", weight=3)))
+    group = BackendGroup(key="c/shop/split", weighted=split, provenance=FROM)
+    assembly = settled(routed("first", "2024", "a.com", entries=(group,)))
+    assert ("backend_groups", group.key) in [(entry.kind, entry.key) for entry in assembly.changed]
+    assembly.put_fragment(REF._replace(name="first", group="example.com", resource="forwards"), None)
+    assert assembly.image.get("backend_groups", group.key) is None

@@ -7,6 +7,7 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
 from headgate.common.status import ListenerReport, LoadBalancerAddress
 from headgate.common.table import (
+    BackendGroup,
     Canary,
     Consumer,
     ConsumerGroup,
@@ -144,7 +145,7 @@ class Fragment:
     canaries: tuple[CanaryClaim, ...] = ()
     tls: tuple[TlsClaim, ...] = ()
     streams: tuple[StreamClaim, ...] = ()
-    entries: tuple[Consumer | ConsumerGroup | Listener, ...] = ()
+    entries: tuple[Consumer | ConsumerGroup | Listener | BackendGroup, ...] = ()
     """Entries that no other object can claim, as their keys have the object's name in them."""
     problems: tuple[Problem, ...] = ()
     errors: tuple[Problem, ...] = ()
