@@ -1,4 +1,5 @@
-"""A kind is added by its row and its dialect alone: everything that lists kinds follows from these two."""
+"""A dialect is added by the rows of its kinds and its folder alone: everything that lists kinds, annotations or
+policies follows from these two."""
 
 import asyncio
 import json
@@ -52,9 +53,16 @@ SERVICE = {
 }
 
 
-def forward(**spec: Any) -> dict[str, Any]:
-    metadata = {"name": "a", "namespace": "default"}
+def forward(annotations: Any = None, **spec: Any) -> dict[str, Any]:
+    metadata = {"name": "a", "namespace": "default", "annotations": annotations or {}}
     return {"apiVersion": "toys.example.com/v1", "kind": "Forward", "metadata": metadata, "spec": spec}
+
+
+def limit(name: str, size: Any, target: str = "a") -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default"}
+    targets = [{"group": FORWARD.group, "kind": "Forward", "name": target}]
+    spec = {"targetRefs": targets, "maxBody": size}
+    return {"apiVersion": "toys.example.com/v1", "kind": "ForwardLimit", "metadata": metadata, "spec": spec}
 
 
 def folder(tmp_path: Path, *manifests: Any) -> list[Path]:
@@ -105,6 +113,32 @@ def test_it_is_audited(tmp_path: Path) -> None:
     report = audit_paths(folder(tmp_path, forward(service="web", pace=3)), kinds=KINDS, dialects=DIALECTS)
     (audited,) = report.found
     assert [(said.name, said.verdict.value) for said in audited.said] == [("pace", "ignored"), ("service", "honoured")]
+
+
+def test_its_annotation_and_its_policy_hold_for_its_route(tmp_path: Path) -> None:
+    annotated = forward({"toys.example.com/read-timeout": "5s"}, host="a.test", service="web")
+    found = folder(tmp_path, SERVICE, annotated, limit("wide", 4096), limit("narrow", 512))
+    table = translate_paths(found, kinds=KINDS, dialects=DIALECTS)
+    (host,) = (entry for entry in table.entries if isinstance(entry, VirtualHost))
+    assert (host.routes[0].timeouts.read_s, host.routes[0].max_body) == (5.0, 512)
+
+
+def test_mistakes_in_them_are_said(tmp_path: Path) -> None:
+    annotated = forward({"toys.example.com/read-timeout": "soon"}, host="a.test", service="web")
+    found = folder(tmp_path, SERVICE, annotated, limit("wide", "much"), limit("lost", 1, target="b"))
+    table = translate_paths(found, kinds=KINDS, dialects=DIALECTS)
+    assert {(one.object, one.problem.field, one.problem.reason) for one in table.findings} >= {
+        ("Forward default/a", "metadata.annotations[toys.example.com/read-timeout]", "InvalidAnnotation"),
+        ("ForwardLimit default/wide", "spec.maxBody", "Invalid"),
+        ("ForwardLimit default/lost", "spec.targetRefs[0]", "TargetNotFound"),
+    }
+
+
+def test_its_annotation_is_audited(tmp_path: Path) -> None:
+    written = {"toys.example.com/read-timeout": "5s"}
+    report = audit_paths(folder(tmp_path, forward(written, service="web")), kinds=KINDS, dialects=DIALECTS)
+    (audited,) = report.found
+    assert ("toys.example.com/read-timeout", "honoured") in [(said.name, said.verdict.value) for said in audited.said]
 
 
 async def test_its_status_is_written(tmp_path: Path) -> None:

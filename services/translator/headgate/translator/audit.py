@@ -10,15 +10,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from headgate.common.problems import LETS_IN, Problem, Severity
-from headgate.common.resources import APISIX_ROUTE, INGRESS, SERVICE, JsonObject, ObjectRef
-from headgate.translator.annotations import PREFIX
-from headgate.translator.annotations.apisix import APISIX_ANNOTATIONS, APISIX_PREFIX
-from headgate.translator.annotations.nginx import NGINX_ANNOTATIONS, NGINX_PREFIX, what_instead
-from headgate.translator.annotations.reading import nearest
+from headgate.common.resources import INGRESS, SERVICE, JsonObject, ObjectRef, ResourceKind
+from headgate.translator.annotations.vocabulary import Vocabulary
 from headgate.translator.composition import DIALECTS
-from headgate.translator.dialects.ingress.document import CLASS_ANNOTATION
 from headgate.translator.manifests.reading import as_object, as_text, metadata
-from headgate.translator.manifests.verdicts import FieldVerdict, Verdict
+from headgate.translator.manifests.verdicts import FieldVerdict, Verdict, plain
 from headgate.translator.objects.dialect import Dialect
 from headgate.translator.translation import Translation
 from headgate.translator.world.containment import contain
@@ -33,7 +29,6 @@ _OF_SECRETS = frozenset(("CertificateNameMismatch",))
 """Reasons of warnings about Secrets, which are not looked at."""
 _ORDER = [*Verdict]
 _INDEX = re.compile(r"\[\d+\]")
-_LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 
 
 class Said(NamedTuple):
@@ -74,15 +69,21 @@ class Audit:
     ) -> None:
         """Take the settings, which name plugins of third parties, and the dialects."""
         self._world: World = Translation(dialects, settings).world
-        self._rows = {kind.stored.name: kind.fields for dialect in dialects for kind in dialect.kinds}
+        self._kinds = {kind.stored.name: kind for dialect in dialects for kind in dialect.kinds}
+        vocabularies = (each for dialect in dialects for each in dialect.vocabularies)
+        self._vocabularies = sorted(vocabularies, key=lambda each: -len(each.prefix))
 
     def look_at(self, ref: ObjectRef, manifest: JsonObject) -> tuple[Said, ...] | None:
         """Return what an object says, the worst first; None where it is of a kind that is not looked at."""
-        rows = self._rows.get(KindKey(ref.group, ref.resource))
-        if rows is None:
+        translated = self._kinds.get(KindKey(ref.group, ref.resource))
+        if translated is None:
             return None
+        rows, kind = translated.fields, translated.stored.kind
         problems = contain(lambda: self._problems(ref, manifest), _failed, f"audit of {ref}")
-        places = [*_annotations(ref, manifest), *_fields(rows, ref, manifest, [problem.field for problem in problems])]
+        places = [
+            *_annotations(self._vocabularies, kind, manifest),
+            *_fields(rows, ref, manifest, [problem.field for problem in problems]),
+        ]
         homes: dict[str, list[Problem]] = {}
         for problem in problems:
             homes.setdefault(_home(problem.field, (place.said.field for place in places)), []).append(problem)
@@ -159,45 +160,14 @@ def _general(field: str) -> str:
 # Annotations
 
 
-def _annotations(ref: ObjectRef, manifest: JsonObject) -> Iterator[_Place]:
+def _annotations(vocabularies: Iterable[Vocabulary], kind: ResourceKind, manifest: JsonObject) -> Iterator[_Place]:
     for name in sorted(as_object(metadata(manifest).get("annotations"))):
-        said = _annotation(ref.resource, name)
-        if said is not None:
-            yield _Place(said._replace(field=f"metadata.annotations[{name}]"))
-
-
-def _annotation(resource: str, name: str) -> Said | None:
-    if name.startswith(NGINX_PREFIX):
-        return _of_nginx(name)
-    if name.startswith(APISIX_PREFIX):
-        return _of_apisix(resource, name)
-    if name.startswith(PREFIX):
-        if resource in _SPEAKS_OF_ROWS_ONLY:
-            return Said(name, "", Verdict.HONOURED)
-        return Said(name, "", Verdict.IGNORED, "read on Ingresses and Services only")
-    return Said(name, "", Verdict.HONOURED) if name == CLASS_ANNOTATION and resource == INGRESS.resource else None
-
-
-def _of_nginx(name: str) -> Said:
-    row = NGINX_ANNOTATIONS.get(name.removeprefix(NGINX_PREFIX))
-    if row is None:
-        near = nearest(name.removeprefix(NGINX_PREFIX), NGINX_ANNOTATIONS)
-        hint = f"; the nearest is {NGINX_PREFIX}{near}" if near else ""
-        return Said(name, "", Verdict.IGNORED, f"there is no such annotation of ingress-nginx{hint}")
-    opens = ", so that requests come in which it keeps out" if row.guards else ""
-    note = _plain(f"not read{opens}; here: {what_instead(row)}")
-    return Said(name, "", Verdict.IGNORED, note, lets_in=row.guards)
-
-
-def _of_apisix(resource: str, name: str) -> Said:
-    short = name.removeprefix(APISIX_PREFIX)
-    if resource not in (INGRESS.resource, APISIX_ROUTE.resource):
-        return Said(name, "", Verdict.IGNORED, "read on Ingresses and ApisixRoutes only")
-    row = APISIX_ANNOTATIONS.rows.get(short)
-    if row is not None and row.kinds and resource == APISIX_ROUTE.resource:
-        return Said(name, "", Verdict.IGNORED, "read on Ingresses only: an ApisixRoute has a field for it")
-    how = row.approximation if row is not None else ""
-    return Said(name, "", Verdict.APPROXIMATED if how else Verdict.HONOURED, how)
+        judged = (
+            each.judge(kind, name.removeprefix(each.prefix)) for each in vocabularies if name.startswith(each.prefix)
+        )
+        found = next(filter(None, judged), None)
+        if found is not None:
+            yield _Place(Said(name, f"metadata.annotations[{name}]", found.verdict, found.note, found.lets_in))
 
 
 # Fields
@@ -224,11 +194,7 @@ def _at(steps: Iterable[_Step]) -> str:
 
 
 def _note(row: FieldVerdict) -> str:
-    return "" if row.likeness.verdict is Verdict.HONOURED else _plain(row.note)
-
-
-def _plain(markdown: str) -> str:
-    return _LINK.sub(r"\1", markdown).replace("`", "")
+    return "" if row.likeness.verdict is Verdict.HONOURED else plain(row.note)
 
 
 def _row_of(

@@ -1,8 +1,11 @@
 """What becomes of a part of an object: the vocabulary of `headgate audit` and of the tables that dialects keep."""
 
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
+
+_LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 
 
 class Verdict(StrEnum):
@@ -39,6 +42,11 @@ _VERDICTS = {
     Likeness.UNUSED: Verdict.IGNORED,
     Likeness.REFUSED: Verdict.REFUSED,
 }
+
+
+def plain(markdown: str) -> str:
+    """Return a note without the marks of Markdown."""
+    return _LINK.sub(r"\1", markdown).replace("`", "")
 
 
 class FieldVerdict(NamedTuple):

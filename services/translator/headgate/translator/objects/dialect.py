@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from headgate.common.resources import JsonObject, ObjectRef
+from headgate.translator.annotations.vocabulary import Vocabulary
 from headgate.translator.fragments.fragment import Fragment, Identity
 from headgate.translator.manifests.verdicts import FieldVerdict
 from headgate.translator.objects.definitions import Definition
@@ -69,5 +70,7 @@ class Dialect(NamedTuple):
     """
     provides: tuple[Provider[Any, Any], ...] = ()
     """What its objects say of the objects of other dialects."""
+    vocabularies: tuple[Vocabulary, ...] = ()
+    """Annotations that it reads, for audits."""
     upstreams: tuple[ReadKey, ...] = ()
     """Read the keys of the upstreams that it resolves by rules of its own."""

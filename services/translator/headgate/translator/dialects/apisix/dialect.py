@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 
-from headgate.common.resources import JsonObject, ObjectRef
+from headgate.common.resources import APISIX_ROUTE, APISIX_TLS, JsonObject, ObjectRef
+from headgate.translator.annotations.apisix import APISIX_ANNOTATIONS
+from headgate.translator.annotations.host_sharing import KEY as HOST_SHARING
+from headgate.translator.annotations.vocabulary import single, vocabulary_of
 from headgate.translator.dialects.apisix.class_proxy import find_addresses
 from headgate.translator.dialects.apisix.consumers.consumer import translate_consumer
 from headgate.translator.dialects.apisix.consumers.gateway_consumer import is_of_our_gateway, translate_gateway_consumer
@@ -82,6 +85,10 @@ def _kind(
 
 APISIX = Dialect(
     name="apisix",
+    vocabularies=(
+        vocabulary_of(APISIX_ANNOTATIONS, {"Ingress": "Ingresses", "ApisixRoute": "ApisixRoutes"}),
+        single(HOST_SHARING, APISIX_ROUTE, APISIX_TLS),
+    ),
     upstreams=(ServiceBackend.of_key, NodesBackend.of_key),
     kinds=(
         _kind(ROUTES, translate_route),

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from headgate.common.resources import JsonObject
-from headgate.translator.dialects.ingress.document import LEGACY_STORED, STORED, class_name
+from headgate.common.resources import INGRESS, JsonObject
+from headgate.translator.annotations.vocabulary import NGINX, OURS, single
+from headgate.translator.dialects.ingress.document import CLASS_ANNOTATION, LEGACY_STORED, STORED, class_name
 from headgate.translator.dialects.ingress.fields import INGRESS_FIELDS
 from headgate.translator.dialects.ingress.translate import translate_ingress
 from headgate.translator.manifests.reading import as_list, as_object, as_text
@@ -40,4 +41,5 @@ INGRESSES = Dialect(
         _kind(LEGACY_STORED, yields_to=STORED),  # servers of 1.14 to 1.21 serve one object in both API groups
     ),
     reads=(INGRESS_CLASSES, SECRETS),
+    vocabularies=(OURS, NGINX, single(CLASS_ANNOTATION, INGRESS)),
 )

@@ -1,0 +1,84 @@
+"""What becomes of annotations, for audits: each vocabulary answers for the names with its prefix.
+
+A dialect lists the vocabularies that it reads, so `headgate audit` knows no prefix by itself.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from headgate.common.resources import INGRESS, SERVICE, ResourceKind
+from headgate.translator.annotations.annotation import PREFIX, AnnotationTable
+from headgate.translator.annotations.nginx import NGINX_ANNOTATIONS, NGINX_PREFIX, what_instead
+from headgate.translator.annotations.reading import nearest
+from headgate.translator.manifests.verdicts import Verdict, plain
+
+
+class AnnotationVerdict(NamedTuple):
+    """What becomes of an annotation."""
+
+    verdict: Verdict
+    note: str = ""
+    """How it is approximated, or why it is ignored."""
+    lets_in: bool = False
+    """Whether it keeps requests out where it comes from, and is ignored here."""
+
+
+class Vocabulary(NamedTuple):
+    """The annotations with one prefix."""
+
+    prefix: str
+    judge: Callable[[ResourceKind, str], AnnotationVerdict | None]
+    """Says what becomes of an annotation on an object of a kind, by its name without the prefix; None if it is none of
+    the vocabulary. What is wrong with its value is found by translation."""
+
+
+HONOURED = AnnotationVerdict(Verdict.HONOURED)
+
+
+def vocabulary_of(table: AnnotationTable, kinds: Mapping[str, str]) -> Vocabulary:
+    """Return the vocabulary of a table.
+
+    Args:
+        table: of annotations.
+        kinds: on which its annotations are read, each with its plural as people say it: `Ingress`, `Ingresses`.
+    """
+
+    def judge(kind: ResourceKind, name: str) -> AnnotationVerdict:
+        if kind.kind not in kinds:
+            return AnnotationVerdict(Verdict.IGNORED, f"read on {' and '.join(kinds.values())} only")
+        row = table.rows.get(name)
+        if row is not None and row.kinds and kind.kind not in row.kinds:
+            where = " and ".join(kinds[each] for each in row.kinds)
+            return AnnotationVerdict(Verdict.IGNORED, f"read on {where} only")
+        if row is not None and row.approximation:
+            return AnnotationVerdict(Verdict.APPROXIMATED, row.approximation)
+        return HONOURED
+
+    return Vocabulary(table.prefix, judge)
+
+
+def single(annotation: str, *kinds: ResourceKind) -> Vocabulary:
+    """Return the vocabulary of one annotation, by its full name, on some kinds."""
+    names = {kind.resource for kind in kinds}
+    return Vocabulary(annotation, lambda kind, rest: HONOURED if kind.resource in names and not rest else None)
+
+
+def _judge_ours(kind: ResourceKind, name: str) -> AnnotationVerdict:
+    if kind.resource in (INGRESS.resource, SERVICE.resource):
+        return HONOURED
+    return AnnotationVerdict(Verdict.IGNORED, "read on Ingresses and Services only")
+
+
+def _judge_nginx(kind: ResourceKind, name: str) -> AnnotationVerdict:
+    row = NGINX_ANNOTATIONS.get(name)
+    if row is None:
+        near = nearest(name, NGINX_ANNOTATIONS)
+        hint = f"; the nearest is {NGINX_PREFIX}{near}" if near else ""
+        return AnnotationVerdict(Verdict.IGNORED, f"there is no such annotation of ingress-nginx{hint}")
+    opens = ", so that requests come in which it keeps out" if row.guards else ""
+    note = plain(f"not read{opens}; here: {what_instead(row)}")
+    return AnnotationVerdict(Verdict.IGNORED, note, lets_in=row.guards)
+
+
+OURS = Vocabulary(PREFIX, _judge_ours)
+NGINX = Vocabulary(NGINX_PREFIX, _judge_nginx)
