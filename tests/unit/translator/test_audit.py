@@ -57,6 +57,13 @@ def test_an_annotation_of_ours_is_honoured() -> None:
     assert annotated(f"{PREFIX}max-body", "8m").verdict is Verdict.HONOURED
 
 
+def test_the_annotation_that_shares_hosts_is_honoured_where_it_is_read() -> None:
+    name = f"{PREFIX}host-sharing-namespaces"
+    assert audited(route(rule(), annotations={name: "shop"}))[name].verdict is Verdict.HONOURED
+    upstream = resource("ApisixUpstream", "web", {}, annotations={name: "shop"})
+    assert audited(upstream)[name].verdict is Verdict.IGNORED
+
+
 def test_one_that_cannot_be_read_is_ignored_with_what_would_be_right() -> None:
     said = annotated(f"{PREFIX}connect-timeout", "soon")
     assert said.verdict is Verdict.IGNORED
