@@ -8,6 +8,7 @@ from fakes.apisix import Translated, resource, route, rule
 from fakes.deltas import applied, endpoint_slice, service
 from headgate.common.problems import Severity
 from headgate.common.table import BackendProtocol, Policy, VirtualHost
+from headgate.translator.dialects.apisix.models.upstream import MAX_NODES
 from headgate.translator.offline import translate_all
 
 NODES = [{"name": "one.example.com", "type": "Domain", "port": 8080}, {"name": "Two.example.com", "type": "Domain"}]
@@ -348,6 +349,16 @@ def test_an_external_node_may_be_an_external_name_service() -> None:
 def test_an_external_node_that_is_another_service_is_said() -> None:
     table = Translated(to_upstreams("ext"), upstream("ext", externalNodes=[{"name": "web", "type": "Service"}]))
     assert table.errors() == ["spec.http[0].upstreams[0].name"]
+
+
+def test_an_upstream_names_no_more_nodes_than_gateways_should_ask_for() -> None:
+    nodes = [{"name": f"n{number}.example.com", "type": "Domain"} for number in range(MAX_NODES + 1)]
+    table = Translated(to_upstreams("ext"), upstream("ext", externalNodes=nodes[:-1]))
+    assert len(table.upstream(EXTERNAL).endpoints) == MAX_NODES
+    refused = Translated(to_upstreams("ext"), upstream("ext", externalNodes=nodes))
+    assert [str(problem) for problem in refused.problems("ext")] == [
+        "spec.externalNodes: must have at most 512 elements"
+    ]
 
 
 def test_backends_and_upstreams_may_be_used_together() -> None:

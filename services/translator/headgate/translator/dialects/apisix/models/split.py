@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
+from headgate.translator.dialects.apisix.models.upstream import MAX_NODES
 from headgate.translator.manifests.models import Model
 
 _PORTS = {"http": 80, "https": 443, "grpc": 80, "grpcs": 443}
@@ -41,7 +42,7 @@ class InlineUpstream(Model):
     type: Literal["roundrobin", "chash", "ewma", "least_conn"] = "roundrobin"
     hash_on: Literal["vars", "header", "cookie", "consumer", "vars_combinations"] = "vars"
     key: str = ""
-    nodes: Annotated[tuple[Node, ...], BeforeValidator(_read_nodes)] = Field(min_length=1)
+    nodes: Annotated[tuple[Node, ...], BeforeValidator(_read_nodes)] = Field(min_length=1, max_length=MAX_NODES)
     scheme: Literal["http", "https", "grpc", "grpcs"] = "http"
     pass_host: Literal["pass", "node", "rewrite"] = "pass"
     upstream_host: str = ""

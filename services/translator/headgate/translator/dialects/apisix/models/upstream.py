@@ -1,6 +1,6 @@
 """ApisixUpstream: how the Service of the same name is spoken to, or nodes outside of the cluster."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -22,6 +22,9 @@ CheckCount = Annotated[int, Field(ge=0, le=254)]
 TimeoutCount = Annotated[CheckCount, BeforeValidator(_timeout_count), WithJsonSchema(INT_OR_STRING)]
 """A count. Documentation of v1 has a time in its place, which never had a meaning and is as good as absent."""
 Status = Annotated[int, Field(ge=200, le=599)]
+
+MAX_NODES: Final = 512
+"""Nodes that one object may name: gateways ask for the addresses of each that is a DNS name."""
 
 
 class LoadBalancer(Model):
@@ -160,5 +163,7 @@ class UpstreamSpec(UpstreamSettings):
     """How a Service is spoken to, or nodes outside of the cluster."""
 
     ingress_class_name: str = Field(default="", description="Class of the object; the default class without one.")
-    external_nodes: tuple[ExternalNode, ...] = Field(default=(), description="Nodes outside of the cluster.")
+    external_nodes: tuple[ExternalNode, ...] = Field(
+        default=(), max_length=MAX_NODES, description="Nodes outside of the cluster."
+    )
     port_level_settings: tuple[PortSettings, ...] = Field(default=(), description="Settings of single ports.")
