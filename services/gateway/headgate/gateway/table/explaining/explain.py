@@ -86,7 +86,8 @@ def explain(
     facts.path, facts.body = read[0], body
     listener = find_listener(table, scheme, port, host, own_ports)
     if listener is None:
-        verdict = f"404: no listener of the port takes {host!r}"
+        where = f"port {port}" if port else "the gateway's own port"
+        verdict = f"404: no listener of {where} takes {scheme} requests for {host!r}"
         return Explanation(**answer, virtual_host=None, winner=None, verdict=verdict, candidates=())
     answer["listener"] = listener.key
     if listener.https_redirect is not None and scheme == "http":

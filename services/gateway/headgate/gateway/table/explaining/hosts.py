@@ -28,14 +28,16 @@ class AskedHost(NamedTuple):
 
 
 def find_listener(table: TableView, scheme: str, port: int | None, host: str, own: OwnPorts) -> Listener | None:
-    """Return the listener that has the requests for a host on a port; None: no listener of that port takes the host.
+    """Return the listener that has the requests for a host on a port; None: no listener of that port takes such.
 
     A port that no listener names is the gateway's own, of which clients may see another number.
     """
     plan = finish(plan_listeners(table.entries(Listener), own))
     named = sorted(each for each in plan.ports if each.port == port)
+    if not named:
+        return plan.ports[ListenerPort(scheme, 0)].find(host.encode())
     at = next((each for each in named if protocol_of(plan.ports[each]) == scheme), None)
-    return plan.ports[at or ListenerPort(scheme, 0)].find(host.encode())
+    return plan.ports[at].find(host.encode()) if at is not None else None
 
 
 class AskedHosts(NamedTuple):
