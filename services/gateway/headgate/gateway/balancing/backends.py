@@ -163,6 +163,10 @@ class FailoverPicker:
         return fallback if main.unavailable else main
 
 
+def _no_fault() -> str:
+    return ""
+
+
 class BackendSet:
     """The backends of a route or of a group.
 
@@ -174,7 +178,7 @@ class BackendSet:
         find_fault: says why all requests are refused; empty: they are not.
     """
 
-    __slots__ = ("_by_token", "_find_fault", "_picker", "cookie", "name", "statuses")
+    __slots__ = ("_by_token", "_find_fault", "_picker", "cookie", "is_plain", "name", "statuses")
 
     def __init__(
         self,
@@ -182,7 +186,7 @@ class BackendSet:
         picker: Picker,
         cookie: StickyCookie | None = None,
         statuses: frozenset[int] = frozenset(),
-        find_fault: Callable[[], str] = str,
+        find_fault: Callable[[], str] = _no_fault,
     ) -> None:
         self.name = name
         self.cookie = cookie
@@ -192,6 +196,9 @@ class BackendSet:
         self._by_token: dict[bytes, CompiledBackend] = {}
         for backend in picker.backends:
             self._index(backend)
+        has_one_level = cookie is None and find_fault is _no_fault
+        self.is_plain = has_one_level and all(backend.is_plain for backend in picker.backends)
+        """One upstream is chosen, and there is nothing to be done, to be refused or to be remembered."""
 
     def _index(self, backend: CompiledBackend) -> None:
         """Find a backend by its token. Of equal upstreams the first is found, of others each has a token of its own."""

@@ -137,10 +137,25 @@ def choose_endpoint(
 ) -> "EndpointPool | None":
     """Choose the way of a request and an endpoint; one that is tried again stays on its way."""
     facts = source.facts()
+    if among.is_plain:
+        return _choose_plainly(among, tried, source, facts)
     way = facts.chosen if tried else None
     if not isinstance(way, Way):
         way = facts.chosen = choose_way(among, source)
     return way.choose(tried, source)
+
+
+def _choose_plainly(
+    among: BackendSet, tried: "Collection[EndpointPool]", source: "RequestSource", facts: "RequestFacts"
+) -> "EndpointPool | None":
+    """Choose an upstream and an endpoint, as nearly all routes with several have it: a way would take longer."""
+    backend = facts.chosen if tried else None
+    if not isinstance(backend, CompiledBackend):
+        backend = facts.chosen = among.pick(source)
+    if backend is None or backend.upstream is None:
+        return None
+    facts.backend = backend.upstream.key
+    return backend.upstream.choose(tried, source)
 
 
 class GroupEndpoints:
