@@ -281,8 +281,13 @@ def print_explanation(explanation: Any) -> None:
 def _way_to(backend: Any) -> str:
     """Say by which groups, and through which plugins of its own, a backend is reached."""
     groups = f", {backend.role or 'by weight'} in group {' > '.join(backend.groups)}" if backend.groups else ""
-    plugins = f", with {', '.join(backend.plugins)}" if backend.plugins else ""
+    plugins = f", with {', '.join(map(_short, backend.plugins))}" if backend.plugins else ""
     return groups + plugins
+
+
+def _short(plugin: Any) -> str:
+    name, verdict, why = _plugin_row(plugin)
+    return f"{name} ({verdict}: {why})" if plugin.verdict == "answers" else name
 
 
 def _plugin_row(plugin: Any) -> tuple[str, str, str]:

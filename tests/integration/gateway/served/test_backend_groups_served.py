@@ -279,6 +279,15 @@ async def test_the_fallback_gets_the_requests_while_the_main_backend_has_no_endp
         assert await proxy.bodies(2) == ["a", "a"]
 
 
+async def test_a_client_of_the_fallback_stays_there_where_the_group_is_sticky() -> None:
+    chosen = failover("g", up("a"), up("b")).model_copy(update={"stickiness": Stickiness(cookie="G")})
+    async with grouped(chosen) as (proxy, origin):
+        proxy.put(at(key="a"))
+        moved = await proxy.get()
+        proxy.put(at(origin["a"].port, key="a"))
+        assert [await proxy.bodies(2, Cookie=moved.cookie), await proxy.bodies(2)] == [["b", "b"], ["a", "a"]]
+
+
 async def test_the_fallback_gets_a_request_that_the_main_backend_answers_with_a_status() -> None:
     chosen = failover("g", up("a", plugins=mark("main")), up("b", plugins=mark("fallback")), 503)
     async with grouped(chosen, scripts={"a": answering(UNAVAILABLE)}) as (proxy, origin):

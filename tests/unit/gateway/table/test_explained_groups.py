@@ -15,6 +15,7 @@ from headgate.common.table import (
     PluginUse,
     Weighted,
 )
+from headgate.gateway.plugins.runtime.preview import preview_plugins
 from headgate.gateway.table.explaining.explain import explain
 from headgate.gateway.table.explaining.explanation import Explanation
 from headgate.gateway.table.view import EntryView
@@ -29,7 +30,7 @@ def group(key: str, **fields: Any) -> BackendGroup:
 def explained(*groups: BackendGroup, backends: tuple[Backend, ...] = (Backend(group="g"),)) -> Explanation:
     upstreams = [upstream(name, endpoint(number)) for number, name in enumerate("abc", 1)]
     site = host("x", route("/", name="r").model_copy(update={"backends": backends}))
-    return explain(EntryView([site, *upstreams, *groups, upstream("down")]), "GET", "x", "/")
+    return explain(EntryView([site, *upstreams, *groups, upstream("down")]), "GET", "x", "/", preview=preview_plugins)
 
 
 def shares(explanation: Explanation) -> list[tuple[str, float, str]]:
@@ -46,10 +47,13 @@ def test_shares_of_nested_groups_are_those_of_the_way() -> None:
 
 
 def test_plugins_of_all_levels_are_named_in_their_order() -> None:
-    rewriting = (PluginUse(name="proxy-rewrite"),)
-    inner = group("g", weighted=Weighted(backends=(Backend(upstream="a", plugins=rewriting),)))
+    redirecting = (PluginUse(name="redirect", config={"uri": "/new", "ret_code": 302}),)
+    inner = group("g", weighted=Weighted(backends=(Backend(upstream="a", plugins=redirecting),)))
     (found,) = explained(inner, backends=(Backend(group="g", plugins=CORS),)).backends
-    assert found.plugins == ("cors", "proxy-rewrite")
+    assert [(one.name, one.verdict, one.status) for one in found.plugins] == [
+        ("cors", "passes", 0),
+        ("redirect", "answers", 302),
+    ]
 
 
 def test_hashed_backends_say_so() -> None:

@@ -60,7 +60,7 @@ def preview_plugins(
         consumers=_UnknownConsumers() if consumers is None else consumers,
     )
     request = _request(facts)
-    request.route, request.upstreams = scope, ",".join(backend.upstream for backend in route.backends)
+    request.route, request.upstreams = scope, ",".join(backend.target for backend in route.backends)
     try:
         return _Previewed(route.plugins, request, services, unseal).verdicts
     except (PluginRefused, PluginFault) as error:

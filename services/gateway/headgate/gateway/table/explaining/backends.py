@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from headgate.common.table import Backend, BackendGroup, Endpoint, Mirror, Route, Upstream
+from headgate.common.table import Backend, BackendGroup, Endpoint, Mirror, PluginUse, Route, Upstream
 from headgate.common.table.backend_group import Nested, fault_of_nesting, nested_in
 from headgate.gateway.balancing.levels import Place
 from headgate.gateway.balancing.seats import reaches, usable_endpoints, why_unavailable
+from headgate.gateway.plugins.runtime.verdicts import PluginVerdict
 from headgate.gateway.table.explaining.explanation import (
     ExplainedBackend,
     ExplainedEndpoint,
@@ -15,6 +16,8 @@ from headgate.gateway.table.explaining.explanation import (
 )
 from headgate.gateway.table.view import TableView
 
+AskPlugins = Callable[[tuple[PluginUse, ...]], Sequence[PluginVerdict]]
+"""Returns the verdicts of plugins on the request that is explained."""
 HealthOf = Callable[[str], Mapping[tuple[str, int], HealthNote]]
 """Returns what is known of the endpoints of an upstream, by address and port; nothing of those that are well."""
 
@@ -29,7 +32,7 @@ class _Leading(NamedTuple):
 
     share: float = 1.0
     groups: tuple[str, ...] = ()
-    plugins: tuple[str, ...] = ()
+    plugins: tuple[PluginVerdict, ...] = ()
     role: str = ""
 
 
@@ -40,12 +43,14 @@ class BackendExplainer:
         table: what to decide by.
         place: where the gateway is.
         health_of: what it knows of endpoints.
+        ask: asks plugins of backends.
     """
 
-    def __init__(self, table: TableView, place: Place, health_of: HealthOf) -> None:
+    def __init__(self, table: TableView, place: Place, health_of: HealthOf, ask: AskPlugins) -> None:
         self._table = table
         self._place = place
         self._health_of = health_of
+        self._ask = ask
 
     def backends(self, route: Route) -> tuple[ExplainedBackend, ...]:
         """Return the backends of a route, those of groups too, with their shares of its requests."""
@@ -57,7 +62,7 @@ class BackendExplainer:
             yield from self._backend(backend, leading, backend.weight / total)
 
     def _backend(self, backend: Backend, leading: _Leading, share: float) -> Iterator[ExplainedBackend]:
-        plugins = (*leading.plugins, *(use.name for use in backend.plugins))
+        plugins = (*leading.plugins, *(self._ask(backend.plugins) if backend.plugins else ()))
         leading = leading._replace(share=leading.share * share, plugins=plugins)
         if backend.group:
             yield from self._group(backend.group, leading, backend.weight)

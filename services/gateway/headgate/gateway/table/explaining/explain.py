@@ -116,10 +116,12 @@ def explain(
         verdict = f"404: {chosen.host} takes the host, none of its {len(chosen.routes)} routes takes the {what}"
         return Explanation(**answer, winner=None, verdict=verdict, candidates=candidates + passed_over)
     winner = with_defaults(chosen.routes[best.position], listener.defaults)
-    explainer = BackendExplainer(table, place, health_of)
-    backends = () if best.fault else explainer.backends(winner)
     name = chosen.name_of(best.position)
     plugins = () if best.fault else tuple(preview(winner, facts, name))
+    explainer = BackendExplainer(
+        table, place, health_of, lambda uses: preview(winner.model_copy(update={"plugins": uses}), facts, name)
+    )
+    backends = () if best.fault else explainer.backends(winner)
     return Explanation(
         **answer,
         winner=name,

@@ -53,8 +53,8 @@ class ExplainedBackend(Entry):
     served."""
     role: str = ""
     """In its group: `main`, `fallback`, `by hash`; empty: by weight."""
-    plugins: tuple[str, ...] = ()
-    """That run for its requests alone, in their order."""
+    plugins: tuple[PluginVerdict, ...] = ()
+    """Of the backend and of the groups that lead to it, in the order in which they are asked behind the route's."""
     protocol: str = ""
     unavailable: str = ""
     """Why it answers 503; empty if it does not."""
