@@ -51,6 +51,7 @@ class Ports:
         self._listeners: tuple[str, ...] = ()
         self._http: HttpListeners | None = None
         self._streams: StreamListeners | None = None
+        self._is_closing = False
 
     @property
     def are_open(self) -> bool:
@@ -125,7 +126,7 @@ class Ports:
     def serve_table(self) -> None:
         """Open and close ports of the table; those of the table on disk once the gateway's own are open."""
         table, http, streams = self._compiler.table, self._http, self._streams
-        if table is None or http is None or streams is None:
+        if table is None or http is None or streams is None or self._is_closing:
             return
         streams.reserve({port.port: "an HTTP listener's" for port in table.plan.ports})
         streams.apply([stream for _, stream in self._compiler.streams.compiled()])
@@ -136,6 +137,7 @@ class Ports:
         server, streams, drain_s = self._serving.server, self._streams, self._settings.drain_s
         server.announce_drain()
         await asyncio.sleep(self._settings.drain_delay_s)
+        self._is_closing = True
         if self._http is not None:
             self._http.stop()
         await asyncio.gather(server.drain(drain_s), *([streams.drain(drain_s)] if streams is not None else []))
