@@ -51,7 +51,7 @@ def test_a_lease_that_was_given_back_is_one_only_if_nobody_takes_it() -> None:
     assert list(leader_problems(leaders_of("default", lease(""), []))) == []
     ((_, problem),) = leader_problems(leaders_of("default", lease("", SILENT_AFTER * 2), []))
     assert "was given back" in problem.message
-    assert next(leader_rows(leaders_of("default", lease(""), [])))[1:3] == ("nobody", "-")
+    assert next(leader_rows(leaders_of("default", lease(""), [])))[1:3] == ("none", "-")
 
 
 def test_the_report_names_leaders_and_is_well_with_them() -> None:

@@ -36,26 +36,31 @@ _FIELD_CHARACTERS = 70
     metavar="FILE",
     help="List the objects of this kubeconfig's cluster instead of reading files.",
 )
-@click.option("--context", metavar="NAME", help="Of the kubeconfig; default: its current.")
+@click.option("--context", metavar="NAME", help="Context of the kubeconfig; by default its current one.")
 @click.option(
     "--live",
     is_flag=True,
-    help="The cluster that kubectl would ask: by KUBECONFIG, a pod's service account, or ~/.kube/config.",
+    help="Ask the cluster that kubectl would ask: by KUBECONFIG, a pod's service account, or ~/.kube/config.",
 )
 @click.option(
     *("--namespace", "-n", "namespaces"),
     multiple=True,
     metavar="NAME",
-    help="Of the cluster only this one, for which a Role is enough; repeatable.",
+    help="Read this namespace of the cluster only, for which a Role is enough; repeatable.",
 )
-@click.option("--objects", "by_object", is_flag=True, help="Say it of each object too, with file and line.")
-@click.option("--all", "show_all", is_flag=True, help="With --objects: show also what is honoured.")
+@click.option("--objects", "by_object", is_flag=True, help="Print each object too, with file and line.")
+@click.option("--all", "show_all", is_flag=True, help="With --objects, print honoured fields too.")
 @click.option(
     "--allow-ignored-guards",
     is_flag=True,
-    help="Exit code 0 although what keeps requests out is ignored, as where it is mended elsewhere.",
+    help="Exit with 0 although a guard is ignored, for example because another part guards it.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs: the summary and every object, whole.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print JSON for programs: the summary, and every object with all its fields.",
+)
 def audit(
     paths: tuple[Path, ...],
     kubeconfig: Path | None,
@@ -69,15 +74,15 @@ def audit(
 ) -> int:
     """Say what becomes of every annotation and field of Ingresses and resources of Apache APISIX.
 
-    Reads manifests, or the objects of a cluster, of which it changes nothing: it needs the right to list them only.
+    It reads manifests, or the objects of a cluster. It changes nothing, and needs the right to list objects only.
 
-    honoured: as where it comes from. approximated: followed, but not in every case. ignored: served without it.
-    refused: what it is about is not served until it is mended. A `!` marks what keeps requests out where it comes from
-    and is ignored here: mend these first.
+    honoured: it works as in the other controller. approximated: it is followed, but not in every case. ignored: the
+    object is served without it. refused: the part with it is not served until it is corrected. A `!` marks a guard,
+    which keeps requests out in the other controller, and is ignored here: correct these first.
 
-    Each object is looked at by itself, whatever its class; IngressClasses, Services and Secrets may be missing. What is
-    missing or in conflict is said by `headgate check`. Exit code 1 if anything is refused, would let requests in that
-    are kept out now, or cannot be read; else 0.
+    Each object is judged by itself, whatever its class; IngressClasses, Services and Secrets may be missing.
+    `headgate check` reports missing objects and conflicts. The exit code is 1 if anything is refused, cannot be read,
+    or would let requests in that are kept out now; else it is 0.
     """
     asks_cluster = live or kubeconfig is not None or context is not None
     _check_source(paths, namespaces, asks_cluster=asks_cluster)

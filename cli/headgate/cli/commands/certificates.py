@@ -28,13 +28,13 @@ from headgate.operations.tables.entries import read_published
     default="",
     show_default=False,
     metavar="SPAN",
-    help="Only those that have ended or end within so long: 30d, 12h, 2w.",
+    help="Only certificates that have ended or end within this time: 30d, 12h, 2w.",
 )
 @store_options
 def certificates(expiring: str, nats_url: str, data_dir: Path, table: str, as_json: bool) -> int:
     """List the certificates of the published table, the one that ends first on top: hosts, end, Secret, cluster.
 
-    Exit code 1 if one has ended, or, with --expiring, if any is listed.
+    The exit code is 1 if one has ended or, with --expiring, if any is listed.
     """
     span = parse_span(expiring) if expiring else None
     if expiring and span is None:

@@ -28,9 +28,9 @@ from headgate.operations.wording import count_of
 def check(paths: tuple[Path, ...], class_flags: list[str], as_json: bool) -> int:
     """Read manifests from files and folders and say what is wrong: file, line, object, field and reason.
 
-    Needs no server. What counts as ours is decided as the translator does: by these flags, HEADGATE_* variables and the
-    TOML file in HEADGATE_CONFIG; an object that is not ours by its class is named with the reason. Exit code 0 if there
-    are no errors (warnings do not count), else 1; also where there is nothing to check.
+    It needs no server. These flags, HEADGATE_* variables and the TOML file in HEADGATE_CONFIG decide which objects are
+    ours, as for the translator. Objects of other classes are listed with the reason why they are not ours. The exit
+    code is 0 if there are no errors (warnings do not count). It is 1 if there are, or if there is nothing to check.
     """
     from headgate.cli.offline.tables import translate_paths
 

@@ -63,7 +63,7 @@ def change_options(command: Command) -> Command:
     """Add the flags of commands that decide something of a cluster."""
     for option in (
         click.argument("cluster"),
-        click.option("--by", default="", show_default=False, metavar="NAME", help="Who you are; default: USER@HOST."),
+        click.option("--by", default="", show_default=False, metavar="NAME", help="Your name; by default USER@HOST."),
     ):
         command = option(command)
     return store_options(command)
@@ -74,7 +74,9 @@ def change_options(command: Command) -> Command:
     examples=["headgate drain west --reason 'upgrade to 1.34'", "headgate drain west && headgate clusters"],
     read_more="docs/clusters.md",
 )
-@click.option("--reason", default="", show_default=False, metavar="TEXT", help="Why; shown by `headgate clusters`.")
+@click.option(
+    "--reason", default="", show_default=False, metavar="TEXT", help="Reason, which `headgate clusters` shows."
+)
 @change_options
 def drain(cluster: str, by: str, reason: str, nats_url: str, data_dir: Path, table: str, as_json: bool) -> None:
     """Give a cluster no new requests: other clusters' endpoints take them, where a Service has any.
@@ -105,16 +107,16 @@ def undrain(cluster: str, by: str, nats_url: str, data_dir: Path, table: str, as
     read_more="docs/clusters.md",
 )
 @click.option("--weight", type=click.IntRange(0, MAX_WEIGHT), metavar="N", help="Share beside other clusters' shares.")
-@click.option("--by-endpoints", is_flag=True, help="No share of its own: as many endpoints, so many shares.")
-@click.option("--priority", type=click.IntRange(0, 127), metavar="N", help="0 goes first.")
+@click.option("--by-endpoints", is_flag=True, help="Give it a share by the number of its endpoints.")
+@click.option("--priority", type=click.IntRange(0, 127), metavar="N", help="Rank of the cluster; 0 goes first.")
 @click.option(
     "--gateway",
     "gateways",
     multiple=True,
     metavar="URL",
-    help="Where its gateways of the --table are, as others cannot reach its pods; repeatable.",
+    help="URL of its gateways of the --table, if others cannot reach its pods; repeatable.",
 )
-@click.option("--direct", is_flag=True, help="Its pods can be reached from everywhere.")
+@click.option("--direct", is_flag=True, help="Say that its pods can be reached from everywhere.")
 @change_options
 def set_cluster(
     cluster: str,

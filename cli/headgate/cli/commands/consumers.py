@@ -19,7 +19,7 @@ from headgate.operations.tables.entries import read_published
 )
 @store_options
 def consumers(nats_url: str, data_dir: Path, table: str, as_json: bool) -> None:
-    """List the consumers of the published table: by what they are recognised, and which plugins are theirs."""
+    """List the consumers of the published table, with the plugins that recognise them and their own plugins."""
     version, entries = ask_stores(
         nats_url, data_dir, lambda stores: read_published(stores.snapshots, table, frozenset({"consumers"}))
     )

@@ -27,13 +27,13 @@ BODY_LIMIT = 64 * 1024 * 1024
     ],
     read_more="docs/quickstart.md",
 )
-@click.option("--name", default="demo", help="How it calls itself in its answers.")
+@click.option("--name", default="demo", help="Name in its answers.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     metavar="PORT",
     default=9101,
-    help="Port; 0: a free one.",
+    help="Port to listen on; 0 takes a free one.",
 )
 @click.option("--host", default="127.0.0.1", help="Address to listen on.")
 @click.option("--delay-ms", type=click.IntRange(0), metavar="MS", default=0, help="Wait before each answer.")

@@ -33,30 +33,40 @@ AROUND = timedelta(minutes=1)
     ],
     read_more="docs/history.md",
 )
-@click.option("--follow", "-f", is_flag=True, help="Go on with what happens from now on, until Ctrl-C.")
+@click.option("--follow", "-f", is_flag=True, help="Print new events too, until Ctrl-C.")
 @click.option(
     "--limit",
     type=click.IntRange(0),
     metavar="N",
-    help=f"Of the past at most so many; {SHOWN}, with -f {SHOWN_BEFORE_NEWS}, with --since all.",
+    help=f"Greatest number of past events: {SHOWN} by default, {SHOWN_BEFORE_NEWS} with -f, all with --since.",
 )
 @click.option(
-    "--since", default="", show_default=False, metavar="WHEN", help="Since a time: 90s, 2h, 14:03, 2026-01-31."
+    "--since", default="", show_default=False, metavar="WHEN", help="Only from a time on: 90s, 2h, 14:03, 2026-01-31."
 )
-@click.option("--until", default="", show_default=False, metavar="WHEN", help="Up to a time.")
-@click.option("--at", default="", show_default=False, metavar="WHEN", help="Within a minute of a time.")
-@click.option("--cluster", default="", show_default=False, metavar="NAME", help="Only of this cluster.")
-@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only of this kind, such as Ingress; repeatable.")
-@click.option("--namespace", "-n", default="", show_default=False, metavar="NAME", help="Only in this namespace.")
+@click.option("--until", default="", show_default=False, metavar="WHEN", help="Only up to a time.")
+@click.option("--at", default="", show_default=False, metavar="WHEN", help="Only within a minute of a time.")
+@click.option("--cluster", default="", show_default=False, metavar="NAME", help="Only objects of this cluster.")
+@click.option(
+    "--kind", "kinds", multiple=True, metavar="KIND", help="Only objects of this kind, such as Ingress; repeatable."
+)
+@click.option(
+    "--namespace", "-n", default="", show_default=False, metavar="NAME", help="Only objects in this namespace."
+)
 @click.option("--name", default="", show_default=False, metavar="NAME", help="Only objects of this name.")
-@click.option("--with-objects", is_flag=True, help="With --json: the objects too, as the log has them.")
-@click.option("--nats-url", default="", show_default=False, metavar="URL", help="NATS server to ask instead.")
+@click.option("--with-objects", is_flag=True, help="With --json, print the objects too, as the log has them.")
+@click.option(
+    "--nats-url",
+    default="",
+    show_default=False,
+    metavar="URL",
+    help="NATS server to ask; by default that of `up`, or HEADGATE_NATS_URL.",
+)
 @click.option(
     *("--data-dir",),
     type=click.Path(path_type=Path),
     default=".headgate",
     metavar="DIR",
-    help="Of a `headgate up`; tells where its NATS server is.",
+    help="Data directory of the `headgate up` to ask.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 def events(

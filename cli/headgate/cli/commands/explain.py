@@ -48,7 +48,9 @@ class _Request(NamedTuple):
 )
 @click.argument("method")
 @click.argument("url")
-@click.option("--header", "-H", "headers", multiple=True, metavar="'NAME: VALUE'", help="Of the request; repeatable.")
+@click.option(
+    "--header", "-H", "headers", multiple=True, metavar="'NAME: VALUE'", help="Header of the request; repeatable."
+)
 @click.option(
     "--client", default="", show_default=False, metavar="ADDRESS", help="Address that the request comes from."
 )
@@ -59,14 +61,14 @@ class _Request(NamedTuple):
     default="",
     show_default=False,
     metavar="TEXT",
-    help="Body of the request; say what it is with -H.",
+    help="Body of the request; name its type with -H.",
 )
 @click.option(
     "--admin-url",
     default="",
     show_default=False,
     metavar="URL",
-    help=f"Admin site of the gateway to ask; else that of a running `up`, or {DEFAULT_ADMIN_URL}.",
+    help=f"Admin site of the gateway to ask; by default that of a running `up`, or {DEFAULT_ADMIN_URL}.",
 )
 @click.option(
     *("--manifests",),
@@ -105,18 +107,17 @@ def explain(
 ) -> int:
     """Say which route takes a request, which others lost and why, and which backends it is sent to.
 
-    Asks a gateway, by default that of a `headgate up` on this machine. With --manifests it decides by files: what
-    counts as ours by these flags, the paths as the gateway's settings in HEADGATE_* variables and the TOML file in
-    HEADGATE_CONFIG say. A path with dot segments, several slashes or escapes is read as the gateway reads it.
+    It asks a gateway, by default that of a `headgate up` on this machine. With --manifests it decides by files: these
+    flags say which objects are ours, and HEADGATE_* variables and the TOML file in HEADGATE_CONFIG have the gateway's
+    settings for paths. A path with dot segments, several slashes or escapes is read as the gateway reads it.
 
-    Plugins that decide by the request and consumers are asked, in the order in which they run; of others it says why
-    their verdict cannot be known. A gateway says how its endpoints are: unhealthy, ejected, and which requests failed.
+    Plugins that decide by the request and consumers are run, in their order. For the others the answer says why their
+    verdict cannot be known. A gateway also says which endpoints are unhealthy or ejected, and which requests failed.
 
-    With --revision or --at it decides by a table of the past, without the health of endpoints. What is wrong with
-    objects that ask for the host and the path is named from the status board, where the NATS server of `up` or of
-    --nats-url answers.
+    With --revision or --at it decides by a table of the past, without the health of endpoints. If the NATS server of
+    `up` or of --nats-url answers, problems of objects that ask for the host and the path are printed too.
 
-    Exit code 1 if no route takes the request, a plugin refuses it, or its backends cannot answer.
+    The exit code is 1 if no route takes the request, a plugin refuses it, or its backends cannot answer.
     """
     from headgate.gateway.table.explaining.explanation import Explanation
 

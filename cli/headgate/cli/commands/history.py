@@ -34,20 +34,25 @@ SHOWN_HOSTS = 3
     ],
     read_more="docs/history.md",
 )
-@click.option("--limit", type=click.IntRange(1), metavar="N", help=f"How many at most; {SHOWN}, or all as JSON lines.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help=f"Greatest number of revisions; {SHOWN} by default, or all as JSON lines.",
+)
 @click.option(
     "--since",
     default="",
     show_default=False,
     metavar="WHEN",
-    help="Only what came after a revision (57, HEAD~5) or since a time (2h, 14:03, 2026-01-31).",
+    help="Only revisions after one (57, HEAD~5) or since a time (2h, 14:03, 2026-01-31).",
 )
 @click.option(
     "--until",
     default="",
     show_default=False,
     metavar="WHEN",
-    help="Only what came up to a revision or a time.",
+    help="Only revisions up to one or to a time.",
 )
 @click.option(
     "--at",
@@ -56,8 +61,10 @@ SHOWN_HOSTS = 3
     metavar="WHEN",
     help="Only the revision that was the newest at a time.",
 )
-@click.option("--host", default="", show_default=False, metavar="HOST", help="Only what changed this virtual host.")
-@click.option("--no-endpoints", is_flag=True, help="Leave out revisions to which nothing but endpoints led.")
+@click.option(
+    "--host", default="", show_default=False, metavar="HOST", help="Only revisions that changed this virtual host."
+)
+@click.option("--no-endpoints", is_flag=True, help="Leave out revisions that changed endpoints only.")
 @click.option("--json-lines", is_flag=True, help="Print one JSON object for each revision, oldest first: for audits.")
 @store_options
 def history(
@@ -75,9 +82,9 @@ def history(
 ) -> None:
     """List the revisions of the route table, newest first: when, which objects led to it, by whom, which hosts changed.
 
-    Who it was is the user that the API server named to the webhook, else the field manager of the object's last change,
-    as Kubernetes keeps it, or the file that the object stands in. Kubernetes does not record who deleted an object.
-    While the table is pinned, changes that wait are listed too.
+    The author of a change is the user that the API server named to the webhook. Without a webhook it is the field
+    manager of the object's last change, as Kubernetes keeps it, or the file with the object. Kubernetes does not record
+    who deleted an object. While the table is pinned, changes that wait are listed too.
     """
     if as_json and json_lines:
         raise UsageMistake("--json and --json-lines exclude each other")

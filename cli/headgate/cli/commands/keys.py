@@ -26,9 +26,17 @@ from headgate.common.sealing import PRIVATE_KEY_FILE, PUBLIC_KEY_FILE, key_pair_
 @click.option(
     "--fill", metavar="NAME", help="Add what is missing to this Secret of the pod's cluster, which must exist."
 )
-@click.option("--namespace", "-n", default="", metavar="NAME", help="Of the Secret to fill; default: the pod's own.")
-@click.option("--password", "passwords", multiple=True, metavar="KEY", help="With --fill: a key for a random password.")
-@click.option("--pair/--no-pair", default=True, help="With --fill: whether the Secret is to have a key pair.")
+@click.option(
+    "--namespace", "-n", default="", metavar="NAME", help="Namespace of the Secret to fill; by default the pod's own."
+)
+@click.option(
+    "--password",
+    "passwords",
+    multiple=True,
+    metavar="KEY",
+    help="With --fill, add a random password under this key; repeatable.",
+)
+@click.option("--pair/--no-pair", default=True, help="With --fill, whether to add a key pair.")
 def keys(
     folder: Path | None, secret: str | None, fill: str | None, namespace: str, passwords: tuple[str, ...], pair: bool
 ) -> None:

@@ -45,12 +45,12 @@ _paths = click.Path(path_type=Path, exists=True)
     default="",
     show_default=False,
     metavar="NAME",
-    help="The cluster that they are for, where the table has several.",
+    help="Cluster that they are for, if the table has several.",
 )
 @click.option(
     "--prune",
     is_flag=True,
-    help="Take for deleted what PATH lacks, of the kinds and in the namespaces of which it has something.",
+    help="Count objects that PATH lacks as deleted, for the kinds and namespaces that it has objects of.",
 )
 @class_options
 @store_options
@@ -67,11 +67,11 @@ def plan(
 ) -> int:
     """Say what manifests would change in the live table if they were applied, and what is wrong with them.
 
-    Each object takes the place of the one of its name, as `kubectl replace` does; what only a cluster knows (age,
-    status) stays. What counts as ours is decided by these flags, HEADGATE_* variables and the TOML file in
-    HEADGATE_CONFIG.
+    Each object replaces the one of its name, as `kubectl replace` does; fields that only a cluster knows (age, status)
+    stay. These flags, HEADGATE_* variables and the TOML file in HEADGATE_CONFIG decide which objects are ours.
 
-    Exit code 0: no difference; 1: a difference; 2: the manifests have errors, or the flags; 3: no answer.
+    The exit code is 0 without a difference, 1 with one, 2 if the manifests or the flags have errors, and 3 without an
+    answer.
     """
     if against:
         found = _offline(paths, against, class_flags)

@@ -24,8 +24,10 @@ from headgate.operations.wording import count_of
     ],
     read_more="docs/operations.md",
 )
-@click.option("--reason", default="", show_default=False, metavar="TEXT", help="Why; shown by `headgate clusters`.")
-@click.option("--dry-run", is_flag=True, help="Say how many objects it has and change nothing.")
+@click.option(
+    "--reason", default="", show_default=False, metavar="TEXT", help="Reason, which `headgate clusters` shows."
+)
+@click.option("--dry-run", is_flag=True, help="Print how many objects it has, and change nothing.")
 @change_options
 def remove_cluster(
     cluster: str, by: str, reason: str, dry_run: bool, nats_url: str, data_dir: Path, table: str, as_json: bool

@@ -44,7 +44,7 @@ def rollback(
     """Pin the table to an old revision: serve its routes, certificates and policies until `headgate unpin`.
 
     Endpoints are those of today, also while the table is pinned: the pods of yesterday are gone. Changes of other
-    objects go on being read, are listed by `headgate history`, and wait. The pin survives restarts of everything.
+    objects are still read and listed by `headgate history`, and wait. The pin survives restarts of all services.
     """
     request = make_request(by, reason)
     done = ask_stores(

@@ -36,8 +36,8 @@ def rollout(
 ) -> int:
     """Say how far a changed table has got: which replicas serve it, how they do, what waits behind it.
 
-    `promote` has all replicas serve it now, also one that the fleet went back from. `back` takes it from the replicas
-    that serve it; another change of the objects begins anew.
+    `promote` makes all replicas serve it now, also a table that the fleet went back from. `back` takes it from the
+    replicas that serve it; the next change of the objects begins another rollout.
     """
     if decision is not None:
         decide, request = {"promote": promote, "back": go_back}[decision], make_request(by, reason)

@@ -1,8 +1,7 @@
 """`headgate sealed`: to which keys a table's private keys and credentials are sealed, so that keys can be rotated.
 
-Watchers seal to the keys that they are told, and gateways open with all that they hold. In between somebody has to know
-when the last value is sealed to the new key: what the watchers of a forgotten cluster sealed would be lost with the old
-one.
+Watchers seal to the keys in their settings, and gateways open with all keys that they hold. Before the old key goes,
+every value must be sealed to the new one: values of a forgotten cluster's watchers would be lost with the old key.
 """
 
 from collections.abc import Sequence
@@ -36,13 +35,13 @@ _NAME_DIGITS = 16
     "without",
     multiple=True,
     metavar="KEY",
-    help="Name what nothing else opens: a public key, its file, or its name as shown here; repeatable.",
+    help="List values that only this key opens: a public key, its file, or its name as shown here; repeatable.",
 )
 @store_options
 def sealed(without: tuple[str, ...], nats_url: str, data_dir: Path, table: str, as_json: bool) -> int:
     """List the keys to which private keys and credentials of the published table are sealed.
 
-    Exit code 1 if, without the keys that --without names, something could not be opened any more.
+    The exit code is 1 if a value could not be opened any more without the keys that --without names.
     """
     dropped = frozenset(map(_read_name, without))
     version, values = ask_stores(nats_url, data_dir, lambda stores: read_sealed(stores.snapshots, table))

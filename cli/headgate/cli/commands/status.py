@@ -41,13 +41,13 @@ def describe_selection(selection: Selection) -> str:
 def status(object_name: str, nats_url: str, data_dir: Path, table: str, as_json: bool) -> int:
     """Say what runs, which revision is published and applied, which clusters are known, and what is wrong.
 
-    With an OBJECT, written KIND/NAMESPACE/NAME, say how that one stands in every table that it is in: whether it is
-    accepted, what it refers to, in which revision it is served, by which replicas, and what was wrong last. KIND is
-    ingress or service.
+    With an OBJECT, written KIND/NAMESPACE/NAME, it prints the status of that object in every table that has it:
+    whether it is accepted, what it refers to, in which revision and by which replicas it is served, and its last
+    problem. KIND is ingress, service or a resource of Apache APISIX.
 
-    Exit code 1 if no table is published, a gateway lags behind, a change is not served for a minute, a watcher or an
-    API server is away, or there is an error: in a file, an object, a kind that may not be read, or a service; with an
-    OBJECT, if that one is not served everywhere as it is written.
+    The exit code is 1 if no table is published, a gateway lags behind, a change is not served for a minute, a watcher
+    or an API server is away, or a file, an object, a kind or a service has an error. With an OBJECT it is 1 if that
+    object is not served everywhere as it is written.
     """
     if object_name:
         return _status_of(parse_object(object_name), nats_url, data_dir, as_json=as_json)
@@ -123,7 +123,7 @@ def leader_rows(leaders: Sequence[Leader]) -> Iterator[tuple[str, str, str, str]
     """Yield the work, who does it, since when, and when that was last heard."""
     for one in leaders:
         since = f"{age(one.since)} ago" if one.since and one.holder else "-"
-        yield one.work, one.holder or "nobody", since, f"{age(one.seen)} ago"
+        yield one.work, one.holder or "none", since, f"{age(one.seen)} ago"
 
 
 def _place(manifest: Manifest | None, beat: Heartbeat) -> tuple[bool, Version]:

@@ -27,7 +27,7 @@ def class_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--class-names",
             multiple=True,
             metavar="NAME",
-            help="Adopt objects of this class where no IngressClass has that name; repeatable.  [default: headgate]",
+            help="Adopt objects of this class if no IngressClass has that name; repeatable.  [default: headgate]",
         ),
         click.option(
             "--controller-names",

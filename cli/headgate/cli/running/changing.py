@@ -1,4 +1,4 @@
-"""What commands have in common that change what a table serves: who wants it, what it did, whether gateways have it."""
+"""Flags and answers of the commands that change what a table serves."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -19,11 +19,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def request_options(command: Command) -> Command:
-    """Add the flags that say who wants it and why."""
+    """Add the flags for the name of the person and the reason."""
     for option in (
-        click.option("--by", default="", show_default=False, metavar="NAME", help="Who you are; default: USER@HOST."),
+        click.option("--by", default="", show_default=False, metavar="NAME", help="Your name; by default USER@HOST."),
         click.option(
-            "--reason", default="", show_default=False, metavar="TEXT", help="Why; shown by history and status."
+            "--reason", default="", show_default=False, metavar="TEXT", help="Reason, which history and status show."
         ),
     ):
         command = option(command)
@@ -32,17 +32,17 @@ def request_options(command: Command) -> Command:
 
 def dry_run_option(command: Command) -> Command:
     """Add the flag to change nothing."""
-    text = "Say what would be served differently and change nothing."
+    text = "Print what would be served differently, and change nothing."
     return click.option("--dry-run", is_flag=True, help=text)(command)
 
 
 def make_request(by: str, reason: str) -> ChangeRequest:
-    """Return who wants it, now."""
+    """Return a request of the person at the terminal, now."""
     return ChangeRequest(by or current_user(), datetime.now(UTC), reason)
 
 
 def report_done(done: Done, table: str, as_json: bool) -> int:
-    """Say it; return the exit code."""
+    """Print what was done; return the exit code."""
     if as_json:
         print_json(done.as_document(table))
     elif done.version is None:

@@ -26,20 +26,20 @@ def store_options(command: Command) -> Command:
     """Add the flags that say where the store is."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print JSON for programs."),
-        click.option("--table", default="default", metavar="NAME", help="Which table."),
+        click.option("--table", default="default", metavar="NAME", help="Table to ask about."),
         click.option(
             *("--data-dir",),
             type=click.Path(path_type=Path),
             default=".headgate",
             metavar="DIR",
-            help="That of the `headgate up` to ask.",
+            help="Data directory of the `headgate up` to ask.",
         ),
         click.option(
             *("--store",),
             default="",
             show_default=False,
             metavar="URL",
-            help="Where the tables are: redis://HOST:PORT or nats; else as `up` or HEADGATE_STORE say.",
+            help="Store of the tables: redis://HOST:PORT or nats; by default that of `up`, or HEADGATE_STORE.",
             # Kept in the context, as nothing but `ask_stores` needs it.
             expose_value=False,
             callback=lambda context, _, value: context.meta.update({_STORE_FLAG: value}),
@@ -49,7 +49,7 @@ def store_options(command: Command) -> Command:
             default="",
             show_default=False,
             metavar="URL",
-            help="NATS server to ask instead; else as `up` or HEADGATE_NATS_URL say.",
+            help="NATS server to ask; by default that of `up`, or HEADGATE_NATS_URL.",
         ),
     ):
         command = option(command)

@@ -29,7 +29,7 @@ class ExitCode(IntEnum):
 
 
 class CommandError(Exception):
-    """A failure that the user is told of in one line."""
+    """A failure, whose text is one line for the user."""
 
     exit_code = ExitCode.NEGATIVE
 

@@ -51,9 +51,11 @@ FOLDER = click.Path(path_type=Path)
     default="",
     show_default=False,
     metavar="NAME",
-    help="Of the kubeconfig; default: its current.",
+    help="Context of the kubeconfig; by default its current one.",
 )
-@click.option("--cluster", default="local", metavar="NAME", help="What the cluster, or the folders, are called.")
+@click.option(
+    "--cluster", default="local", metavar="NAME", help="Name of the cluster, or of the folders, in routes and metrics."
+)
 @click.option("--http-port", type=PORT, metavar="PORT", default=8080, help="Port for plain HTTP.")
 @click.option("--https-port", type=PORT, metavar="PORT", default=8443, help="Port for HTTPS.")
 @click.option(
@@ -61,12 +63,14 @@ FOLDER = click.Path(path_type=Path)
     type=PORT,
     metavar="PORT",
     default=9080,
-    help="The gateway's /readyz and /metrics.",
+    help="Port of the gateway's /readyz and /metrics.",
 )
 @click.option("--console-port", type=PORT, metavar="PORT", default=None, help="Reserved: there is no console yet.")
 @click.option("--data-dir", type=FOLDER, default=".headgate", metavar="DIR", help="Folder for keys, log and tables.")
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N", default=1, help="Processes for traffic.")
-@click.option("--nats-url", default="", show_default=False, metavar="URL", help="Use this NATS server; start none.")
+@click.option(
+    "--nats-url", default="", show_default=False, metavar="URL", help="Use this NATS server instead of starting one."
+)
 @click.option("--store", default="", show_default=False, metavar="URL", help="Keep tables in Redis: redis://HOST:PORT.")
 @click.option(
     "--access-log", type=click.Choice(["combined", "json", "off"]), default="combined", help="Form of the access log."

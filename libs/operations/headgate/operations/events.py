@@ -20,7 +20,7 @@ class EventQuery(NamedTuple):
     since: datetime | None = None
     until: datetime | None = None
     limit: int | None = None
-    """Of the past; None: all."""
+    """Greatest number of past events; None: all."""
     with_objects: bool = False
 
 

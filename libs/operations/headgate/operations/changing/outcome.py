@@ -20,7 +20,7 @@ _POLL_S = 0.05
 
 
 class Done(NamedTuple):
-    """What was done, or would be."""
+    """The result of a change, or of a dry run."""
 
     version: Version | None
     """The new revision; None for a dry run."""

@@ -13,7 +13,7 @@ from headgate.operations.errors import NothingToDo
 
 
 class Pinned(NamedTuple):
-    """What pinning did."""
+    """The result of pinning."""
 
     manifest: Manifest
     unknown: tuple[str, ...] = ()

@@ -30,14 +30,14 @@ async def read_decisions(log: DeltaLogReader, cluster: str = "") -> Sequence[Log
 async def change_cluster(
     stores: Stores, table: str, cluster: str, by: str, changes: Mapping[str, Any], *, is_known: bool = False
 ) -> ClusterSettings:
-    """Change some of a cluster's settings, and no others that somebody else changes meanwhile.
+    """Change some of a cluster's settings, and leave those that another person changes meanwhile.
 
     Args:
         stores: where it is written.
         table: has to have the cluster, and is the one whose gateways are changed.
         cluster: its name.
         by: who decides.
-        changes: settings by name; whoever changes any takes a removal back.
+        changes: settings by name; any change takes a removal back.
         is_known: whether the cluster need not be looked for in the table.
 
     Raises:

@@ -16,7 +16,7 @@ from headgate.operations.tables.revisions import current_manifest
 
 
 class KnownCluster(NamedTuple):
-    """What is known of one cluster."""
+    """One cluster, as far as it is known."""
 
     settings: ClusterSettings
     is_served: bool
@@ -26,7 +26,7 @@ class KnownCluster(NamedTuple):
     last_change: datetime | None
     """When its last change was logged."""
     watcher: ClusterAnnouncement | None
-    """What its watcher said last of itself."""
+    """The last announcement of its watcher."""
 
     @property
     def last_contact(self) -> datetime | None:

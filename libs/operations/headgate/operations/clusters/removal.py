@@ -1,7 +1,7 @@
 """Removing a cluster that is gone for good.
 
 Silence is no deletion: what a cluster whose watcher is away had last goes on being served, and after a loss of the log
-it is waited for. So somebody has to say that it will not come back. This deletes all of its objects in the log, as its
+it is waited for. So a person has to say that it will not come back. This deletes all of its objects in the log, as its
 watcher would if the cluster were emptied, keeps the decision so that translators do not wait for it, and forgets its
 watchers, so that `status` does not report them as silent.
 """

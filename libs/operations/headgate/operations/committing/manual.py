@@ -1,4 +1,4 @@
-"""What is done to a table by hand: a new revision, committed by whoever asks for it.
+"""Changes of a table by hand: a new revision, committed by the process that a person asks.
 
 What is wanted stands in the manifest, so it is as atomic and as lasting as the table, moves with a compare-and-set
 against whatever the translator commits at that moment, and needs no translator to be running. The translator finds it
@@ -22,7 +22,7 @@ ATTEMPTS = 20
 
 
 class ChangeRequest(NamedTuple):
-    """Who wants something of a table, when, and why."""
+    """A change of a table that a person asks for: who, when, and why."""
 
     by: str
     at: datetime

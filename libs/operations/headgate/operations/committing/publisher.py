@@ -1,8 +1,8 @@
 """Commits images as revisions: chunks that the store lacks, then the manifest and the pointer in one compare-and-set.
 
-Equal content is never committed twice, whoever committed it. A new epoch is minted where the store's pointer is missing
-or behind what is known to be served, or where the store says that it may have lost commits, so that neither a lost nor
-a restored store moves the gateways back, and no version ever stands for two tables.
+Equal content is never committed twice, whichever process committed it. A new epoch is minted where the store's
+pointer is missing or behind what is known to be served, or where the store says that it may have lost commits, so
+that neither a lost nor a restored store moves the gateways back, and no version ever stands for two tables.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class Draft:
     """A table that wants to become a revision."""
 
     chunks: Sequence[Chunk]
-    """What is served."""
+    """The chunks of the table that is served."""
     causes: tuple[Cause, ...] = ()
     cause_count: int = 0
     inputs: dict[str, int] | None = None
@@ -54,7 +54,7 @@ class Draft:
     pin: Pin | None = None
     rollout: Rollout | None = None
     next: Sequence[Chunk] = ()
-    """What the replicas serve that a rollout names."""
+    """The chunks of the table that the replicas of a rollout serve."""
     live: Sequence[Chunk] = ()
     """With a pin or a rollout, what would be served otherwise."""
     decisions: Mapping[str, Decision] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class TablePublisher:
         self._outdated: Version | None = None
         """Greatest version that was made from a log that went back since."""
         self._names = _ChunkNames()
-        """Of the last draft."""
+        """The names of the last draft's chunks."""
         self._contents: dict[str, Chunk] = {}
         """Chunks of the last draft, to tell what the next one changes."""
 
@@ -128,7 +128,7 @@ class TablePublisher:
 
     @property
     def manifest(self) -> Manifest | None:
-        """The current revision as far as known; None where there is none, or it was lost."""
+        """The current revision as far as known; None if there is none, or it was lost."""
         return self._manifest
 
     @property
@@ -154,7 +154,7 @@ class TablePublisher:
         self._served = max(filter(None, (served, self._served)), default=None)
 
     def distrust(self) -> None:
-        """Read pointer and manifest anew before anything is made of them."""
+        """Read pointer and manifest again before they are used."""
         self._is_known = False
 
     def outdate(self) -> None:
@@ -162,7 +162,7 @@ class TablePublisher:
         self._outdated = max(filter(None, (self.version, self._served)), default=None)
 
     def _move(self, pointer: Pointer | None) -> None:
-        """Take a pointer as read; a lesser one than before is one that went back, whoever wrote that."""
+        """Take a pointer as read; one that is less than before went back."""
         self._served = max(filter(None, (self.version, self._served)), default=None)
         self._pointer = pointer
 
@@ -194,7 +194,7 @@ class TablePublisher:
         """Make a draft the current revision; return its version, or None where it is that already.
 
         Raises:
-            Conflict: somebody else committed in between, or is the one to do so by now; look at the log again before
+            Conflict: another process committed in between, or leads by now; look at the log again before
                 the next attempt.
             StoreUnavailable: not now. The commit may have happened; publishing again finds out.
             TooLarge: an entry is larger than the store takes.
@@ -245,7 +245,7 @@ class TablePublisher:
     async def _put_missing(self, draft: Draft) -> None:
         """Store what the current revision does not name; once after the start also what was lost of it.
 
-        Other chunks are written though they may be there: nobody but the current revision keeps them from being
+        Other chunks are written though they may be there: only the current revision keeps them from being
         collected, which another table's translator may be about to do.
         """
         chunks = draft.by_digest

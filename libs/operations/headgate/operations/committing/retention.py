@@ -1,7 +1,7 @@
 """Which revisions of a table are kept for history and rollback; pure.
 
 Endpoints come and go by the minute, routes by the day. If every revision counted alike, an hour of rollouts would push
-the last change of a route out of history, and that is the one that somebody wants back. So revisions to which nothing
+the last change of a route out of history, and that is the one that is wanted back. So revisions to which nothing
 but endpoints led are counted apart from the others.
 """
 

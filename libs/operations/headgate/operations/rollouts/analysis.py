@@ -23,7 +23,7 @@ SLOW_SHARE = 0.05
 
 
 class Thresholds(NamedTuple):
-    """What counts as worse."""
+    """How much worse counts as worse."""
 
     min_requests: int = 50
     """On either side; with fewer nothing is said."""
@@ -35,7 +35,7 @@ class Thresholds(NamedTuple):
 
 
 class RolloutVerdict(NamedTuple):
-    """What the figures say."""
+    """The judgement of a comparison."""
 
     is_judged: bool
     """Whether there were enough requests to say anything."""

@@ -1,6 +1,6 @@
 """The figures of a rollout, from what gateways say in their heartbeats; pure.
 
-Each worker sums up its own requests since it took the step, so whoever reads the heartbeats has the figures, without
+Each worker sums up its own requests since it took the step, so every reader of the heartbeats has the figures, without
 having watched.
 """
 

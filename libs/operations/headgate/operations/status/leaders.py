@@ -13,22 +13,22 @@ from headgate.operations.status.watchers import LATE_AFTER
 from headgate.operations.wording import age
 
 SILENT_AFTER = timedelta(seconds=15)
-"""A lease that was not renewed for this long is nobody's; clocks of two machines differ by less."""
+"""A lease that was not renewed for this long has no holder any more; clocks of two machines differ by less."""
 
 
 class Leader(BaseModel):
-    """Who does one work."""
+    """The process that does one work."""
 
     model_config = ConfigDict(frozen=True)
 
     work: str
     """`translator of default`, `watcher of paris`."""
     holder: str
-    """Name of the process; empty: it gave the work back, and nobody has taken it."""
+    """Name of the process; empty: the lease was given back, and no other process has taken it."""
     since: datetime | None
-    """None where nobody notes it: of watchers, the Lease in their cluster says so."""
+    """None for watchers, as only the Lease in their cluster says it."""
     seen: datetime
-    """Of the holder's clock."""
+    """When the holder gave its last sign of life, by its own clock."""
     is_lease: bool = False
     behind_since: datetime | None = None
     """When the oldest change was made that it has not put into a revision."""
@@ -70,5 +70,5 @@ def leader_problems(leaders: Sequence[Leader], now: datetime | None = None) -> I
             yield one.work, Problem(reason="NotCommitted", message=message)
         if one.is_lease and (now or datetime.now(UTC)) - one.seen > SILENT_AFTER:
             last = f"{one.holder} renewed the lease last" if one.holder else "the lease was given back"
-            message = f"nobody works: {last}, {age(one.seen, now)} ago; changes wait"
+            message = f"no process leads: {last}, {age(one.seen, now)} ago; changes wait"
             yield one.work, Problem(severity=Severity.WARNING, reason="NobodyLeads", message=message)

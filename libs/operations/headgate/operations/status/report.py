@@ -39,14 +39,14 @@ class Report:
     """None: never published."""
     heartbeats: tuple[Heartbeat, ...]
     updates: tuple[StatusUpdate, ...]
-    """Of objects with problems."""
+    """Statuses of objects with problems."""
     up: UpState | None
     """None: not started by `headgate up` on this data directory."""
     kinds: tuple[KindState, ...] = ()
     pages: tuple[ServicePage, ...] = ()
-    """Of watcher and translator, if `up` runs them."""
+    """Admin sites of watcher and translator, if `up` runs them."""
     certificates: tuple[Certificate, ...] = ()
-    """Of the table."""
+    """Certificates of the table."""
     leaders: tuple[Leader, ...] = ()
     watchers: tuple[ClusterAnnouncement, ...] = ()
     """What each cluster's watcher announced last."""

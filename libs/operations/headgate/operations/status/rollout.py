@@ -24,7 +24,7 @@ class RolloutState(NamedTuple):
     figures: Comparison | None = None
     """None where nothing is rolled out."""
     waiting: Mapping[EntryKind, ChangedEntries] = MappingProxyType({})
-    """What differs between the next table and the live one."""
+    """Entries in which the next table and the live one differ."""
     replicas: int = 0
 
 

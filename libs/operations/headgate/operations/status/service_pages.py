@@ -26,13 +26,13 @@ class PageProblem(BaseModel):
 
     @property
     def what(self) -> str:
-        """Where it is."""
+        """File, line and object that it is about."""
         where = f"{self.file}:{self.line}" if self.line else self.file
         return ", ".join(part for part in (where, self.object) if part)
 
 
 class ServicePage(BaseModel):
-    """What one service says."""
+    """The admin site of one service."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -45,7 +45,7 @@ class ServicePage(BaseModel):
 
     @property
     def complaints(self) -> list[tuple[str, Problem]]:
-        """What is wrong with the service itself."""
+        """Problems of the service itself."""
         if self.is_away:
             unknown = "; which files are broken is unknown" if self.service == "watcher" else ""
             message = f"no answer from its admin site {self.url}{unknown}"

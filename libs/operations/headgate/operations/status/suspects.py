@@ -1,4 +1,4 @@
-"""An object with problems, which may be why a request is not served as somebody expects."""
+"""An object with problems, which may be why a request is not served as expected."""
 
 from typing import NamedTuple
 

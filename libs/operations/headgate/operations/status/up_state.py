@@ -4,22 +4,22 @@ from pydantic import BaseModel, ConfigDict
 
 
 class UpState(BaseModel):
-    """What a running `up` says about itself."""
+    """State of a running `up`."""
 
     model_config = ConfigDict(frozen=True)
 
     pid: int
     nats_url: str
     store: str = ""
-    """Where tables are; empty: what the settings say."""
+    """Address of the store of tables; empty: as the settings say."""
     admin_url: str
-    """Of the gateway."""
+    """Admin site of the gateway."""
     http_port: int
     https_port: int
     processes: dict[str, int]
     """Name of each service to its process id; absent while it is being restarted."""
     admin_urls: dict[str, str] = {}
-    """Of watcher and translator while they run."""
+    """Admin sites of watcher and translator while they run."""
     restarts: dict[str, int] = {}
     """How often each service was started again."""
     is_ready: bool = False

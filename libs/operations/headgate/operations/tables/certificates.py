@@ -15,7 +15,7 @@ class CertificateLine(NamedTuple):
     """`NAMESPACE/NAME`."""
     cluster: str
     hosts: tuple[str, ...]
-    """That it is presented for."""
+    """Server names that it is presented for."""
     not_after: str
     """RFC 3339; empty: not known."""
     left: timedelta | None

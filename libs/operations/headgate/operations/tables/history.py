@@ -1,4 +1,4 @@
-"""The revisions of a table, newest first: which of them somebody asks for, and what is known of each."""
+"""The revisions of a table, newest first, within a window, and what is known of each."""
 
 import asyncio
 from collections.abc import Callable

@@ -24,8 +24,8 @@ async def read_past(snapshots: SnapshotStore, table: str, revision: str, at: str
     """Return the routes and backends of a revision, by its name or as the newest at a time.
 
     Raises:
-        OperationError: there is none such.
-        InvalidRequest: a name or a time is none.
+        OperationError: no such revision is kept.
+        InvalidRequest: the text is neither a name nor a time.
     """
     image = await find_image(snapshots, table, revision or await _revision_at(snapshots, table, at))
     wanted: list[ChunkName] = [name for name in image.chunks if name.kind in ("hosts", "upstreams")]

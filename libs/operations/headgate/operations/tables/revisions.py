@@ -31,7 +31,7 @@ class RevisionName(NamedTuple):
 
 
 class Image(NamedTuple):
-    """What a name means: a table, of a revision or of none."""
+    """The table that a name means, of a revision or beside one."""
 
     label: str
     chunks: tuple[ChunkName, ...]
@@ -42,7 +42,7 @@ def parse_name(text: str) -> RevisionName:
     """Read a name.
 
     Raises:
-        InvalidRequest: it is none.
+        InvalidRequest: it is no name of a revision.
     """
     parts = _BACK.fullmatch(text)
     assert parts is not None  # it takes any text
@@ -69,7 +69,7 @@ def find_version(name: RevisionName, kept: Sequence[Version], current: Version) 
         current: of the pointer.
 
     Raises:
-        OperationError: there is none such, or it is not kept any more.
+        OperationError: no such revision exists, or it is not kept any more.
     """
     epoch = current.epoch if name.epoch is None else name.epoch
     wanted = current if name.revision is None else Version(epoch, name.revision)
@@ -118,7 +118,7 @@ async def find_revision(snapshots: SnapshotStore, table: str, text: str) -> Mani
 
     Raises:
         OperationError: there is no such revision, or the table was never published.
-        InvalidRequest: the text names no revision, or something that is none.
+        InvalidRequest: the text names no revision.
     """
     name = parse_name(text)
     if name.word in _TABLES:
