@@ -63,7 +63,8 @@ test: $(ENGINE) $(TOOLS) ## Run all tests, and those of the proxy a second time 
 async-test: $(ENGINE) $(TOOLS) ## Run tests of what waits and follows with asyncio's own checks
 	PYTHONASYNCIODEBUG=1 $(BIN)/pytest $(BESIDE) tests/unit/watcher/kubernetes tests/unit/translator/leading tests/unit/translator/status \
 		tests/unit/gateway/health tests/unit/gateway/test_following.py \
-		$(addprefix tests/unit/common/test_,collecting.py following_pointers.py leadership.py service.py tasks.py)
+		$(addprefix tests/unit/common/,leadership/test_leadership.py service/test_service.py service/test_tasks.py \
+		stores/test_collecting.py stores/test_following_pointers.py)
 
 coverage: $(TOOLS) ## Measure what unit tests reach of the cores, branches included; fails below the floor in pyproject.toml
 	$(BIN)/coverage erase
