@@ -1,4 +1,4 @@
-"""Reading from the store and the boards of a running Headgate: where it is, and never waiting for ever."""
+"""Asking a running Headgate: the flags that say where it is, and a bound for the answer."""
 
 import asyncio
 import logging
@@ -72,7 +72,8 @@ def ask_stores(
         answer_s: seconds that the answer may take; None: for ever.
 
     Raises:
-        Unreachable: no server there, or no answer in time.
+        Unreachable: neither flags nor settings say where a server is.
+        StoresUnreachable: no server is there, or it does not answer in time.
     """
     with _silent_bus():
         return asyncio.run(_ask(_place(nats_url, data_dir), question, answer_s))
