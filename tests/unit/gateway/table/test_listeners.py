@@ -28,7 +28,14 @@ from headgate.gateway.table.compiled_table import CompiledTable
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.explaining.explain import explain
 from headgate.gateway.table.explaining.explanation import Explanation
-from headgate.gateway.table.listener_ports import OWN_HTTP, OWN_HTTPS, ListenerPort, own_ports
+from headgate.gateway.table.listener_ports import (
+    MAX_PORTS,
+    OWN_HTTP,
+    OWN_HTTPS,
+    ListenerPort,
+    own_ports,
+    plan_listeners,
+)
 from headgate.gateway.table.view import CompilerView, EntryView
 
 SHOPS = r"~^shop-[0-9]+\.foo\.com$"
@@ -279,6 +286,31 @@ def test_a_listener_that_cannot_share_its_port_is_left_out_and_logged(
         table = table_of(listener("gw/a", port=8001), second)
     assert table.plan.problems == {"gw/b": problem}
     assert "a listener is not served as it asks" in caplog.text
+
+
+def test_a_table_opens_a_bounded_number_of_ports_and_the_own_ones_besides() -> None:
+    many = [listener(f"gw/{number:04}", port=10_000 + number) for number in range(MAX_PORTS + 1)]
+    more = [listener("gw/a", host="a.com"), listener("gw/same", port=10_000, host="b.com")]
+    plan = table_of(*many, *more).plan
+    assert len(plan.ports) == MAX_PORTS + 2
+    last = 10_000 + MAX_PORTS
+    assert plan.problems == {
+        f"gw/{MAX_PORTS:04}": f"port {last} is one too many: 256 besides the gateway's own are opened"
+    }
+
+
+def test_ten_thousand_listeners_of_one_port_are_planned_in_steps_that_traffic_can_wait_for() -> None:
+    many = [listener(f"gw/{number:05}", port=8001, host=f"h{number}.com") for number in range(10_000)]
+    steps, count = plan_listeners(many, {}), 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            plan = end.value
+            break
+        count += 1
+    assert count > 600
+    assert plan.problems == {}
 
 
 # Rank first

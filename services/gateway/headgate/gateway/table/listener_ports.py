@@ -1,7 +1,7 @@
 """Listeners as ports have them: which port belongs to which listeners, and what a listener cannot have."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 from headgate.common.table import OWN_LISTENERS, Listener, own_listener
 from headgate.common.table.hosts import host_name, is_pattern
@@ -9,6 +9,12 @@ from headgate.common.table.listener import ListenerProtocol
 from headgate.gateway.model.networks import parse_networks
 from headgate.gateway.model.steps import Steps
 from headgate.gateway.table.hosts import HostIndex, fault_of_pattern, index_hosts
+
+MAX_PORTS: Final = 256
+"""Ports that a table may have opened besides the gateway's own; those of listeners with lesser keys are."""
+
+_AT_ONCE: Final = 16
+"""Listeners that are looked at in one step; some have a pattern to compile."""
 
 
 class ListenerPort(NamedTuple):
@@ -72,22 +78,31 @@ def plan_listeners(listeners: Iterable[Listener], own: OwnPorts) -> Steps[Listen
     """
     entries = {key: own_listener(key) for key in OWN_LISTENERS}
     entries |= {each.key: each for each in sorted(listeners, key=lambda each: each.key)}
-    ports: dict[ListenerPort, list[Listener]] = {}
+    ports: dict[ListenerPort, dict[str, Listener]] = {}
     problems: dict[str, str] = {}
-    for listener in entries.values():
+    for number, listener in enumerate(entries.values(), 1):
         if listener.protocol not in OWN_LISTENERS:
             continue
         port = _port_of(listener, own)
-        problem = _problem(listener, ports.get(port, ()))
+        others = ports.get(port, {})
+        problem = _problem(listener, others) or _excess(port, ports)
         if problem:
             problems[listener.key] = problem
         else:
-            ports.setdefault(port, []).append(listener)
+            ports.setdefault(port, {})[listener.host] = listener
+        if number % _AT_ONCE == 0:
+            yield
     planned = {}
     for port, group in ports.items():
-        by_name = {host_name(listener.host).encode(): listener for listener in group}
+        by_name = {host_name(host).encode(): listener for host, listener in group.items()}
         planned[port] = yield from index_hosts(HostIndex({}), by_name, by_name)
     return ListenerPlan(planned, problems)
+
+
+def _excess(port: ListenerPort, ports: Mapping[ListenerPort, object]) -> str:
+    if port in ports or len(ports) < MAX_PORTS + len(OWN_LISTENERS):
+        return ""
+    return f"port {port.port} is one too many: {MAX_PORTS} besides the gateway's own are opened"
 
 
 def _port_of(listener: Listener, own: OwnPorts) -> ListenerPort:
@@ -97,7 +112,7 @@ def _port_of(listener: Listener, own: OwnPorts) -> ListenerPort:
     return own.get((listener.protocol, listener.port), wanted) if not listener.address else wanted
 
 
-def _problem(listener: Listener, others: Sequence[Listener]) -> str:
+def _problem(listener: Listener, others: Mapping[str, Listener]) -> str:
     """Say why a listener cannot be on a port with others; empty if it can."""
     try:
         parse_networks(listener.trusted_proxies or ())
@@ -105,9 +120,7 @@ def _problem(listener: Listener, others: Sequence[Listener]) -> str:
         return f"trusted_proxies: {error}"
     if is_pattern(listener.host) and (fault := fault_of_pattern(listener.host)):
         return fault
-    for other in others:
-        if other.protocol != listener.protocol:
-            return f"port {listener.port} speaks {other.protocol} for listener {other.key}"
-        if other.host == listener.host:
-            return f"host {listener.host} on this port belongs to listener {other.key}"
-    return ""
+    first, same = next(iter(others.values()), None), others.get(listener.host)
+    if first is not None and first.protocol != listener.protocol:
+        return f"port {listener.port} speaks {first.protocol} for listener {first.key}"
+    return f"host {listener.host} on this port belongs to listener {same.key}" if same is not None else ""
