@@ -120,7 +120,7 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
     rollout_latency_ms: float = Field(
         default=50.0,
         ge=0,
-        description="Milliseconds by which it has to have grown besides; below 50 nobody notices.",
+        description="Milliseconds by which it must have grown besides; fewer than 50 go unnoticed.",
     )
     nats_replicas: int = Field(
         default=0,

@@ -111,7 +111,7 @@ class WatcherSettings(LeaseSettings):
     admission_webhook: str = Field(
         default="",
         max_length=253,
-        description="ValidatingWebhookConfiguration that is told the authority of that certificate.",
+        description="ValidatingWebhookConfiguration into which the authority of that certificate is written.",
     )
     admission_names: list[str] = Field(
         default=[],
@@ -131,8 +131,8 @@ class WatcherSettings(LeaseSettings):
     admission_key_file: Path | None = Field(default=None, description="Key of that certificate, PEM.")
     admission_client_ca_file: Path | None = Field(
         default=None,
-        description="Authorities, PEM: only clients with a certificate of them are heard; by default everybody is, as "
-        "API servers show no certificate unless they are told to.",
+        description="Authorities, PEM: only clients with a certificate of them are answered; by default all clients "
+        "are, as API servers show no certificate unless they are configured to.",
     )
     admission_deadline_s: float = Field(
         default=2.0,
@@ -147,8 +147,8 @@ class WatcherSettings(LeaseSettings):
     )
     admission_failure_policy: Literal["ignore", "fail"] = Field(
         default="ignore",
-        description="Whether objects that no translator could judge are let in (ignore, the default: nobody is kept "
-        "from working) or refused (fail).",
+        description="Whether objects that no translator could judge are let in (ignore, the default, so that work "
+        "goes on) or refused (fail).",
     )
     admission_missing_references: Literal["warn", "deny"] = Field(
         default="warn",

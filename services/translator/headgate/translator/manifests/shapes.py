@@ -4,7 +4,7 @@ A model takes or refuses a value as a whole. Where one wrong field must not cost
 Ingress, the wrong ones are left out and the rest is read. null and an absent field are the same, as in the Kubernetes
 API.
 
-Rejected: reading field by field, which takes three times as long for objects without a mistake.
+Rejected: reading field by field with a cursor, which takes half as long again for objects without a mistake.
 """
 
 import re
